@@ -3,12 +3,10 @@
 //! What can be seen here to be wrong is wrong usage, exit 2. The forms themselves are the core's;
 //! nothing said here is ever written back into a message, since it may be secret.
 
-use std::io::Read;
 use std::path::Path;
 
-use tenure_core::bounds::{
-    BODY_BYTES_MAX, GAUGE_URL_BYTES_MAX, PAYLOAD_BYTES_MAX, RESOURCE_DATA_BYTES_MAX,
-};
+use serde_json::{Map, Value};
+use tenure_core::bounds::{GAUGE_URL_BYTES_MAX, PAYLOAD_BYTES_MAX, RESOURCE_DATA_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::job::{Labels, Need};
 use tenure_core::json::Document;
@@ -17,6 +15,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::secret::Json;
 
 use crate::exit::{Failure, USAGE};
+use crate::input::read_all;
 
 /// A refusal of something that the command line can see itself: wrong usage.
 pub fn usage(what: &str, no: &Refusal) -> Failure {
@@ -48,33 +47,26 @@ fn json(what: &str, said: Option<&str>, most: usize) -> Result<Json, Failure> {
 
 /// Bytes that must be one JSON document.
 pub fn checked_json(what: &str, bytes: &[u8]) -> Result<Json, Failure> {
-    let wrong = |why: String| {
-        Failure::usage(format!("{what} is not JSON: {why}"))
-            .hint("a string needs its quotes: '\"text\"'")
-    };
-    Document::parse(bytes).map_err(|error| wrong(error.to_string()))?;
-    let text = std::str::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
-    Json::parse(text).ok_or_else(|| wrong("it cannot be read".to_owned()))
+    Document::parse(bytes).map_err(|error| not_json(what, bytes, &error.to_string()))?;
+    let text = std::str::from_utf8(bytes).map_err(|_| not_json(what, bytes, "it is not UTF-8"))?;
+    Json::parse(text).ok_or_else(|| not_json(what, bytes, "it cannot be read"))
 }
 
-/// All of a file, or of stdin (`-`); at most `most` bytes and a little, so that no mistaken file
-/// fills the memory before the store refuses it.
-pub fn read_all(path: &Path, most: usize) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    // White space around a payload does not count; a body's size of it is enough.
-    let most = most.saturating_add(BODY_BYTES_MAX) as u64;
-    let (what, read) = if path == Path::new("-") {
-        ("stdin".to_owned(), std::io::stdin().lock().take(most + 1).read_to_end(&mut bytes))
-    } else {
-        let read = std::fs::File::open(path).and_then(|f| f.take(most + 1).read_to_end(&mut bytes));
-        (format!("'{}'", path.display()), read)
-    };
-    match read {
-        Ok(read) if read as u64 > most => {
-            Err(Failure::usage(format!("{what} is larger than {most} bytes")))
+/// Says why a text is no JSON: the most useful advice first, and the line and column only where they help.
+fn not_json(what: &str, bytes: &[u8], why: &str) -> Failure {
+    const TEXT: &str = "a text needs its quotes: '\"text\"'";
+    match bytes.trim_ascii_start() {
+        [] => Failure::usage(format!("{what} is empty, and must be JSON"))
+            .hint("leave it out for null; an empty text is '\"\"'"),
+        [b'-', b'-', ..] => {
+            Failure::usage(format!("{what} begins like an option, and must be JSON"))
+                .hint("options stand before the --, which makes all that follows it arguments")
         }
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(Failure::file(format!("cannot read {what}"), &error)),
+        [b'{' | b'[' | b'"', ..] => Failure::usage(format!("{what} is not JSON: {why}"))
+            .hint("names and texts stand in double quotes: '{\"to\":\"ann\"}'"),
+        _ => {
+            Failure::usage(format!("{what} is not JSON: {TEXT}")).hint(format!("otherwise: {why}"))
+        }
     }
 }
 
@@ -84,6 +76,60 @@ pub fn address(said: &str) -> Result<String, Failure> {
     let bytes = read_all(path.as_ref(), GAUGE_URL_BYTES_MAX)?;
     let text = String::from_utf8(bytes).map_err(|_| Failure::usage("the address is not UTF-8"))?;
     Ok(text.trim().to_owned())
+}
+
+/// A retry: JSON as the API takes it, or short: `5`, or fields with their values.
+pub fn retry(said: Option<&str>) -> Result<Option<Json>, Failure> {
+    let Some(text) = said else { return Ok(None) };
+    if text.trim_start().starts_with('{') {
+        return checked_json("--retry", text.as_bytes()).map(Some);
+    }
+    let retry = short_retry(text)?;
+    Json::of(&retry).map(Some).map_err(Failure::bug)
+}
+
+/// Fields of a retry itself, and those of its backoff.
+const RETRY_FIELDS: [&str; 2] = ["max_attempts", "max_lost"];
+const BACKOFF_FIELDS: [&str; 5] = ["kind", "base", "max", "delays", "jitter"];
+
+fn short_retry(text: &str) -> Result<Map<String, Value>, Failure> {
+    let mut retry = Map::new();
+    let mut backoff = Map::new();
+    if let Ok(attempts) = text.trim().parse::<u64>() {
+        retry.insert("max_attempts".into(), attempts.into());
+        return Ok(retry);
+    }
+    for part in text.split(',') {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let (name, value) = (name.trim(), value.trim());
+        let list = match name {
+            name if RETRY_FIELDS.contains(&name) => &mut retry,
+            name if BACKOFF_FIELDS.contains(&name) => &mut backoff,
+            _ => {
+                let fields = [&RETRY_FIELDS[..], &BACKOFF_FIELDS].concat().join(", ");
+                return Err(Failure::usage(format!("--retry: '{name}' is no field of a retry"))
+                    .hint(format!("write --retry 5, or --retry max_attempts=5,base=10s; the fields are {fields}")));
+            }
+        };
+        let value = match (name, value) {
+            ("delays", delays) => delays.split('/').map(str::trim).collect(),
+            // A number or a truth as such; whatever else is refused, or taken, where the whole retry is read.
+            (_, value) => serde_json::from_str(value)
+                .ok()
+                .filter(|value: &Value| value.is_number() || value.is_boolean())
+                .unwrap_or_else(|| value.into()),
+        };
+        if list.insert(name.to_owned(), value).is_some() {
+            return Err(Failure::usage(format!("--retry: '{name}' is given twice")));
+        }
+    }
+    if backoff.contains_key("delays") {
+        backoff.entry("kind").or_insert_with(|| "list".into());
+    }
+    if !backoff.is_empty() {
+        retry.insert("backoff".into(), backoff.into());
+    }
+    Ok(retry)
 }
 
 /// Needs as `limit:…`, `pool:…` or JSON.
@@ -142,6 +188,47 @@ mod tests {
         }
         assert_eq!(payload(None).unwrap(), Json::null());
         assert_eq!(payload(Some(" [1] ")).unwrap().text(), "[1]");
+    }
+
+    #[test]
+    fn what_helps_most_is_said_first() {
+        for (text, sentence, hint) in [
+            ("hello", "PAYLOAD is not JSON: a text needs its quotes: '\"text\"'", "otherwise: "),
+            ("", "PAYLOAD is empty, and must be JSON", "null"),
+            ("--at", "PAYLOAD begins like an option, and must be JSON", "before the --"),
+            ("{'a':1}", "PAYLOAD is not JSON: ", "double quotes"),
+        ] {
+            let failure = payload(Some(text)).unwrap_err();
+            assert!(failure.sentence.unwrap().starts_with(sentence), "{text}");
+            assert!(failure.hint.unwrap().contains(hint), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_retry_may_be_short() {
+        for (text, want) in [
+            ("5", r#"{"max_attempts":5}"#),
+            ("max_attempts=0, max_lost=1", r#"{"max_attempts":0,"max_lost":1}"#),
+            (
+                "max_attempts=5,base=1s,max=1h,jitter=false",
+                r#"{"backoff":{"base":"1s","jitter":false,"max":"1h"},"max_attempts":5}"#,
+            ),
+            ("kind=fixed,base=10s", r#"{"backoff":{"base":"10s","kind":"fixed"}}"#),
+            ("delays=1s/10s/1m", r#"{"backoff":{"delays":["1s","10s","1m"],"kind":"list"}}"#),
+            (r#" {"max_attempts":5}"#, r#"{"max_attempts":5}"#),
+        ] {
+            assert_eq!(retry(Some(text)).unwrap().unwrap().text().trim(), want, "{text}");
+        }
+        for (text, part) in [
+            ("attempts=5", "'attempts' is no field of a retry"),
+            ("", "'' is no field"),
+            ("base=1s,base=2s", "'base' is given twice"),
+            ("{", "--retry is not JSON"),
+        ] {
+            let failure = retry(Some(text)).unwrap_err();
+            assert!(failure.code == USAGE && failure.sentence.unwrap().contains(part), "{text}");
+        }
+        assert_eq!(retry(None).unwrap(), None);
     }
 
     #[test]

@@ -13,8 +13,11 @@ mod demo;
 mod exchange;
 mod exit;
 mod fuzz;
+mod input;
 mod internal;
 mod json_args;
+mod local_time;
+mod machine_zone;
 mod output;
 mod scrapyd;
 mod scratch;
@@ -46,7 +49,13 @@ fn main() -> ExitCode {
     let (out, ended) = match InternalCommand::wanted() {
         Some(command) => (Output { json: false }, caught(|| command.run())),
         None => match Cli::try_parse() {
-            Ok(cli) => (Output { json: cli.global.json }, caught(|| cmd::run(cli))),
+            Ok(cli) => {
+                if !cli.global.utc {
+                    output::clock::show_local_time();
+                }
+                local_time::tell();
+                (Output { json: cli.global.json }, caught(|| cmd::run(cli)))
+            }
             Err(_) => return args::refused::tell(),
         },
     };

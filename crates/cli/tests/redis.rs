@@ -199,6 +199,29 @@ fn every_command_works_on_a_redis_itself() {
 }
 
 #[test]
+fn a_push_that_pushes_nothing_says_so_on_a_redis_too() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let url = &redis.url();
+    done(url, &["push", "q", "1", "--id", "two", "--unique", "daily", "--delay", "1h"]);
+    let again = |arguments: &[&str], part: &str| {
+        let (code, out, err) = run(url, &[&["push", "q", "2"], arguments].concat());
+        assert_eq!((code, out.as_str()), (0, "two\n"), "{err}");
+        assert!(err.contains(part), "{err}");
+    };
+    again(&["--id", "two"], "'two' is there already (scheduled, runs in ");
+    again(&["--unique", "daily"], "'two' holds the unique key 'daily' (scheduled, runs in ");
+    again(&["--unique", "daily", "--on-conflict", "replace"], "has the new content now");
+    done(url, &["cancel", "two"]);
+    again(&["--id", "two"], "'two' is there already (cancelled ");
+    done(url, &["pool", "add", "accounts", "ann"]);
+    let pool = answer(url, &["pool", "accounts"]);
+    assert_eq!((&pool[0]["name"], &pool[1]["items"][0]["id"]), (&json!("accounts"), &json!("ann")));
+}
+
+#[test]
 fn applications_with_prefixes_of_their_own_do_not_see_each_other() {
     if !wanted() {
         return;

@@ -5,7 +5,7 @@ use tenure_core::events::{EventFilter, EventType};
 use tenure_core::names::{FlowName, JobId, LimitName, PoolName, QueueName, ScheduleId};
 use tenure_core::requests::EventsSince;
 
-use crate::args::value::parse_name;
+use crate::args::value::{parse_name, whole};
 
 /// Show what has happened, and what happens now.
 #[derive(Args, Debug)]
@@ -25,6 +25,9 @@ pub struct EventsArgs {
     /// What happened after this event, by its id; `first`: from the oldest that is kept.
     #[arg(long, value_name = "ID|first", value_parser = parse_name(tenure_core::decode::events_since))]
     pub since: Option<EventsSince>,
+    /// End after this many events.
+    #[arg(long, value_name = "N", value_parser = whole(1, u64::MAX))]
+    pub max: Option<u64>,
     /// Only of this type (job.failed) or family of types ('schedule.*'); may be given several times.
     #[arg(long = "type", value_name = "T", value_parser = parse_name(tenure_core::decode::event_types))]
     pub types: Vec<EventTypes>,

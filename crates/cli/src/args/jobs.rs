@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
-use tenure_core::bounds::{ERROR_BYTES_MAX, LIST_DEFAULT};
+use tenure_core::bounds::{ERROR_BYTES_MAX, LIST_DEFAULT, PRIORITY_MAX, PRIORITY_MIN};
 use tenure_core::job::{JobState, OnConflict, Until, When};
 use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, ScheduleId, UniqueKey};
 use tenure_core::requests::JobFilter;
@@ -13,7 +13,9 @@ use tenure_core::time::{Moment, Span};
 
 use crate::args::PageArgs;
 use crate::args::flows::KinArgs;
-use crate::args::value::{label, moment, page_size, pair, parse_name, span, word};
+use crate::args::value::{
+    End, end, label, moment, page_size, parse_name, past_moment, span, timeout, whole, word,
+};
 
 const PUSH_AFTER: &str = "\
 Without --payloads each line of --lines is a job as the API takes it:
@@ -24,15 +26,19 @@ is 1. Lines that carry an \"id\" can be pushed again without harm.
 With --wait the result is printed instead of the id. The exit code is 1 if the job failed, was
 cancelled, or did not end in time.
 
+A push whose id, or whose unique key, another job has already pushes nothing. stderr says so, the id of
+that job is printed, and the exit code is 0; with --wait that job is waited for.
+
 NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.
 A trace in the variable TRACEPARENT goes with the job to its worker.
 
 Examples:
   tenure push mail '{\"to\":\"ann@example.com\"}'
   tenure push crawl @page.json --need limit:site:example.com --need pool:accounts#cn
-  tenure push report --at 2026-12-01T09:55:00Z --unique daily-report --on-conflict replace
+  tenure push report --at '2026-12-01 09:55' --unique daily-report --on-conflict replace
   jq -c '.[]' jobs.json | tenure push --lines -
   tenure push crawl --lines urls.ndjson --payloads
+  tenure push fetch '{\"page\":1}' --retry max_attempts=5,base=10s --timeout 2m --expires-at 2h
   tenure push resize '{\"image\":7}' --wait=30s
   tenure push publish --after fetch-41 --after key:daily-report --flow import-7
   tenure push mail --after '{\"flow\":\"import-7\"}' --on-parent-failure run";
@@ -70,6 +76,9 @@ pub struct PushArgs {
     #[arg(long, requires = "unique", default_value = "keep")]
     #[arg(value_name = "keep|replace|reject")]
     pub on_conflict: ConflictWord,
+    /// Hold the key at least this long after the push, though the job has ended or begun sooner.
+    #[arg(long, requires = "unique", value_name = "D", value_parser = span)]
+    pub unique_for: Option<Span>,
     /// With `replace`: move the job no further than this beyond the push that began its wait.
     #[arg(long, requires = "unique", value_name = "D", value_parser = span)]
     pub within: Option<Span>,
@@ -78,12 +87,15 @@ pub struct PushArgs {
     #[arg(long, value_name = "D", num_args = 0..=1, conflicts_with = "lines")]
     #[arg(value_parser = wait_span)]
     pub wait: Option<Option<Span>>,
-    /// Run it at this moment (RFC 3339).
+    /// Run it at this moment: 2026-12-01T09:55:00Z, or a local time: '2026-12-01 09:55', 09:55, 'tomorrow 09:55'.
     #[arg(long, value_name = "T", conflicts_with = "delay", value_parser = moment)]
     pub at: Option<Moment>,
     /// Run it this long from now.
     #[arg(long, value_name = "D", value_parser = span)]
     pub delay: Option<Span>,
+    /// Cancel it if it does not run by this moment, or within this long from now.
+    #[arg(long, value_name = "T|D", value_parser = end)]
+    pub expires_at: Option<End>,
     /// The jobs and flows that the jobs name.
     #[command(flatten)]
     pub kin: KinArgs,
@@ -106,7 +118,7 @@ pub struct SayArgs {
     pub kind: Option<String>,
     /// -100 to 100, higher first.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    #[arg(value_parser = clap::value_parser!(i8).range(-100..=100))]
+    #[arg(value_parser = whole(PRIORITY_MIN as i8, PRIORITY_MAX as i8))]
     pub priority: Option<i8>,
     /// The group it belongs to: groups take turns in the queue.
     #[arg(long, value_parser = parse_name(Group::parse))]
@@ -114,9 +126,18 @@ pub struct SayArgs {
     /// What it needs besides its turn; replaces the queue's needs. May be given several times.
     #[arg(long = "need", value_name = "NEED")]
     pub needs: Vec<String>,
-    /// A label, for people and filters.
-    #[arg(long = "label", value_name = "K=V", value_parser = pair)]
+    /// A label, for people and filters; K:V is the same.
+    #[arg(long = "label", value_name = "K=V", value_parser = label)]
     pub labels: Vec<(String, String)>,
+    /// How often and when a failed run is tried again: 5, max_attempts=5,base=1s,max=1h, delays=1s/10s/1m, or JSON.
+    #[arg(long, value_name = "RETRY")]
+    pub retry: Option<String>,
+    /// Deadline of one run.
+    #[arg(long, value_name = "D", value_parser = timeout)]
+    pub timeout: Option<Span>,
+    /// How long it is kept when it has finished; if not given, 1h, and 7d if it failed.
+    #[arg(long, value_name = "D", value_parser = span)]
+    pub retain: Option<Span>,
 }
 
 impl SayArgs {
@@ -127,6 +148,9 @@ impl SayArgs {
             && self.group.is_none()
             && self.needs.is_empty()
             && self.labels.is_empty()
+            && self.retry.is_none()
+            && self.timeout.is_none()
+            && self.retain.is_none()
     }
 }
 
@@ -190,17 +214,17 @@ pub struct FilterArgs {
     /// Only of this kind.
     #[arg(long)]
     pub kind: Option<String>,
-    /// Only with this label.
+    /// Only with this label; K=V is the same.
     #[arg(long, value_name = "K:V", value_parser = label)]
     pub label: Option<(String, String)>,
     /// Only those whose last error contains this text.
     #[arg(long, value_name = "TEXT", value_parser = error_part)]
     pub error: Option<String>,
-    /// Only those that ended at this moment or later (RFC 3339).
-    #[arg(long, value_name = "T", value_parser = moment)]
+    /// Only those that ended at this moment or later (RFC 3339, or a local time).
+    #[arg(long, value_name = "T", value_parser = past_moment)]
     pub finished_after: Option<Moment>,
-    /// Only those that ended before this moment (RFC 3339).
-    #[arg(long, value_name = "T", value_parser = moment)]
+    /// Only those that ended before this moment (RFC 3339, or a local time).
+    #[arg(long, value_name = "T", value_parser = past_moment)]
     pub finished_before: Option<Moment>,
     /// Only those of this flow.
     #[arg(long, value_parser = parse_name(FlowName::parse))]
@@ -300,7 +324,7 @@ pub struct ManyArgs {
     #[command(flatten)]
     pub filter: FilterArgs,
     /// At most this many of those that match; without it all.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1, u64::MAX))]
     pub max: Option<u64>,
 }
 
@@ -321,8 +345,8 @@ pub struct FailuresArgs {
     /// Only of this kind.
     #[arg(long)]
     pub kind: Option<String>,
-    /// Only jobs that ended at this moment or later (RFC 3339).
-    #[arg(long, value_name = "T", value_parser = moment)]
+    /// Only jobs that ended at this moment or later (RFC 3339, or a local time).
+    #[arg(long, value_name = "T", value_parser = past_moment)]
     pub finished_after: Option<Moment>,
     /// Show at most this many, those with the most jobs; 1 to 1,000.
     #[arg(long, value_name = "N", default_value_t = LIST_DEFAULT, value_parser = page_size)]
@@ -338,7 +362,7 @@ pub struct RescheduleArgs {
     /// Its id, or `key:KEY`.
     #[arg(value_name = "ID", value_parser = parse_name(JobRef::parse))]
     pub job: JobRef,
-    /// To this moment (RFC 3339).
+    /// To this moment, or local time ('2026-12-01 09:55').
     #[arg(long, value_name = "T", value_parser = moment)]
     pub at: Option<Moment>,
     /// To this long from now.

@@ -39,8 +39,8 @@ pub struct Cli {
 /// What holds for every command.
 #[derive(Args, Debug, Clone)]
 pub struct Global {
-    /// The server (http://, https://, tenure://) or the store (file:PATH, memory:, redis:// and the
-    /// like) to use.
+    /// The server (HOST:PORT, http://, https://, tenure://) or the store (file:PATH, memory:, redis:// and
+    /// the like) to use.
     // The value is not shown in the help: an address may carry a password.
     #[arg(long, global = true, env = "TENURE_URL", hide_env_values = true, value_name = "URL")]
     #[arg(default_value = "http://127.0.0.1:7171")]
@@ -52,6 +52,9 @@ pub struct Global {
     /// Write the answer as one JSON document.
     #[arg(long, global = true)]
     pub json: bool,
+    /// Show moments in UTC, as --json does; otherwise by the clock of this machine's zone.
+    #[arg(long, global = true)]
+    pub utc: bool,
     /// Open a folder (file:PATH) without what it has lost: commits that are missing, rows that
     /// cannot be read. Otherwise such a folder is refused; what is dropped is named on stderr.
     #[arg(long, global = true)]

@@ -11,7 +11,7 @@ use tenure_core::time::{Moment, Span};
 use crate::args::PageArgs;
 use crate::args::jobs::SayArgs;
 use crate::args::settings::{Format, LaterArgs};
-use crate::args::value::{every, moment, parse_name, span, timeout};
+use crate::args::value::{every, moment, parse_name, span, whole};
 
 /// Show and set schedules, which push jobs by cron or at intervals.
 #[derive(Args, Debug)]
@@ -121,7 +121,7 @@ pub struct ScheduleSetArgs {
     #[arg(long, value_name = "none|last|all")]
     pub catch_up: Option<String>,
     /// With --catch-up all: at most this many of the newest, 1 to 1,000; 100 if not given.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=CATCH_UP_MAX))]
+    #[arg(long, value_name = "N", value_parser = whole(1, CATCH_UP_MAX as u32))]
     pub catch_up_max: Option<u32>,
     /// The owner of the schedule: the owner's next sync deletes it unless it lists it.
     #[arg(long, value_name = "O", value_parser = parse_name(Owner::parse))]
@@ -129,15 +129,6 @@ pub struct ScheduleSetArgs {
     /// Fields of its jobs beside their payload.
     #[command(flatten)]
     pub say: SayArgs,
-    /// How its jobs are retried, as JSON.
-    #[arg(long, value_name = "JSON")]
-    pub retry: Option<String>,
-    /// Deadline of one run.
-    #[arg(long, value_name = "D", value_parser = timeout)]
-    pub timeout: Option<Span>,
-    /// How long its finished jobs are kept.
-    #[arg(long, value_name = "D", value_parser = span)]
-    pub retain: Option<Span>,
     /// Cancel a job that has not begun this long after its moment.
     #[arg(long, value_name = "D", value_parser = span)]
     pub expires_in: Option<Span>,
@@ -151,6 +142,8 @@ NDJSON unless told). Of JSON each item is a schedule as the API takes it, with i
   {\"id\":\"news-42\",\"every\":\"15m\",\"job\":{\"queue\":\"news\",\"payload\":{\"source\":42}}}
 Of CSV the columns id, cron, every, zone and queue have their meaning, and an empty cell says
 nothing; all others are the payload, each value a string.
+A quote that is never closed, a row with another number of columns and a cell of several lines (unless
+--multiline is given) are refused, and nothing is changed.
 Schedules of the owner that are not in the file are deleted; jobs that they made go on. Pauses,
 counters and moments that a job moved stay, unless the timing changes. A schedule that did not
 change is not touched.")]
@@ -164,6 +157,9 @@ pub struct ScheduleSyncArgs {
     /// How to read it.
     #[arg(long, value_name = "json|ndjson|csv")]
     pub format: Option<Format>,
+    /// Take cells of CSV that have several lines; otherwise a quote that is closed in a later line is refused.
+    #[arg(long)]
+    pub multiline: bool,
     /// Take an empty set too, and one that deletes more than half.
     #[arg(long)]
     pub force: bool,
@@ -188,7 +184,7 @@ pub struct PreviewArgs {
     #[command(flatten)]
     pub timing: TimingArgs,
     /// How many moments, 1 to 100.
-    #[arg(short = 'n', value_name = "N", default_value_t = PREVIEW_DEFAULT, value_parser = count)]
+    #[arg(short = 'n', value_name = "N", default_value_t = PREVIEW_DEFAULT, value_parser = whole(1, PREVIEW_MAX))]
     pub count: usize,
 }
 
@@ -249,12 +245,5 @@ fn start(text: &str) -> Result<Start, String> {
     match text {
         "now" => Ok(Start::Now),
         _ => moment(text).map(Start::At),
-    }
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n) if (1..=PREVIEW_MAX).contains(&n) => Ok(n),
-        _ => Err(format!("a preview shows 1 to {PREVIEW_MAX} moments")),
     }
 }

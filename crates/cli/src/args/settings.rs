@@ -63,7 +63,7 @@ impl MustLaterArgs {
   tenure queue                       all queues
   tenure queue mail                  one queue
   tenure queue set mail --needs limit:smtp --max-waiting 10000 --timeout 5m
-  tenure queue set mail --shares tenant-7=3 --retry '{\"max_attempts\":5}'
+  tenure queue set mail --shares tenant-7=3 --retry max_attempts=5,base=10s
   tenure queue pause mail --for 1h
   tenure queue -- set                the queue that is called \"set\"")]
 pub struct QueueArgs {
@@ -116,8 +116,8 @@ pub struct QueueSetArgs {
     /// Needs of jobs that state none; may be given several times.
     #[arg(long, alias = "need", value_name = "NEED|none")]
     pub needs: Vec<String>,
-    /// Retry of jobs that state none, as JSON.
-    #[arg(long, value_name = "JSON|none")]
+    /// Retry of jobs that state none: 5, max_attempts=5,base=1s,max=1h, delays=1s/10s/1m, or JSON.
+    #[arg(long, value_name = "RETRY|none")]
     pub retry: Option<String>,
     /// Deadline of one run of jobs that state none.
     #[arg(long, value_name = "D|none", value_parser = setting(timeout))]
@@ -126,7 +126,7 @@ pub struct QueueSetArgs {
     #[arg(long, value_name = "D|none", value_parser = setting(span))]
     pub retain: Option<Setting<Span>>,
     /// Most jobs that may wait; pushes beyond it are refused.
-    #[arg(long, value_name = "N|none", value_parser = setting(count))]
+    #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = setting(count))]
     pub max_waiting: Option<Setting<u32>>,
     /// How long a job waits after its worker was lost; 0s for workers that find their work again.
     #[arg(long, value_name = "D|none", value_parser = setting(span))]
@@ -173,13 +173,13 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         #[arg(value_parser = parse_name(LimitName::parse))]
         name: LimitName,
         /// How many at once; 0 = closed for now.
-        #[arg(long, value_name = "N|none", value_parser = setting(count))]
+        #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = setting(count))]
         concurrency: Option<Setting<u32>>,
         /// How many per period: 10/1s.
         #[arg(long, value_name = "N/D|none", value_parser = setting(rate))]
         rate: Option<Setting<PerSpan>>,
         /// How many of the rate may go at once after a rest.
-        #[arg(long, value_name = "N", value_parser = positive)]
+        #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
         burst: Option<u32>,
         /// How long each permit rests after its release; needs a concurrency.
         #[arg(long, value_name = "D|none", value_parser = setting(span))]
@@ -215,7 +215,7 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         #[arg(value_parser = parse_name(LimitName::parse))]
         name: LimitName,
         /// How many permits.
-        #[arg(value_parser = count)]
+        #[arg(allow_negative_numbers = true, value_parser = count)]
         external: u32,
         /// For this long; without it until the next observation.
         #[arg(long = "for", value_name = "D", value_parser = span)]
@@ -271,10 +271,10 @@ pub enum PoolAction {
         #[arg(long, value_name = "N/D|none", value_parser = setting(rate))]
         rate: Option<Setting<PerSpan>>,
         /// How many of the rate may go at once after a rest.
-        #[arg(long, value_name = "N", value_parser = positive)]
+        #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive)]
         burst: Option<u32>,
         /// Grants after which a resource is banned.
-        #[arg(long, value_name = "N|none", value_parser = setting(positive))]
+        #[arg(long, value_name = "N|none", allow_negative_numbers = true, value_parser = setting(positive))]
         max_uses: Option<Setting<u32>>,
         /// Which of the free ones: least recently used, or any.
         #[arg(long, value_name = "lru|random|none", value_parser = setting(pick))]
@@ -285,6 +285,8 @@ pub enum PoolAction {
 Reads a JSON array, NDJSON or CSV, told apart by the file's suffix or by --format (stdin: JSON or
 NDJSON unless told). Of JSON each item is {\"id\",\"data\",\"tags\",\"slots\"}; one without \"data\" is its own
 data. Of CSV the columns id, tags (\";\" between) and slots have their meaning; all others are data.
+A quote that is never closed, a row with another number of columns and a cell of several lines (unless
+--multiline is given) are refused, and nothing is changed.
 Changes id, data, tags and slots and nothing else: leases, cooling, bans and uses stay. What is not in
 the file retires when it is free.")]
     Sync {
@@ -303,6 +305,9 @@ the file retires when it is free.")]
         /// How to read it.
         #[arg(long, value_name = "json|ndjson|csv")]
         format: Option<Format>,
+        /// Take cells of CSV that have several lines; otherwise a quote that is closed in a later line is refused.
+        #[arg(long)]
+        multiline: bool,
         /// The number of this set; one below the last is refused (two masters).
         #[arg(long = "set-version", value_name = "N")]
         version: Option<u64>,
@@ -323,7 +328,7 @@ the file retires when it is free.")]
         #[arg(long = "tag", value_name = "T", value_parser = parse_name(Tag::parse))]
         tags: Vec<Tag>,
         /// Holders at once.
-        #[arg(long, value_name = "N", default_value = "1", value_parser = positive)]
+        #[arg(long, value_name = "N", default_value = "1", allow_negative_numbers = true, value_parser = positive)]
         slots: u32,
     },
     /// List the resources of a pool, without their data.

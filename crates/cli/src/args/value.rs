@@ -4,15 +4,20 @@
 //! decided by the core's own parsers; nothing is parsed twice in two ways.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use tenure_calendar::Toward;
 use tenure_core::bounds::{
     COUNT_MAX, EVERY_US_MIN, LIST_MAX, SECOND_US, SPAN_US_MAX, TTL_US_MAX, TTL_US_MIN,
 };
+use tenure_core::count::grouped;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::Patch;
 use tenure_core::settings::Rate;
 use tenure_core::time::{Moment, Span, TimeError};
+
+use crate::local_time;
 
 /// A parser for clap out of a name's own parser.
 pub fn parse_name<T: Clone + Send + Sync + 'static>(
@@ -47,13 +52,58 @@ pub fn every(text: &str) -> Result<Span, String> {
     Err(format!("use whole seconds, {min} to {max}"))
 }
 
-/// A moment: RFC 3339 with an offset.
+/// A moment: RFC 3339 with an offset, or a local time; one without a day is the next time that the clock shows it.
 pub fn moment(text: &str) -> Result<Moment, String> {
-    text.parse().map_err(|why| match why {
-        TimeError::Form => "write a moment as \"2026-12-01T09:55:00Z\" or with an offset, as \
-             \"2026-12-01T09:55:00+08:00\""
-            .to_owned(),
-        TimeError::Range => "a moment lies between 1970 and 2255".to_owned(),
+    moment_toward(text, Toward::Ahead)
+}
+
+/// The same, for what is asked about the past: a local time without a day is the last time that the clock showed it.
+pub fn past_moment(text: &str) -> Result<Moment, String> {
+    moment_toward(text, Toward::Behind)
+}
+
+/// The end of something: a moment, or how long from now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// The moment itself.
+    At(Moment),
+    /// A duration that begins when the command runs.
+    In(Span),
+}
+
+impl End {
+    /// The moment that it is.
+    pub fn moment(self, now: Moment) -> Moment {
+        match self {
+            End::At(moment) => moment,
+            End::In(span) => now.plus(span),
+        }
+    }
+}
+
+/// A moment, or a duration from now.
+pub fn end(text: &str) -> Result<End, String> {
+    match text.parse::<Span>() {
+        Err(TimeError::Form) => moment(text).map(End::At),
+        _ => span(text).map(End::In),
+    }
+}
+
+fn moment_toward(text: &str, toward: Toward) -> Result<Moment, String> {
+    let moment: Result<Moment, TimeError> = text.parse();
+    let within =
+        moment.and_then(|at| if at > Moment::LAST { Err(TimeError::Range) } else { Ok(at) });
+    within.or_else(|why| match why {
+        TimeError::Form => local_time::moment(text, toward).unwrap_or_else(|| {
+            Err("write a local time as \"2026-12-01 09:55\", \"09:55\" or \"tomorrow 09:55\", or a moment as \
+                 \"2026-12-01T09:55:00Z\""
+                .to_owned())
+        }),
+        TimeError::Range if text.get(..4).is_some_and(|year| year < "1970") => Err("a moment lies in 1970 or later".to_owned()),
+        TimeError::Range => Err(format!(
+            "this is later than the latest moment ({}); for \"never\" leave it out",
+            Moment::LAST
+        )),
     })
 }
 
@@ -75,44 +125,69 @@ pub fn ttl_or_token(text: &str) -> Result<Span, String> {
     }
 }
 
+/// A parser for a whole number, which says its range in words.
+pub fn whole<T>(
+    min: T,
+    max: T,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: TryInto<i128> + TryFrom<i128> + Copy + Send + Sync + 'static,
+{
+    move |text: &str| {
+        let wide = |n: T| n.try_into().unwrap_or(i128::MAX);
+        let range = wide(min)..=wide(max);
+        let number = text.parse::<i128>().map_err(|_| not_whole(&range))?;
+        let inside = Some(number).filter(|n| range.contains(n)).and_then(|n| T::try_from(n).ok());
+        inside.ok_or_else(|| outside(number, &range))
+    }
+}
+
+/// Up to this end a range is shown with both its ends; beyond it the other end helps nobody.
+const SAID_TOGETHER_MAX: i128 = 100_000;
+
+fn outside(number: i128, range: &RangeInclusive<i128>) -> String {
+    let (min, max) = (digits(*range.start()), digits(*range.end()));
+    match number < *range.start() {
+        _ if *range.end() <= SAID_TOGETHER_MAX => format!("must be between {min} and {max}"),
+        true => format!("must be at least {min}"),
+        false => format!("must be at most {max}"),
+    }
+}
+
+fn not_whole(range: &RangeInclusive<i128>) -> String {
+    let (min, max) = (digits(*range.start()), digits(*range.end()));
+    match *range.end() <= SAID_TOGETHER_MAX {
+        true => format!("must be a whole number between {min} and {max}"),
+        false => format!("must be a whole number, at least {min}"),
+    }
+}
+
+fn digits(n: i128) -> String {
+    let sign = if n < 0 { "-" } else { "" };
+    format!("{sign}{}", grouped(u64::try_from(n.unsigned_abs()).unwrap_or(u64::MAX)))
+}
+
 /// A count of things that are had at once or per period, 0 or more.
 pub fn count(text: &str) -> Result<u32, String> {
-    match text.parse::<i64>() {
-        Ok(n) if (0..=COUNT_MAX).contains(&n) => Ok(n as u32),
-        _ => Err(format!("write a whole number from 0 to {COUNT_MAX}")),
-    }
+    whole(0, COUNT_MAX as u32)(text)
 }
 
 /// A count of things of which there must be one.
 pub fn positive(text: &str) -> Result<u32, String> {
-    match count(text)? {
-        0 => Err(format!("write a whole number from 1 to {COUNT_MAX}")),
-        n => Ok(n),
-    }
+    whole(1, COUNT_MAX as u32)(text)
 }
 
 /// The size of a page.
 pub fn page_size(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(n) if (1..=LIST_MAX).contains(&n) => Ok(n),
-        _ => Err(format!("a page has 1 to {LIST_MAX} items")),
-    }
+    whole(1, LIST_MAX)(text)
 }
 
-/// `K=V`; the value may contain `=`.
-pub fn pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err("write it as KEY=VALUE".to_owned()),
-    }
-}
-
-/// `k:v` of a label filter, as the API has it; `k=v` is understood too, as `push` writes it.
+/// A label as `push` and the filters take it: `K=V`, cut at the first `=`; without one `K:V`, cut at the last `:` as the
+/// API does.
 pub fn label(text: &str) -> Result<(String, String), String> {
-    let cut = text.find([':', '=']).filter(|at| *at > 0);
-    match cut {
-        Some(at) => Ok((text[..at].to_owned(), text[at + 1..].to_owned())),
-        None => Err("write it as KEY:VALUE".to_owned()),
+    match text.split_once('=').or_else(|| text.rsplit_once(':')) {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it as KEY=VALUE or KEY:VALUE".to_owned()),
     }
 }
 
@@ -232,10 +307,57 @@ mod tests {
     }
 
     #[test]
-    fn a_label_filter_takes_a_colon_or_an_equals_sign() {
+    fn a_label_has_an_equals_sign_or_a_colon() {
         let is = |k: &str, v: &str| Ok((k.to_owned(), v.to_owned()));
         assert_eq!(label("a:b"), is("a", "b"));
-        assert_eq!(label("a=b:c"), is("a", "b:c"));
-        assert!(label(":b").is_err() && label("ab").is_err());
+        assert_eq!(label("a=b:c=d"), is("a", "b:c=d"));
+        assert_eq!(label("a:b=c"), is("a:b", "c"));
+        assert_eq!(label("a:b:c"), is("a:b", "c"));
+        for wrong in [":b", "=b", "ab", ""] {
+            assert!(label(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_range_is_said_in_words() {
+        let told = |parsed: Result<i128, String>| parsed.unwrap_err();
+        for (min, max, text, want) in [
+            (-100, 100, "300", "must be between -100 and 100"),
+            (-100, 100, "x", "must be a whole number between -100 and 100"),
+            (1, 1_000, "0", "must be between 1 and 1,000"),
+            (0, 1_000_000_000, "-1", "must be at least 0"),
+            (0, 1_000_000_000, "9999999999", "must be at most 1,000,000,000"),
+            (1, 1_000_000_000, "1.5", "must be a whole number, at least 1"),
+        ] {
+            assert_eq!(told(whole(min, max)(text)), want, "{text}");
+        }
+        assert_eq!(whole(1_u64, u64::MAX)("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(count("0"), Ok(0));
+        assert!(positive("0").is_err());
+    }
+
+    #[test]
+    fn the_latest_moment_is_named_to_who_names_a_later_one() {
+        assert_eq!(
+            moment("9999-12-31T23:59:59Z").unwrap_err(),
+            format!(
+                "this is later than the latest moment ({}); for \"never\" leave it out",
+                Moment::LAST
+            )
+        );
+        assert!(moment("2255-06-01T00:00:01Z").unwrap_err().contains("the latest moment"));
+        for early in ["1969-12-31T23:59:59Z", "1800-01-01T00:00:00Z"] {
+            assert!(moment(early).unwrap_err().contains("1970 or later"), "{early}");
+        }
+    }
+
+    #[test]
+    fn an_end_is_a_moment_or_so_long_from_now() {
+        let now = Moment::from_us(5_000_000);
+        assert_eq!(end("2h").map(|end| end.moment(now)), Ok(now.plus(Span::from_s(7_200))));
+        let at = "2026-12-01T09:55:00Z";
+        assert_eq!(end(at).map(|end| end.moment(now)), Ok(at.parse().unwrap()));
+        assert!(end("9999d").unwrap_err().contains("3650d"));
+        assert!(end("soon").unwrap_err().contains("2026-12-01 09:55"));
     }
 }

@@ -8,19 +8,30 @@ use tenure_core::requests::EventsSince;
 
 use crate::args::events::EventsArgs;
 use crate::exit::Failure;
-use crate::output::{Output, printable, tell};
+use crate::output::clock::{exactly, second};
+use crate::output::{Output, hint, printable, tell};
 
 /// Shows events until there is none more, or without end.
 pub async fn run(client: &Client, out: Output, args: EventsArgs) -> Result<(), Failure> {
     let begin = if args.follow { EventsSince::Now } else { EventsSince::First };
     let mut events = client.events_since(args.since.unwrap_or(begin), args.filter());
+    let mut shown = 0;
     loop {
         let told = match args.follow {
             true => events.next().await?,
             false => events.next_now().await?,
         };
         match told {
-            Some(Told::Event(event)) => out.line(&*event, line)?,
+            Some(Told::Event(event)) => {
+                out.line(&*event, line)?;
+                shown += 1;
+                if args.max == Some(shown) {
+                    if !out.json {
+                        hint(&format!("there may be more: go on with --since {}", event.id));
+                    }
+                    return Ok(());
+                }
+            }
             Some(Told::Gap(gap)) => tell(&sentence(&gap)),
             None => return Ok(()),
         }
@@ -43,7 +54,7 @@ fn sentence(gap: &Gap) -> String {
 fn line(event: &Event) -> String {
     let happened = &event.happened;
     let About { job, queue, schedule, .. } = &happened.about;
-    let mut text = format!("{}  {:<20}", happened.at, happened.kind.as_str());
+    let mut text = format!("{}  {:<20}", exactly(happened.at), happened.kind.as_str());
     // Of a job its queue stands first, of all else what it is.
     let first = match (schedule, queue) {
         (Some(schedule), _) if happened.kind.family() == "schedule" => Some(schedule.to_string()),
@@ -75,7 +86,7 @@ fn said(about: &About, is_job: bool) -> Vec<String> {
     words.extend(resource.as_ref().map(|resource| name(resource)));
     words.extend(flow.as_ref().filter(|_| !is_job).map(|flow| name(flow)));
     words.extend(lease.as_ref().filter(|_| !is_job).map(|lease| format!("lease {lease}")));
-    words.extend(moment.map(|moment| format!("at {moment}")));
+    words.extend(moment.map(|moment| format!("at {}", second(moment))));
     words.extend(n.filter(|n| *n != 1).map(|n| format!("{n} moments")));
     words.extend(why.as_ref().map(|why| why.to_string()));
     words.extend(on.as_ref().map(|on| match on {
@@ -95,8 +106,8 @@ fn said(about: &About, is_job: bool) -> Vec<String> {
         (None, Some(error)) => Some(error.clone()),
         (None, None) => None,
     });
-    words.extend(run_at.map(|at| format!("again at {at}")));
-    words.extend(until.map(|until| format!("until {until}")));
+    words.extend(run_at.map(|at| format!("again at {}", exactly(at))));
+    words.extend(until.map(|until| format!("until {}", exactly(until))));
     words
 }
 
@@ -129,7 +140,7 @@ mod tests {
         assert_eq!(
             shown(EventType::JobFailed, failed),
             "2026-12-01T08:00:04.120877Z  job.failed            news-cn  \
-             news-42@2026-12-01T08:00:00Z  attempt 3: http 500 no\u{fffd}[2J\n"
+             news-42@2026-12-01T08:00:00Z  attempt 3: http 500 no\\u001b[2J\n"
         );
         let fired = About { job, schedule, ..About::default() };
         assert_eq!(

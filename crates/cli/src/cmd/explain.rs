@@ -8,8 +8,9 @@ use tenure_core::time::Moment;
 use crate::args::jobs::JobArg;
 use crate::cmd::holders::Holders;
 use crate::exit::Failure;
+use crate::output::Output;
+use crate::output::clock::sentence;
 use crate::output::table::when;
-use crate::output::{Output, printable};
 
 /// Says it.
 pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failure> {
@@ -29,7 +30,7 @@ pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failu
 /// Each reason stands once: beside the state if it is the only one, otherwise in a list.
 fn people(explained: &Explained, holders: &Holders, now: Moment) -> String {
     let (id, state) = (&explained.id, explained.state);
-    let text = match (&explained.lease, explained.reasons.as_slice()) {
+    match (&explained.lease, explained.reasons.as_slice()) {
         (Some(lease), _) => format!(
             "{id} is {state}: held by {} since {}\n  lease {}, expires {}\n",
             holders.name(&lease.holder),
@@ -37,7 +38,7 @@ fn people(explained: &Explained, holders: &Holders, now: Moment) -> String {
             lease.lease,
             when(lease.expires_at, now)
         ),
-        (None, []) => format!("{id} is {state}: {}\n", explained.summary),
+        (None, []) => format!("{id} is {state}: {}\n", sentence(&explained.summary)),
         (None, [one]) => {
             format!("{id} is {state}: {}\n{}", clause(one), facts(one, true, holders, now))
         }
@@ -55,14 +56,13 @@ fn people(explained: &Explained, holders: &Holders, now: Moment) -> String {
             }
             text
         }
-    };
-    printable(&text)
+    }
 }
 
 /// What a reason says; of one that this version does not know its kind and name.
 fn clause(reason: &Reason) -> String {
     if !reason.detail.is_empty() {
-        return reason.detail.clone();
+        return sentence(&reason.detail);
     }
     let kind = super::job::json(&reason.kind);
     let kind = kind.trim_matches('"').replace('_', " ");

@@ -8,8 +8,8 @@ use tenure_core::requests::GetJob;
 use crate::args::jobs::JobArg;
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::output::clock::second;
 use crate::output::page::Page;
-use crate::output::table::second;
 
 /// Shows it.
 pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failure> {

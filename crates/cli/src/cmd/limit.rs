@@ -14,8 +14,9 @@ use crate::cmd::holders::Holders;
 use crate::cmd::limit_gauge;
 use crate::exit::Failure;
 use crate::output::Output;
+use crate::output::clock::second;
 use crate::output::page::Page;
-use crate::output::table::{Table, or_dash, second, when};
+use crate::output::table::{Table, or_dash, when};
 
 /// Shows, or does what is said.
 pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Failure> {

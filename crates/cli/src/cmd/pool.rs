@@ -12,11 +12,13 @@ use crate::args::value::Setting;
 use crate::cmd::holders::Holders;
 use crate::cmd::limit::{rate_of, rate_text};
 use crate::cmd::pool_sync;
+use crate::cmd::set_file::{LineBreaks, SetFile};
 use crate::exit::Failure;
 use crate::json_args;
 use crate::output::Output;
+use crate::output::clock::second;
 use crate::output::page::Page;
-use crate::output::table::{Table, or_dash, second, when};
+use crate::output::table::{Table, or_dash, when};
 
 /// Shows, or does what is said.
 pub async fn run(client: &Client, out: Output, args: PoolArgs) -> Result<(), Failure> {
@@ -24,14 +26,13 @@ pub async fn run(client: &Client, out: Output, args: PoolArgs) -> Result<(), Fai
         (Some(action), _) => act(client, out, action).await,
         (None, Some(pool)) => {
             let view = client.run(GetPool { pool: pool.clone() }).await?;
-            if out.json {
-                return out.document(&view);
-            }
             let request = ListResources { pool, page: args.page.page() };
             let listed = client.run(request).await?;
             let holders = holders(client, out, &listed.items).await;
-            let text = people(&view) + "\n" + &resources(&listed.items, &holders);
-            out.text(&text)?;
+            // Two calls, and so with --json an array of both answers.
+            out.answer(&(&view, &listed), |(view, listed)| {
+                people(view) + "\n" + &resources(&listed.items, &holders)
+            })?;
             super::tell_more(out, listed.next.as_deref(), listed.partial);
             Ok(())
         }
@@ -58,8 +59,10 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
             let put = client.run(patch).await?;
             out.answer(&put.view, people)
         }
-        PoolAction::Sync { name, file, id, force, format, version } => {
-            let how = pool_sync::SyncHow { file: &file, id: &id, format };
+        PoolAction::Sync { name, file, id, force, format, multiline, version } => {
+            let breaks = LineBreaks::said(multiline);
+            let file = SetFile { file: &file, format, breaks };
+            let how = pool_sync::SyncHow { file, id: &id };
             pool_sync::run(client, out, name, how, force, version).await
         }
         PoolAction::Add { name, id, data, tags, slots } => {

@@ -3,8 +3,6 @@
 //! A set that cannot be read whole is not sent at all. What is in it may be secret: messages name
 //! lines and fields, never values.
 
-use std::path::Path;
-
 use serde_json::value::RawValue;
 use tenure::Client;
 use tenure_core::decode;
@@ -15,21 +13,18 @@ use tenure_core::requests::{Meant, SyncResources};
 use tenure_core::secret::Json;
 use tenure_core::settings::{NewResource, Synced};
 
-use crate::args::settings::Format;
 use crate::cmd::job::json;
-use crate::cmd::set_file::{self, SetItems, object};
+use crate::cmd::set_file::{self, Row, SetFile, SetItems, object};
 use crate::exit::Failure;
 use crate::output::Output;
 
 /// How the file is read.
 #[derive(Clone, Copy)]
 pub struct SyncHow<'a> {
-    /// The file, or `-`.
-    pub file: &'a Path,
+    /// The file, and as what.
+    pub file: SetFile<'a>,
     /// Which field is the id.
     pub id: &'a str,
-    /// As what, if said.
-    pub format: Option<Format>,
 }
 
 /// Makes the file the whole set of the pool.
@@ -41,7 +36,7 @@ pub async fn run(
     force: bool,
     version: Option<u64>,
 ) -> Result<(), Failure> {
-    let resources = read(&set_file::bytes(how.file)?, how)?;
+    let resources = read(&set_file::bytes(how.file.file)?, how)?;
     let meant = if force { Meant::Yes } else { Meant::Ask };
     let request = SyncResources { pool, resources, meant, version };
     let synced =
@@ -59,7 +54,7 @@ fn people(synced: &Synced) -> String {
 
 /// All resources of a file.
 fn read(bytes: &[u8], how: SyncHow<'_>) -> Result<Vec<NewResource>, Failure> {
-    set_file::read(bytes, how.file, how.format, &mut Resources { id: how.id })
+    set_file::read(bytes, how.file, &mut Resources { id: how.id })
 }
 
 /// Resources, whose id is the field of this name.
@@ -81,7 +76,7 @@ impl SetItems for Resources<'_> {
             .hint("name the column of the ids with --id, and begin the file with a header"))
     }
     /// The columns of the id, `tags` and `slots` have their meaning, all others are data.
-    fn row(&mut self, names: &[&str], row: &csv::StringRecord) -> Result<NewResource, Refusal> {
+    fn row(&mut self, names: &[&str], row: &Row<'_>) -> Result<NewResource, Refusal> {
         let text = row_text(names, row, self.id);
         decode::resource_line(text.as_bytes()).map_err(|no| id_is(no, self.id))
     }
@@ -132,10 +127,10 @@ fn id_is(mut no: Refusal, id: &str) -> Refusal {
     no
 }
 
-fn row_text(names: &[&str], row: &csv::StringRecord, id: &str) -> String {
+fn row_text(names: &[&str], row: &Row<'_>, id: &str) -> String {
     let mut fields: Vec<(&str, String)> = Vec::new();
     let mut data: Vec<(&str, String)> = Vec::new();
-    for (name, value) in names.iter().zip(row) {
+    for (name, value) in names.iter().zip(&row.cells) {
         if *name == id {
             fields.push(("id", json(&value)));
         }
@@ -162,9 +157,12 @@ fn row_text(names: &[&str], row: &csv::StringRecord, id: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cmd::set_file::LineBreaks;
+    use std::path::Path;
 
     fn how<'a>(file: &'a str, id: &'a str) -> SyncHow<'a> {
-        SyncHow { file: Path::new(file), id, format: None }
+        let file = SetFile { file: Path::new(file), format: None, breaks: LineBreaks::Refused };
+        SyncHow { file, id }
     }
 
     fn shown(resources: &[NewResource]) -> Vec<String> {
@@ -184,16 +182,16 @@ mod tests {
             ),
             (
                 "-",
-                "\u{feff} [{\"id\":\"a\",\"data\":{\"u\":\"1\"},\"tags\":[\"cn\",\"de\"],\"slots\":2},{\"id\":\"b\"}]",
+                " [{\"id\":\"a\",\"data\":{\"u\":\"1\"},\"tags\":[\"cn\",\"de\"],\"slots\":2},{\"id\":\"b\"}]",
             ),
         ];
         for (file, text) in whole {
             let read = read(text.as_bytes(), how(file, "id")).unwrap();
             assert_eq!(shown(&read), ["a {\"u\":\"1\"} cn+de 2", "b {\"id\":\"b\"}  1"], "{file}");
         }
-        let text = "\u{feff}id,u,tags,slots\na,1,cn; de,2\nb,\"x,\ny\",,\n";
+        let text = "id,u,tags,slots\na,1,cn; de,2\nb,\"x,y\",,\n";
         let read = read(text.as_bytes(), how("x.CSV", "id")).unwrap();
-        assert_eq!(shown(&read), ["a {\"u\":\"1\"} cn+de 2", "b {\"u\":\"x,\\ny\"}  1"]);
+        assert_eq!(shown(&read), ["a {\"u\":\"1\"} cn+de 2", "b {\"u\":\"x,y\"}  1"]);
     }
 
     #[test]
@@ -212,7 +210,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_says_where_and_never_what() {
         for (file, text, part) in [
-            ("x.csv", "id,pass\na,secret\nb\n", "line 3: it has 1 columns"),
+            ("x.csv", "id,pass\na,secret\nb\n", "line 3: it has 1 column,"),
             ("x.csv", "name,pass\na,secret\n", "no column 'id'"),
             ("x.csv", "id,id\na,secret\n", "stands twice"),
             ("x.csv", "id,slots,p\na,0,secret\n", "line 2"),

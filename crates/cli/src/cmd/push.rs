@@ -4,7 +4,7 @@ use serde::Serialize;
 use tenure::Client;
 use tenure_core::decode;
 use tenure_core::flow::OnParentFailure;
-use tenure_core::job::{Labels, Need, NewJob, OnConflict, PushedJob, Until};
+use tenure_core::job::{JobState, JobView, Labels, Need, NewJob, OnConflict, PushedJob, Until};
 use tenure_core::names::{FlowName, Group, JobId, JobRef, QueueName, UniqueKey};
 use tenure_core::requests::{ListQueues, Page, Push, PushAnswer, Pushed};
 use tenure_core::secret::Json;
@@ -20,6 +20,7 @@ use crate::cmd::result::{self, HowLong};
 use crate::exit::Failure;
 use crate::json_args;
 use crate::output::Output;
+use crate::output::table::{rough, when};
 
 /// Names shown beside a queue that nobody asks for.
 const NAMES_SHOWN: usize = 5;
@@ -28,8 +29,10 @@ const NAMES_SHOWN: usize = 5;
 pub async fn run(client: &Client, out: Output, args: PushArgs) -> Result<(), Failure> {
     let PushArgs { queue, payload, lines, payloads, id, unique, wait, at, delay, kin, say, .. } =
         args;
-    let when = RunsAt { at, delay };
-    let (until, on_conflict, within) = (args.until.into(), args.on_conflict.into(), args.within);
+    let expires_at = args.expires_at.map(|end| end.moment(super::now()));
+    let when = Times { at, delay, expires_at };
+    let (until, on_conflict) = (args.until.into(), args.on_conflict.into());
+    let (hold, within) = (args.unique_for, args.within);
     if let Some(file) = lines {
         let each = match (payloads, queue) {
             (true, Some(queue)) => {
@@ -49,13 +52,18 @@ pub async fn run(client: &Client, out: Output, args: PushArgs) -> Result<(), Fai
     // Without --lines there is a queue: that is checked when the line is parsed.
     let queue = queue.ok_or_else(|| Failure::usage("push to which queue?"))?;
     let payload = json_args::payload(payload.as_deref())?;
-    let unique = unique.map(|key| UniqueSaid { key, until, on_conflict, within });
+    let unique = unique.map(|key| UniqueSaid { key, until, hold, on_conflict, within });
     let mut job = job(&queue, payload, id, unique, when, &kin, &say)?;
+    let meant =
+        Meant { id: job.id.clone(), key: job.unique.as_ref().map(|unique| unique.key.clone()) };
     // An id of our own makes the push safe to repeat, should its answer be lost.
-    job.id.get_or_insert_with(tenure::ids::job_id);
+    let id = job.id.get_or_insert_with(tenure::ids::job_id).clone();
     let pushed = one(client, job).await?;
     if wait.is_none() {
         out.answer(&pushed, |pushed| format!("{}\n", pushed.job.id))?;
+    }
+    if let Some(there) = there_already(&pushed, &id, &meant, super::now()) {
+        crate::output::tell(&there);
     }
     if pushed.workers == Some(0) {
         tell_no_worker(client, &pushed.job.queue).await;
@@ -105,6 +113,14 @@ struct JobSaid<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unique: Option<UniqueSaid>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    retry: Option<Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Moment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retain: Option<Span>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<Labels>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     after: Vec<Json>,
@@ -114,16 +130,17 @@ struct JobSaid<'a> {
     flow: Option<&'a FlowName>,
 }
 
-/// When the job runs, as `--at` or `--delay` says it; neither means now.
+/// When the job runs, as `--at` or `--delay` says it (neither means now), and by when it must have begun.
 #[derive(Clone, Copy, Default)]
-struct RunsAt {
+struct Times {
     at: Option<Moment>,
     delay: Option<Span>,
+    expires_at: Option<Moment>,
 }
 
-impl RunsAt {
+impl Times {
     fn is_silent(self) -> bool {
-        self.at.is_none() && self.delay.is_none()
+        self.at.is_none() && self.delay.is_none() && self.expires_at.is_none()
     }
 }
 
@@ -131,6 +148,8 @@ impl RunsAt {
 struct UniqueSaid {
     key: UniqueKey,
     until: Until,
+    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    hold: Option<Span>,
     on_conflict: OnConflict,
     #[serde(skip_serializing_if = "Option::is_none")]
     within: Option<Span>,
@@ -141,7 +160,7 @@ fn job(
     payload: Json,
     id: Option<JobId>,
     unique: Option<UniqueSaid>,
-    when: RunsAt,
+    when: Times,
     kin: &KinArgs,
     say: &SayArgs,
 ) -> Result<NewJob, Failure> {
@@ -158,6 +177,10 @@ fn job(
         group: say.group.as_ref(),
         needs: Some(needs).filter(|needs| !needs.is_empty()),
         unique,
+        retry: json_args::retry(say.retry.as_deref())?,
+        timeout: say.timeout,
+        expires_at: when.expires_at,
+        retain: say.retain,
         labels: Some(labels).filter(|labels| !labels.is_empty()),
         after: json_args::parents(&kin.after)?,
         on_parent_failure: kin.on_parent_failure.map(OnParentFailure::from),
@@ -170,6 +193,43 @@ fn job(
     let trace = std::env::var(TRACEPARENT).ok();
     job.traceparent = trace.and_then(|text| TraceParent::of_header(&text));
     Ok(job)
+}
+
+/// By what a job may be there already, as the caller names it.
+struct Meant {
+    id: Option<JobId>,
+    key: Option<UniqueKey>,
+}
+
+/// Says that the push met a job that is there already; `None` if it made one. `sent` is the id that was pushed: an answer
+/// with an id that was made for this push is a repeat of this very push.
+fn there_already(pushed: &PushedJob, sent: &JobId, meant: &Meant, now: Moment) -> Option<String> {
+    let job = &pushed.job;
+    let (id, state) = (&job.id, state(job, now));
+    let key = meant.key.as_ref().map(|key| format!("the unique key '{key}'"));
+    match (id == sent, key) {
+        _ if !pushed.duplicate => None,
+        (true, _) if meant.id.is_none() => None,
+        (true, _) => Some(format!("'{id}' is there already ({state}): nothing was pushed")),
+        (false, Some(key)) if pushed.replaced => Some(format!(
+            "'{id}' holds {key}: it has the new content now, and no second job was made"
+        )),
+        (false, key) => {
+            let key = key.unwrap_or_else(|| "the same place".to_owned());
+            Some(format!("'{id}' holds {key} ({state}): nothing was pushed"))
+        }
+    }
+}
+
+/// `cancelled 4m12s ago`, `running for 3m2s`.
+fn state(job: &JobView, now: Moment) -> String {
+    let state = job.state;
+    match (state, job.finished_at, job.started_at) {
+        (JobState::Running, _, Some(at)) => format!("running for {}", rough(now.since(at))),
+        (JobState::Scheduled, ..) => format!("scheduled, runs {}", when(job.run_at, now)),
+        (state, Some(at), _) if state.is_finished() => format!("{state} {}", when(at, now)),
+        _ => format!("{state}, pushed {}", when(job.created_at, now)),
+    }
 }
 
 /// Says that nobody asks for a queue, and which queues somebody does ask for: a slip of the pen
@@ -202,97 +262,4 @@ pub fn some_names(meant: &str, names: &[&str]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::args::flows::ParentFailureWord;
-    use tenure_core::flow::Parent;
-    use tenure_core::settings::{QueueCounts, QueueSettings};
-
-    fn view(name: &str, workers: u64) -> QueueView {
-        QueueView {
-            name: QueueName::parse(name).unwrap(),
-            paused: false,
-            paused_until: None,
-            settings: QueueSettings::default(),
-            counts: QueueCounts::default(),
-            oldest_ready_at: None,
-            workers,
-            skipped: 0,
-        }
-    }
-
-    #[test]
-    fn a_queue_that_nobody_asks_for_is_told_with_those_that_somebody_does() {
-        let queue = QueueName::parse("expmple").unwrap();
-        let queues = [view("crawl", 1), view("example", 2), view("expmple", 0), view("idle", 0)];
-        assert_eq!(
-            no_worker(&queue, &queues),
-            "nobody has asked for queue 'expmple' in the last minute; queues with workers: \
-             'example', 'crawl'"
-        );
-        assert_eq!(
-            no_worker(&queue, &[]),
-            "nobody has asked for queue 'expmple' in the last minute; no queue has workers"
-        );
-    }
-
-    #[test]
-    fn options_become_the_fields_of_a_job() {
-        let queue = QueueName::parse("q").unwrap();
-        let say = SayArgs {
-            kind: Some("k".into()),
-            priority: Some(-3),
-            group: Group::parse("g").ok(),
-            needs: vec!["limit:a,weight=2".into(), "pool:p#cn".into()],
-            labels: vec![("a".into(), "b=c".into())],
-        };
-        let when = RunsAt { at: None, delay: Some(Span::from_s(5)) };
-        let unique = UniqueSaid {
-            key: UniqueKey::parse("u").unwrap(),
-            until: Until::Start,
-            on_conflict: OnConflict::Reject,
-            within: Some(Span::from_s(60)),
-        };
-        let kin = KinArgs {
-            after: vec!["a".into(), "key:k".into(), r#" {"flow":"f"}"#.into()],
-            on_parent_failure: Some(ParentFailureWord::Run),
-            flow: FlowName::parse("import-7").ok(),
-        };
-        let id = JobId::parse("i").ok();
-        let job = job(&queue, Json::from(1), id, Some(unique), when, &kin, &say).unwrap();
-        assert_eq!(job.id, JobId::parse("i").ok());
-        assert_eq!((job.kind.as_str(), job.priority), ("k", -3));
-        assert_eq!(job.when, tenure_core::job::When::In(Span::from_s(5)));
-        assert_eq!(job.needs.as_ref().map(Vec::len), Some(2));
-        assert_eq!(job.labels["a"], "b=c");
-        let unique = job.unique.unwrap();
-        assert_eq!((unique.until, unique.on_conflict), (Until::Start, OnConflict::Reject));
-        assert_eq!(unique.within, Some(Span::from_s(60)));
-        assert_eq!(job.after.len(), 3);
-        assert!(matches!(&job.after[2].parent, Parent::Flow(flow) if flow.as_str() == "f"));
-        assert_eq!(job.on_parent_failure, OnParentFailure::Run);
-        assert_eq!(job.flow.unwrap().as_str(), "import-7");
-    }
-
-    #[test]
-    fn what_breaks_a_bound_is_wrong_usage() {
-        let queue = QueueName::parse("q").unwrap();
-        for say in [
-            SayArgs { kind: Some("x".repeat(129)), ..SayArgs::default() },
-            SayArgs { needs: vec!["limit:".into()], ..SayArgs::default() },
-            SayArgs { needs: vec!["limit:a".into(); 2], ..SayArgs::default() },
-            SayArgs { labels: vec![("a".into(), "b".into()); 2], ..SayArgs::default() },
-        ] {
-            let job =
-                job(&queue, Json::null(), None, None, RunsAt::default(), &KinArgs::default(), &say);
-            assert_eq!(job.unwrap_err().code, 2);
-        }
-        for after in ["", "key:", "{", "[]x", r#"{"job":1}"#, r#"{"flow":"f","job":"a"}"#] {
-            let kin = KinArgs { after: vec![after.into()], ..KinArgs::default() };
-            let job =
-                job(&queue, Json::null(), None, None, RunsAt::default(), &kin, &SayArgs::default());
-            // An id may be any text but an empty one, and one that begins like JSON.
-            assert_eq!(job.map_err(|no| no.code).err(), (after != "[]x").then_some(2), "{after}");
-        }
-    }
-}
+mod tests;

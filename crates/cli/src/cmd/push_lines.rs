@@ -4,9 +4,8 @@
 //! read at once, so that a slow pipe is not kept waiting. A bad line is told with its number and
 //! stops no other. Ids are made here, so that a batch whose answer was lost can be sent again.
 
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::collections::{BTreeSet, HashSet};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,6 +21,7 @@ use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
 use tokio::sync::mpsc;
 
 use crate::exit::{Failure, NO};
+use crate::input::Input;
 use crate::output::Output;
 
 /// What a line is.
@@ -41,8 +41,9 @@ const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Pushes them all.
 pub async fn run(client: &Client, out: Output, file: &Path, each: Lines) -> Result<(), Failure> {
-    let source = Source::open(file)?;
-    let bar = bar(source.bytes);
+    let input = Input::open(file)?;
+    let bar = bar(input.bytes);
+    let source = Source(input);
     let (send, mut batches) = mpsc::channel::<Result<Batch, Failure>>(1);
     // Reading blocks, and stdin may never end: a thread of its own, which ends with the process.
     std::thread::spawn(move || source.read(&send));
@@ -63,6 +64,9 @@ pub async fn run(client: &Client, out: Output, file: &Path, each: Lines) -> Resu
         refusal: failure.refusal.filter(|_| answers.written == 0),
         ..failure
     })?;
+    if let Some(there) = there_already(answers.good, answers.kept, answers.replaced) {
+        crate::output::tell(&there);
+    }
     for queue in &answers.without_workers {
         super::push::tell_no_worker(client, queue).await;
     }
@@ -82,6 +86,32 @@ fn not_all(bad: u64, good: u64) -> String {
     )
 }
 
+/// How many lines made no job of their own; `None` if all did.
+fn there_already(good: u64, kept: u64, replaced: u64) -> Option<String> {
+    let lines = count::of(good, "line", "lines");
+    let mut parts = Vec::new();
+    if kept > 0 {
+        let what = count::of(
+            kept,
+            "names a job that is there already",
+            "name jobs that are there already",
+        );
+        parts.push(format!(
+            "{kept} of {good} {lines} {what}: nothing was pushed for {}",
+            count::of(kept, "it", "them")
+        ));
+    }
+    if replaced > 0 {
+        let what = count::of(
+            replaced,
+            "gave a waiting job its content",
+            "gave waiting jobs their content",
+        );
+        parts.push(format!("{replaced} of {good} {lines} {what}: no second job was made"));
+    }
+    Some(parts.join("; ")).filter(|text| !text.is_empty())
+}
+
 /// Lines that were read together.
 struct Batch {
     lines: Vec<ReadLine>,
@@ -89,33 +119,14 @@ struct Batch {
     bytes: u64,
 }
 
-struct Source {
-    name: String,
-    read: Box<dyn Read + Send>,
-    /// The size of a file; unknown of a pipe.
-    bytes: Option<u64>,
-}
+/// Sends the lines of a file or of stdin in batches.
+struct Source(Input);
 
 impl Source {
-    fn open(path: &Path) -> Result<Self, Failure> {
-        if path == Path::new("-") {
-            let read = Box::new(std::io::stdin());
-            return Ok(Source { name: "stdin".to_owned(), read, bytes: None });
-        }
-        let name = format!("'{}'", path.display());
-        let failed = |error| Failure::file(format!("cannot read {name}"), &error);
-        let file = File::open(path).map_err(failed)?;
-        let meta = file.metadata().map_err(failed)?;
-        if meta.is_dir() {
-            return Err(Failure::usage(format!("{name} is a folder")));
-        }
-        let bytes = Some(meta.len()).filter(|_| meta.is_file());
-        Ok(Source { name, read: Box::new(file), bytes })
-    }
-
     /// Reads to the end, or until nobody wants more.
     fn read(self, send: &mpsc::Sender<Result<Batch, Failure>>) {
-        let mut reader = BufReader::with_capacity(CHUNK_BYTES, self.read);
+        let Input { name, read, bytes } = self.0;
+        let mut reader = BufReader::with_capacity(CHUNK_BYTES, read);
         let mut lines = decode::Lines::default();
         let mut batch = Batch { lines: Vec::new(), bytes: 0 };
         let mut size = 0;
@@ -124,7 +135,7 @@ impl Source {
                 Ok(chunk) => chunk,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(error) => {
-                    let failure = Failure::file(format!("cannot read {}", self.name), &error);
+                    let failure = Failure::file(format!("cannot read {name}"), &error);
                     let _ = send.blocking_send(Ok(batch));
                     let _ = send.blocking_send(Err(failure));
                     return;
@@ -154,7 +165,7 @@ impl Source {
                 return;
             }
             // A pipe that gives nothing more now may give nothing for long.
-            let pause = self.bytes.is_none() && !batch.lines.is_empty();
+            let pause = bytes.is_none() && !batch.lines.is_empty();
             if pause {
                 let part = std::mem::replace(&mut batch, Batch { lines: vec![], bytes: 0 });
                 size = 0;
@@ -174,16 +185,14 @@ fn whole(line: decode::LineRead<'_>) -> Result<Vec<u8>, Refusal> {
 }
 
 fn job_of(each: &Lines, line: &[u8]) -> Result<NewJob, Refusal> {
-    let mut job = match each {
-        Lines::Jobs(Some(queue)) => decode::push_line_to(line, queue)?,
-        Lines::Jobs(None) => decode::push_line(line)?,
+    match each {
+        Lines::Jobs(Some(queue)) => decode::push_line_to(line, queue),
+        Lines::Jobs(None) => decode::push_line(line),
         Lines::Payloads(template) => {
             let payload = decode::payload_line(line)?;
-            NewJob { payload, ..(**template).clone() }
+            Ok(NewJob { payload, ..(**template).clone() })
         }
-    };
-    job.id.get_or_insert_with(tenure::ids::job_id);
-    Ok(job)
+    }
 }
 
 async fn push(
@@ -194,14 +203,27 @@ async fn push(
 ) -> Result<(), Failure> {
     let mut told: Vec<Numbered<Result<PushedId, Refusal>>> = Vec::new();
     let mut jobs = Vec::with_capacity(batch.lines.len());
+    let mut made = HashSet::new();
     for (number, line) in batch.lines {
         match line.and_then(|line| job_of(each, &line)) {
-            Ok(job) => jobs.push((number, job)),
+            Ok(mut job) => {
+                if job.id.is_none() {
+                    let id = tenure::ids::job_id();
+                    made.insert(id.clone());
+                    job.id = Some(id);
+                }
+                jobs.push((number, job));
+            }
             Err(no) => told.push((number, Err(no))),
         }
     }
     let ended = store_all(client, jobs, &mut told, &mut answers.without_workers).await;
     told.sort_by_key(|(number, _)| *number);
+    let stored = told.iter().filter_map(|(_, answer)| answer.as_ref().ok());
+    // An id that was made here is there already if its batch was sent twice: that is no other's job.
+    for id in stored.filter(|id| id.duplicate && !made.contains(&id.id)) {
+        *(if id.replaced { &mut answers.replaced } else { &mut answers.kept }) += 1;
+    }
     answers.tell(told)?;
     answers.bar.inc(batch.bytes);
     ended
@@ -267,12 +289,25 @@ struct Answers {
     written: u64,
     good: u64,
     bad: u64,
+    /// Of the good ones, those that met a job which stays as it is.
+    kept: u64,
+    /// Of the good ones, those that gave a job their content.
+    replaced: u64,
     without_workers: BTreeSet<QueueName>,
 }
 
 impl Answers {
     fn new(out: Output, bar: ProgressBar) -> Self {
-        Answers { out, bar, written: 0, good: 0, bad: 0, without_workers: BTreeSet::new() }
+        Answers {
+            out,
+            bar,
+            written: 0,
+            good: 0,
+            bad: 0,
+            kept: 0,
+            replaced: 0,
+            without_workers: BTreeSet::new(),
+        }
     }
 
     /// Ends the document. If all went wrong before the first answer, what went wrong is the answer.

@@ -17,8 +17,9 @@ use crate::cmd::job::json;
 use crate::exit::Failure;
 use crate::json_args;
 use crate::output::Output;
+use crate::output::clock::second;
 use crate::output::page::Page;
-use crate::output::table::{Table, second, when};
+use crate::output::table::{Table, when};
 
 /// Shows, or does what is said.
 pub async fn run(client: &Client, out: Output, args: QueueArgs) -> Result<(), Failure> {
@@ -77,7 +78,10 @@ fn retry(said: Option<&str>, queue: &QueueName) -> Result<Patch<Retry>, Failure>
     match said {
         None => Ok(Patch::Keep),
         Some("none") => Ok(Patch::Reset),
-        Some(text) => Ok(through_body(queue, "retry", text)?.retry),
+        said => {
+            let retry = json_args::retry(said)?.unwrap_or_default();
+            Ok(through_body(queue, "retry", retry.text())?.retry)
+        }
     }
 }
 
@@ -183,9 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_is_json_in_the_form_of_the_api() {
+    fn a_retry_is_json_in_the_form_of_the_api_or_short() {
         let set = retry(Some("{\"max_attempts\":5}"), &queue()).unwrap();
         assert!(matches!(set, Patch::Set(Retry { max_attempts: 5, max_lost: 3, .. })));
+        assert_eq!(retry(Some("max_attempts=5"), &queue()).unwrap(), set);
+        assert_eq!(retry(Some("5"), &queue()).unwrap(), set);
         assert_eq!(retry(Some("none"), &queue()).unwrap(), Patch::Reset);
         assert_eq!(retry(Some("{\"max_atempts\":5}"), &queue()).unwrap_err().code, 2);
     }

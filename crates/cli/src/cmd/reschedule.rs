@@ -6,7 +6,7 @@ use tenure_core::requests::{Patch, PatchJob};
 use crate::args::jobs::{RescheduleArgs, when};
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::output::table::second;
+use crate::output::clock::second;
 
 /// Moves it.
 pub async fn run(client: &Client, out: Output, args: RescheduleArgs) -> Result<(), Failure> {

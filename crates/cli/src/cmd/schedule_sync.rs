@@ -13,7 +13,7 @@ use tenure_core::schedule::{ScheduleSettings, SyncedSchedules};
 
 use crate::args::schedules::ScheduleSyncArgs;
 use crate::cmd::job::json;
-use crate::cmd::set_file::{self, SetItems, object};
+use crate::cmd::set_file::{self, LineBreaks, Row, SetFile, SetItems, object};
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -27,7 +27,9 @@ type SetItem = (ScheduleId, ScheduleSettings);
 pub async fn run(client: &Client, out: Output, args: ScheduleSyncArgs) -> Result<(), Failure> {
     let mut items = Schedules(ScheduleLines::of(args.owner.clone()));
     let bytes = set_file::bytes(&args.file)?;
-    let schedules = set_file::read(&bytes, &args.file, args.format, &mut items)?;
+    let breaks = LineBreaks::said(args.multiline);
+    let how = SetFile { file: &args.file, format: args.format, breaks };
+    let schedules = set_file::read(&bytes, how, &mut items)?;
     let ids: Vec<ScheduleId> = schedules.iter().map(|(id, _)| id.clone()).collect();
     let meant = if args.force { Meant::Yes } else { Meant::Ask };
     let request = SyncSchedules { owner: args.owner, schedules, meant, version: args.version };
@@ -86,9 +88,9 @@ impl SetItems for Schedules {
 
     /// The columns of [`OWN_COLUMNS`] have their meaning, and say nothing where they are empty; all others are the
     /// payload.
-    fn row(&mut self, names: &[&str], row: &csv::StringRecord) -> Result<SetItem, Refusal> {
+    fn row(&mut self, names: &[&str], row: &Row<'_>) -> Result<SetItem, Refusal> {
         let (mut fields, mut job, mut payload) = (Vec::new(), Vec::new(), Vec::new());
-        for (name, value) in names.iter().zip(row) {
+        for (name, value) in names.iter().zip(&row.cells) {
             let list = match *name {
                 "queue" => &mut job,
                 name if OWN_COLUMNS.contains(&name) => &mut fields,
@@ -119,7 +121,9 @@ mod tests {
 
     fn read(text: &str, file: &str) -> Result<Vec<SetItem>, Failure> {
         let mut items = Schedules(ScheduleLines::of(Owner::parse("sources").unwrap()));
-        set_file::read(text.as_bytes(), Path::new(file), None, &mut items)
+        let file = Path::new(file);
+        let how = SetFile { file, format: None, breaks: LineBreaks::Refused };
+        set_file::read(text.as_bytes(), how, &mut items)
     }
 
     fn shown((id, settings): &SetItem) -> String {
@@ -139,17 +143,16 @@ mod tests {
     #[test]
     fn every_format_makes_the_same_set() {
         let a = r#"{"id":"a","cron":"0 9 * * *","zone":"Europe/Berlin","job":{"queue":"q","payload":{"u":"1"}}}"#;
-        let b = r#"{"id":"b","every":"15m","owner":"sources","job":{"queue":"q","payload":{"u":"x,\ny"}}}"#;
+        let b = r#"{"id":"b","every":"15m","owner":"sources","job":{"queue":"q","payload":{"u":"x,y"}}}"#;
         let want = [
             "a sources 0 9 * * * Europe/Berlin q {\"u\":\"1\"}",
-            "b sources 15m - q {\"u\":\"x,\\ny\"}",
+            "b sources 15m - q {\"u\":\"x,y\"}",
         ];
-        let csv =
-            "id,cron,every,zone,queue,u\na,0 9 * * *,,Europe/Berlin,q,1\nb,,15m,,q,\"x,\ny\"\n";
+        let csv = "id,cron,every,zone,queue,u\na,0 9 * * *,,Europe/Berlin,q,1\nb,,15m,,q,\"x,y\"\n";
         for (file, text) in [
             ("x.json", format!("[{a},{b}]")),
             ("x.ndjson", format!("{a}\n\n{b}\n")),
-            ("-", format!("\u{feff}[{a},{b}]")),
+            ("-", format!("[{a},{b}]")),
             ("x.csv", csv.to_owned()),
         ] {
             let set: Vec<String> = read(&text, file).unwrap().iter().map(shown).collect();
@@ -167,7 +170,7 @@ mod tests {
     fn what_cannot_be_read_says_where_and_never_what() {
         let good = r#"{"id":"a","every":"1h","job":{"payload":"secret"}}"#;
         for (file, text, part) in [
-            ("x.csv", "id,every,p\na,1h,secret\nb\n".to_owned(), "line 3: it has 1 columns"),
+            ("x.csv", "id,every,p\na,1h,secret\nb\n".to_owned(), "line 3: it has 1 column,"),
             ("x.csv", "every,p\n1h,secret\n".to_owned(), "no column 'id'"),
             ("x.csv", "id,p\na,secret\n".to_owned(), "no column 'cron' or 'every'"),
             ("x.csv", "id,id,every\na,a,1h\n".to_owned(), "stands twice"),

@@ -3,6 +3,8 @@
 //! A set that cannot be read whole is not sent at all. Its values may be secret: messages name lines
 //! and fields, never values.
 
+mod rows;
+
 use std::path::Path;
 
 use tenure_core::decode;
@@ -11,8 +13,9 @@ use tenure_core::refusal::{Code, Refusal};
 
 use crate::args::settings::Format;
 use crate::cmd::job::json;
+pub use crate::cmd::set_file::rows::{LineBreaks, Row};
 use crate::exit::Failure;
-use crate::json_args;
+use crate::{input, json_args};
 
 /// Largest file that is read: a set is sent in one call.
 const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -27,12 +30,12 @@ pub trait SetItems {
     /// Refuses a header of CSV without the columns that must be there. No column stands twice.
     fn check_header(&self, names: &[&str]) -> Result<(), Failure>;
     /// A row of CSV, whose cells stand below these names.
-    fn row(&mut self, names: &[&str], row: &csv::StringRecord) -> Result<Self::Item, Refusal>;
+    fn row(&mut self, names: &[&str], row: &Row<'_>) -> Result<Self::Item, Refusal>;
 }
 
 /// The bytes of the file, or of stdin (`-`).
 pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
-    json_args::read_all(file, FILE_BYTES_MAX)
+    input::read_all(file, FILE_BYTES_MAX)
 }
 
 /// What the API says with `?force=true` these commands say with an option.
@@ -45,17 +48,25 @@ pub fn meant_by_option(failure: Failure) -> Failure {
     }
 }
 
-/// All items of a file, which is read as `said`, or as its name and its first byte say.
+/// A file, and how it is read.
+#[derive(Clone, Copy, Debug)]
+pub struct SetFile<'a> {
+    /// The file, or `-` for stdin.
+    pub file: &'a Path,
+    /// As what; otherwise its name and its first byte say it.
+    pub format: Option<Format>,
+    /// Whether a cell of CSV may have several lines.
+    pub breaks: LineBreaks,
+}
+
+/// All items of a file.
 pub fn read<S: SetItems>(
     bytes: &[u8],
-    file: &Path,
-    said: Option<Format>,
+    how: SetFile<'_>,
     items: &mut S,
 ) -> Result<Vec<S::Item>, Failure> {
-    // A byte order mark is what spreadsheets put in front.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-    match format_of(bytes, file, said)? {
-        Format::Csv => table(bytes, items),
+    match format_of(bytes, how.file, how.format)? {
+        Format::Csv => table(bytes, how.breaks, items),
         Format::Ndjson => lines(bytes, items),
         Format::Json => array(bytes, items),
     }
@@ -123,21 +134,22 @@ fn lines<S: SetItems>(bytes: &[u8], items: &mut S) -> Result<Vec<S::Item>, Failu
 }
 
 /// A header, then a row per item.
-fn table<S: SetItems>(bytes: &[u8], items: &mut S) -> Result<Vec<S::Item>, Failure> {
-    let mut reader = csv::ReaderBuilder::new().from_reader(bytes);
-    let wrong = |error: &csv::Error| {
-        let line = error.position().map_or(1, csv::Position::line);
-        let why = match error.kind() {
-            csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
-            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                format!("it has {len} columns, and the header has {expected_len}")
-            }
-            _ => "it cannot be read as CSV".to_owned(),
-        };
-        Failure::usage(format!("line {line}: {why}"))
-    };
-    let header = reader.headers().map_err(|error| wrong(&error))?.clone();
-    let names: Vec<&str> = header.iter().map(str::trim).collect();
+fn table<S: SetItems>(
+    bytes: &[u8],
+    breaks: LineBreaks,
+    items: &mut S,
+) -> Result<Vec<S::Item>, Failure> {
+    let wrong = |bad: rows::BadCsv| Failure::usage(bad.sentence).hint(bad.hint);
+    let rows = rows::rows(bytes, breaks).map_err(wrong)?;
+    let header = rows.first().map_or(&[][..], |row| &row.cells[..]);
+    let names: Vec<&str> = header.iter().map(|name| name.trim()).collect();
+    if let [one] = names[..]
+        && let Some(other) = [";", "\t"].into_iter().find(|other| one.contains(other))
+    {
+        let other = if other == ";" { "semicolons" } else { "tabs" };
+        return Err(Failure::usage(format!("the columns of the header are separated by {other}"))
+            .hint("separate them with commas, in each row"));
+    }
     for (at, name) in names.iter().enumerate() {
         if names[..at].contains(name) {
             return Err(Failure::usage(format!("the column '{name}' stands twice")));
@@ -145,10 +157,8 @@ fn table<S: SetItems>(bytes: &[u8], items: &mut S) -> Result<Vec<S::Item>, Failu
     }
     items.check_header(&names)?;
     let mut all = Vec::new();
-    for row in reader.records() {
-        let row = row.map_err(|error| wrong(&error))?;
-        let line = row.position().map_or(0, csv::Position::line);
-        all.push(items.row(&names, &row).map_err(|no| at_line(line, &no))?);
+    for row in rows.iter().skip(1) {
+        all.push(items.row(&names, row).map_err(|no| at_line(row.line as u64, &no))?);
     }
     Ok(all)
 }

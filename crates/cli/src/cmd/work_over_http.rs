@@ -8,7 +8,8 @@ use tenure_core::time::Span;
 
 use crate::exchange::Destination;
 use crate::exit::Failure;
-use crate::json_args::{address, read_all};
+use crate::input::read_all;
+use crate::json_args::address;
 use crate::scrapyd::follow::ScrapydSpiders;
 use crate::service::http_service::HttpService;
 use crate::service::signature::SigningSecrets;

@@ -3,7 +3,9 @@
 //! With `--json` stdout is exactly one document, the answer of the matching call; else a table or a
 //! page for people. Nothing here decides anything.
 
+pub mod clock;
 pub mod colour;
+mod escape;
 pub mod page;
 pub mod prose;
 pub mod table;
@@ -26,11 +28,10 @@ pub fn hint(hint: &str) {
     let _ = writeln!(std::io::stderr(), "hint: {}", printable(hint));
 }
 
-/// Text without the control characters by which a name could steer a terminal.
+/// Text for people in which every character can be seen. All that is written is made so; who counts its columns does it
+/// before.
 pub fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
-        .collect()
+    escape::text(text).into_owned()
 }
 
 /// A number of bytes, roughly.
@@ -67,7 +68,7 @@ impl Output {
         } else {
             serde_json::to_string(answer)
         };
-        self.text(&(text.map_err(Failure::bug)? + "\n"))
+        write(&escape::json(&(text.map_err(Failure::bug)? + "\n")))
     }
 
     /// Writes one of many answers, each on a line of its own.
@@ -79,15 +80,13 @@ impl Output {
         if !self.json {
             return self.text(&people(answer));
         }
-        self.text(&(serde_json::to_string(answer).map_err(Failure::bug)? + "\n"))
+        let text = serde_json::to_string(answer).map_err(Failure::bug)? + "\n";
+        write(&escape::json(&text))
     }
 
-    /// Writes text as it is.
+    /// Writes text for people, or with `--json` a part of the document.
     pub fn text(self, text: &str) -> Result<(), Failure> {
-        let mut out = std::io::stdout().lock();
-        out.write_all(text.as_bytes())
-            .and_then(|()| out.flush())
-            .map_err(|error| Failure::stdout(&error))
+        write(&if self.json { escape::json(text) } else { escape::text(text) })
     }
 
     /// A call that answers nothing: `done` for people, `null` for programs.
@@ -103,4 +102,11 @@ impl Output {
         }
         failure.tell()
     }
+}
+
+fn write(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|error| Failure::stdout(&error))
 }

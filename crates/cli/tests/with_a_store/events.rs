@@ -1,45 +1,13 @@
 //! `tenure events`: what is there, and what happens while it follows.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{ChildStdout, Stdio};
 
 use serde_json::Value;
 
 use crate::folder::Folder;
+use crate::server::Server;
 use crate::signal;
-
-/// A server on the folder; it listens where it did before, or anywhere.
-struct Server {
-    child: Child,
-    at: String,
-}
-
-impl Server {
-    fn start(folder: &Folder, at: &str) -> Server {
-        let store = format!("file:{}", folder.0.path().join("store").display());
-        let mut child = folder
-            .command(&["serve", "--listen", at, "--store", &store])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let at = line.trim().strip_prefix("listening on http://").unwrap().to_owned();
-        Server { child, at }
-    }
-
-    fn kill(mut self) -> String {
-        signal(&self.child, "-KILL");
-        self.child.wait().unwrap();
-        self.at
-    }
-
-    fn command(&self, folder: &Folder, arguments: &[&str]) -> Command {
-        let mut command = folder.command(arguments);
-        command.env("TENURE_URL", format!("http://{}", self.at));
-        command
-    }
-}
 
 fn next(lines: &mut BufReader<ChildStdout>) -> Value {
     let mut line = String::new();
@@ -64,6 +32,12 @@ fn what_happened_is_shown_one_line_each() {
     assert_eq!((&event["type"], &event["error"]), (&"job.failed".into(), &"no".into()));
     let since = event["id"].as_str().unwrap();
     assert_eq!(folder.told(&["events", "--since", since]).1, "");
+    let (code, out, err) = folder.told(&["events", "--queue", "q", "--max", "2"]);
+    assert_eq!((code, out.lines().count()), (0, 2), "{out}");
+    let next = err.trim().rsplit(' ').next().unwrap();
+    assert!(err.starts_with("hint: there may be more: go on with --since "), "{err}");
+    let (_, rest, _) = folder.told(&["events", "--queue", "q", "--since", next, "--max", "9"]);
+    assert!(rest.lines().count() == 1 && rest.contains("job.failed"), "{rest}");
     let (code, out, err) = folder.told(&["events", "--since", "1-7"]);
     assert_eq!((code, out.lines().count()), (0, 3));
     assert!(err.starts_with("tenure: the store may have forgotten events after 1-7"), "{err}");

@@ -18,6 +18,8 @@ impl Folder {
         let folder = self.0.path().join("store");
         command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
         command.env("TENURE_URL", format!("file:{}", folder.display()));
+        // Moments are shown by the clock of the machine's zone, wherever the tests run.
+        command.env("TZ", "UTC");
         for name in ["TENURE_NAMESPACE", "TENURE_TOKEN"] {
             command.env_remove(name);
         }

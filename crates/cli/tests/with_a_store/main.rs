@@ -5,9 +5,14 @@
 #![allow(clippy::unwrap_used)]
 
 mod events;
+mod files;
 mod flows;
 mod folder;
+mod local_time;
+mod push;
 mod schedules;
+mod server;
+mod words;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

@@ -14,7 +14,7 @@ pub fn sentence(reasons: &[Reason], now: Moment) -> String {
 }
 
 fn clause(reason: &Reason, now: Moment) -> String {
-    let mut text = reason.detail.clone();
+    let mut text = crate::output::clock::sentence(&reason.detail);
     if text.is_empty() {
         // Another version answers. The kind and the name say the least that is known.
         text = super::super::job::json(&reason.kind).trim_matches('"').replace('_', " ");

@@ -73,7 +73,6 @@ fn lines_are_jobs_or_payloads() {
     let job = job_of(&payloads, b"{\"queue\":\"x\"}").unwrap();
     assert_eq!((job.queue, job.priority), (queue("q"), 5));
     assert_eq!(job.payload.text(), "{\"queue\":\"x\"}");
-    assert!(job.id.is_some());
     for (each, line) in [(&named, "{"), (&named, "[]"), (&payloads, "x"), (&named, "{\"x\":1}")] {
         assert!(job_of(each, line.as_bytes()).is_err(), "{line}");
     }
@@ -84,13 +83,39 @@ fn a_slow_pipe_is_not_kept_waiting_and_a_long_line_is_told() {
     let text = format!("{{}}\n\n{}\n{{\"a\":1}}", "x".repeat(600_000));
     let (send, mut batches) = mpsc::channel(100);
     let read = Box::new(std::io::Cursor::new(text.into_bytes()));
-    Source { name: "x".into(), read, bytes: None }.read(&send);
+    Source(Input { name: "x".into(), read, bytes: None }).read(&send);
     drop(send);
     let mut seen = Vec::new();
     while let Some(batch) = batches.blocking_recv() {
         seen.extend(batch.unwrap().lines.into_iter().map(|(n, line)| (n, line.is_ok())));
     }
     assert_eq!(seen, [(1, true), (3, false), (4, true)]);
+}
+
+#[test]
+fn lines_that_met_a_job_are_counted_in_one_sentence() {
+    for (good, kept, replaced, said) in [
+        (5, 0, 0, None),
+        (1, 1, 0, Some("1 of 1 line names a job that is there already: nothing was pushed for it")),
+        (
+            5,
+            2,
+            0,
+            Some("2 of 5 lines name jobs that are there already: nothing was pushed for them"),
+        ),
+        (5, 0, 1, Some("1 of 5 lines gave a waiting job its content: no second job was made")),
+        (
+            5,
+            1,
+            2,
+            Some(
+                "1 of 5 lines names a job that is there already: nothing was pushed for it; 2 of 5 lines gave \
+                 waiting jobs their content: no second job was made",
+            ),
+        ),
+    ] {
+        assert_eq!(there_already(good, kept, replaced).as_deref(), said);
+    }
 }
 
 #[test]

@@ -48,8 +48,6 @@ pub fn request(args: ScheduleSetArgs) -> Result<PutSchedule, Failure> {
         jitter: args.jitter.unwrap_or_default(),
         ..args.timing.spec(crate::cmd::now())
     };
-    let retry =
-        args.retry.as_deref().map(|text| json_args::checked_json("--retry", text.as_bytes()));
     let needs = json_args::needs(&args.say.needs)?;
     let job = MadeSaid {
         queue: args.queue,
@@ -59,9 +57,9 @@ pub fn request(args: ScheduleSetArgs) -> Result<PutSchedule, Failure> {
         priority: args.say.priority,
         group: args.say.group,
         needs: Some(needs).filter(|needs| !needs.is_empty()),
-        retry: retry.transpose()?,
-        timeout: args.timeout,
-        retain: args.retain,
+        retry: json_args::retry(args.say.retry.as_deref())?,
+        timeout: args.say.timeout,
+        retain: args.say.retain,
         expires_in: args.expires_in,
     };
     let said = ScheduleSaid {

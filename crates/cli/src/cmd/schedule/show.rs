@@ -8,8 +8,9 @@ use crate::cmd::job::json;
 use crate::cmd::queue;
 use crate::cmd::schedule_preview::moments;
 use crate::json_args::need_text;
+use crate::output::clock::{second, sentence};
 use crate::output::page::Page;
-use crate::output::table::{Table, or_dash, second, when};
+use crate::output::table::{Table, or_dash, when};
 
 /// A line for each schedule.
 pub fn table(schedules: &[ScheduleView]) -> String {
@@ -55,9 +56,9 @@ fn rhythm(timing: &TimingSpec) -> String {
 /// What happens next, and what its last job does.
 pub fn state(schedule: &ScheduleView, job: Option<&JobView>) -> String {
     let now = crate::cmd::now();
-    let summary = &schedule.summary;
+    let summary = sentence(&schedule.summary);
     match (schedule.unfinished, job) {
-        (0, _) => summary.clone(),
+        (0, _) => summary,
         (1, Some(job)) => {
             let since = match (job.state, job.started_at) {
                 (JobState::Running, Some(at)) => format!(" since {}", when(at, now)),
