@@ -221,6 +221,18 @@ class OtherOwner(TenureError):
     code = "other_owner"
 
 
+class BadRequest(TenureError):
+    """The request is not HTTP."""
+
+    code = "bad_request"
+
+
+class HeadTooLarge(TenureError):
+    """The head of the request is too large."""
+
+    code = "head_too_large"
+
+
 class TooLarge(TenureError):
     """The body is too large."""
 
