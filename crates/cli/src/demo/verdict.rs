@@ -140,20 +140,35 @@ fn accepted_twice(told: &DemoRecords) -> Vec<String> {
     accepted.into_iter().filter(|(_, all)| all.len() > 1).map(|(page, _)| page).collect()
 }
 
+/// How a count is, in the last column.
+const HOLDS: &str = "holds";
+const BROKEN: &str = "BROKEN";
+
 impl DemoVerdict {
     /// For people, no wider than this.
     pub fn text(&self, width: usize) -> String {
+        self.text_with(width, colour::painted)
+    }
+
+    /// The same, with the words that say how it is painted by this. They are painted when the table is made: in a cell
+    /// the bytes of a colour would be shown instead of done.
+    fn text_with(&self, width: usize, paint: fn(&str, AnsiColor) -> String) -> String {
         let mut table = Table::new(&["", "site", "Tenure", "at most", ""])
             .numbers(&["site", "Tenure", "at most"]);
         for count in &self.counts {
             let numbers = [count.site, count.tenure, count.bound].map(|n| n.to_string());
-            let holds = match count.holds {
-                true => colour::painted("holds", AnsiColor::Green),
-                false => colour::painted("BROKEN", AnsiColor::Red),
-            };
+            let holds = if count.holds { HOLDS } else { BROKEN };
             let [site, tenure, most] = numbers;
-            table.row([count.label.to_owned(), site, tenure, most, holds]);
+            table.row([count.label.to_owned(), site, tenure, most, holds.to_owned()]);
         }
+        let painted = |line: &str| {
+            let end = [(HOLDS, AnsiColor::Green), (BROKEN, AnsiColor::Red)];
+            let said = end.into_iter().find_map(|(word, colour)| {
+                Some(format!("{}{}", line.strip_suffix(word)?, paint(word, colour)))
+            });
+            said.unwrap_or_else(|| line.to_owned()) + "\n"
+        };
+        let table: String = table.render("nothing was counted").lines().map(painted).collect();
         let mut paragraphs = vec![
             "What the web site counted, what Tenure says, and how much there may be at most:"
                 .to_owned(),
@@ -162,7 +177,7 @@ impl DemoVerdict {
         let mut paragraphs = paragraphs.into_iter().map(|text| wrapped(&text, width, ""));
         let head = paragraphs.next().unwrap_or_default();
         let story: Vec<String> = paragraphs.collect();
-        format!("{head}\n\n{}\n{}\n", table.render("nothing was counted"), story.join("\n\n"))
+        format!("{head}\n\n{table}\n{}\n", story.join("\n\n"))
     }
 
     /// What happened on the way, and why it is as it should be.
@@ -211,6 +226,15 @@ mod tests {
         let own = str::to_owned;
         let host = own(page.split('/').next().unwrap());
         seen.begin(Fetch { host, page: own(page), account: own(account), worker: own(worker) })
+    }
+
+    #[test]
+    fn the_words_at_the_ends_of_the_table_are_painted_and_nothing_of_a_colour_is_shown() {
+        let (pages, seen, told) = well();
+        let paint = |text: &str, _| format!("\u{1b}[32m{text}\u{1b}[0m");
+        let text = judge(&pages, &seen, &told).text_with(80, paint);
+        assert_eq!(text.matches("  \u{1b}[32mholds\u{1b}[0m\n").count(), 4, "{text:?}");
+        assert!(!text.contains('\u{fffd}'), "{text:?}");
     }
 
     /// Two pages of two hosts, each fetched once and accepted.
