@@ -54,6 +54,16 @@ def keyword(month: str, copies: int = 1, *, ctx: Context) -> str:
 
 
 @app.job("types")
+def alone(*, ctx: Context) -> int:
+    return ctx.attempt
+
+
+@app.job("types")
+async def later_alone(*, ctx: Context) -> int:
+    return ctx.attempt
+
+
+@app.job("types")
 def three(a: str, b: int, c: float, ctx: Context) -> float:
     return len(a) + b + c + ctx.attempt
 
@@ -94,6 +104,8 @@ def test_a_handler_s_job_has_the_type_of_what_it_returns() -> None:
         assert_type(last.push(month="may"), Job[str]),
         assert_type(keyword.push("may", copies=3), Job[str]),
         assert_type(three.push("a", 2, c=0.5), Job[float]),
+        assert_type(alone.push(), Job[int]),
+        assert_type(later_alone.push(), Job[int]),
         assert_type(later.push(month="may"), Job[list[str]]),
         assert_type(later_last.push("may"), Job[dict[str, Any]]),
         assert_type(later_nothing.push(), Job[int]),
@@ -105,7 +117,7 @@ def test_a_handler_s_job_has_the_type_of_what_it_returns() -> None:
     assert_type(made[1].wait(5).get(), str)
     assert [job.get(5) for job in made] == [
         {"a": 1}, "2 of may", {"url": "x", "attempt": 1}, {"url": "x", "attempt": 1},
-        "may 1", "may 1", "3 of may 1", 4.5, ["may"], {"may": 1}, 7, "1 of may", "may 1",
+        "may 1", "may 1", "3 of may 1", 4.5, 1, 1, ["may"], {"may": 1}, 7, "1 of may", "may 1",
     ]  # fmt: skip
     if TYPE_CHECKING:
         assert_type(bare.push(), Job[dict[Any, Any]])  # pyright: ignore[reportAssertTypeFailure]
@@ -153,6 +165,8 @@ def test_wrong_arguments_are_found_by_type_checkers_and_by_the_push(tenure: Tenu
         last.push(month=7)  # type: ignore[call-overload]
         keyword.push(7.5)  # type: ignore[call-overload]
         later.push(7)  # type: ignore[call-overload]
+        alone.push(7)  # type: ignore[call-overload]
+        three.push("a", b"")  # type: ignore[call-overload]
         plain.options(delay="5s").push(7)  # type: ignore[arg-type]
         plain.options(priority="high")  # type: ignore[arg-type]
         app.job("types", priority="high")  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ Except for its context, which the run brings. Type checkers cannot take a parame
 of a signature, so `push`, `apush` and `spec` know these handlers by overloads:
 
 - no context, or the context first: the arguments are checked by place and by name;
-- a context called `ctx`, in the last place or by keyword only, behind one to three others: each
+- a context called `ctx`, in the last place or by keyword only, behind none to three others: each
   argument must have the type of one of the others; its name and place are checked by the push.
 
 Another place works too, but type checkers ask for the context at the push. `tenure.current()` is
@@ -38,6 +38,14 @@ C = TypeVar("C", contravariant=True)
 
 #: What calling a coroutine function returns.
 Awaited = Coroutine[Any, Any, R]
+
+
+class After0(Protocol[Returned]):
+    """A function of `ctx` alone, by keyword."""
+
+    def __call__(self, *, ctx: Context) -> Returned:
+        """Run it."""
+        ...
 
 
 class After1(Protocol[A, Returned]):
@@ -103,6 +111,10 @@ class Pushable(Generic[F]):
         self: Pushable[After2[A, B, R]], *args: Union[A, B], **kwargs: Union[A, B]
     ) -> Job[R]: ...
     @overload
+    def push(self: Pushable[After0[Awaited[R]]]) -> Job[R]: ...
+    @overload
+    def push(self: Pushable[After0[R]]) -> Job[R]: ...
+    @overload
     def push(self: Pushable[After1[A, Awaited[R]]], *args: A, **kwargs: A) -> Job[R]: ...
     @overload
     def push(self: Pushable[After1[A, R]], *args: A, **kwargs: A) -> Job[R]: ...
@@ -145,6 +157,10 @@ class Pushable(Generic[F]):
         self: Pushable[After2[A, B, R]], *args: Union[A, B], **kwargs: Union[A, B]
     ) -> AsyncJob[R]: ...
     @overload
+    async def apush(self: Pushable[After0[Awaited[R]]]) -> AsyncJob[R]: ...
+    @overload
+    async def apush(self: Pushable[After0[R]]) -> AsyncJob[R]: ...
+    @overload
     async def apush(
         self: Pushable[After1[A, Awaited[R]]], *args: A, **kwargs: A
     ) -> AsyncJob[R]: ...
@@ -177,6 +193,8 @@ class Pushable(Generic[F]):
     def spec(
         self: Pushable[After2[A, B, Any]], *args: Union[A, B], **kwargs: Union[A, B]
     ) -> dict[str, Any]: ...
+    @overload
+    def spec(self: Pushable[After0[Any]]) -> dict[str, Any]: ...
     @overload
     def spec(self: Pushable[After1[A, Any]], *args: A, **kwargs: A) -> dict[str, Any]: ...
     @overload

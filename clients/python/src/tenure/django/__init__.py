@@ -18,7 +18,7 @@ from .._settings import Settings
 from .._wire import new_id
 from ..app import App as _App
 from ..payloads import encode
-from ..pushable import A, After1, After2, After3, B, C, Pushable
+from ..pushable import A, After0, After1, After2, After3, B, C, Pushable
 
 if TYPE_CHECKING:
     from typing_extensions import Concatenate, ParamSpec
@@ -71,6 +71,8 @@ def push_on_commit(
 def push_on_commit(
     task: Pushable[After2[A, B, Any]], *args: Union[A, B], **kwargs: Union[A, B]
 ) -> str: ...
+@overload
+def push_on_commit(task: Pushable[After0[Any]]) -> str: ...
 @overload
 def push_on_commit(task: Pushable[After1[A, Any]], *args: A, **kwargs: A) -> str: ...
 @overload
