@@ -28,6 +28,9 @@ FRAGMENTS = {
     ("README.zh-CN.md", 7),
 }
 
+#: Made of the signatures in the source, which type checkers read there.
+SIGNATURES = "docs/reference/python-api.md"
+
 #: Modules that the text of a page names, and not the block.
 MODULES = {
     ("clients/python/README.md", 0): "shop.py",
@@ -72,7 +75,7 @@ def pages() -> list[str]:
     rest = sorted(each for each in (ROOT / "docs").rglob("*.md") if each.name != "python-api.md")
     found = [*own, *rest]
     names = [str(page.relative_to(ROOT)) for page in found if BLOCK.search(page.read_text())]
-    return [name for name in names if set(numbers(name)) - FRAGMENTS]
+    return [name for name in names if name != SIGNATURES and set(numbers(name)) - FRAGMENTS]
 
 
 def numbers(page: str) -> list[tuple[str, int]]:
