@@ -177,6 +177,15 @@ fn pages_that_are_read_first_stay_short() {
     }
 }
 
+#[test]
+fn the_recording_of_the_demo_shows_nothing_of_the_machine_that_made_it() {
+    let picture = fs::read_to_string(root().join("docs/demo.svg")).unwrap();
+    assert!(picture.contains(">holds<"), "the end of the demo is not in it");
+    for strange in ["\u{fffd}", "/home/", "/root/", "/tmp/", "/work/", "target/"] {
+        assert!(!picture.contains(strange), "{strange:?} is in it");
+    }
+}
+
 /// How names that are not ours on their registries would be installed. Nothing is published: whoever takes such a name
 /// first would own those who follow the page.
 fn installs_a_strangers_name(line: &str) -> bool {
