@@ -71,9 +71,7 @@ NAMED = re.compile(r"# (\S+\.py)(, continued)?\n")
 
 def pages() -> list[str]:
     own = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "clients" / "python" / "README.md"]
-    # The examples of the page of the API are those of docstrings, which are run as doctests.
-    rest = sorted(each for each in (ROOT / "docs").rglob("*.md") if each.name != "python-api.md")
-    found = [*own, *rest]
+    found = [*own, *sorted((ROOT / "docs").rglob("*.md"))]
     names = [str(page.relative_to(ROOT)) for page in found if BLOCK.search(page.read_text())]
     return [name for name in names if name != SIGNATURES and set(numbers(name)) - FRAGMENTS]
 
