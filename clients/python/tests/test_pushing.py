@@ -111,9 +111,8 @@ def test_a_payload_may_be_a_dataclass_with_dates_and_ids(m: Tenure) -> None:
         ({"title": "\ud83d"}, "payload.title: text with half a surrogate pair is not JSON"),
         ({"a": {("x", "y"): 1}}, "payload.a: a key is tuple; keys of JSON are text"),
         (_circle(), "a part of itself"),
-        (_nested(5000), "nested deeper than 64"),
     ],
-    ids=["object in a list", "object", "nan", "surrogate", "key", "circle", "deep"],
+    ids=["object in a list", "object", "nan", "surrogate", "key", "circle"],
 )
 def test_what_is_not_json_is_named_with_its_place(m: Tenure, payload: Any, told: str) -> None:
     with pytest.raises((TypeError, ValueError)) as refused:
@@ -121,6 +120,13 @@ def test_what_is_not_json_is_named_with_its_place(m: Tenure, payload: Any, told:
     assert told in str(refused.value)
     with pytest.raises((TypeError, ValueError), match=r"\[1\]\.payload"):
         m.push_all([{"queue": "mail"}, {"queue": "mail", "payload": payload}])
+
+
+def test_a_payload_that_is_nested_too_deeply_is_refused(m: Tenure) -> None:
+    # Some versions of Python can write it; then the server refuses it.
+    with pytest.raises((ValueError, errors.BadJson), match="deep"):
+        m.push("mail", _nested(5000))
+    assert m.stats().jobs["ready"] == 0
 
 
 def test_text_of_any_alphabet_comes_back_as_it_went(t: Tenure) -> None:
