@@ -2,7 +2,7 @@
 //!
 //! A connection serves one request: a connection that was kept could be closed by the other side in the moment in which
 //! a job is sent, and nobody could tell whether the job was read. A redirect is answered like any other status. Dropping
-//! the future closes the connection at once. Nothing here shows the login of an address.
+//! the future closes the connection at once. Nothing here shows the login or the query of an address.
 
 use std::io;
 use std::time::Duration;
@@ -40,8 +40,8 @@ pub struct Destination {
     authority: HeaderValue,
     target: PathAndQuery,
     login: Option<HeaderValue>,
-    /// What no sentence may show: the password, and the header that carries it.
-    secrets: Vec<String>,
+    /// The login as its header has it, which no sentence may show.
+    encoded: Option<String>,
 }
 
 /// Why a text is no [`Destination`]. It shows nothing of the text.
@@ -118,17 +118,14 @@ impl Destination {
             return Err(NO_REQUEST);
         };
         let tls = uri.scheme_str() == Some("https");
-        let mut secrets = Vec::new();
-        let mut login = None;
+        let (mut login, mut encoded) = (None, None);
         if let Some(said) = address.login() {
             let pair = format!("{}:{}", said.user, said.password.reveal());
-            let encoded = BASE64.encode(pair.as_bytes());
-            let header = HeaderValue::from_str(&format!("Basic {encoded}"));
+            let text = BASE64.encode(pair.as_bytes());
+            let header = HeaderValue::from_str(&format!("Basic {text}"));
             let mut header = header.map_err(|_| NO_REQUEST)?;
             header.set_sensitive(true);
-            login = Some(header);
-            secrets = vec![encoded, said.password.reveal().to_owned()];
-            secrets.retain(|secret| !secret.is_empty());
+            (login, encoded) = (Some(header), Some(text));
         }
         Ok(Destination {
             // A host of numbers stands in brackets in an address, and without them everywhere else.
@@ -138,7 +135,7 @@ impl Destination {
             authority: HeaderValue::from_str(authority.as_str()).map_err(|_| NO_REQUEST)?,
             target: uri.path_and_query().cloned().ok_or(NO_REQUEST)?,
             login,
-            secrets,
+            encoded,
             address,
         })
     }
@@ -162,7 +159,8 @@ impl Destination {
 
     /// A text of the other side without what is secret in the address, should it echo that.
     pub fn redact(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
+        let text = self.address.hidden_in(text);
+        self.encoded.iter().fold(text, |text, encoded| text.replace(encoded, HIDDEN))
     }
 
     /// Sends a request, whose URI is a path, and reads the answer; `keep` says of its status what of the body is of use.
@@ -283,8 +281,8 @@ mod tests {
         let there = Destination::parse("http://me:geheim@host:81/jobs?token=heimlich").unwrap();
         assert_eq!(there.to_string(), "http://•••@host:81/jobs?•••");
         assert_eq!(there.target().to_string(), "/jobs?token=heimlich");
-        let echo = there.redact("who is bWU6Z2VoZWlt, or me:geheim?");
-        assert_eq!(echo, "who is •••, or me:•••?");
+        let echo = there.redact("who is bWU6Z2VoZWlt, or me:geheim, in POST /jobs?token=heimlich?");
+        assert_eq!(echo, "who is •••, or me:•••, in POST /jobs?•••?");
         let Err(bad) = Destination::parse("ftp://me:geheim@host") else { panic!("it is no http") };
         assert!(bad.to_string().contains("write http://"), "{bad}");
         assert!(!bad.to_string().contains("geheim"), "{bad}");

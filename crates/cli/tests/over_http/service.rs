@@ -184,7 +184,7 @@ fn a_request_is_signed_and_says_the_same_key_in_every_attempt() {
     let service = Server::start(move |asked, caller| {
         // As an echo would: what is secret must not come out of it.
         let (login, id) = (asked.header("authorization"), asked.header("webhook-id"));
-        let echo = format!("{login} {id} {}", asked.body);
+        let echo = format!("{login} {id} {} {}", asked.line, asked.body);
         into.lock().unwrap().push(asked);
         caller.answer(500, &[], &echo);
     });
@@ -202,7 +202,8 @@ fn a_request_is_signed_and_says_the_same_key_in_every_attempt() {
         tenure.push(&job);
     };
     push("by file", json!("1h"));
-    let address = file("address", &format!("http://me:geheim@{}/jobs?x=1\n", service.at()));
+    let address =
+        file("address", &format!("http://me:geheim@{}/jobs?x=1&key=heimlich\n", service.at()));
     let secrets = file("secrets", &SECRETS.join("\n"));
     let address = format!("@{address}");
     let one = tenure.worker(&["--http", &address, "--secret-file", &secrets]);
@@ -215,7 +216,7 @@ fn a_request_is_signed_and_says_the_same_key_in_every_attempt() {
     let two = tenure.worker_with(&["--http", &address], &variables);
     tenure.once("by%20variable", "failed");
     let all = [said, two.said(), tenure.said(), failed["errors"].to_string()].concat();
-    for secret in ["geheim", "bWU6Z2VoZWlt", "ann", SECRETS[0], SECRETS[1]] {
+    for secret in ["geheim", "heimlich", "bWU6Z2VoZWlt", "ann", SECRETS[0], SECRETS[1]] {
         assert!(!all.contains(secret), "{all}");
     }
     assert!(failed["error"].as_str().unwrap().starts_with("http 500: Basic ••• by%20file-"));
@@ -223,7 +224,7 @@ fn a_request_is_signed_and_says_the_same_key_in_every_attempt() {
     let seen = seen.lock().unwrap().clone();
     let [first, second, third, _] = <[Asked; 4]>::try_from(seen).unwrap();
     for asked in [&first, &second, &third] {
-        assert_eq!(asked.line, "POST /jobs?x=1");
+        assert_eq!(asked.line, "POST /jobs?x=1&key=heimlich");
         assert_eq!(asked.body, "{\"to\":\"ann ☃\"}");
         assert_eq!(asked.header("content-type"), "application/json");
         assert_eq!(asked.header("authorization"), "Basic bWU6Z2VoZWlt");

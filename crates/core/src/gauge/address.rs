@@ -3,6 +3,7 @@
 //! It may hold a password in front of the host and tokens in its query. What is shown of it has neither: `Debug` and
 //! `Display` redact, and so does an error of this module. Only `reveal` and what is stored have the whole text.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,9 @@ use crate::percent;
 use crate::secret::Secret;
 
 const HIDDEN: &str = "•••";
+
+/// A value of a query that has fewer bytes, such as `1` or `on`, is in every text, and is hidden with its whole query alone.
+const VALUE_BYTES_MIN: usize = 4;
 
 /// The address of a gauge. One that was read from an answer may be redacted; it reaches nothing.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +92,32 @@ impl GaugeAddress {
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let decoded = |text| percent::decoded(text).ok().map(|text| text.into_owned());
         Some(GaugeLogin { user: decoded(user)?, password: Secret::new(decoded(password)?) })
+    }
+
+    /// A text of the other side as it may be shown, should it echo what [`GaugeAddress::redacted`] hides: the password,
+    /// the query and the values in it, as they are sent and as they are read. A login without a password is one itself.
+    pub fn hidden_in(&self, text: &str) -> String {
+        let mut secrets: Vec<String> = Vec::new();
+        let mut add = |secret: &str| {
+            secrets.push(secret.to_owned());
+            secrets.extend(percent::decoded(secret).ok().map(Cow::into_owned));
+        };
+        let Some(Parts { login, query, .. }) = parts(&self.0) else { return HIDDEN.to_owned() };
+        let login = login.strip_suffix('@').unwrap_or(login);
+        add(login.split_once(':').map_or(login, |(_, password)| password));
+        let query = query.strip_prefix('?').unwrap_or(query);
+        add(query);
+        for pair in query.split('&') {
+            let value = pair.split_once('=').map_or(pair, |(_, value)| value);
+            if value.len() >= VALUE_BYTES_MIN {
+                add(value);
+                add(&value.replace('+', " "));
+            }
+        }
+        secrets.retain(|secret| !secret.is_empty());
+        // A secret may be a part of another one, of which a rest would be shown otherwise.
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
     }
 
     /// The address as it may be shown: `•••` for a login and for a query.
@@ -176,6 +206,29 @@ mod tests {
             assert!(!seen.contains("heim"), "{seen}");
             assert_eq!(address.reveal(), text);
             assert_eq!(GaugeAddress::parse(shown).is_ok(), text == shown, "{shown}");
+        }
+    }
+
+    #[test]
+    fn what_is_secret_in_an_address_is_hidden_in_a_text_that_echoes_it() {
+        for (address, text, shown) in [
+            ("http://me:geheim@host", "who is me:geheim?", "who is me:•••?"),
+            ("http://me:ge%2Dheim@host", "is it ge-heim or ge%2Dheim", "is it ••• or •••"),
+            ("http://geheim@host", "geheim is nobody", "••• is nobody"),
+            ("http://host/x?key=geheim", "POST /x?key=geheim HTTP/1.1", "POST /x?••• HTTP/1.1"),
+            (
+                "http://host/x?key=ge%20heim&n=1",
+                r#"{"key":"ge heim","n":1}"#,
+                r#"{"key":"•••","n":1}"#,
+            ),
+            ("http://host/x?key=ge+heim", "ge heim; ge+heim", "•••; •••"),
+            ("http://host/x?geheim", "geheim", "•••"),
+            ("http://host/x?a=geheim&b=geheimer", "geheimer", "•••"),
+            ("http://host/x?n=1", "1 of 1", "1 of 1"),
+            ("http://host/x", "POST /x", "POST /x"),
+        ] {
+            let address = GaugeAddress::parse(address).unwrap();
+            assert_eq!(address.hidden_in(text), shown, "{address:?}");
         }
     }
 

@@ -93,6 +93,9 @@ fn a_redirect_says_where_it_leads_without_what_may_be_secret() {
         ("https://me:geheim@other/jobs?token=geheim", " to https://•••@other/jobs?•••"),
         ("/login?next=geheim", " to /login"),
         ("//geheim/x", ""),
+        ("HTTPS://me:geheim@other/jobs?token=geheim", ""),
+        ("https://other/jobs#token=geheim", ""),
+        ("?token=geheim", ""),
         ("geheim", ""),
     ] {
         let said = format!(
