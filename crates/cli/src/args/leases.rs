@@ -169,6 +169,13 @@ pub struct BondArgs {
     pub detach: bool,
 }
 
+impl BondArgs {
+    /// Whether something that CMD started may outlive it, or this process.
+    pub fn may_outlive(self) -> bool {
+        self.leave_children || self.detach
+    }
+}
+
 /// How a caller waits for what it wants to hold, and what it runs then.
 #[derive(Args, Debug)]
 pub struct HoldArgs {

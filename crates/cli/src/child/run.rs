@@ -11,19 +11,24 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
+use tenure::keeper::LeaseWatch;
 use tokio::net::unix::pipe::Receiver;
-use tokio::process::{Child, Command};
-use tokio::sync::{mpsc, watch};
+use tokio::process::Command;
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::child::environment::Environment;
 use crate::child::guard;
-use crate::child::guard::listen::{end_unguarded, listen_to, next_said};
+use crate::child::guard::feed::{Feed, GuardVoice};
+use crate::child::guard::listen::{Listener, end_deaf, end_unguarded, listen_to, next_said};
+use crate::child::guard::process::{self, GuardProcess};
 use crate::child::guard::wire::{self, Order, Said};
 use crate::child::outcome::How;
 use crate::child::stderr::{Tail, pass_through};
@@ -49,16 +54,31 @@ pub enum Streams {
 /// A guard that has nothing to guard yet. It is started before anything that it would have to clear
 /// away, so that there is no moment at which a killed `tenure` leaves something behind.
 pub struct GuardLink {
-    process: Child,
+    process: GuardProcess,
     socket: UnixStream,
+}
+
+/// Why CMD does not run.
+pub enum CmdUnstarted {
+    /// It cannot be started, or its guard cannot.
+    Failed(Failure),
+    /// The time of its lease was over before it could be started.
+    Overdue,
+}
+
+impl From<Failure> for CmdUnstarted {
+    fn from(failure: Failure) -> Self {
+        CmdUnstarted::Failed(failure)
+    }
 }
 
 /// CMD, running.
 pub struct Running {
-    /// The guard. Nobody waits for it; the runtime reaps it when it has ended.
-    _guard: Child,
-    socket: UnixStream,
+    voice: GuardVoice,
+    /// To be told if the guard does not listen.
+    deaf: Arc<Notify>,
     group: Pid,
+    overdue: Arc<AtomicBool>,
     ended: watch::Receiver<Option<How>>,
     gone: watch::Receiver<bool>,
     suspended: Option<mpsc::UnboundedReceiver<Signal>>,
@@ -80,7 +100,7 @@ impl GuardLink {
             // Not of our group: a signal of the terminal to this process must not end the guard too.
             call.process_group(0).stdin(Stdio::from(OwnedFd::from(theirs)));
             call.stdout(Stdio::null()).stderr(Stdio::null());
-            Ok(GuardLink { process: call.spawn()?, socket: ours })
+            Ok(GuardLink { process: GuardProcess::spawn(&mut call)?, socket: ours })
         };
         spawn().map_err(|error: io::Error| no_guard(&error))
     }
@@ -93,19 +113,21 @@ impl GuardLink {
         wire::tell_folder(&self.socket, folder).map_err(|error| no_guard(&error))
     }
 
-    /// Starts CMD. With `detach` it goes on when this process is killed.
+    /// Starts CMD, which may run for as long as the lease is known to be held, if there is one. With `detach` it goes on
+    /// when this process is killed.
     ///
     /// # Errors
-    /// With the exit code that says which: 127 not found, 126 not runnable, 125 anything else.
+    /// With the exit code that says which: 127 not found, 126 not runnable, 125 anything else. Or it is too late.
     pub async fn start(
         self,
         command: &[OsString],
         environment: &Environment,
         streams: Streams,
         detach: bool,
-    ) -> Result<Running, Failure> {
+        lease: Option<LeaseWatch>,
+    ) -> Result<Running, CmdUnstarted> {
         let Some(program) = command.first() else {
-            return Err(Failure::usage("there is no command to run"));
+            return Err(Failure::usage("there is no command to run").into());
         };
         let order = Order {
             detach,
@@ -133,36 +155,85 @@ impl GuardLink {
                 }
             })
         };
+        let feed = match lease {
+            Some(lease) => {
+                let mut feed = Feed::of(lease);
+                let told = feed.tell(socket).map_err(|error| no_guard(&error))?;
+                Some((feed, told))
+            }
+            None => None,
+        };
         let stderr = tell().map_err(|error| no_guard(&error))?;
+        let runtime = process::runtime().map_err(|error| no_guard(&error))?;
         let listen = || {
+            let _inside = runtime.enter();
             let socket = self.socket.try_clone()?;
             socket.set_nonblocking(true)?;
             tokio::net::UnixStream::from_std(socket)
         };
         let mut listening = listen().map_err(|error| no_guard(&error))?;
-        let group = match next_said(&mut listening).await {
+        // Until the guard has answered nobody tells it of heartbeats, so that its time is over then.
+        let late = async {
+            match &feed {
+                Some((_, told)) => tokio::time::sleep_until((*told).into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        let said = tokio::select! {
+            biased;
+            said = next_said(&mut listening) => said,
+            () = late => {
+                end_deaf(&self.process).await;
+                Err(io::ErrorKind::TimedOut.into())
+            }
+        };
+        let group = match said {
             Ok(Said::Started(pid)) => Pid::from_raw(pid),
             Ok(Said::NotStarted(errno)) => {
                 let _ = wire::tell_bye(&self.socket);
-                return Err(not_started(program, &io::Error::from_raw_os_error(errno)));
+                return Err(not_started(program, &io::Error::from_raw_os_error(errno)).into());
             }
-            Ok(_) => return Err(no_guard(&io::ErrorKind::InvalidData.into())),
-            Err(error) => return Err(no_guard(&error)),
+            Ok(Said::Overdue) => return Err(CmdUnstarted::Overdue),
+            Ok(_) => return Err(no_guard(&io::ErrorKind::InvalidData.into()).into()),
+            Err(error) => return Err(no_guard(&error).into()),
         };
         let stderr = stderr.map(|pipe| {
             let tail = Tail::default();
             (tokio::spawn(pass_through(pipe, tail.clone())), tail)
         });
+        let GuardLink { process, socket } = self;
         let (tell_ended, ended) = watch::channel(None);
         let (tell_gone, gone) = watch::channel(false);
         let (tell_suspended, suspended) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            let heard = listen_to(&mut listening, &tell_ended, &tell_suspended).await;
-            // The guard is gone. If this process did not send it away, nobody guards CMD any more: it
-            // ends, and with it all that can still be found.
-            if heard.is_err() && !tell_ended.is_closed() {
-                end_unguarded(group).await;
-                tell_ended.send_if_modified(|ended| {
+        let (tell_heard, heard) = watch::channel(0);
+        let overdue = Arc::new(AtomicBool::new(false));
+        let deaf = Arc::new(Notify::new());
+        let voice = GuardVoice::new(socket, heard);
+        let listener = Listener {
+            ended: tell_ended,
+            suspended: tell_suspended,
+            heard: tell_heard,
+            overdue: overdue.clone(),
+        };
+        let (told_deaf, feeding) = (deaf.clone(), voice.clone());
+        runtime.spawn(async move {
+            let feeding = async {
+                match feed {
+                    Some((feed, told)) => feed.go_on(&feeding, told).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let left = tokio::select! {
+                heard = listen_to(&mut listening, &listener) => heard.is_err(),
+                () = feeding => true,
+                () = told_deaf.notified() => true,
+            };
+            // The guard is gone, or does not listen. If this process did not send it away, nobody guards CMD any
+            // more: it ends, and with it all that can still be found.
+            let Listener { ended, .. } = &listener;
+            if left && !ended.is_closed() {
+                end_unguarded(&process, group).await;
+                ended.send_if_modified(|ended| {
                     let killed = ended.is_none();
                     ended.get_or_insert(How::Signal(Signal::SIGKILL as i32));
                     killed
@@ -171,8 +242,7 @@ impl GuardLink {
             tell_gone.send_replace(true);
         });
         let suspended = Some(suspended);
-        let GuardLink { process, socket } = self;
-        Ok(Running { _guard: process, socket, group, ended, gone, suspended, stderr })
+        Ok(Running { voice, deaf, group, overdue, ended, gone, suspended, stderr })
     }
 }
 
@@ -232,13 +302,13 @@ impl Running {
 
     /// Sends a signal to CMD's process group. That it is gone already is fine.
     pub fn signal(&self, signal: Signal) {
-        let _ = wire::tell_signal(&self.socket, false, signal as i32);
+        let _ = wire::tell_signal(&self.voice.socket, false, signal as i32);
     }
 
     /// Sends a signal to all that CMD started.
     fn signal_all(&self, signal: Signal) {
         // A guard that is gone is noticed by the task that listens to it.
-        let _ = wire::tell_signal(&self.socket, true, signal as i32);
+        let _ = wire::tell_signal(&self.voice.socket, true, signal as i32);
     }
 
     /// Waits for CMD's end, not for that of processes it left behind. May be dropped and called
@@ -246,6 +316,12 @@ impl Running {
     pub async fn ended(&mut self) -> Result<How, Failure> {
         let ended = self.ended.wait_for(Option::is_some).await;
         ended.ok().and_then(|how| *how).ok_or_else(|| Failure::bug("nobody watches CMD"))
+    }
+
+    /// Whether the guard ended CMD by itself, because the time of its lease was over: this process was stopped, or the
+    /// machine was suspended.
+    pub fn is_overdue(&self) -> bool {
+        self.overdue.load(Ordering::Acquire)
     }
 
     /// Stops all that CMD started: SIGTERM, and SIGKILL when `grace` is over or `limit` comes,
@@ -256,10 +332,22 @@ impl Running {
         grace: Duration,
         limit: impl Fn() -> Option<Instant>,
     ) -> Result<How, Failure> {
-        let end = Instant::now() + grace;
+        let begun = Instant::now();
+        let end = begun + grace;
         self.signal_all(Signal::SIGTERM);
         // One that is suspended cannot end.
         self.signal_all(Signal::SIGCONT);
+        let asked = self.voice.ping();
+        let half = begun
+            + limit().map_or(end, |limit| limit.min(end)).saturating_duration_since(begun) / 2;
+        let voice = self.voice.clone();
+        tokio::select! {
+            biased;
+            () = self.gone() => return self.ended().await,
+            () = voice.heard(asked) => {}
+            // It did not get SIGTERM, and would not get SIGKILL.
+            () = tokio::time::sleep_until(half.into()) => self.deaf.notify_one(),
+        }
         loop {
             let until = limit().map_or(end, |limit| limit.min(end));
             if until <= Instant::now() {
@@ -269,7 +357,7 @@ impl Running {
                 return self.ended().await;
             }
         }
-        let _ = wire::tell_kill(&self.socket);
+        let _ = wire::tell_kill(&self.voice.socket);
         let _ = tokio::time::timeout(KILLED_MAX, self.gone()).await;
         self.ended().await
     }
@@ -288,7 +376,7 @@ impl Running {
     /// Says that nothing is to be guarded any more: what still lives may live on, and the folder is gone.
     pub fn let_go(mut self) {
         self.ask_no_more();
-        let _ = wire::tell_bye(&self.socket);
+        let _ = wire::tell_bye(&self.voice.socket);
     }
 
     /// To be called before the guard is sent away: the task that listens takes a guard that goes while CMD's end is
@@ -317,7 +405,7 @@ impl Drop for Running {
         self.ask_no_more();
         // The task that listens has the socket too: the guard must see its end now. What it was told
         // before it still reads.
-        let _ = self.socket.shutdown(Shutdown::Both);
+        let _ = self.voice.socket.shutdown(Shutdown::Both);
     }
 }
 
@@ -333,7 +421,8 @@ mod tests {
         let payload = &environment.files.as_ref().unwrap().payload;
         let stdin = std::fs::File::open(payload).unwrap();
         let guard = GuardLink::spawn().unwrap();
-        guard.start(&command, &environment, Streams::Job(stdin), false).await.unwrap()
+        let started = guard.start(&command, &environment, Streams::Job(stdin), false, None).await;
+        started.ok().unwrap()
     }
 
     #[tokio::test]
@@ -389,8 +478,9 @@ mod tests {
         ] {
             let guard = GuardLink::spawn().unwrap();
             let command = std::slice::from_ref(&program);
-            let started = guard.start(command, &environment, Streams::Ours, false).await;
-            assert_eq!(started.err().unwrap().code, code, "{program:?}");
+            let started = guard.start(command, &environment, Streams::Ours, false, None).await;
+            let Err(CmdUnstarted::Failed(failure)) = started else { panic!("{program:?} runs") };
+            assert_eq!(failure.code, code, "{program:?}");
         }
     }
 }

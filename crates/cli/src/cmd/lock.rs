@@ -16,8 +16,9 @@ use tokio::sync::Notify;
 
 use crate::args::leases::{HoldArgs, LeaseArgs, LockArgs};
 use crate::child::environment::Environment;
+use crate::child::guard::process::adopt_orphans;
 use crate::child::outcome::How;
-use crate::child::run::{GRACE, GuardLink, Running, Streams};
+use crate::child::run::{CmdUnstarted, GRACE, GuardLink, Running, Streams};
 use crate::child::signals::Signals;
 use crate::child::terminal::Terminal;
 use crate::cmd::contact::Contact;
@@ -28,6 +29,9 @@ use crate::output::tell;
 
 /// Runs CMD while a lock is held.
 pub async fn lock(client: &Client, args: LockArgs) -> Result<(), Failure> {
+    if !args.hold.bonds.may_outlive() {
+        adopt_orphans();
+    }
     if let Some(holders) = args.holders {
         widen(client, &args.name, holders).await?;
     }
@@ -38,6 +42,9 @@ pub async fn lock(client: &Client, args: LockArgs) -> Result<(), Failure> {
 
 /// Runs CMD while needs are held.
 pub async fn lease(client: &Client, args: LeaseArgs) -> Result<(), Failure> {
+    if !args.hold.bonds.may_outlive() {
+        adopt_orphans();
+    }
     let needs = json_args::needs(&args.needs)?;
     hold(client, "the lease", needs, args.ttl, args.hold).await
 }
@@ -127,7 +134,13 @@ async fn run(
     guard.watches(folder.path())?;
     let bonds = args.bonds;
     let environment = Environment::of(lease, folder, bonds.pass_credentials).map_err(disk)?;
-    let mut running = guard.start(&args.command, &environment, Streams::Ours, bonds.detach).await?;
+    let watch = held.map(Held::watch);
+    let started = guard.start(&args.command, &environment, Streams::Ours, bonds.detach, watch).await;
+    let mut running = match started {
+        Ok(running) => running,
+        Err(CmdUnstarted::Failed(failure)) => return Err(failure),
+        Err(CmdUnstarted::Overdue) => return Err(lost(what, "before CMD was started")),
+    };
     let group = running.group();
     let mut terminal = running.suspended().and_then(|come| Terminal::hand_over(group, come));
     let ended = attend(&mut running, held, terminal.as_mut(), signals).await;
@@ -178,6 +191,9 @@ async fn attend(
         tokio::select! {
             how = running.ended() => {
                 let how = how?;
+                if running.is_overdue() {
+                    return Ok(Attended::Lost);
+                }
                 return Ok(told.map_or(Attended::Ended(how), Attended::Told));
             }
             _ = stopped => {

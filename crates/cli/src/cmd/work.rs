@@ -15,6 +15,7 @@ use tenure_core::requests::{JobFilter, ListJobs, ListQueues, Page};
 use tenure_core::time::Span;
 
 use crate::args::leases::WorkArgs;
+use crate::child::guard::process::adopt_orphans;
 use crate::child::run::{GRACE, KILLED_MAX};
 use crate::child::signals::Signals;
 use crate::cmd::contact::Contact;
@@ -69,6 +70,9 @@ pub async fn run(client: &Client, args: WorkArgs) -> Result<(), Failure> {
     if let Some(address) = scrapyd {
         let spiders = work_over_http::spiders(client, address, args.poll_every)?;
         return with_signals(client, plan, spiders).await;
+    }
+    if !args.bonds.may_outlive() {
+        adopt_orphans();
     }
     let cmd = Cmd::new(client.clone(), args.command, args.bonds, args.ttl);
     with_signals(client, plan, cmd).await

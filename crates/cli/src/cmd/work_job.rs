@@ -12,7 +12,7 @@ use tenure_core::time::Span;
 use crate::args::leases::BondArgs;
 use crate::child::environment::{self, Environment, JobFiles};
 use crate::child::outcome;
-use crate::child::run::{GRACE, GuardLink, Running, Streams};
+use crate::child::run::{self, GRACE, GuardLink, Running, Streams};
 use crate::cmd::work_parents::{self, NoFile};
 use crate::exit::{DISK, Failure};
 use crate::output::tell;
@@ -68,7 +68,12 @@ impl Cmd {
         let files = environment.files.clone().ok_or_else(|| Failure::bug("a lease has no job"))?;
         let payload = File::open(&files.payload).map_err(disk)?;
         let streams = Streams::Job(payload);
-        let running = guard.start(&self.command, &environment, streams, self.bonds.detach).await?;
+        let (detach, lease) = (self.bonds.detach, Some(job.watch()));
+        let started = guard.start(&self.command, &environment, streams, detach, lease).await;
+        let running = started.map_err(|no| match no {
+            run::CmdUnstarted::Failed(failure) => Unstarted::Useless(failure),
+            run::CmdUnstarted::Overdue => Unstarted::Stopped(job.stop().unwrap_or(Stop::Lost)),
+        })?;
         Ok((environment, files, running))
     }
 
@@ -86,6 +91,10 @@ impl Cmd {
             tokio::select! {
                 how = running.ended() => {
                     let how = how?;
+                    if running.is_overdue() {
+                        running.end_the_rest(limit).await?;
+                        return Ok(RunEnd::Over(job.stop().unwrap_or(Stop::Lost)));
+                    }
                     if !(self.bonds.leave_children && how == outcome::How::Code(0)) {
                         running.end_the_rest(limit).await?;
                     }

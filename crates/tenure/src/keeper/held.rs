@@ -86,13 +86,18 @@ impl Held {
     /// When the work must have stopped if no further heartbeat is answered: 0.8 of the ttl after
     /// the last one was sent, and never after the deadline of the run. Moves with every heartbeat.
     pub fn stop_by(&self) -> std::time::Instant {
-        self.kept().pulse().stop_by(self.kept().ttl).into_std()
+        self.kept().stop_by()
     }
 
     /// When nothing of the work may run any more: 0.95 of the ttl after the last answered heartbeat
     /// was sent. What has not ended by then is to be killed.
     pub fn hard_limit(&self) -> std::time::Instant {
-        self.kept().pulse().hard_limit(self.kept().ttl).into_std()
+        self.kept().hard_limit()
+    }
+
+    /// A look at the lease from elsewhere, such as another thread.
+    pub fn watch(&self) -> LeaseWatch {
+        LeaseWatch { kept: self.taken.kept.clone() }
     }
 
     /// Reports progress with the next heartbeat; a later report replaces one that was not sent yet. A worker's job also
@@ -115,6 +120,36 @@ impl Held {
     /// The last report, unless a heartbeat has taken it along.
     pub(crate) fn unsent_progress(&self) -> Option<Json> {
         lock(&self.kept().report).clone()
+    }
+}
+
+/// Sees how long a lease is known to be held, and keeps nothing: heartbeats end with the [`Held`], however long this
+/// lives. Cheap to clone.
+#[derive(Clone)]
+pub struct LeaseWatch {
+    kept: Arc<Kept>,
+}
+
+impl LeaseWatch {
+    /// See [`Held::stop_by`].
+    pub fn stop_by(&self) -> std::time::Instant {
+        self.kept.stop_by()
+    }
+    /// See [`Held::hard_limit`].
+    pub fn hard_limit(&self) -> std::time::Instant {
+        self.kept.hard_limit()
+    }
+    /// Completes when [`LeaseWatch::stop_by`] is another moment than this one, which is with every answered heartbeat.
+    pub async fn moved_from(&self, stop_by: std::time::Instant) {
+        loop {
+            // Enabled before the look, so that no change between the two is missed.
+            let mut changed = pin!(self.kept.changed());
+            changed.as_mut().enable();
+            if self.stop_by() != stop_by {
+                return;
+            }
+            changed.await;
+        }
     }
 }
 

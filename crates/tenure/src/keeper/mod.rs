@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-pub use self::held::Held;
+pub use self::held::{Held, LeaseWatch};
 pub use self::table::Stop;
 pub(crate) use self::table::lock;
 use self::table::{Beats, Granted, Table};

@@ -104,6 +104,14 @@ impl Kept {
     pub fn pulse(&self) -> Pulse {
         *lock(&self.pulse)
     }
+    /// See [`Held::stop_by`](super::Held::stop_by).
+    pub fn stop_by(&self) -> std::time::Instant {
+        self.pulse().stop_by(self.ttl).into_std()
+    }
+    /// See [`Held::hard_limit`](super::Held::hard_limit).
+    pub fn hard_limit(&self) -> std::time::Instant {
+        self.pulse().hard_limit(self.ttl).into_std()
+    }
     /// Whether nobody extends it any more.
     pub fn is_let_go(&self) -> bool {
         self.let_go.load(Ordering::Acquire)

@@ -70,6 +70,24 @@ async fn the_stop_comes_at_four_fifths_when_no_extend_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_watches_sees_each_answered_heartbeat_and_keeps_nothing() {
+    let fake = Fake::new(|call, _| well(call));
+    let keeper = on(&fake);
+    let begun = Instant::now();
+    let held = fresh(&keeper, 1).await;
+    let watch = held.watch();
+    for sent in [6, 12] {
+        watch.moved_from(watch.stop_by()).await;
+        assert_eq!(watch.stop_by(), (begun + s(sent + 24)).into_std());
+        assert_eq!(watch.hard_limit(), held.hard_limit());
+    }
+    drop(held);
+    let sent = fake.extends().len();
+    sleep(s(60)).await;
+    assert_eq!(fake.extends().len(), sent);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_stop_counts_from_when_the_last_good_heartbeat_was_sent() {
     // The one of second 6 is answered after 5 s, all others fail.
     let fake = Fake::new(|call, before| match call {

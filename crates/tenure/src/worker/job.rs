@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use super::threads::RunThreads;
 use super::{Event, Phase};
 use crate::client::Client;
-use crate::keeper::{Held, Stop, lock};
+use crate::keeper::{Held, LeaseWatch, Stop, lock};
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
@@ -307,6 +307,11 @@ impl Job {
     /// See [`Held::hard_limit`].
     pub fn hard_limit(&self) -> std::time::Instant {
         self.inner.held.hard_limit()
+    }
+    /// See [`Held::watch`].
+    #[doc(hidden)]
+    pub fn watch(&self) -> LeaseWatch {
+        self.inner.held.watch()
     }
     /// Reports progress with the next heartbeat, or with the outcome of this run; see [`Held::set_progress`]. The next run
     /// of the job finds it in its [`Job::view`].

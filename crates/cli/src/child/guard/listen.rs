@@ -1,6 +1,8 @@
 //! What `tenure` hears of a guard, and what it does when that is gone.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -11,12 +13,13 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
 
 use crate::child::guard::descendants;
+use crate::child::guard::process::{GuardProcess, end_adopted};
 use crate::child::guard::wire::{SAID_BYTES, Said};
 use crate::child::outcome::How;
 use crate::child::run::KILLED_MAX;
 
-/// How often a group is looked at that no guard watches any more.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often processes are looked at that no guard watches any more.
+pub const LOOK: Duration = Duration::from_millis(20);
 
 /// The next thing that the guard says.
 pub async fn next_said(socket: &mut UnixStream) -> io::Result<Said> {
@@ -25,12 +28,21 @@ pub async fn next_said(socket: &mut UnixStream) -> io::Result<Said> {
     Said::parse(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// What a guard says, for those whom it concerns.
+pub struct Listener {
+    /// How CMD ended.
+    pub ended: watch::Sender<Option<How>>,
+    /// By which signals CMD was suspended.
+    pub suspended: mpsc::UnboundedSender<Signal>,
+    /// The last ping that was answered.
+    pub heard: watch::Sender<i32>,
+    /// Whether the guard ended CMD because the time of its lease was over.
+    pub overdue: Arc<AtomicBool>,
+}
+
 /// Until nothing is left below the guard, or the guard itself is gone.
-pub async fn listen_to(
-    socket: &mut UnixStream,
-    ended: &watch::Sender<Option<How>>,
-    suspended: &mpsc::UnboundedSender<Signal>,
-) -> io::Result<()> {
+pub async fn listen_to(socket: &mut UnixStream, listener: &Listener) -> io::Result<()> {
+    let Listener { ended, suspended, heard, overdue } = listener;
     loop {
         match next_said(socket).await? {
             Said::Ended(code) => {
@@ -46,6 +58,10 @@ pub async fn listen_to(
                 }
             }
             Said::Gone => return Ok(()),
+            Said::Overdue => overdue.store(true, Ordering::Release),
+            Said::Heard(ping) => {
+                heard.send_replace(ping);
+            }
             Said::Started(_) | Said::NotStarted(_) => {
                 return Err(io::ErrorKind::InvalidData.into());
             }
@@ -53,12 +69,30 @@ pub async fn listen_to(
     }
 }
 
-/// Ends CMD whose guard is gone: its group, and what can be found below it.
-pub async fn end_unguarded(group: Pid) {
+/// Ends a guard that does not listen, after all that is below it. A guard that is stopped still has all of it there.
+pub async fn end_deaf(guard: &GuardProcess) {
+    let until = Instant::now() + KILLED_MAX;
+    while let Some(guard) = guard.pid() {
+        let below = descendants::of(guard);
+        for pid in &below {
+            let _ = kill(*pid, Signal::SIGKILL);
+        }
+        if below.is_empty() || Instant::now() >= until {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    guard.end().await;
+}
+
+/// Ends CMD whose guard is gone, or does not listen: all that can be found of it.
+pub async fn end_unguarded(guard: &GuardProcess, group: Pid) {
+    let until = Instant::now() + KILLED_MAX;
+    end_deaf(guard).await;
     for pid in descendants::of(group) {
         let _ = kill(pid, Signal::SIGKILL);
     }
-    let until = Instant::now() + KILLED_MAX;
+    end_adopted(KILLED_MAX).await;
     while killpg(group, Signal::SIGKILL) != Err(Errno::ESRCH) && Instant::now() < until {
         tokio::time::sleep(LOOK).await;
     }

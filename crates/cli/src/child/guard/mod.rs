@@ -5,27 +5,32 @@
 //! over a socket and notices its end. On Linux it adopts what becomes an orphan below it: a process that
 //! left its group and its session cannot leave the guard, and "no child is left" is the whole truth.
 //!
-//! It decides nothing: when CMD is to be stopped, and what its end means, is decided by `tenure`. It
-//! reads no store and writes nowhere. Why it is built so: `docs/decisions/027-*`.
+//! When CMD is to be stopped, and what its end means, is decided by `tenure`, with one exception: a `tenure` that is
+//! stopped itself (SIGSTOP, a debugger) decides nothing. So the guard is told with every answered heartbeat until when
+//! CMD may run, and ends it at that moment if it hears no more. It reads no store and writes nowhere. Why it is built
+//! so: `docs/decisions/027-*`.
 
+mod brood;
+mod clock;
 pub mod descendants;
+pub mod feed;
 pub mod listen;
+pub mod process;
 pub mod wire;
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
-use nix::errno::Errno;
-use nix::sys::signal::{Signal, kill, killpg};
-use nix::unistd::{Pid, getpgid, getpid};
-use rustix::process::{WaitOptions, wait};
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 
+use self::brood::{Brood, say};
 use self::wire::{GuardTold, Order, Said};
 use crate::child::signals::Signals;
 
@@ -35,11 +40,6 @@ pub const NAME: &str = "cmd-guard";
 /// When `tenure` died, what CMD started has this long to end by itself after SIGTERM; all of it is to
 /// be over within a second.
 const TERM_GRACE: Duration = Duration::from_millis(300);
-/// What does not end by SIGKILL (another user's, or stuck in the kernel) is left after this.
-const KILL_MAX: Duration = Duration::from_secs(10);
-/// The first and the longest pause between two SIGKILLs to what is left.
-const AGAIN: Duration = Duration::from_millis(10);
-const AGAIN_MAX: Duration = Duration::from_millis(200);
 
 /// Whether this process was started to be a guard.
 pub fn is_wanted() -> bool {
@@ -73,113 +73,6 @@ fn hear_no_signals() {
     }
 }
 
-/// What lives below the guard.
-#[derive(Default)]
-struct Brood {
-    state: Mutex<GuardState>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct GuardState {
-    /// CMD, and its process group; as long as nobody has waited for it, nobody else can have its number.
-    leader: Option<Pid>,
-    /// Whether there may be anything: from the start of CMD until no child is left.
-    alive: bool,
-}
-
-impl Brood {
-    fn state(&self) -> MutexGuard<'_, GuardState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until nothing is left; at most this long. Answers whether nothing is.
-    fn gone_within(&self, most: Duration) -> bool {
-        let state = self.state();
-        let waited = self.changed.wait_timeout_while(state, most, |state| state.alive);
-        !waited.unwrap_or_else(PoisonError::into_inner).0.alive
-    }
-
-    fn signal_group(&self, signal: Signal) {
-        if let Some(leader) = self.state().leader {
-            let _ = killpg(leader, signal);
-        }
-    }
-
-    fn signal_all(&self, signal: Signal) {
-        if !self.state().alive {
-            return;
-        }
-        // The group first, in one step: a process that is just being forked is in no list yet.
-        let leader = self.state().leader;
-        self.signal_group(signal);
-        for pid in descendants::of(getpid()) {
-            // The group has it already.
-            if leader.is_none() || getpgid(Some(pid)).ok() != leader {
-                let _ = kill(pid, signal);
-            }
-        }
-    }
-
-    /// Until nothing is left.
-    fn kill(&self) {
-        let begun = Instant::now();
-        let mut pause = AGAIN;
-        loop {
-            self.signal_all(Signal::SIGKILL);
-            if self.gone_within(pause) || begun.elapsed() >= KILL_MAX {
-                return;
-            }
-            pause = (pause * 2).min(AGAIN_MAX);
-        }
-    }
-
-    /// Waits for every child, CMD's and adopted ones, and says what `tenure` must know.
-    fn reap(&self, leader: Pid, mut socket: UnixStream) {
-        let mut said = Vec::new();
-        loop {
-            // What is known is said together: that CMD ended, and that nothing is left.
-            let mut options = WaitOptions::UNTRACED;
-            options.set(WaitOptions::NOHANG, !said.is_empty());
-            match wait(options) {
-                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == leader.as_raw() => {
-                    if let Some(signal) = status.stopping_signal() {
-                        said.push(Said::Suspended(signal));
-                        continue;
-                    }
-                    said.extend(status.exit_status().map(Said::Ended));
-                    said.extend(status.terminating_signal().map(Said::Killed));
-                    // From now on its number may be another's, once all of its group are gone.
-                    if cfg!(target_os = "linux") {
-                        self.state().leader = None;
-                    }
-                }
-                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
-                Ok(None) => say(&mut socket, &mut said),
-                // No child is left.
-                Err(_) => break,
-            }
-        }
-        if !cfg!(target_os = "linux") {
-            // Orphans are not adopted there: of CMD's group some may be left.
-            say(&mut socket, &mut said);
-            while killpg(leader, None) != Err(Errno::ESRCH) {
-                std::thread::sleep(AGAIN);
-            }
-        }
-        self.state().alive = false;
-        self.changed.notify_all();
-        said.push(Said::Gone);
-        say(&mut socket, &mut said);
-    }
-}
-
-/// Whether `tenure` still hears it is not for the guard to know.
-fn say(socket: &mut UnixStream, said: &mut Vec<Said>) {
-    let bytes: Vec<u8> = said.drain(..).flat_map(Said::bytes).collect();
-    let _ = socket.write_all(&bytes);
-}
-
 struct Guard {
     socket: UnixStream,
     folder: Option<PathBuf>,
@@ -201,6 +94,14 @@ impl Guard {
                     signal(number).into_iter().for_each(|signal| self.brood.signal_all(signal));
                 }
                 Ok(Some(GuardTold::Kill)) => self.brood.kill(),
+                Ok(Some(GuardTold::Lease(times))) => {
+                    if self.brood.lease(times) {
+                        self.thread(Brood::keep_time);
+                    }
+                }
+                Ok(Some(GuardTold::Ping(number))) => {
+                    say(&mut self.socket, &mut vec![Said::Heard(number)]);
+                }
                 Ok(Some(GuardTold::Bye)) => return,
                 Ok(None) | Err(_) => return self.left_alone(),
             }
@@ -209,17 +110,31 @@ impl Guard {
 
     fn start(&mut self, order: Order, [stdin, stdout, stderr]: [OwnedFd; 3]) {
         self.detach = order.detach;
+        if self.brood.is_overdue() {
+            // That was said.
+            return;
+        }
         let said = match self.started(order, [stdin, stdout, stderr]) {
             Ok(leader) => Said::Started(leader),
             Err(error) => Said::NotStarted(error.raw_os_error().unwrap_or(0)),
         };
-        let _ = self.socket.write_all(&said.bytes());
+        say(&mut self.socket, &mut vec![said]);
         let Said::Started(leader) = said else { return };
-        let reaping = (self.brood.clone(), self.socket.try_clone());
-        let (brood, Ok(socket)) = reaping else { return };
-        let reap = move || brood.reap(Pid::from_raw(leader), socket);
-        if std::thread::Builder::new().spawn(reap).is_err() {
-            // Without it nobody would hear of CMD's end: `tenure` sees the guard go, and ends CMD.
+        self.thread(move |brood, socket| brood.reap(Pid::from_raw(leader), socket));
+        if self.brood.is_overdue() {
+            // This process was stopped while it started CMD, of which the thread that keeps the time knew nothing.
+            self.brood.kill();
+        }
+    }
+
+    /// Does something beside what is told.
+    fn thread(&self, act: impl FnOnce(&Brood, UnixStream) + Send + 'static) {
+        let brood = self.brood.clone();
+        let socket = self.socket.try_clone();
+        let spawned = socket
+            .and_then(|socket| std::thread::Builder::new().spawn(move || act(&brood, socket)));
+        if spawned.is_err() {
+            // Without it nobody would hear of CMD's end, or count its time: `tenure` sees the guard go, and ends CMD.
             std::process::exit(1);
         }
     }
@@ -237,13 +152,14 @@ impl Guard {
         call.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
         // Waited for by its number.
         let leader = i32::try_from(call.spawn()?.id()).map_err(io::Error::other)?;
-        *self.brood.state() = GuardState { leader: Some(Pid::from_raw(leader)), alive: true };
+        self.brood.begins(Pid::from_raw(leader));
         Ok(leader)
     }
 
     /// `tenure` is gone, and did not say goodbye.
     fn left_alone(self) {
         if self.detach {
+            self.brood.no_lease();
             while !self.brood.gone_within(Duration::from_secs(3_600)) {}
         } else {
             self.brood.signal_group(Signal::SIGTERM);

@@ -11,6 +11,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -74,6 +75,29 @@ impl Order {
     }
 }
 
+/// Until when CMD may run if no further heartbeat is answered, on the clock of `clock.rs`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeaseTimes {
+    /// CMD gets SIGTERM.
+    pub stop_by: Duration,
+    /// Nothing of it may be left.
+    pub kill_by: Duration,
+}
+
+impl LeaseTimes {
+    /// In whole microseconds, which is more than either clock is good for.
+    fn bytes(self) -> Vec<u8> {
+        let us = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX).to_le_bytes();
+        [us(self.stop_by), us(self.kill_by)].concat()
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let (stop_by, kill_by) = bytes.split_first_chunk::<8>()?;
+        let us = |bytes: [u8; 8]| Duration::from_micros(u64::from_le_bytes(bytes));
+        Some(LeaseTimes { stop_by: us(*stop_by), kill_by: us(kill_by.try_into().ok()?) })
+    }
+}
+
 /// What the guard is told.
 #[derive(Debug)]
 pub enum GuardTold {
@@ -87,6 +111,10 @@ pub enum GuardTold {
     All(i32),
     /// End all of that, at once.
     Kill,
+    /// The lease is held until then.
+    Lease(LeaseTimes),
+    /// Say that all that was told before was heard.
+    Ping(i32),
     /// There is nothing to guard any more: what still lives may.
     Bye,
 }
@@ -109,6 +137,16 @@ pub fn tell_signal(socket: &UnixStream, all: bool, signal: i32) -> io::Result<()
 /// Tells the guard to end all that CMD started.
 pub fn tell_kill(socket: &UnixStream) -> io::Result<()> {
     tell(socket, b'k', &[])
+}
+
+/// Tells the guard until when CMD may run.
+pub fn tell_lease(socket: &UnixStream, times: LeaseTimes) -> io::Result<()> {
+    tell(socket, b'l', &times.bytes())
+}
+
+/// Asks the guard to say that it heard all that it was told before.
+pub fn tell_ping(socket: &UnixStream, number: i32) -> io::Result<()> {
+    tell(socket, b'p', &number.to_le_bytes())
 }
 
 /// Tells the guard that it is needed no longer.
@@ -166,16 +204,18 @@ pub fn told(mut socket: &UnixStream) -> io::Result<Option<GuardTold>> {
     let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
     socket.read_exact(&mut bytes)?;
     let broken = || io::Error::from(io::ErrorKind::InvalidData);
-    let signal = || bytes.as_slice().try_into().map(i32::from_le_bytes).map_err(|_| broken());
+    let number = || bytes.as_slice().try_into().map(i32::from_le_bytes).map_err(|_| broken());
     Ok(Some(match tag {
         b'f' => GuardTold::Folder(OsString::from_vec(bytes).into()),
         b's' => {
             let streams = streams.try_into().map_err(|_| broken())?;
             GuardTold::Start(Order::parse(&bytes).ok_or_else(broken)?, streams)
         }
-        b'g' => GuardTold::Group(signal()?),
-        b'a' => GuardTold::All(signal()?),
+        b'g' => GuardTold::Group(number()?),
+        b'a' => GuardTold::All(number()?),
         b'k' => GuardTold::Kill,
+        b'l' => GuardTold::Lease(LeaseTimes::parse(&bytes).ok_or_else(broken)?),
+        b'p' => GuardTold::Ping(number()?),
         b'q' => GuardTold::Bye,
         _ => return Err(broken()),
     }))
@@ -203,6 +243,10 @@ pub enum Said {
     Killed(i32),
     /// Nothing that CMD started is left.
     Gone,
+    /// The time of the lease is over, and CMD is being ended for that, or was not started.
+    Overdue,
+    /// All that was told before this ping was heard.
+    Heard(i32),
 }
 
 impl Said {
@@ -215,6 +259,8 @@ impl Said {
             Said::Ended(code) => (b'E', code),
             Said::Killed(signal) => (b'K', signal),
             Said::Gone => (b'G', 0),
+            Said::Overdue => (b'O', 0),
+            Said::Heard(ping) => (b'H', ping),
         };
         let [a, b, c, d] = number.to_le_bytes();
         [tag, a, b, c, d]
@@ -230,6 +276,8 @@ impl Said {
             b'E' => Said::Ended(number),
             b'K' => Said::Killed(number),
             b'G' => Said::Gone,
+            b'O' => Said::Overdue,
+            b'H' => Said::Heard(number),
             _ => return None,
         })
     }
@@ -265,6 +313,12 @@ mod tests {
         use std::os::fd::AsFd;
         tell_start(&ours, &Order::default(), [streams.as_fd(); 3]).unwrap();
         tell_signal(&ours, true, 15).unwrap();
+        let times = LeaseTimes {
+            stop_by: Duration::from_micros(7),
+            kill_by: Duration::from_micros(1 << 40),
+        };
+        tell_lease(&ours, times).unwrap();
+        tell_ping(&ours, 3).unwrap();
         tell_bye(&ours).unwrap();
         drop(ours);
         assert!(
@@ -274,9 +328,12 @@ mod tests {
             matches!(told(&theirs), Ok(Some(GuardTold::Start(order, _))) if order == Order::default())
         );
         assert!(matches!(told(&theirs), Ok(Some(GuardTold::All(15)))));
+        assert!(matches!(told(&theirs), Ok(Some(GuardTold::Lease(heard))) if heard == times));
+        assert!(matches!(told(&theirs), Ok(Some(GuardTold::Ping(3)))));
         assert!(matches!(told(&theirs), Ok(Some(GuardTold::Bye))));
         assert!(matches!(told(&theirs), Ok(None)));
-        for said in [Said::Started(7), Said::Killed(9), Said::Ended(-1), Said::Gone] {
+        let all = [Said::Started(7), Said::Killed(9), Said::Ended(-1), Said::Gone];
+        for said in all.into_iter().chain([Said::Overdue, Said::Heard(7)]) {
             assert_eq!(Said::parse(said.bytes()), Some(said));
         }
     }

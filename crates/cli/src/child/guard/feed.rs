@@ -1,0 +1,109 @@
+//! Tells a guard until when CMD may run, and finds out that it does not listen.
+//!
+//! A guard that was stopped (SIGSTOP) would not end CMD if this process were stopped too. So a guard that has not taken
+//! in a heartbeat by the time at which it would have had to end CMD counts as killed.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Instant;
+
+use tenure::keeper::LeaseWatch;
+use tokio::sync::watch;
+use tokio::time::sleep_until;
+
+use super::clock::Translation;
+use super::wire::{self, LeaseTimes};
+
+/// The way to a guard, and what it heard of what went there.
+#[derive(Clone)]
+pub struct GuardVoice {
+    pub socket: Arc<UnixStream>,
+    /// The number of the last ping. Starts at 0, which none has.
+    pings: Arc<AtomicI32>,
+    /// The number of the last ping that was answered.
+    heard: watch::Receiver<i32>,
+}
+
+impl GuardVoice {
+    /// `heard` says which pings were answered.
+    pub fn new(socket: UnixStream, heard: watch::Receiver<i32>) -> Self {
+        GuardVoice { socket: Arc::new(socket), pings: Arc::default(), heard }
+    }
+
+    /// Asks the guard whether it heard what it was told. A guard that is gone is noticed by who listens to it.
+    pub fn ping(&self) -> i32 {
+        let number = self.pings.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let _ = wire::tell_ping(&self.socket, number);
+        number
+    }
+
+    /// Waits until this ping is answered.
+    pub async fn heard(&self, ping: i32) {
+        let mut heard = self.heard.clone();
+        if heard.wait_for(|heard| *heard >= ping).await.is_err() {
+            // Nobody listens any more, and who did has said why.
+            std::future::pending().await
+        }
+    }
+}
+
+/// Until when CMD may run, on the guard's clock.
+pub struct Feed {
+    lease: LeaseWatch,
+    translation: Translation,
+}
+
+impl Feed {
+    /// Of this lease.
+    pub fn of(lease: LeaseWatch) -> Self {
+        Feed { lease, translation: Translation::from_now() }
+    }
+
+    /// Tells the guard what is known now, and answers until when CMD may run.
+    ///
+    /// # Errors
+    /// The guard is gone.
+    pub fn tell(&mut self, socket: &UnixStream) -> io::Result<Instant> {
+        let stop = self.lease.stop_by();
+        let [stop_by, kill_by] = self.translation.of([stop, self.lease.hard_limit()]);
+        wire::tell_lease(socket, LeaseTimes { stop_by, kill_by })?;
+        Ok(stop)
+    }
+
+    /// Tells it with every heartbeat that is answered; `told` was told before. Returns when the guard does not listen.
+    pub async fn go_on(mut self, voice: &GuardVoice, told: Instant) {
+        // What the guard was told last, and what it is known to have heard.
+        let (mut told, mut heard) = (told, told);
+        let mut asked: Option<(i32, Instant)> = None;
+        loop {
+            let answer = async move {
+                match asked {
+                    Some((ping, stop_by)) => {
+                        voice.heard(ping).await;
+                        stop_by
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                stop_by = answer => {
+                    heard = stop_by;
+                    asked = None;
+                    if told != heard {
+                        asked = Some((voice.ping(), told));
+                    }
+                }
+                () = self.lease.moved_from(told) => {
+                    let Ok(stop_by) = self.tell(&voice.socket) else { return };
+                    told = stop_by;
+                    asked.get_or_insert_with(|| (voice.ping(), stop_by));
+                }
+                // It would have ended CMD by now, had it not been told more.
+                () = sleep_until(heard.into()), if asked.is_some() => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! A server, and commands of `tenure` that run a CMD and are watched from outside.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// What is promised is a second; a machine that is busy with other tests may need more.
+pub const SOON: Duration = Duration::from_secs(10);
+
+/// CMD: with a child, a grandchild that is deaf to SIGTERM, one in a session of its own, and one whose
+/// parents are gone as well. Each writes its number into a file.
+pub const CMD: &str = r#"
+sh -c 'trap "" TERM; echo $$ > deaf; while :; do sleep 1; done' &
+setsid sh -c 'echo $$ > session; exec sleep 300' &
+sh -c 'sh -c "echo \$\$ > orphan; exec setsid sleep 300" &'
+sleep 300 & echo $! > child
+echo "$TENURE_LEASE_FILE" > lease
+echo $$ > cmd
+wait
+"#;
+pub const NUMBERS: [&str; 5] = ["deaf", "session", "orphan", "child", "cmd"];
+
+pub fn tenure(url: &str, within: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.args(arguments).env("TENURE_URL", url).current_dir(within);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+pub fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < 6 * SOON, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A server, killed when it is dropped.
+pub struct Server(Child, pub String);
+
+impl Server {
+    pub fn start() -> Self {
+        let mut command = tenure("http://127.0.0.1:1", Path::new("/"), &["serve"]);
+        command.args(["--listen", "127.0.0.1:0", "--store", "memory:"]).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut words = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        words.read_line(&mut line).unwrap();
+        let at = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
+        std::thread::spawn(move || std::io::copy(&mut words, &mut std::io::sink()));
+        Server(child, at)
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> String {
+        let mut command = tenure(&self.1, Path::new("/"), arguments);
+        let output = command.stdout(Stdio::piped()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A `tenure` that runs CMD in a folder of its own.
+pub struct Round {
+    pub tenure: Child,
+    pub folder: tempfile::TempDir,
+}
+
+impl Round {
+    pub fn start(url: &str, arguments: &[&str], script: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = [arguments, &["--", "sh", "-c", script]].concat();
+        let tenure = tenure(url, folder.path(), &arguments).spawn().unwrap();
+        Round { tenure, folder }
+    }
+
+    /// What CMD wrote into this file, once it has.
+    pub fn wrote(&self, name: &str) -> String {
+        let path = self.folder.path().join(name);
+        let read = || std::fs::read_to_string(&path).unwrap_or_default();
+        until(name, || read().ends_with('\n'));
+        read().trim().to_owned()
+    }
+
+    pub fn number(&self, name: &str) -> i32 {
+        self.wrote(name).parse().unwrap()
+    }
+
+    pub fn lease_folder(&self) -> PathBuf {
+        Path::new(&self.wrote("lease")).parent().unwrap().to_owned()
+    }
+}
+
+/// Whether a process runs; one that has ended and was not waited for does not.
+pub fn runs(pid: i32) -> bool {
+    field(pid, 0).is_some_and(|state| state != "Z" && state != "X")
+}
+
+/// A field of `/proc/PID/stat` after the name: 0 is the state, 1 the parent.
+pub fn field(pid: i32, at: usize) -> Option<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(at).map(str::to_owned)
+}
+
+pub fn end(pid: i32) {
+    let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+}
