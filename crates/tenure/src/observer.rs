@@ -13,6 +13,10 @@ impl<E> Observer<E> {
     pub fn new(observe: impl Fn(&E) + Send + Sync + 'static) -> Self {
         Observer(Some(Arc::new(observe)))
     }
+    /// Whether somebody listens.
+    pub fn is_set(&self) -> bool {
+        self.0.is_some()
+    }
     /// Reports one event, which is made only if somebody listens.
     pub fn tell(&self, event: impl FnOnce() -> E) {
         if let Some(observe) = &self.0 {

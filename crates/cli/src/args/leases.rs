@@ -105,6 +105,9 @@ pub struct WorkArgs {
     /// Always try the queues in the order given; otherwise the order turns with each call.
     #[arg(long)]
     pub strict: bool,
+    /// Do not say of each job that it started and how it ended.
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
     /// Post each job to this address; @FILE reads it from a file, where others see no password.
     #[arg(long, value_name = "URL|@FILE")]
     #[arg(conflicts_with_all = ["pass_credentials", "leave_children", "detach"])]
@@ -185,6 +188,9 @@ pub struct HoldArgs {
     /// Do not wait: take it now or not at all.
     #[arg(long)]
     pub no_wait: bool,
+    /// Do not say what is waited for.
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
     /// Exit code if it was not got in time.
     #[arg(short = 'E', long = "conflict-exit-code", value_name = "CODE", default_value_t = 1)]
     pub exit_code: u8,
@@ -209,7 +215,8 @@ impl HoldArgs {
 #[command(after_help = "\
 CMD keeps the terminal, and its exit code is passed on (128+n if signal n ended it). It finds
 TENURE_FENCE, which grows with every holder, TENURE_LEASE and TENURE_LEASE_FILE. If the lease is
-lost, CMD gets SIGTERM, SIGKILL 5 s later, and the exit code is 75. A SIGTERM is passed on to CMD,
+lost, also because tenure is stopped or the machine suspended, CMD gets SIGTERM, SIGKILL 5 s later,
+and the exit code is 75. A SIGTERM is passed on to CMD,
 and the exit code is 143. Whoever holds a lock cannot take it a second time.
 
 Examples:
@@ -247,6 +254,13 @@ fn lock_name(text: &str) -> Result<LimitName, String> {
 NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.
 CMD finds what `tenure lock` gives it, and of the first resource TENURE_RESOURCE_ID and
 TENURE_RESOURCE_<KEY>. The exit codes are those of `tenure lock`.
+
+CMD may write a settle item into the file $TENURE_VERDICT_FILE, to say how what it held fared:
+  {\"outcome\":\"released\",\"resources\":[{\"pool\":\"accounts\",\"id\":\"ann\",\"verdict\":\"ban\"}]}
+  or \"verdict\":\"cool\",\"for\":\"10m\"
+Without it, what CMD held is given back as it was, with any exit code but 128+n, where n is a signal:
+after that it rests for its quarantine, as after a crash. (A SIGTERM to `tenure` is passed on and is
+no crash.)
 
 Examples:
   tenure lease --need pool:accounts#cn -- ./login.sh

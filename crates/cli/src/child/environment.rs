@@ -30,6 +30,7 @@ const PER_RUN: &[&str] = &[
     "TENURE_RESULT_FILE",
     "TENURE_OUTCOME_FILE",
     "TENURE_PROGRESS_FILE",
+    "TENURE_VERDICT_FILE",
     "TENURE_FENCE",
     TRACEPARENT,
     "TRACESTATE",
@@ -66,6 +67,9 @@ pub struct Environment {
     remove: Vec<OsString>,
     /// For CMD of `work`.
     pub files: Option<JobFiles>,
+    /// Where CMD of `lock` and `lease` may write a settle item. A name of its own, since such a CMD may be a part of a job,
+    /// and say in the job's outcome file how that ended.
+    pub verdict: PathBuf,
     /// Gone, with all in it, when this is dropped.
     _folder: TempDir,
 }
@@ -100,7 +104,10 @@ impl Environment {
         for (name, value) in lease.resources.first().map(resource).unwrap_or_default() {
             put(&name, OsStr::new(&value));
         }
-        let mut files = None;
+        let (mut files, verdict) = (None, folder.path().join("verdict.json"));
+        if lease.job.is_none() && lease.lease.is_some() {
+            put("TENURE_VERDICT_FILE", verdict.as_os_str());
+        }
         if let Some(job) = &lease.job {
             put("TENURE_JOB_ID", OsStr::new(job.id.as_str()));
             put("TENURE_QUEUE", OsStr::new(job.queue.as_str()));
@@ -141,7 +148,7 @@ impl Environment {
         // A zero byte would keep CMD from starting at all; the lease file has the value whole.
         set.retain(|(_, value): &(OsString, OsString)| !value.as_encoded_bytes().contains(&0));
         let remove = kept_back(lease, credentials, std::env::vars_os().map(|(name, _)| name));
-        Ok(Environment { set, remove, files, _folder: folder })
+        Ok(Environment { set, remove, files, verdict, _folder: folder })
     }
 
     /// The variables to set.

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use nix::sys::signal::Signal;
 use tenure::SettleOutcome;
 use tenure_core::bounds::{BODY_BYTES_MAX, ERROR_BYTES_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX};
 use tenure_core::decode;
@@ -36,6 +37,29 @@ impl How {
             How::Signal(signal) => by_signal(signal),
         }
     }
+
+    /// The signal that ended the process, or what it ran: a shell passes that on as 128 and its number.
+    pub fn signal(self) -> Option<i32> {
+        match self {
+            How::Signal(signal) => Some(signal),
+            How::Code(code) => Some(code - 128).filter(|signal| Signal::try_from(*signal).is_ok()),
+        }
+    }
+}
+
+/// What CMD of `lock` and `lease` said of what it held; `None` if it said nothing. There is no job whose outcome it could
+/// be, so that only the verdicts and the follow-up jobs count.
+///
+/// # Errors
+/// Why its file cannot be used.
+pub fn verdict(path: &Path) -> Result<Option<SettleOutcome>, String> {
+    let Some(text) = read(path, BODY_BYTES_MAX)? else { return Ok(None) };
+    let item =
+        decode::settle_item_without_lease(&text).map_err(|no| format!("{no}; {}", no.hint))?;
+    let SettleOutcome { resources, limits, push, .. } = item.into();
+    let mut said = SettleOutcome::released();
+    (said.resources, said.limits, said.push) = (resources, limits, push);
+    Ok(Some(said))
 }
 
 /// How the lease ends, after CMD ended so and wrote this at the end of its stderr.
@@ -345,6 +369,35 @@ mod tests {
         let wrong = left(&[("outcome", r#"{"outcome":"succeeded","next_in":"1500ms"}"#)]);
         let said = next_in(of_end(How::Code(0), b"", &wrong.files), Some(day));
         assert!(error_of(&said).contains("next_in") && said.next_in.is_none());
+    }
+
+    #[test]
+    fn a_verdict_is_what_an_outcome_says_of_what_was_held() {
+        let ban = r#""resources":[{"pool":"a","id":"ann","verdict":"ban"}]"#;
+        let read = |text: &str| verdict(&left(&[("outcome", text)]).files.outcome);
+        for outcome in [r#""released""#, r#""succeeded""#, r#""failed","error":"captcha""#] {
+            let said = read(&format!("{{\"outcome\":{outcome},{ban}}}")).unwrap().unwrap();
+            assert_eq!((said.ending, said.resources.len()), (Ending::Released, 1), "{outcome}");
+        }
+        assert_eq!(verdict(&left(&[]).files.outcome), Ok(None));
+        for text in ["", "ban", "{}", r#"{"outcome":"released","resources":[{"pool":"a"}]}"#] {
+            assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_signal_is_also_seen_behind_a_shell() {
+        for (how, signal) in [
+            (How::Signal(9), Some(9)),
+            (How::Code(137), Some(9)),
+            (How::Code(143), Some(15)),
+            (How::Code(128), None),
+            (How::Code(255), None),
+            (How::Code(1), None),
+            (How::Code(0), None),
+        ] {
+            assert_eq!(how.signal(), signal, "{how:?}");
+        }
     }
 
     #[test]

@@ -12,7 +12,10 @@ use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 
 use crate::exit::{BUG, Failure};
 
-/// SIGTERM, SIGINT and SIGHUP, as they come.
+/// The signals that are listened to.
+pub const ENDING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+
+/// [`ENDING`], as they come.
 pub struct Signals {
     streams: Vec<(Signal, Stream)>,
 }
@@ -22,7 +25,7 @@ impl Signals {
     pub fn listen() -> Result<Self, Failure> {
         let ignored = ignored();
         let mut streams = Vec::new();
-        for kind in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        for kind in ENDING {
             if ignored & (1 << (kind as u64 - 1)) != 0 {
                 continue;
             }

@@ -1,11 +1,13 @@
 //! Who holds something, as people know it: `host:pid`, or the name that a worker was given.
 //!
-//! A lease names its holder by the id of its worker, which a process makes for itself, at random. Host and pid stand
-//! in the list of workers, for as long as one was heard of within the last minute.
+//! A lease names its holder by the id of its worker, which a process makes for itself. Those of this library and this
+//! command begin with host and pid. For others (Python) they stand in the list of workers, for as long as one was heard of
+//! within the last minute.
 
 use std::collections::BTreeMap;
 
 use tenure::Client;
+use tenure::ids::holder_shown;
 use tenure_core::bounds::LIST_MAX;
 use tenure_core::requests::{ListWorkers, Page, WorkerView};
 
@@ -39,7 +41,7 @@ impl Holders {
 
     /// As people know the holder.
     pub fn name<'n>(&'n self, holder: &'n str) -> &'n str {
-        self.0.get(holder).map_or(holder, String::as_str)
+        self.0.get(holder).map_or(holder_shown(holder), String::as_str)
     }
 }
 
@@ -71,9 +73,13 @@ mod tests {
         let all =
             [worker("worker_1", Some("a")), worker("worker_2", None), worker("ann", Some("b"))];
         let holders = Holders::of(&all);
-        for (id, name) in
-            [("worker_1", "a:7"), ("worker_2", "worker_2"), ("ann", "ann"), ("gone", "gone")]
-        {
+        for (id, name) in [
+            ("worker_1", "a:7"),
+            ("worker_2", "worker_2"),
+            ("ann", "ann"),
+            ("gone", "gone"),
+            ("b:8:0123456789ab", "b:8"),
+        ] {
             assert_eq!(holders.name(id), name);
         }
     }

@@ -1,19 +1,19 @@
 //! `tenure lock` and `tenure lease`: CMD runs while something is held, and only then.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use tenure::keeper::Held;
-use tenure::{Client, Lock, LockError, LockEvent, LockGuard};
+use tenure::{Client, Lock, LockError, LockGuard};
 use tenure_core::job::Need;
 use tenure_core::lease::LeaseView;
 use tenure_core::names::LimitName;
-use tenure_core::refusal::Code;
 use tenure_core::requests::{GetLimit, Patch, PatchLimit};
 use tenure_core::time::Span;
 use tokio::sync::Notify;
 
+use self::lease_end::{LeaseEnd, tell_kept};
+use self::waiting::WaitTeller;
 use crate::args::leases::{HoldArgs, LeaseArgs, LockArgs};
 use crate::child::environment::Environment;
 use crate::child::guard::process::adopt_orphans;
@@ -21,7 +21,6 @@ use crate::child::outcome::How;
 use crate::child::run::{CmdUnstarted, GRACE, GuardLink, Running, Streams};
 use crate::child::signals::Signals;
 use crate::child::terminal::Terminal;
-use crate::cmd::contact::Contact;
 use crate::cmd::work::heartbeats;
 use crate::exit::{DISK, Failure, LEASE_LOST, by_signal};
 use crate::json_args;
@@ -35,7 +34,7 @@ pub async fn lock(client: &Client, args: LockArgs) -> Result<(), Failure> {
     if let Some(holders) = args.holders {
         widen(client, &args.name, holders).await?;
     }
-    let what = format!("lock '{}'", args.name.key().unwrap_or_default());
+    let what = format!("lock {:?}", args.name.key().unwrap_or_default());
     let needs = vec![Need::Limit { limit: args.name, weight: 1, cost: 1 }];
     hold(client, &what, needs, args.ttl, args.hold).await
 }
@@ -83,33 +82,48 @@ async fn hold(
     let mut signals = Signals::listen()?;
     heartbeats(client)?;
     let patience = args.patience();
-    let lock = Lock::new(client.clone(), needs).ttl(ttl).observe(teller());
+    let waiting = WaitTeller::new(args.quiet);
+    let lock = Lock::new(client.clone(), needs).ttl(ttl).observe(move |event| waiting.hear(event));
     let guard = match acquire(&lock, patience.map(Span::std), &mut signals).await? {
         Ok(guard) => guard,
         Err(LockError::Busy(last)) => {
-            let (no, next) = match patience {
-                Some(Span::ZERO) => ("is taken".to_owned(), "--wait D waits for it"),
-                Some(wait) => (format!("was not got in {wait}"), "a longer --wait may get it"),
-                None => ("was not got".to_owned(), "try again"),
+            let (within, next) = match patience {
+                Some(Span::ZERO) => (String::new(), "--wait D waits for it"),
+                Some(wait) => (format!(" within {wait}"), "a longer --wait may get it"),
+                None => (String::new(), "try again"),
             };
             let why = why::sentence(&last.reasons, super::now());
-            let why = if why.is_empty() { why } else { format!("{why}; ") };
-            let failure = Failure::new(args.exit_code, format!("{what} {no}"));
-            return Err(failure.hint(format!("{why}{next}")));
+            let why = if why.is_empty() { why } else { format!(": {why}") };
+            let failure =
+                Failure::new(args.exit_code, format!("could not get {what}{within}{why}"));
+            return Err(failure.hint(next));
         }
         Err(LockError::Lost) => return Err(lost(what, "before CMD was started")),
         Err(LockError::Call(error)) => return Err(error.into()),
         Err(other) => return Err(Failure::bug(other)),
     };
-    let ended = run(what, guard.lease(), guard.held(), &args, &mut signals).await;
-    let gone = matches!(&ended, Err(failure) if failure.code == LEASE_LOST);
-    if !gone {
-        give_back(guard).await;
+    let ran = match run(what, guard.lease(), guard.held(), &args, &mut signals).await {
+        Ok(ran) => ran,
+        Err(failure) => {
+            // Otherwise it may belong to somebody else by now.
+            if failure.code != LEASE_LOST {
+                give_back(guard).await;
+            }
+            return Err(failure);
+        }
+    };
+    match (ran.end.bring_about(guard).await, ran.code) {
+        (ended, 0) => ended,
+        (Ok(()), code) => Err(Failure::silent(code)),
+        (Err(failure), code) => Err(Failure { code, ..failure }),
     }
-    match ended? {
-        How::Code(0) => Ok(()),
-        how => Err(Failure::silent(how.exit_code())),
-    }
+}
+
+/// What CMD came to.
+struct CmdRan {
+    /// How this process ends.
+    code: u8,
+    end: LeaseEnd,
 }
 
 fn lost(what: &str, when: &str) -> Failure {
@@ -124,7 +138,7 @@ async fn run(
     held: Option<&Held>,
     args: &HoldArgs,
     signals: &mut Signals,
-) -> Result<How, Failure> {
+) -> Result<CmdRan, Failure> {
     let disk = |error| {
         Failure::new(DISK, format!("cannot write the lease file: {error}"))
             .hint("make room in the folder for temporary files, or name another with TMPDIR")
@@ -135,7 +149,8 @@ async fn run(
     let bonds = args.bonds;
     let environment = Environment::of(lease, folder, bonds.pass_credentials).map_err(disk)?;
     let watch = held.map(Held::watch);
-    let started = guard.start(&args.command, &environment, Streams::Ours, bonds.detach, watch).await;
+    let started =
+        guard.start(&args.command, &environment, Streams::Ours, bonds.detach, watch).await;
     let mut running = match started {
         Ok(running) => running,
         Err(CmdUnstarted::Failed(failure)) => return Err(failure),
@@ -145,25 +160,32 @@ async fn run(
     let mut terminal = running.suspended().and_then(|come| Terminal::hand_over(group, come));
     let ended = attend(&mut running, held, terminal.as_mut(), signals).await;
     drop(terminal);
-    let leaves = bonds.leave_children && matches!(ended, Ok(Attended::Ended(How::Code(0))));
+    let leaves = bonds.leave_children && matches!(ended, Ok(Attended::Ended(How::Code(0), None)));
     if !leaves {
         running.end_the_rest(|| held.map(Held::hard_limit)).await?;
     }
-    // The guard goes last.
+    let (how, told) = match ended {
+        Ok(Attended::Ended(how, told)) => (how, told),
+        other => {
+            // The guard goes last.
+            drop(environment);
+            running.let_go();
+            return Err(match other {
+                Err(failure) => failure,
+                Ok(_) => lost(what, "while CMD ran, and CMD was stopped"),
+            });
+        }
+    };
+    let end = LeaseEnd::after(how, told, &environment);
     drop(environment);
     running.let_go();
-    match ended? {
-        Attended::Ended(how) => Ok(how),
-        Attended::Told(signal) => Ok(How::Signal(signal as i32)),
-        Attended::Lost => Err(lost(what, "while CMD ran, and CMD was stopped")),
-    }
+    let code = told.map_or(how.exit_code(), |signal| by_signal(signal as i32));
+    Ok(CmdRan { code, end })
 }
 
 enum Attended {
-    /// CMD ended.
-    Ended(How),
-    /// CMD ended after this process got a signal and passed it on.
-    Told(Signal),
+    /// CMD ended; with the first signal that this process got and passed on, if it got one.
+    Ended(How, Option<Signal>),
     /// The lease was lost and CMD stopped.
     Lost,
 }
@@ -194,7 +216,7 @@ async fn attend(
                 if running.is_overdue() {
                     return Ok(Attended::Lost);
                 }
-                return Ok(told.map_or(Attended::Ended(how), Attended::Told));
+                return Ok(Attended::Ended(how, told));
             }
             _ = stopped => {
                 running.stop(GRACE, || held.map(Held::hard_limit)).await?;
@@ -237,31 +259,13 @@ async fn acquire(
     Err(Failure::silent(by_signal(signal as i32)))
 }
 
-/// Tells people how the wait goes; why it is not over, once.
-fn teller() -> impl Fn(&LockEvent) + Send + Sync + 'static {
-    let (contact, said) = (Contact::default(), AtomicBool::new(false));
-    move |event| match event {
-        LockEvent::Waiting(last) => {
-            let why = why::sentence(&last.reasons, super::now());
-            if !why.is_empty() && !said.swap(true, Ordering::Relaxed) {
-                tell(&format!("waiting: {why}"));
-            }
-        }
-        LockEvent::Trouble(error) => contact.lost(error),
-        LockEvent::Recovered => contact.found(),
-        _ => {}
-    }
-}
-
 /// Gives the lease back; it is extended while that is tried.
 async fn give_back(guard: LockGuard) {
-    let Err(error) = guard.release().await else { return };
-    // That it was lost at the very end changes nothing: CMD had ended.
-    if !matches!(error.code(), Some(Code::LeaseLost | Code::AlreadySettled)) {
-        tell(&format!("the lease was not given back, and ends by itself: {error}"));
-    }
+    tell_kept(guard.release().await);
 }
 
+mod lease_end;
+mod waiting;
 mod why;
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ pub mod version;
 pub mod work;
 mod work_counted;
 pub mod work_job;
+pub mod work_lines;
 mod work_over_http;
 pub mod work_parents;
 pub mod workers;
@@ -107,7 +108,7 @@ fn opens_no_folder(command: &Command) -> bool {
 async fn with_client(command: Command, client: &Client, out: Output) -> Result<(), Failure> {
     match command {
         Command::Push(args) => push::run(client, out, *args).await,
-        Command::Work(args) => work::run(client, *args).await,
+        Command::Work(args) => work::run(client, out, *args).await,
         Command::Jobs(args) => jobs::run(client, out, args).await,
         Command::Job(args) => job::run(client, out, args).await,
         Command::Result(args) => result::run(client, out, args).await,

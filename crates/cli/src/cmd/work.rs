@@ -21,9 +21,10 @@ use crate::child::signals::Signals;
 use crate::cmd::contact::Contact;
 use crate::cmd::work_counted::Counting;
 use crate::cmd::work_job::Cmd;
+use crate::cmd::work_lines::JobLines;
 use crate::cmd::work_over_http;
 use crate::exit::{Failure, NOT_STARTED, by_signal};
-use crate::output::tell;
+use crate::output::{Output, tell};
 
 /// Who waits for longer than this at a queue that never had a job is told so.
 const STRANGE: Duration = Duration::from_secs(5);
@@ -46,10 +47,12 @@ pub struct WorkPlan {
     pub ttl: Span,
     /// How long after a success the job's schedule is next due, if its outcome does not say it.
     pub next_in: Option<Span>,
+    /// How people or programs are told of each job.
+    pub lines: JobLines,
 }
 
 /// Works until it is told to end.
-pub async fn run(client: &Client, args: WorkArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: WorkArgs) -> Result<(), Failure> {
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let concurrency = args.concurrency.unwrap_or_else(cores);
     let plan = WorkPlan {
@@ -61,6 +64,7 @@ pub async fn run(client: &Client, args: WorkArgs) -> Result<(), Failure> {
         drain_timeout: args.drain_timeout.std(),
         ttl: args.ttl,
         next_in: args.next_in,
+        lines: JobLines::of(args.quiet, out.json),
     };
     let (http, scrapyd) = (args.http.as_deref(), args.scrapyd.as_deref());
     if let Some(address) = http {
@@ -123,7 +127,12 @@ pub async fn work(
     }
     let stopper = worker.stopper();
     let running = Arc::<AtomicU64>::default();
-    let counting = Counting { inner: execute, running: running.clone(), next_in: plan.next_in };
+    let counting = Counting {
+        inner: execute,
+        running: running.clone(),
+        next_in: plan.next_in,
+        lines: plan.lines,
+    };
     let mut working = std::pin::pin!(worker.execute(counting));
     let mut strange = std::pin::pin!(tokio::time::sleep(STRANGE));
     let mut looked = false;

@@ -1,13 +1,15 @@
-//! Counts the jobs of `tenure work` while they run, however they are executed, and lets a success say when the schedule of
-//! its job is next due.
+//! Counts the jobs of `tenure work` while they run, however they are executed, tells of them, and lets a success say when
+//! the schedule of its job is next due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use tenure::{Execute, Executed, Job};
 use tenure_core::time::Span;
 
 use crate::child::outcome;
+use crate::cmd::work_lines::JobLines;
 
 /// Executes jobs as `inner` does.
 pub struct Counting<E> {
@@ -17,6 +19,8 @@ pub struct Counting<E> {
     pub running: Arc<AtomicU64>,
     /// How long after a success the job's schedule is next due, if its outcome does not say it.
     pub next_in: Option<Span>,
+    /// How people or programs are told of them.
+    pub lines: JobLines,
 }
 
 impl<E: Execute> Execute for Counting<E> {
@@ -24,7 +28,10 @@ impl<E: Execute> Execute for Counting<E> {
 
     async fn execute(&self, job: Job) -> Executed<E::Failure> {
         let _counted = Counted::new(&self.running);
-        let Executed { outcome, failure } = self.inner.execute(job).await;
+        let begun = Instant::now();
+        self.lines.started(&job);
+        let Executed { outcome, failure } = self.inner.execute(job.clone()).await;
+        self.lines.ended(&job, outcome.as_ref(), begun.elapsed());
         let outcome = outcome.map(|outcome| outcome::next_in(outcome, self.next_in));
         Executed { outcome, failure }
     }

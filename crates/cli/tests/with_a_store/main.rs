@@ -8,6 +8,7 @@ mod events;
 mod files;
 mod flows;
 mod folder;
+mod holding;
 mod local_time;
 mod push;
 mod schedules;
@@ -176,36 +177,6 @@ fn a_pool_is_synced_and_its_data_reaches_cmd_and_nobody_else() {
     let (code, _, err) = folder.told(&["pool", "sync", "accounts", "none.json"]);
     assert_eq!(code, 1);
     assert!(err.contains("--force"), "{err}");
-}
-
-#[test]
-fn cmds_code_is_passed_on_by_a_lock() {
-    let folder = Folder::new();
-    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -15 $$", 143)] {
-        assert_eq!(folder.told(&["lock", "x", "--", "sh", "-c", script]).0, code, "{script}");
-    }
-    assert_eq!(folder.told(&["lock", "x", "--", "/no/such/program"]).0, 127);
-    folder.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
-    assert_eq!(folder.told(&["lock", "shut", "--no-wait", "-E", "9", "--", "true"]).0, 9);
-    assert_eq!(folder.told(&["lock", "shut", "--wait", "20ms", "--", "true"]).0, 1);
-    let (code, _, err) = folder.told(&["lock", "wide", "-n", "3", "--", "true"]);
-    assert_eq!((code, err.as_str()), (0, ""));
-    let (code, _, err) = folder.told(&["lock", "wide", "-n", "2", "--", "true"]);
-    assert!(code == 0 && err.contains("is set to 3 holders"), "{err}");
-}
-
-#[test]
-fn a_lock_that_is_not_got_says_why_in_one_sentence() {
-    let folder = Folder::new();
-    folder.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
-    for (arguments, said, hint) in [
-        (&["--no-wait"][..], "lock 'shut' is taken", "--wait D waits for it"),
-        (&["--wait", "20ms"], "lock 'shut' was not got in 20ms", "a longer --wait may get it"),
-    ] {
-        let (code, _, err) = folder.told(&[&["lock", "shut"], arguments, &["--", "true"]].concat());
-        let why = "the limit \"lock:shut\" is closed: its concurrency is 0";
-        assert_eq!((code, err.as_str()), (1, &*format!("tenure: {said}\nhint: {why}; {hint}\n")));
-    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use tenure_core::job::Need;
 use tenure_core::lease::{Fence, LeaseView, Leased};
 use tenure_core::names::{LimitName, RequestId};
 use tenure_core::refusal::Code;
-use tenure_core::requests::Lease;
+use tenure_core::requests::{ForceLease, Lease};
 use tenure_core::sentences::LeaseRefusal;
 use tenure_core::time::Span;
 use tenure_engine::CallError;
@@ -33,6 +33,8 @@ use crate::repeat::Backoff;
 
 pub use self::acquire::Acquire;
 
+/// The first slice of a wait that is observed, so that an observer soon hears what is waited for.
+const FIRST: Span = Span::from_s(1);
 /// A wait without an end is given up when nothing has answered for this long.
 const AWAY_MAX: Duration = Duration::from_secs(60);
 /// [`LockGuard::release`] tries for this long; after that the lease runs out by itself.
@@ -116,7 +118,7 @@ impl Lock {
         self.ttl = ttl.into();
         self
     }
-    /// Is told how a wait goes; it must not block.
+    /// Is told how a wait goes, for the first time after a second; it must not block.
     pub fn observe(mut self, observer: impl Fn(&LockEvent) + Send + Sync + 'static) -> Self {
         self.observer = Observer::new(observer);
         self
@@ -164,7 +166,9 @@ impl Lock {
         let mut asking = Asking::new();
         loop {
             let (id, first_sent) = asking.call();
-            let wait = left().map_or(slice(self.ttl), |left| slice(self.ttl).min(span(left)));
+            let told_early = place.is_none() && self.observer.is_set();
+            let most = if told_early { slice(self.ttl).min(FIRST) } else { slice(self.ttl) };
+            let wait = left().map_or(most, |left| most.min(span(left)));
             let mut lease = Lease::needs(self.needs.clone());
             lease.wait = wait;
             lease.ttl = self.ttl;
@@ -297,6 +301,10 @@ fn span(time: Duration) -> Span {
 /// let banned = Verdict::Ban { reason: Some("captcha".to_owned()) };
 /// guard.settle(SettleOutcome::released().resource(ann.pool, ann.id, banned)).await?;
 /// assert_eq!(client.pool("accounts").view().await?.banned, 1);
+///
+/// client.pool("accounts").add([PoolItem::new("bob")]).await?;
+/// let cut_off = client.acquire([Need::pool("accounts")]).await?;
+/// cut_off.force().await?;
 /// # Ok(()) });
 /// # async fn log_in(password: &str) {}
 /// ```
@@ -348,19 +356,25 @@ impl LockGuard {
     /// # Errors
     /// As [`LockGuard::release`].
     pub async fn settle(mut self, outcome: SettleOutcome) -> Result<(), CallError> {
+        self.try_settle(outcome).await
+    }
+
+    /// The same; but what is said of resources and limits may not be what the engine takes. Then it ends as by
+    /// [`LockGuard::force`], and the refusal is answered.
+    #[doc(hidden)]
+    pub async fn settle_or_force(mut self, outcome: SettleOutcome) -> Result<(), CallError> {
+        let settled = self.try_settle(outcome).await;
+        if self.open && matches!(settled, Err(CallError::Refused(_))) {
+            // If that fails too, it runs out, which comes to the same.
+            let _ = self.force().await;
+        }
+        settled
+    }
+
+    async fn try_settle(&mut self, outcome: SettleOutcome) -> Result<(), CallError> {
         let Some(held) = &self.held else { return Ok(()) };
         let item = outcome.of(held.lease().to_owned());
-        let until = Instant::now() + RELEASE_MAX;
-        let mut backoff = Backoff::default();
-        let settled = loop {
-            match self.client.settle(vec![item.clone()]).await {
-                Ok(settled) => break settled,
-                Err(error) if passes(&error) && Instant::now() < until => {
-                    sleep(backoff.wait()).await;
-                }
-                Err(error) => return Err(error),
-            }
-        };
+        let settled = until_answered(async || self.client.settle(vec![item.clone()]).await).await?;
         // Answered, one way or the other: nothing is left for the drop to do.
         self.open = false;
         match settled.first() {
@@ -370,6 +384,32 @@ impl LockGuard {
                 _ => LeaseRefusal::LockLost.into(),
             })),
             None => Err(broken("a settle was not answered")),
+        }
+    }
+
+    /// Ends it as the death of this process would, but at once: what it held rests for the `quarantine` of its pools and
+    /// limits. For work that was cut off, so that nobody knows what it left behind.
+    ///
+    /// # Errors
+    /// `lease_not_found`: it was no longer held. A fault: it is not known to have ended, and runs out by itself, which
+    /// comes to the same.
+    pub async fn force(mut self) -> Result<(), CallError> {
+        // Whatever is answered, it is not given back as if all were well.
+        self.open = false;
+        let Some(held) = &self.held else { return Ok(()) };
+        let lease = held.lease();
+        until_answered(async || self.client.run(ForceLease { lease: lease.to_owned() }).await).await
+    }
+}
+
+/// Makes a call that ends a lease again for as long as it may pass: ten seconds.
+async fn until_answered<T>(call: impl AsyncFn() -> Result<T, CallError>) -> Result<T, CallError> {
+    let until = Instant::now() + RELEASE_MAX;
+    let mut backoff = Backoff::default();
+    loop {
+        match call().await {
+            Err(error) if passes(&error) && Instant::now() < until => sleep(backoff.wait()).await,
+            answered => return answered,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A lock against an engine that says what a test wants, on a clock that a test turns.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tenure_core::lease::{Ending, Extended};
 use tenure_core::requests::{Reply, Request, Settled};
@@ -43,6 +43,38 @@ async fn each_slice_has_an_id_of_its_own_and_the_first_is_the_place() {
         }
     }
     assert_eq!(leases.len(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_observer_hears_after_a_second_what_is_waited_for() {
+    let fake = Fake::new(|call, before| match call {
+        Request::Lease(_) if before == 2 => got(1),
+        call => well(call),
+    });
+    let (begun, heard) = (Instant::now(), Arc::new(Mutex::new(Vec::new())));
+    let into = heard.clone();
+    let lock = lock(&fake).observe(move |event| {
+        assert!(matches!(event, LockEvent::Waiting(_)));
+        into.lock().unwrap().push(begun.elapsed().as_secs());
+    });
+    let _guard = lock.acquire().await.unwrap();
+    assert_eq!(*heard.lock().unwrap(), [1, 6]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_is_forced_is_not_given_back() {
+    for (answer, ended) in [(Says::Now(Ok(Reply::ForceLease(()))), true), (unavailable(), false)] {
+        let answer = Mutex::new(Some(answer));
+        let fake = Fake::new(move |call, _| match call {
+            Request::Lease(_) => got(1),
+            Request::ForceLease(_) => answer.lock().unwrap().take().unwrap_or_else(unavailable),
+            call => well(call),
+        });
+        let guard = lock(&fake).acquire().await.unwrap();
+        assert_eq!(guard.force().await.is_ok(), ended);
+        sleep(Duration::from_secs(60)).await;
+        assert!(fake.settles().is_empty());
+    }
 }
 
 #[tokio::test(start_paused = true)]

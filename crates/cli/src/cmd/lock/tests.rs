@@ -4,7 +4,7 @@ use super::*;
 use crate::args::leases::BondArgs;
 use std::ffi::OsString;
 use std::sync::Arc;
-use tenure::SettleOutcome;
+use tenure::{SettleOutcome, Verdict};
 use tenure_core::lease::{Extended, Leased};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Put, Reply, Request};
@@ -13,7 +13,14 @@ use tenure_testkit::fake::{self, Fake, Says};
 
 fn args(script: &str) -> HoldArgs {
     let command = ["sh", "-c", script].map(OsString::from).to_vec();
-    HoldArgs { wait: None, no_wait: false, exit_code: 1, bonds: BondArgs::default(), command }
+    HoldArgs {
+        wait: None,
+        no_wait: false,
+        quiet: false,
+        exit_code: 1,
+        bonds: BondArgs::default(),
+        command,
+    }
 }
 
 /// Grants at the nth call; before it nothing is free.
@@ -25,6 +32,7 @@ fn granting(nth: usize) -> Arc<Fake> {
             let leases = if calls == nth { vec![fake::needs_lease("L1")] } else { Vec::new() };
             Says::Now(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
         }
+        Request::ForceLease(_) => Says::Now(Ok(Reply::ForceLease(()))),
         other => fake::well(other),
     })
 }
@@ -34,19 +42,64 @@ async fn held(engine: &Arc<Fake>, args: HoldArgs, ttl: Span) -> Result<(), Failu
     hold(&Client::new(engine.clone(), Namespace::main()), "lock 'x'", needs, ttl, args).await
 }
 
+fn forced(engine: &Fake) -> bool {
+    engine.calls().iter().any(|(_, call)| matches!(call, Request::ForceLease(_)))
+}
+
 #[tokio::test]
 async fn cmds_exit_code_is_passed_on_and_the_lease_is_given_back() {
     for (script, code) in [
         ("test \"$TENURE_FENCE\" = 7 -a \"$TENURE_LEASE\" = L1", None),
         ("exit 3", Some(3)),
-        ("kill -9 $$", Some(137)),
         ("exit 75", Some(75)),
     ] {
         let engine = granting(1);
         let ended = held(&engine, args(script), Span::from_s(30)).await;
         assert_eq!(ended.err().map(|failure| failure.code), code, "{script}");
         assert_eq!(engine.settled(), [SettleOutcome::released().of("L1".to_owned())], "{script}");
+        assert!(!forced(&engine), "{script}");
     }
+}
+
+#[tokio::test]
+async fn what_a_cmd_that_was_killed_held_ends_as_after_a_crash() {
+    // The second is a shell that says how its own command ended.
+    for (script, code) in [("kill -9 $$", 137), ("sh -c 'kill -SEGV $$'; exit $?", 139)] {
+        let engine = granting(1);
+        let ended = held(&engine, args(script), Span::from_s(30)).await;
+        assert_eq!(ended.unwrap_err().code, code, "{script}");
+        assert_eq!(engine.settled(), [], "{script}");
+        assert!(forced(&engine), "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_cmd_says_of_what_it_held_goes_before_how_it_ended() {
+    let item = r#"{"outcome":"failed","error":"captcha","resources":[{"pool":"a","id":"ann","verdict":"ban"}]}"#;
+    for (end, code) in [("exit 0", None), ("kill -9 $$", Some(137))] {
+        let engine = granting(1);
+        let script = format!("echo '{item}' > $TENURE_VERDICT_FILE; {end}");
+        let ended = held(&engine, args(&script), Span::from_s(30)).await;
+        assert_eq!(ended.err().map(|failure| failure.code), code, "{end}");
+        let banned = SettleOutcome::released().resource(
+            "a".parse().unwrap(),
+            "ann".parse().unwrap(),
+            Verdict::Ban { reason: None },
+        );
+        assert_eq!(engine.settled(), [banned.of("L1".to_owned())], "{end}");
+        assert!(!forced(&engine), "{end}");
+    }
+}
+
+#[tokio::test]
+async fn a_verdict_that_cannot_be_used_is_said_and_ends_the_lease_as_after_a_crash() {
+    let engine = granting(1);
+    let ended = held(&engine, args("echo ban > $TENURE_VERDICT_FILE"), Span::from_s(30)).await;
+    let failure = ended.unwrap_err();
+    assert_eq!(failure.code, 1);
+    assert!(failure.sentence.unwrap().starts_with("the verdict of CMD cannot be used: "));
+    assert_eq!(engine.settled(), []);
+    assert!(forced(&engine));
 }
 
 #[tokio::test]

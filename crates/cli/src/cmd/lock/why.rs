@@ -2,6 +2,7 @@
 //!
 //! It only words what the engine said; `tenure explain` is where all of it stands.
 
+use tenure::ids::holder_shown;
 use tenure_core::lease::Reason;
 use tenure_core::time::Moment;
 
@@ -23,7 +24,11 @@ fn clause(reason: &Reason, now: Moment) -> String {
         }
     }
     if let Some(first) = reason.holders.first() {
-        text += &format!(", held by {} for {}", first.holder, rough(now.since(first.since)));
+        text += &format!(
+            ", held by {} for {}",
+            holder_shown(&first.holder),
+            rough(now.since(first.since))
+        );
         if let Some(job) = &first.job {
             text += &format!(" (job {job})");
         }
@@ -73,12 +78,19 @@ mod tests {
         }
     }
 
+    fn held_by(holder: &str) -> Reason {
+        let mut reason = taken(1);
+        reason.holders[0].holder = holder.to_owned();
+        reason
+    }
+
     #[test]
     fn a_reason_is_a_clause_that_says_nothing_twice() {
         let in_use = "1 of 1 permit of \"lock:x\" is in use";
         let soon = Some(now().plus(Span::from_s(5)));
         for (reason, want) in [
             (taken(0), in_use.to_owned()),
+            (held_by("web-1:4711:0123456789ab"), format!("{in_use}, held by web-1:4711 for 1m12s")),
             (taken(1), format!("{in_use}, held by w1 for 1m12s")),
             (taken(2), format!("{in_use}, held by w1 for 1m12s and one more")),
             (taken(4), format!("{in_use}, held by w1 for 1m12s and 3 more")),

@@ -53,6 +53,7 @@ fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
         drain_timeout: Duration::from_secs(25),
         ttl,
         next_in: None,
+        lines: JobLines::Quiet,
     };
     let client = Client::new(engine.clone(), Namespace::main());
     let cmd = Cmd::new(client.clone(), command, BondArgs::default(), ttl);
