@@ -119,6 +119,37 @@ fn each_link_leads_to_a_file_and_each_anchor_to_a_heading() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Folders of pages, and the page that leads to each page in it.
+const INDEXES: &[(&str, &str)] = &[
+    ("docs/start/", "docs/start/README.md"),
+    ("docs/guides/", "docs/guides/README.md"),
+    ("docs/reference/", "docs/reference/README.md"),
+    ("docs/guarantees/", "docs/guarantees.md"),
+    ("docs/coming-from/", "docs/coming-from/README.md"),
+    ("docs/decisions/", "docs/decisions/README.md"),
+];
+
+#[test]
+fn each_page_is_in_the_index_of_its_folder() {
+    let pages = pages();
+    let mut wrong = Vec::new();
+    for (folder, index) in INDEXES {
+        let (_, text) = pages.iter().find(|(name, _)| name == index).unwrap();
+        let near = Path::new(index).parent().unwrap();
+        let reached: BTreeSet<PathBuf> = links(text)
+            .iter()
+            .map(|link| plain(&near.join(link.split('#').next().unwrap_or_default())))
+            .collect();
+        let within = pages.iter().filter(|(name, _)| name.starts_with(folder) && name != index);
+        for (name, _) in within {
+            if !reached.contains(Path::new(name)) {
+                wrong.push(format!("{index} does not lead to {name}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn links_and_anchors_are_seen_as_a_code_host_sees_them() {
     let page = "# A page\n\n[`code`](a.md) and `[no](b.md)`, ![picture](c.svg)\n\n```sh\n[no](d.md)\n# no\n```\n";
