@@ -74,7 +74,10 @@ impl Syncing {
         self.needed && self.last.elapsed() >= SYNC_EVERY
     }
     fn sync(&mut self, shared: &Shared) -> Result<(), Fatal> {
-        self.log.sync_data().map_err(|why| Fatal::Disk(format!("it cannot be synced: {why}")))?;
+        let began = Instant::now();
+        let synced = self.log.sync_data();
+        shared.slow.took("sync", began.elapsed());
+        synced.map_err(|why| Fatal::Disk(format!("it cannot be synced: {why}")))?;
         self.synced.note(self.commit, shared.clock.now());
         self.last = Instant::now();
         self.needed = false;
@@ -159,6 +162,7 @@ fn write_one(
     let Batch { number, rows, events, last_seq, answers } = batch;
     let mut commit = None;
     if !rows.is_empty() || !events.is_empty() {
+        let began = Instant::now();
         let mut done = writer.write(&rows, &events, last_seq);
         // What the machine knows already must be written, so room is made for it: by the reserve, and then by
         // the log, which can be written from its beginning once all of it is in the store.
@@ -168,6 +172,7 @@ fn write_one(
             }
             done = writer.write(&rows, &events, last_seq);
         }
+        shared.slow.took("commit", began.elapsed());
         match done {
             Ok(number) => {
                 commit = Some(number);

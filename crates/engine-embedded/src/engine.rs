@@ -30,7 +30,7 @@ use crate::readers::Readers;
 use crate::reserve::Reserve;
 use crate::schema;
 use crate::shared::Shared;
-use crate::start::{self, Start};
+use crate::start::{self, Recovery, Start};
 use crate::state::{Ended, StateThread};
 use crate::streams;
 use crate::sync;
@@ -45,6 +45,7 @@ const READERS: usize = 2;
 /// Calls may be made from any thread and any executor. See [`Options`] for what is promised.
 pub struct Embedded {
     shared: Arc<Shared>,
+    recovery: Recovery,
     threads: Mutex<Option<Threads>>,
 }
 
@@ -76,7 +77,7 @@ impl Embedded {
             accept_loss: options.accept_loss,
             now,
         };
-        let machine = start.restore(&mut overlay, &damage)?;
+        let (machine, recovery) = start.restore(&mut overlay, &damage)?;
         let bound = streams::bound(options.events_bytes, options.max_bytes);
         let ends = streams::open(&conn, bound, options.durability, options.accept_loss, now);
         let ends = ends.map_err(|why| schema::store_error(&folder, why))?;
@@ -144,7 +145,12 @@ impl Embedded {
             })
         };
         let threads = Threads { state: state.map_err(system)?, disk, sync };
-        Ok(Embedded { shared, threads: Mutex::new(Some(threads)) })
+        Ok(Embedded { shared, recovery, threads: Mutex::new(Some(threads)) })
+    }
+
+    /// What was read when it was opened.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
     }
 
     /// Answers what was asked, writes what is to be written, and lets go of the folder; who waits

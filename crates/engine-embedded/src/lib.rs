@@ -68,4 +68,5 @@ pub use error::OpenError;
 pub use moved::MovedEngine;
 pub use options::{Durability, Fatal, Location, Options};
 pub use schema::FORMAT;
+pub use start::Recovery;
 pub use tenure_machine::Config;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use rusqlite::Connection;
 use tenure_core::names::Namespace;
-use tenure_engine::{CallError, Clock, Fault, LastLeap};
+use tenure_engine::{CallError, Clock, Fault, LastLeap, SlowLines};
 use tenure_machine::{Config, TakerId};
 use tokio::sync::{oneshot, watch};
 
@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     /// By how much the clock is behind, in microseconds; 0 if it is not.
     pub behind_us: AtomicU64,
     pub last_leap: LastLeap,
+    /// Lines about a disk that is slow.
+    pub slow: SlowLines,
     pub draining: AtomicBool,
     takers: AtomicU64,
     fatal: OnceLock<Fatal>,
@@ -91,6 +93,7 @@ impl Shared {
             durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),
             last_leap: LastLeap::default(),
+            slow: SlowLines::default(),
             draining: AtomicBool::new(false),
             takers: AtomicU64::new(1),
             fatal: OnceLock::new(),

@@ -5,6 +5,7 @@
 //! jobs nothing sensible can be said, so the store is refused, unless its owner accepts the loss.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
 use tenure_core::job::JobState;
@@ -56,6 +57,15 @@ impl From<BadRow> for Failed {
     }
 }
 
+/// What was read at a start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recovery {
+    /// Jobs, finished ones too.
+    pub jobs: usize,
+    /// How long it took to read them.
+    pub took: Duration,
+}
+
 /// What a start is given.
 pub(crate) struct Start<'a> {
     pub conn: &'a Connection,
@@ -82,7 +92,7 @@ impl Start<'_> {
         &self,
         overlay: &mut Overlay,
         damage: &Damage,
-    ) -> Result<Machine, OpenError> {
+    ) -> Result<(Machine, Recovery), OpenError> {
         let folder = || self.folder.path().to_owned();
         self.restore_all(overlay, damage).map_err(|why| match why {
             Failed::Store(why) => store_error(self.folder, why),
@@ -91,18 +101,23 @@ impl Start<'_> {
         })
     }
 
-    fn restore_all(&self, overlay: &mut Overlay, damage: &Damage) -> Result<Machine, Failed> {
+    fn restore_all(
+        &self,
+        overlay: &mut Overlay,
+        damage: &Damage,
+    ) -> Result<(Machine, Recovery), Failed> {
+        let began = Instant::now();
         let mut machine = Machine::new(self.config);
         let mut namespaces = BTreeSet::from([Namespace::main()]);
         let sql = if self.check_tree()? { ROWS_OF_KIND } else { ALL_ROWS_OF_KIND };
         for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Lease) {
             self.restore_kind(&mut machine, sql, kind, &mut namespaces)?;
         }
-        let highest = self.restore_jobs(&mut machine, overlay, damage, &namespaces)?;
+        let (highest, jobs) = self.restore_jobs(&mut machine, overlay, damage, &namespaces)?;
         // What a lease without a job holds must be there before it.
         self.restore_kind(&mut machine, sql, Kind::Lease, &mut namespaces)?;
         machine.restored(highest.max(self.numbers.last_seq), self.now);
-        Ok(machine)
+        Ok((machine, Recovery { jobs, took: began.elapsed() }))
     }
 
     /// A row of the settings that is missing is seen only by the form of their tree. Whether that is sound; if it is not,
@@ -178,7 +193,7 @@ impl Start<'_> {
         overlay: &mut Overlay,
         damage: &Damage,
         namespaces: &BTreeSet<Namespace>,
-    ) -> Result<Seq, Failed> {
+    ) -> Result<(Seq, usize), Failed> {
         let mut totals = Totals::new();
         let mut namespace = Namespace::main();
         let (mut highest, mut whole) = (NO_JOB, 0usize);
@@ -239,7 +254,7 @@ impl Start<'_> {
                 .map_err(|_| Failed::Row(format!("the queue name {queue:?} of a job is none")))?;
             machine.restore_finished(&namespace, &queue, state, jobs, bytes);
         }
-        Ok(highest)
+        Ok((highest, whole))
     }
 
     /// Jobs with damaged rows: those that are known end as failed, the others are left where they are.

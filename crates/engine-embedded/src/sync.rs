@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
 
 use tenure_engine::Fault;
 
@@ -44,7 +45,10 @@ pub(crate) fn run(
             refuse(answers, &shared.gone());
             continue;
         }
-        let done = match if commit.is_some() { log.sync_data() } else { Ok(()) } {
+        let began = Instant::now();
+        let done = if commit.is_some() { log.sync_data() } else { Ok(()) };
+        shared.slow.took("sync", began.elapsed());
+        let done = match done {
             // A look costs next to nothing beside a sync, so what was stored is never answered for
             // after its folder is gone.
             Ok(()) => {

@@ -267,6 +267,7 @@ impl Caller {
                     let watched = watch.zip(back).filter(|(a, b)| a.moves == b.moves);
                     let watched = watched.map(|(a, b)| (a.us, b.us));
                     let on_way = OnWay { sent, received: Instant::now(), watched };
+                    self.shared.slow.took(function.name, on_way.received - sent);
                     return Ok((self::parts(function.name, value)?, on_way));
                 }
                 Err(why) => why,

@@ -14,6 +14,8 @@ pub mod joining;
 mod last_leap;
 pub mod redis_address;
 pub mod schedules;
+mod seldom;
+mod slow;
 mod test_clock;
 
 use std::future::Future;
@@ -24,6 +26,8 @@ pub use clock::{Clock, SystemClock};
 pub use fault::{CallError, Fault};
 pub use gauges::{ClaimedGauge, GaugeFeed, GaugeReader, ReadingFuture};
 pub use last_leap::LastLeap;
+pub use seldom::Seldom;
+pub use slow::{SLOW, SlowLines};
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Operation, Reply, Request};

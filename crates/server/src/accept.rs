@@ -56,6 +56,8 @@ pub async fn run(
         traffic: traffic.clone(),
         here,
         streams: Default::default(),
+        refused: Default::default(),
+        late: Default::default(),
     });
     let (stage, stages) = watch::channel(Stage::Serving);
     let mut server = Server {

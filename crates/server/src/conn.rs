@@ -50,6 +50,7 @@ pub(crate) async fn drive(
     let config = service.deps.config;
     let line = Arc::new(ConnectionTraffic::new(service.traffic.clone()));
     let _over = Over(line.clone());
+    let peer = stream.peer_addr().ok().map(|at| at.ip());
     let io = TokioIo::new(Watched::new(stream, line.clone()));
     let answers = {
         let line = line.clone();
@@ -58,7 +59,7 @@ pub(crate) async fn drive(
             let turn = line.begin(request.method().is_safe());
             let service = service.clone();
             let answer = async move {
-                Ok::<_, std::convert::Infallible>(service.answer(request, turn).await)
+                Ok::<_, std::convert::Infallible>(service.answer(request, turn, peer).await)
             };
             Box::pin(answer) as Pin<Box<dyn Future<Output = _> + Send>>
         })

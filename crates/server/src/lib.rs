@@ -21,6 +21,7 @@ mod listen;
 mod openapi;
 mod out;
 mod problem;
+mod request_log;
 mod routes;
 mod schemas;
 mod service;

@@ -1,7 +1,7 @@
 //! One request: who calls, what for, and the answer.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -28,6 +28,7 @@ use crate::gate;
 use crate::openapi;
 use crate::out::Out;
 use crate::problem;
+use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams};
 use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::test_clock::StandingAt;
@@ -63,6 +64,8 @@ pub(crate) struct Service {
     /// Where the server listens.
     pub here: SocketAddr,
     pub streams: EventStreams,
+    pub refused: Arc<RefusedCallers>,
+    pub late: LateHolders,
 }
 
 /// Why a request has no good answer.
@@ -92,13 +95,20 @@ impl From<BodyError> for Stop {
 
 impl Service {
     /// Answers one request. The turn ends with the answer.
-    pub(crate) async fn answer(&self, request: Request<Incoming>, turn: Turn) -> Response<Out> {
+    pub(crate) async fn answer(
+        &self,
+        request: Request<Incoming>,
+        turn: Turn,
+        peer: Option<IpAddr>,
+    ) -> Response<Out> {
         let (head, body) = request.into_parts();
+        let began = request_log::begin();
         let mut reading = Some(Reading::new(body, &head.headers));
         let answer = self.routed(&head, &mut reading, &turn).await;
         let (mut response, closes) = match answer {
             Ok(response) => (response, false),
             Err(Stop::Refused(no)) => {
+                self.refused.refused(peer, no.code);
                 let closes =
                     matches!(no.code, Code::TooLarge | Code::RequestTimeout | Code::Overloaded);
                 (problem::response(&no), closes)
@@ -113,6 +123,9 @@ impl Service {
         }
         if closes || self.traffic.is_draining() {
             response.headers_mut().insert(CONNECTION, CLOSE);
+        }
+        if let Some(began) = began {
+            request_log::tell(&head, peer, began, &response, self.deps.moved.is_some());
         }
         response.map(|out| out.of(turn))
     }
@@ -304,6 +317,7 @@ impl Service {
             None => no,
         })?;
         drop(body);
+        self.late.heard(&reply);
         let response = answer::reply(reply, one);
         if expected.is_read {
             held.set(response.body().bytes())?;
@@ -338,6 +352,7 @@ impl Service {
         // A grant can be asked for later, also where the settles before it could not wait.
         let mut held = self.budget.take(0, Rank::Ordinary)?;
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
+        self.late.heard(&reply);
         let written = Arc::new(AtomicBool::new(false));
         let grant = match &reply {
             Reply::Lease(leased) | Reply::Settle(Settled { lease: Some(Ok(leased)), .. }) => {

@@ -1,11 +1,16 @@
-//! What happened in steps, told to the operator: each fact to the log, and how many of each when the
-//! store is closed.
+//! What happened in steps, told to the operator: each fact to the log at debug, what somebody should look at as a warning
+//! that counts, and how many of each when the store is closed.
 //!
-//! It decides nothing. What has to be told while it lasts, such as a clock that leaps, is in the
-//! engine's health as well.
+//! It decides nothing, and no job that goes well has a line above debug. What has to be told while it lasts, such as a clock
+//! that leaps, is in the engine's health as well.
 
-use tenure_core::events::{EventType, Happened};
+use std::time::Instant;
+
+use tenure_core::events::{About, EventType, Happened};
+use tenure_core::job::Outcome;
 use tenure_core::names::Namespace;
+use tenure_core::sentences::StoredNote;
+use tenure_engine::Seldom;
 use tenure_machine::facts::Fact;
 
 /// What happened since the store was opened.
@@ -14,12 +19,111 @@ pub(super) struct FactCounts {
     /// By the places of their types.
     events: [u64; EventType::ALL.len()],
     reserved: u64,
+    /// Lines that are seldom written, by the places of their kinds.
+    alarms: [Alarmed; Alarm::ALL.len()],
 }
 
 impl Default for FactCounts {
     fn default() -> Self {
-        FactCounts { events: [0; EventType::ALL.len()], reserved: 0 }
+        let events = [0; EventType::ALL.len()];
+        FactCounts { events, reserved: 0, alarms: Default::default() }
     }
+}
+
+/// What somebody should look at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Alarm {
+    /// The holder of a lease stopped heartbeating.
+    LeaseLost,
+    /// A job ended because too many of its workers were lost.
+    Poison,
+    /// Moments of a schedule passed while nothing could fire them.
+    ScheduleMissed,
+}
+
+impl Alarm {
+    const ALL: [Alarm; 3] = [Alarm::LeaseLost, Alarm::Poison, Alarm::ScheduleMissed];
+
+    /// Of an event, with how many times it stands for.
+    fn of(happened: &Happened) -> Option<(Self, u64)> {
+        let Happened { kind, about, .. } = happened;
+        match kind {
+            EventType::JobLost => Some((Alarm::LeaseLost, 1)),
+            EventType::LeaseEnded if about.outcome == Some(Outcome::Lost) => {
+                Some((Alarm::LeaseLost, 1))
+            }
+            EventType::JobFailed if ended_by_loss(about) => Some((Alarm::Poison, 1)),
+            EventType::ScheduleMissed => Some((Alarm::ScheduleMissed, about.n.unwrap_or(1))),
+            _ => None,
+        }
+    }
+
+    /// Writes the line, with the last of those that it counts as an example.
+    fn tell(self, times: u64, namespace: &Namespace, about: &About) {
+        let (namespace, job) = (namespace.as_str(), about.job.as_ref().map(|job| job.as_str()));
+        let queue = about.queue.as_ref().map(|queue| queue.as_str());
+        let schedule = about.schedule.as_ref().map(|schedule| schedule.as_str());
+        match self {
+            Alarm::LeaseLost => {
+                let holder = about.holder.as_deref();
+                tracing::warn!(
+                    times,
+                    namespace,
+                    queue,
+                    job,
+                    holder,
+                    "leases were lost: their holders stopped heartbeating; the jobs run again"
+                );
+            }
+            Alarm::Poison => tracing::warn!(
+                times,
+                namespace,
+                queue,
+                job,
+                "jobs failed because each of their workers was lost: do they kill their workers?"
+            ),
+            Alarm::ScheduleMissed => tracing::warn!(
+                times,
+                namespace,
+                schedule,
+                "moments of schedules were missed: they had passed before they could fire"
+            ),
+        }
+    }
+}
+
+/// The line of an event at debug. The texts of users stay out of it: an error or a reason may quote anything.
+fn tell(namespace: &Namespace, Happened { kind, about, .. }: &Happened) {
+    let About { job, queue, flow, schedule, limit, pool, resource, holder, attempt, n, .. } = about;
+    tracing::debug!(
+        event = kind.as_str(),
+        namespace = namespace.as_str(),
+        queue = queue.as_ref().map(|name| name.as_str()),
+        job = job.as_ref().map(|id| id.as_str()),
+        flow = flow.as_ref().map(|name| name.as_str()),
+        schedule = schedule.as_ref().map(|id| id.as_str()),
+        limit = limit.as_ref().map(|name| name.as_str()),
+        pool = pool.as_ref().map(|name| name.as_str()),
+        resource = resource.as_ref().map(|id| id.as_str()),
+        holder = holder.as_deref(),
+        attempt,
+        n,
+        "event"
+    );
+}
+
+/// Whether a job failed since its workers were lost, and not since one of them said so.
+fn ended_by_loss(about: &About) -> bool {
+    let by = |note: StoredNote| about.error.as_deref() == Some(note.as_str());
+    by(StoredNote::HolderStopped) || by(StoredNote::GrantNeverReceived)
+}
+
+/// The lines of one kind.
+#[derive(Debug, Default)]
+struct Alarmed {
+    lines: Seldom,
+    /// The last that no line has told of.
+    last: Option<(Namespace, About)>,
 }
 
 impl FactCounts {
@@ -32,13 +136,29 @@ impl FactCounts {
         for (namespace, events) in events {
             for event in events {
                 self.events[event.kind as usize] += 1;
-                let Happened { kind, about, .. } = event;
-                tracing::debug!(namespace = namespace.as_str(), %kind, ?about);
+                tell(namespace, event);
+                if let Some((alarm, times)) = Alarm::of(event) {
+                    let Alarmed { lines, last } = &mut self.alarms[alarm as usize];
+                    lines.happened(times);
+                    *last = Some((namespace.clone(), event.about.clone()));
+                }
             }
         }
         for (namespace, fact) in facts {
             self.reserved += u64::from(matches!(fact, Fact::Reserved { .. }));
             tracing::debug!(namespace = namespace.as_str(), ?fact);
+        }
+    }
+
+    /// Writes the warnings that are due. What steps did that follow each other at once stands in one line.
+    pub(super) fn warn(&mut self) {
+        for (alarm, Alarmed { lines, last }) in Alarm::ALL.into_iter().zip(&mut self.alarms) {
+            if lines.untold() > 0
+                && let Some(times) = lines.due(Instant::now())
+                && let Some((namespace, about)) = last.take()
+            {
+                alarm.tell(times, &namespace, &about);
+            }
         }
     }
 

@@ -150,6 +150,7 @@ impl StateThread {
             self.tick();
             self.do_asked();
             self.hand_on();
+            self.told.warn();
             if taken.closing && self.again.is_empty() {
                 self.close();
                 self.told.sum_up();

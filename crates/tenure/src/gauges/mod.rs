@@ -7,9 +7,11 @@
 mod counted;
 mod get;
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::gauge::{GaugeClaim, GaugeResult};
+use tenure_core::names::{LimitName, Namespace};
 use tenure_engine::{ClaimedGauge, Engine};
 use tokio::task::JoinSet;
 
@@ -23,20 +25,51 @@ const AT_ONCE_MAX: usize = 256;
 /// way, and the engine has others read.
 pub async fn read_gauges(engine: Arc<dyn Engine>) {
     let Some(mut feed) = engine.gauges() else { return };
-    let mut asking = JoinSet::new();
+    let (mut asking, failing) = (JoinSet::new(), Arc::<FailingGauges>::default());
     while let Some(claimed) = feed.next().await {
         while asking.try_join_next().is_some() {}
         if asking.len() >= AT_ONCE_MAX {
             asking.join_next().await;
         }
-        asking.spawn(answer(engine.clone(), claimed));
+        asking.spawn(answer(engine.clone(), claimed, failing.clone()));
     }
 }
 
-async fn answer(engine: Arc<dyn Engine>, ClaimedGauge { namespace, claim }: ClaimedGauge) {
-    let result = read(&claim).await.unwrap_or_else(|why| GaugeResult::failed(&why.to_string()));
+async fn answer(
+    engine: Arc<dyn Engine>,
+    ClaimedGauge { namespace, claim }: ClaimedGauge,
+    failing: Arc<FailingGauges>,
+) {
+    let result = read(&claim).await.map_err(|why| why.to_string());
+    failing.heard(&namespace, &claim.limit, result.as_ref().err());
+    let result = result.unwrap_or_else(|why| GaugeResult::failed(&why));
     // An engine that cannot be asked has the attempt fail by itself.
     let _ = engine.answer_gauge(&namespace, claim.answered(result)).await;
+}
+
+/// The gauges whose last reading here failed: the first failure and the first success after it have a line each.
+#[derive(Default)]
+struct FailingGauges(Mutex<HashSet<(Namespace, LimitName)>>);
+
+impl FailingGauges {
+    /// `why`: the reading failed.
+    fn heard(&self, namespace: &Namespace, limit: &LimitName, why: Option<&String>) {
+        let gauge = (namespace.clone(), limit.clone());
+        let mut failing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (namespace, limit) = (namespace.as_str(), limit.as_str());
+        match why {
+            Some(why) => {
+                if failing.insert(gauge) {
+                    tracing::warn!(namespace, limit, why, "a gauge cannot be read");
+                }
+            }
+            None => {
+                if failing.remove(&gauge) {
+                    tracing::info!(namespace, limit, "a gauge is read again");
+                }
+            }
+        }
+    }
 }
 
 async fn read(claim: &GaugeClaim) -> Result<GaugeResult, ReadFailed> {
