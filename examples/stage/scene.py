@@ -69,6 +69,8 @@ class Scene(contextlib.AbstractContextManager):
             name: value for name, value in os.environ.items() if not name.startswith("TENURE_")
         }
         self.env["PYTHONUNBUFFERED"] = "1"
+        # Servers say where they listen as text, also when they are read by this program.
+        self.env["TENURE_LOG_FORMAT"] = "text"
         self.env["PYTHONDONTWRITEBYTECODE"] = "1"
         self.store = self._store()
         self.say(f"seed {seed}, store {self.store_in_words}")

@@ -17,23 +17,23 @@ mod input;
 mod internal;
 mod json_args;
 mod local_time;
+mod logging;
 mod machine_zone;
 mod output;
 mod scrapyd;
 mod scratch;
 mod service;
+mod settings;
 mod soak;
 mod store;
 
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::args::Cli;
 use crate::exit::{BUG, Failure};
 use crate::internal::InternalCommand;
 use crate::output::Output;
+use crate::settings::Unread;
 
 /// What one thread of the engine makes another frees, all day long. glibc takes a lock for that;
 /// this one does not. Measured in `docs/decisions`.
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     }
     let (out, ended) = match InternalCommand::wanted() {
         Some(command) => (Output { json: false }, caught(|| command.run())),
-        None => match Cli::try_parse() {
+        None => match settings::command_line() {
             Ok(cli) => {
                 if !cli.global.utc {
                     output::clock::show_local_time();
@@ -56,7 +56,8 @@ fn main() -> ExitCode {
                 local_time::tell();
                 (Output { json: cli.global.json }, caught(|| cmd::run(cli)))
             }
-            Err(_) => return args::refused::tell(),
+            Err(Unread::Settings(failure)) => return ExitCode::from(failure.tell()),
+            Err(Unread::Line) => return args::refused::tell(),
         },
     };
     let code = match ended {

@@ -15,6 +15,7 @@ use tenure_engine::Engine;
 use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
 
 use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
+use crate::settings::profile;
 
 /// What an address names, opened, with what is to be closed at the end.
 pub struct OpenedStore {
@@ -110,8 +111,16 @@ fn warnings() {
     let _ = lines.try_init();
 }
 
-/// The token; one that is empty is none.
+/// The token of a client: its variable, else that of its profile.
 pub fn token() -> Result<Option<Secret>, Failure> {
+    match own_token()? {
+        Some(token) => Ok(Some(token)),
+        None => profile::token(),
+    }
+}
+
+/// The token that the variable holds; one that is empty is none.
+pub fn own_token() -> Result<Option<Secret>, Failure> {
     match std::env::var("TENURE_TOKEN") {
         Ok(token) if token.is_empty() => Ok(None),
         Ok(token) => Ok(Some(Secret::new(token))),

@@ -76,6 +76,8 @@ class Server:
         """Start it, and wait until it listens."""
         # What this program's environment says of its own server must not reach the test's.
         env = {key: value for key, value in os.environ.items() if not key.startswith("TENURE_")}
+        # Where it listens is read from what it says to people.
+        env["TENURE_LOG_FORMAT"] = "text"
         command = [find_binary(), "serve", "--store", "memory:", "--listen", "127.0.0.1:0"]
         with tempfile.TemporaryFile() as log:
             self._process = subprocess.Popen([*command, *self._options], env=env, stderr=log)

@@ -75,8 +75,9 @@ const EXIT_CODES: &str = "  0      done
 
 const ENVIRONMENT: &str = "  TENURE_URL          the server or store, as --url
   TENURE_NAMESPACE    the namespace, as --namespace
+  TENURE_PROFILE      a profile with address, token and namespace, as --profile
   TENURE_TOKEN        the server's token; others could see an option
-  TENURE_STORE        the store of `tenure serve`, as --store
+  TENURE_…            each option of `tenure serve` and `tenure work`
   TENURE_HTTP_SECRET  signs the requests of `tenure work --http`
   NO_COLOR            no colours";
 

@@ -8,8 +8,8 @@ use tenure_core::bounds::{ITEMS_MAX, QUEUES_MAX, TTL_US_DEFAULT};
 use tenure_core::names::{LimitName, PoolName, QueueName};
 use tenure_core::time::Span;
 
-use crate::args::PageArgs;
 use crate::args::value::{every, parse_name, positive, span, ttl, ttl_or_token};
+use crate::args::{ConfigArg, PageArgs};
 
 const WORK_AFTER: &str = "\
 CMD reads the payload from stdin and writes its result to $TENURE_RESULT_FILE. Its exit code says
@@ -42,8 +42,11 @@ What CMD finds in its environment:
                         {\"id\":…,\"state\":…,\"result\":…,\"error\":…}, or
                         {\"flow\":…,\"counts\":…}; the first 1,000
   TRACEPARENT           the trace in which the job was pushed, if any
-It finds no TENURE_URL, TENURE_TOKEN and TENURE_STORE unless --pass-credentials
-is given.
+It finds no TENURE_URL, TENURE_TOKEN, TENURE_STORE and TENURE_PROFILE unless
+--pass-credentials is given.
+
+Each option has a variable, TENURE_ and its name in capitals (TENURE_CONCURRENCY),
+and a key below [work] in the file that --config names.
 
 What CMD may write:
   TENURE_RESULT_FILE    the job's result
@@ -142,6 +145,9 @@ pub struct WorkArgs {
     /// How CMD is run.
     #[command(flatten)]
     pub bonds: BondArgs,
+    /// Where the settings of this worker are.
+    #[command(flatten)]
+    pub config: ConfigArg,
     /// The command and its arguments.
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<OsString>,

@@ -49,6 +49,16 @@ pub struct Global {
     #[arg(long, global = true, env = "TENURE_NAMESPACE", hide_env_values = true)]
     #[arg(default_value = "default", value_parser = parse_name(Namespace::parse), value_name = "NAME")]
     pub namespace: Namespace,
+    /// A profile of ~/.config/tenure/config.toml, which says address, token and namespace; flags and
+    /// variables go before it.
+    #[arg(
+        long,
+        global = true,
+        env = "TENURE_PROFILE",
+        hide_env_values = true,
+        value_name = "NAME"
+    )]
+    pub profile: Option<String>,
     /// Write the answer as one JSON document.
     #[arg(long, global = true)]
     pub json: bool,
@@ -64,11 +74,26 @@ pub struct Global {
     pub help: Option<bool>,
 }
 
+/// Where the settings of a command are.
+#[derive(Args, Debug, Clone)]
+pub struct ConfigArg {
+    /// The settings file, in TOML. A server reads /etc/tenure/tenure.toml if it is there and no other
+    /// is named.
+    #[arg(id = "config", long = "config", value_name = "FILE")]
+    #[arg(env = "TENURE_CONFIG", hide_env_values = true)]
+    pub file: Option<std::path::PathBuf>,
+}
+
 const SERVE_AFTER: &str = "\
 Examples:
   tenure serve
   tenure serve --listen 0.0.0.0:7171 --store file:/var/lib/tenure     with TENURE_TOKEN set
-  tenure serve --store redis://HOST:6379";
+  tenure serve --store redis://HOST:6379
+  tenure serve --config tenure.toml --print-config     what counts, and who said it
+
+Each option has a variable, TENURE_ and its name in capitals
+(TENURE_DRAIN_TIMEOUT), and a key below [serve] in the settings file
+(drain_timeout). An option goes before its variable, that before the file.";
 
 /// Every command. In which group of the help each stands is said in [`help`].
 #[derive(Subcommand, Debug)]

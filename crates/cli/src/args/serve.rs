@@ -1,12 +1,16 @@
-//! `serve`: what a server is started with.
+//! `serve`: what a server is started with. Each option is a setting with a variable and a key: see `settings::layers`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tenure_core::bounds::{BODY_BYTES_MAX, PAGE_BYTES_MAX};
 use tenure_core::time::{Moment, Span};
 
+use crate::args::ConfigArg;
 use crate::args::value::{moment, span};
+use crate::logging::{LogFormat, LogLevel};
+use crate::settings::Settings;
 
 /// A body and an answer of the largest size, within the three quarters that ordinary calls may use.
 const IN_FLIGHT_BYTES_MIN: u64 = 32 << 20;
@@ -15,16 +19,20 @@ const _: () = assert!(IN_FLIGHT_BYTES_MIN / 4 * 3 >= (BODY_BYTES_MAX + PAGE_BYTE
 /// `tenure serve`.
 #[derive(Args, Debug, Clone)]
 pub struct ServeArgs {
-    /// Where to listen; beyond loopback TENURE_TOKEN must be set, of at least 32 characters.
+    /// Where to listen; beyond loopback there must be a token, of at least 32 characters.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7171")]
     pub listen: String,
     /// Where state lives: file:PATH (made if it is not there), memory:, or redis:// and its kin, which
     /// any number of servers may share. An address with a password belongs into TENURE_STORE, where
     /// others of this machine cannot see it.
-    // The value is not shown in the help: an address may carry a password.
     #[arg(long, value_name = "STORE", default_value = "file:./tenure-data")]
-    #[arg(env = "TENURE_STORE", hide_env_values = true)]
     pub store: String,
+    /// A file that holds the token; its line break is not part of it.
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// A command of the shell that prints the token, such as "pass show tenure".
+    #[arg(long, value_name = "CMD")]
+    pub token_command: Option<String>,
     /// What an answer survives: a power loss (always), or all but the last second of one (everysec).
     /// A Redis decides this itself, by its `appendfsync`.
     #[arg(long, value_enum, default_value_t = DurabilityArg::Always)]
@@ -53,17 +61,49 @@ pub struct ServeArgs {
     /// --retain-bytes.
     #[arg(long, value_name = "D", value_parser = span)]
     pub patience: Option<Span>,
+    /// What is logged on stderr: error, warn, info, debug (a line for each request) or trace; with
+    /// TARGET=LEVEL for a part of Tenure, several with commas between.
+    #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = LogLevel::parse)]
+    pub log_level: LogLevel,
+    /// How it is written; text on a terminal and json elsewhere unless it is said.
+    #[arg(long, value_enum)]
+    pub log_format: Option<LogFormat>,
     /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until
     /// POST /v1/test/clock moves it.
     #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true)]
-    #[arg(value_parser = moment)]
-    pub test_clock: Option<Option<Moment>>,
+    #[arg(default_missing_value = "now", value_parser = test_clock)]
+    pub test_clock: Option<TestClock>,
+    /// Where its settings are; /etc/tenure/tenure.toml if it is there and no other is named.
+    #[command(flatten)]
+    pub config: ConfigArg,
+    /// Print the settings that count, and who said each, as such a file; and do nothing.
+    #[arg(long)]
+    pub print_config: bool,
+    /// What the settings say, and who says it.
+    #[arg(skip)]
+    pub settings: Settings,
 }
 
 impl ServeArgs {
     /// How long a drain may take.
     pub fn drain_max(&self) -> Duration {
         self.drain_timeout.std()
+    }
+}
+
+/// Where the clock of a test stands at the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TestClock {
+    /// At the time of the start.
+    Now,
+    /// At this time.
+    At(Moment),
+}
+
+fn test_clock(text: &str) -> Result<TestClock, String> {
+    match text {
+        "now" => Ok(TestClock::Now),
+        text => moment(text).map(TestClock::At),
     }
 }
 
@@ -106,6 +146,16 @@ fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(wrong)
 }
 
+/// A size as [`size`] takes it, in the largest unit that divides it.
+pub fn size_text(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let fits = |(bits, _): &(u32, &str)| bytes > 0 && bytes.is_multiple_of(1 << bits);
+    match units.into_iter().find(fits) {
+        Some((bits, unit)) => format!("{}{unit}", bytes >> bits),
+        None => bytes.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +177,14 @@ mod tests {
             ("99999999TiB", None),
         ] {
             assert_eq!(size(text).ok(), is, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_size_is_shown_as_it_may_be_written() {
+        for (bytes, text) in [(0, "0"), (4095, "4095"), (4096, "4KiB"), (3 << 30, "3GiB")] {
+            assert_eq!(size_text(bytes), text);
+            assert_eq!(size(text), Ok(bytes));
         }
     }
 }

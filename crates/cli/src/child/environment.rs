@@ -13,6 +13,8 @@ use tempfile::TempDir;
 use tenure_core::json::{Document, Kind};
 use tenure_core::lease::{LeaseView, LeasedResource};
 
+use crate::settings::profile;
+
 const RESOURCE: &str = "TENURE_RESOURCE_";
 /// Set for some runs and not for others: one that a parent `tenure` set must not be taken for ours.
 const PER_RUN: &[&str] = &[
@@ -39,9 +41,20 @@ const PER_RUN: &[&str] = &[
 /// The trace of the job, under the name that tracing libraries read.
 pub const TRACEPARENT: &str = "TRACEPARENT";
 
-/// What opens the store: a token, or an address that may hold a password. CMD could do with them all
-/// that this process may, and so could whatever reads CMD's environment.
-const CREDENTIALS: [&str; 3] = ["TENURE_TOKEN", "TENURE_URL", "TENURE_STORE"];
+/// What opens the store, or says where that is kept: a token, or an address that may hold a password. CMD could do with them
+/// all that this process may, and so could whatever reads CMD's environment.
+const CREDENTIALS: [&str; 10] = [
+    "TENURE_TOKEN",
+    "TENURE_URL",
+    "TENURE_STORE",
+    "TENURE_TOKEN_FILE",
+    "TENURE_TOKEN_COMMAND",
+    "TENURE_CONFIG",
+    "TENURE_HTTP",
+    "TENURE_HTTP_SECRET",
+    "TENURE_SCRAPYD",
+    profile::VARIABLE,
+];
 
 /// The file of a job's parents, in the folder of its run. Whoever makes that folder writes it, since it takes a store.
 pub const PARENTS: &str = "parents.ndjson";
@@ -98,6 +111,11 @@ impl Environment {
         private(&lease_file)?.write_all(serde_json::to_string(lease)?.as_bytes())?;
         if let Some(id) = &lease.lease {
             put("TENURE_LEASE", OsStr::new(id));
+        }
+        // Empty, it is no profile: not even the default one, which a `tenure` in CMD would find by itself.
+        let profile = if credentials { profile::name() } else { Some("") };
+        if let Some(profile) = profile {
+            put(profile::VARIABLE, OsStr::new(profile));
         }
         put("TENURE_FENCE", OsStr::new(&lease.fence.to_string()));
         put("TENURE_LEASE_FILE", lease_file.as_os_str());
@@ -379,5 +397,11 @@ mod tests {
         };
         assert_eq!(of(false), ["TENURE_TOKEN", "TENURE_URL", "TENURE_STORE"]);
         assert_eq!(of(true), Vec::<OsString>::new());
+        let own = |credentials| {
+            let folder = Environment::folder().unwrap();
+            let made = Environment::of(&fake::needs_lease("L1"), folder, credentials).unwrap();
+            seen(&made).get(profile::VARIABLE).cloned()
+        };
+        assert_eq!((own(false).as_deref(), own(true)), (Some(""), None));
     }
 }

@@ -1,10 +1,11 @@
 //! `tenure serve`: a server on a store, until it is told to end.
 //!
-//! The first SIGTERM or SIGINT drains, a second one ends it at once. stderr says where it listens,
-//! when it starts and stops, and what is wrong; never what is in a job, a resource or a token.
+//! The first SIGTERM or SIGINT drains, a second one ends it at once. stderr has its log (see [`logging`]); never what
+//! is in a job, a resource or a token.
 
 mod health;
 mod memory;
+mod start;
 mod store;
 
 use std::convert::Infallible;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_engine::Engine;
-use tenure_engine_embedded::Fatal;
+use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_server::{Config, Deps, may_listen};
 use tokio::sync::watch;
 
@@ -22,27 +23,56 @@ use self::store::ServePlace;
 use crate::args::serve::ServeArgs;
 use crate::child::signals::Signals;
 use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, by_signal};
-use crate::store::token;
+use crate::logging::{self, LogFormat};
+use crate::output::Output;
+use crate::settings::ServerToken;
+use crate::settings::layers::Origin;
 
 /// After the engine stopped, its last answers have so long to leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Serves until a signal. `accept_loss`: a damaged folder is opened without what it lost.
 pub async fn run(args: ServeArgs, accept_loss: bool) -> Result<(), Failure> {
-    let token = token()?;
+    let token = args.settings.token(args.token_file.as_deref(), args.token_command.as_deref())?;
+    if args.print_config {
+        let origin = token.as_ref().map(|(origin, _)| origin);
+        return Output { json: false }.text(&args.settings.as_toml(origin));
+    }
+    let format = args.log_format.unwrap_or_else(LogFormat::usual);
+    logging::start(args.log_level.clone(), format);
+    serve(args, token, accept_loss, format).await.map_err(|why| logging::ended(why, format))
+}
+
+async fn serve(
+    args: ServeArgs,
+    token: Option<(Origin, ServerToken)>,
+    accept_loss: bool,
+    format: LogFormat,
+) -> Result<(), Failure> {
+    let (token_from, token) = match token {
+        Some((origin, token)) => (Some(origin), Some(token.read()?)),
+        None => (None, None),
+    };
+    if let Some(warning) = args.settings.warning() {
+        tracing::warn!("{warning}");
+    }
     let place = ServePlace::of(&args)?;
     let addresses = addresses(&args.listen)?;
     for at in &addresses {
         may_listen(*at, token.as_ref()).map_err(|no| Failure::usage(no.to_string()))?;
     }
-    log();
+    let shown = place.to_string();
     let mut signals = Signals::listen()?;
     let listener = bind(&args.listen, &addresses)?;
     let (tell, mut fatal) = watch::channel(None);
     let opened = place.open(&args, accept_loss, tell).await?;
     // Only now: who reads this may call.
     if let Ok(at) = listener.local_addr() {
-        eprintln!("listening on http://{at}");
+        logging::listening(at, format);
+        start::tell(&args, &shown, at, token_from.as_ref(), in_flight(&args));
+    }
+    if let Some(Recovery { jobs, took }) = opened.recovery() {
+        tracing::info!(jobs, took_ms = took.as_millis() as u64, "the store is read");
     }
     let (config, moved) = (config(&args), opened.moved());
     let deps = Deps { engine: opened.engine(), token, config, moved };
@@ -83,12 +113,15 @@ async fn read_gauges(engine: Arc<dyn Engine>) -> Infallible {
 }
 
 fn config(args: &ServeArgs) -> Config {
-    let in_flight = args.max_in_flight_bytes.unwrap_or_else(memory::in_flight_bytes);
     Config {
         drain_max: args.drain_max(),
-        in_flight_bytes_max: usize::try_from(in_flight).unwrap_or(usize::MAX),
+        in_flight_bytes_max: usize::try_from(in_flight(args)).unwrap_or(usize::MAX),
         ..Config::default()
     }
+}
+
+fn in_flight(args: &ServeArgs) -> u64 {
+    args.max_in_flight_bytes.unwrap_or_else(memory::in_flight_bytes)
 }
 
 /// Tells the server to drain at the first signal; answers the second.
@@ -151,15 +184,4 @@ fn bind(listen: &str, addresses: &[SocketAddr]) -> Result<tokio::net::TcpListene
         }
         _ => Failure::new(UNAVAILABLE, format!("cannot listen on {listen}: {why}")),
     })
-}
-
-/// One line each on stderr.
-fn log() {
-    let lines = tracing_subscriber::fmt()
-        .with_writer(io::stderr)
-        .with_ansi(false)
-        .with_target(false)
-        .with_max_level(tracing::Level::INFO);
-    // Who set one before keeps his.
-    let _ = lines.try_init();
 }

@@ -66,7 +66,14 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs) -> Result<(), Fai
         next_in: args.next_in,
         lines: JobLines::of(args.quiet, out.json),
     };
-    let (http, scrapyd) = (args.http.as_deref(), args.scrapyd.as_deref());
+    // A command is said on the command line, which goes before the variables and the file of the others.
+    let others = args.command.is_empty();
+    let http = args.http.as_deref().filter(|_| others);
+    let scrapyd = args.scrapyd.as_deref().filter(|_| others);
+    if let (Some(_), Some(_)) = (http, scrapyd) {
+        return Err(Failure::usage("the settings name both a service (http) and a scrapyd")
+            .hint("name one of them, or say --http or --scrapyd"));
+    }
     if let Some(address) = http {
         let service = work_over_http::service(address, args.secret_file, args.request_timeout)?;
         return with_signals(client, plan, service).await;

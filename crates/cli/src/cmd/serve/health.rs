@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::time::Span;
 use tenure_engine::Engine;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -17,20 +18,31 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub async fn tell(engine: Arc<dyn Engine>) -> Infallible {
     let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (mut told, mut noticed) = (None, false);
+    let (mut ill_since, mut noticed): (Option<Instant>, Option<String>) = (None, None);
     loop {
         looks.tick().await;
-        let now = engine.health().degraded;
-        match &now {
-            Some(why) if told.is_none() => tracing::warn!(%why, "the store is not well"),
-            None if told.is_some() => tracing::info!("the store is well again"),
+        match (engine.health().degraded, ill_since) {
+            (Some(why), None) => {
+                tracing::warn!(why, "the store is not well");
+                ill_since = Some(Instant::now());
+            }
+            (None, Some(since)) => {
+                tracing::info!(after = %seconds(since.elapsed()), "the store is well again");
+                ill_since = None;
+            }
             _ => {}
         }
-        told = now;
         let notice = engine.notice();
-        if let Some(notice) = notice.as_ref().filter(|_| !noticed) {
-            tracing::warn!("{notice}");
+        match (&notice, &noticed) {
+            (Some(notice), None) => tracing::warn!("{notice}"),
+            (None, Some(notice)) => tracing::info!("it is over: {notice}"),
+            _ => {}
         }
-        noticed = notice.is_some();
+        noticed = notice;
     }
+}
+
+/// How long something was, to the second.
+fn seconds(span: Duration) -> Span {
+    Span::from_s(span.as_secs())
 }

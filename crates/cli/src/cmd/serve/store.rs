@@ -2,17 +2,20 @@
 //!
 //! Opened before it listens to anybody, closed when all is answered. It never shows a password.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tenure::url::StoreUrl;
 use tenure_core::time::Moment;
 use tenure_engine::{Clock, Engine, MovedTime, SystemClock};
-use tenure_engine_embedded::{Config, Durability, Embedded, Fatal, Location, MovedEngine, Options};
+use tenure_engine_embedded::{
+    Config, Durability, Embedded, Fatal, Location, MovedEngine, Options, Recovery,
+};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
 use tokio::sync::watch;
 
-use crate::args::serve::{DurabilityArg, ServeArgs};
+use crate::args::serve::{DurabilityArg, ServeArgs, TestClock};
 use crate::exit::Failure;
 use crate::store::{not_opened, on_redis};
 
@@ -36,6 +39,20 @@ pub enum ServedStore {
     Redis(Arc<RedisEngine>),
 }
 
+/// For people: a folder as a whole path, a Redis without its password.
+impl fmt::Display for ServePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServePlace::Own(Location::Folder(path)) => {
+                let whole = std::path::absolute(path);
+                write!(f, "file:{}", whole.as_deref().unwrap_or(path).display())
+            }
+            ServePlace::Own(_) | ServePlace::Moved(_) => f.write_str("memory:"),
+            ServePlace::Redis(address) => address.fmt(f),
+        }
+    }
+}
+
 impl ServePlace {
     /// What `--store` says, and whether the other options go with it.
     pub fn of(args: &ServeArgs) -> Result<Self, Failure> {
@@ -47,7 +64,10 @@ impl ServePlace {
         if let Some(start) = args.test_clock {
             return match store {
                 Ok(StoreUrl::Memory) => {
-                    Ok(ServePlace::Moved(start.unwrap_or_else(|| SystemClock.now())))
+                    Ok(ServePlace::Moved(match start {
+                        TestClock::Now => SystemClock.now(),
+                        TestClock::At(moment) => moment,
+                    }))
                 }
                 _ => Err(Failure::usage("--test-clock is for --store memory: alone")
                     .hint("jobs in a store that outlives the test must not depend on a clock that stands still; start \
@@ -144,6 +164,14 @@ impl ServedStore {
         match self {
             ServedStore::Moved(engine) => Some(engine.clone()),
             ServedStore::Own(_) | ServedStore::Redis(_) => None,
+        }
+    }
+
+    /// What it read when it was opened, if it has anything of its own.
+    pub fn recovery(&self) -> Option<Recovery> {
+        match self {
+            ServedStore::Own(engine) => Some(engine.recovery()),
+            ServedStore::Moved(_) | ServedStore::Redis(_) => None,
         }
     }
 

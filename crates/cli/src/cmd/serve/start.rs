@@ -1,0 +1,56 @@
+//! The first line of a server's log: which version serves what, to whom, and within which limits.
+//!
+//! It shows where the token comes from, and no letter of it.
+
+use std::net::SocketAddr;
+
+use tenure_engine_embedded::{Config, Location, Options};
+
+use crate::args::serve::{DurabilityArg, ServeArgs, size_text};
+use crate::settings::layers::Origin;
+
+/// What a store says that others may share.
+const SHARED: &str = "as its redis says";
+
+/// Tells it. `store` is shown as it is.
+pub fn tell(
+    args: &ServeArgs,
+    store: &str,
+    at: SocketAddr,
+    token: Option<&Origin>,
+    in_flight_bytes: u64,
+) {
+    let own = store.starts_with("file:") || store.starts_with("memory:");
+    let (config, options) = (Config::default(), Options::new(Location::Memory));
+    let size = |given: Option<u64>, usual: u64| match given {
+        Some(bytes) => size_text(bytes),
+        None if own => size_text(usual),
+        None => SHARED.to_owned(),
+    };
+    let durability = match args.durability {
+        _ if store == "memory:" => "gone with this process",
+        _ if !own => SHARED,
+        DurabilityArg::Always => "always",
+        DurabilityArg::Everysec => "everysec",
+    };
+    let patience = match args.patience {
+        Some(patience) => patience.to_string(),
+        None if own => config.patience.to_string(),
+        None => SHARED.to_owned(),
+    };
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        store,
+        address = %at,
+        token = token.map_or("none".to_owned(), |origin| format!("from {origin}")),
+        durability,
+        retain_bytes = size(args.retain_bytes, config.retain_bytes),
+        events_bytes = size(args.events_bytes, options.events_bytes),
+        max_bytes = args.max_bytes.map(size_text),
+        max_in_flight_bytes = format!("{}MiB", in_flight_bytes >> 20),
+        drain_timeout = %args.drain_timeout,
+        patience,
+        config = args.settings.file.as_ref().map(|file| file.display().to_string()),
+        "tenure serves"
+    );
+}

@@ -1,0 +1,298 @@
+//! The layers of a command's settings: flag, then variable, then file, then default.
+//!
+//! clap has the flags, the defaults and the reader of each value. What a variable or a file says is laid below the flags as
+//! another default of the same option, so that every layer is read and bounded in one place. A variable or key that cannot be
+//! used beside what the command line says is left out, as a default is.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+
+use crate::exit::Failure;
+use crate::settings::file::{Place, SettingsFile, Table, Value, beside, only_known};
+
+/// Options that say where settings are, or what to do with them: neither has a key. A loss is accepted each time anew, by
+/// whoever stands there.
+const NO_SETTINGS: [&str; 3] = ["config", "print_config", "accept_loss"];
+/// Begins the name of every variable.
+pub const PREFIX: &str = "TENURE_";
+
+/// Where the value of a setting comes from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// The command line.
+    Flag,
+    /// A variable, with its name.
+    Variable(String),
+    /// A file, with the line.
+    File(String),
+    /// Nobody said anything.
+    Default,
+}
+
+impl Origin {
+    /// What has a lower rank goes before what has a higher one.
+    pub fn rank(&self) -> u8 {
+        match self {
+            Origin::Flag => 0,
+            Origin::Variable(_) => 1,
+            Origin::File(_) => 2,
+            Origin::Default => 3,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Flag => f.write_str("command line"),
+            Origin::Variable(place) | Origin::File(place) => f.write_str(place),
+            Origin::Default => f.write_str("default"),
+        }
+    }
+}
+
+impl From<&Place> for Origin {
+    fn from(place: &Place) -> Self {
+        Origin::File(place.to_string())
+    }
+}
+
+/// One setting of a command that was started.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Its key in a file.
+    pub key: String,
+    /// What it is, as the command line takes it; `None` if it is not set and has no default.
+    pub values: Option<Vec<String>>,
+    /// It is true or false.
+    pub is_switch: bool,
+    /// It takes several values.
+    pub is_list: bool,
+    /// Who said so.
+    pub origin: Origin,
+}
+
+/// Whether an option of `serve` or `work` is a setting: it has a variable and a key.
+pub fn is_setting(arg: &Arg) -> bool {
+    let named = arg.get_long().is_some() && !arg.is_global_set();
+    named && !NO_SETTINGS.contains(&arg.get_id().as_str())
+}
+
+/// The key of an option in a file.
+pub fn key(arg: &Arg) -> String {
+    arg.get_long().unwrap_or_default().replace('-', "_")
+}
+
+/// The variable of an option.
+pub fn variable(arg: &Arg) -> String {
+    format!("{PREFIX}{}", key(arg).to_uppercase())
+}
+
+fn is_switch(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::SetTrue)
+}
+
+fn is_list(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some()
+}
+
+/// What is laid below the flags of one command: by the ids of its options.
+#[derive(Default)]
+pub struct Layers {
+    laid: BTreeMap<String, (Vec<String>, Origin)>,
+}
+
+impl Layers {
+    /// Of a command, whose command line `said` this. `file` has its keys in the table of its name.
+    ///
+    /// # Errors
+    /// A key of the file is none of the command's, or its value has not the form of any.
+    pub fn of(
+        command: &Command,
+        said: &ArgMatches,
+        file: Option<&SettingsFile>,
+        variables: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, Failure> {
+        let (name, nothing) = (command.get_name(), Table::new());
+        let table = match file {
+            Some(file) => table_of(file, name)?.unwrap_or(&nothing),
+            None => &nothing,
+        };
+        let settings: Vec<&Arg> = command.get_arguments().filter(|arg| is_setting(arg)).collect();
+        let keys: Vec<String> = settings.iter().map(|arg| key(arg)).collect();
+        refuse_token(table, name)?;
+        let known: Vec<&str> = keys.iter().map(String::as_str).collect();
+        only_known(table, &format!("[{name}]"), &known)?;
+        let mut laid = BTreeMap::new();
+        for arg in settings {
+            if says(said, arg) || excluded(command, arg, said) {
+                continue;
+            }
+            let found = match variables(&variable(arg)).filter(|value| !value.is_empty()) {
+                Some(value) => Some((of_variable(arg, value)?, Origin::Variable(variable(arg)))),
+                None => match table.get(&key(arg)) {
+                    Some(entry) => {
+                        let values = of_file(arg, file, &entry.value);
+                        let values = values.map_err(|why| {
+                            Failure::usage(format!("{}: {} {why}", entry.place, key(arg)))
+                        })?;
+                        Some((values, Origin::from(&entry.place)))
+                    }
+                    None => None,
+                },
+            };
+            if let Some(found) = found {
+                laid.insert(arg.get_id().to_string(), found);
+            }
+        }
+        Ok(Layers { laid })
+    }
+
+    /// The command with what is laid below its flags.
+    pub fn below(&self, command: Command) -> Command {
+        let groups: Vec<String> = command
+            .get_groups()
+            .filter(|group| group.get_args().any(|id| self.laid.contains_key(id.as_str())))
+            .map(|group| group.get_id().to_string())
+            .collect();
+        // One of which something must be said: it is said here.
+        let command = groups.iter().fold(command, |command, group| {
+            command.mut_group(group, |group| group.required(false))
+        });
+        command.mut_args(|arg| match self.laid.get(arg.get_id().as_str()) {
+            // It may carry a password, and help prints defaults.
+            Some((values, _)) => {
+                let hides = arg.get_action().takes_values();
+                arg.default_values(values.clone()).hide_default_value(hides)
+            }
+            None => arg,
+        })
+    }
+
+    /// What clap refuses, told with the variable or the line that said it.
+    pub fn refused(&self, command: &Command, why: &clap::Error) -> Option<Failure> {
+        let Some(ContextValue::String(shown)) = why.get(ContextKind::InvalidArg) else {
+            return None;
+        };
+        let long = shown.split([' ', '=', '[']).next()?.strip_prefix("--")?;
+        let arg = command.get_arguments().find(|arg| arg.get_long() == Some(long))?;
+        let (_, origin) = self.laid.get(arg.get_id().as_str())?;
+        let sentence = match (std::error::Error::source(why), why.get(ContextKind::ValidValue)) {
+            (Some(source), _) => source.to_string(),
+            (None, Some(ContextValue::Strings(may))) => format!("it is one of {}", may.join(", ")),
+            _ => "it is not understood".to_owned(),
+        };
+        let what = match origin {
+            Origin::Variable(name) => name.clone(),
+            other => format!("{other}: {}", key(arg)),
+        };
+        Some(Failure::usage(format!("{what}: {sentence}")))
+    }
+
+    /// All settings of a command, with what was read of it.
+    pub fn settings(&self, command: &Command, read: &ArgMatches) -> Vec<Setting> {
+        let settings = command.get_arguments().filter(|arg| is_setting(arg));
+        let one = |arg: &Arg| {
+            let id = arg.get_id().as_str();
+            let values = read.get_raw(id).map(|values| {
+                values.map(|value| value.to_string_lossy().into_owned()).collect::<Vec<_>>()
+            });
+            let laid = self.laid.get(id).map(|(_, origin)| origin.clone());
+            let origin =
+                if says(read, arg) { Origin::Flag } else { laid.unwrap_or(Origin::Default) };
+            let (is_switch, is_list) = (is_switch(arg), is_list(arg));
+            Setting { key: key(arg), values, is_switch, is_list, origin }
+        };
+        settings.map(one).collect()
+    }
+}
+
+/// A token does not belong in a file that is read by whoever sets up servers, and copied into repositories.
+fn refuse_token(table: &Table, name: &str) -> Result<(), Failure> {
+    match table.get("token") {
+        Some(entry) if name == "serve" => {
+            Err(Failure::usage(format!("{}: a token is not kept in this file", entry.place))
+                .hint("name a file that has it: token_file = \"…\", or a command that prints it: token_command = \"…\""))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The table of a command; every other table must be that of another one.
+fn table_of<'f>(file: &'f SettingsFile, name: &str) -> Result<Option<&'f Table>, Failure> {
+    only_known(&file.table, "the file", &super::LAYERED)?;
+    let Some(entry) = file.table.get(name) else { return Ok(None) };
+    match &entry.value {
+        Value::Table(table) => Ok(Some(table)),
+        _ => Err(Failure::usage(format!("{}: {name} is no table", entry.place))
+            .hint(format!("write [{name}], and its keys on lines below it"))),
+    }
+}
+
+/// Whether the command line itself says it.
+fn says(said: &ArgMatches, arg: &Arg) -> bool {
+    said.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+}
+
+/// Whether the command line says what this cannot be used with.
+fn excluded(command: &Command, arg: &Arg, said: &ArgMatches) -> bool {
+    let refuses = |one: &Arg, other: &Arg| {
+        command.get_arg_conflicts_with(one).iter().any(|found| found.get_id() == other.get_id())
+    };
+    let alternatives = |one: &Arg, other: &Arg| {
+        command.get_groups().any(|group| {
+            let has = |arg: &Arg| group.get_args().any(|id| id == arg.get_id());
+            !group.clone().is_multiple() && has(one) && has(other)
+        })
+    };
+    command.get_arguments().filter(|other| says(said, other)).any(|other| {
+        other.get_id() != arg.get_id()
+            && (refuses(arg, other) || refuses(other, arg) || alternatives(arg, other))
+    })
+}
+
+fn of_variable(arg: &Arg, value: OsString) -> Result<Vec<String>, Failure> {
+    let name = variable(arg);
+    let text = value.into_string().map_err(|_| Failure::usage(format!("{name} is not UTF-8")))?;
+    if is_switch(arg) {
+        let is = switch(&text).map_err(|why| Failure::usage(format!("{name} {why}")))?;
+        return Ok(vec![is]);
+    }
+    if !is_list(arg) {
+        return Ok(vec![text]);
+    }
+    let parts = text.split(arg.get_value_delimiter().unwrap_or(','));
+    Ok(parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect())
+}
+
+fn of_file(arg: &Arg, file: Option<&SettingsFile>, value: &Value) -> Result<Vec<String>, String> {
+    let is_path = matches!(
+        arg.get_value_hint(),
+        ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath
+    );
+    let path = |text: &String| match file {
+        Some(file) if is_path => beside(&file.path, text).to_string_lossy().into_owned(),
+        _ => text.clone(),
+    };
+    match value {
+        Value::Plain(text) if is_switch(arg) => Ok(vec![switch(text)?]),
+        Value::Plain(text) => Ok(vec![path(text)]),
+        Value::List(all) if is_list(arg) => Ok(all.iter().map(path).collect()),
+        Value::List(_) => Err("has one value, not a list".to_owned()),
+        Value::Table(_) => Err("has one value, not a table".to_owned()),
+    }
+}
+
+/// What a switch may be said with.
+fn switch(text: &str) -> Result<String, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Ok("true".to_owned()),
+        "false" | "0" | "no" | "off" => Ok("false".to_owned()),
+        _ => Err("is true or false".to_owned()),
+    }
+}

@@ -1,0 +1,188 @@
+//! Where settings come from: the command line, variables, files, defaults; and the profiles of clients.
+//!
+//! `serve` and `work` have a variable and a key for each of their options; see [`layers`]. All other commands have the profile of
+//! whoever runs them; see [`profile`]. Nothing here knows what a setting does.
+
+mod file;
+pub mod layers;
+#[cfg(test)]
+mod page;
+pub mod profile;
+mod shown;
+mod token;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use tenure_core::secret::Secret;
+
+use self::file::{SettingsFile, readable_by_others};
+use self::layers::{Layers, Origin, PREFIX, Setting};
+use self::shown::has_password;
+use self::token::TokenSource;
+use crate::args::{Cli, Command};
+use crate::exit::Failure;
+
+/// The commands whose options are settings, each with the table of its name.
+const LAYERED: [&str; 2] = ["serve", "work"];
+/// What `serve` reads if it is there and no other file is named. Never a file of the current folder: whoever can write there
+/// would choose the store, and the command that prints the token.
+const SERVERS_FILE: &str = "/etc/tenure/tenure.toml";
+
+/// The settings of a command, and where each comes from.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// All, in the order of the help.
+    pub all: Vec<Setting>,
+    /// The file that was read.
+    pub file: Option<PathBuf>,
+}
+
+impl Settings {
+    /// Who said a setting.
+    fn origin(&self, key: &str) -> Origin {
+        let found = self.all.iter().find(|setting| setting.key == key);
+        found.map_or(Origin::Default, |setting| setting.origin.clone())
+    }
+
+    /// The token of a server, by where it is kept, and who said so: `TENURE_TOKEN` itself is a variable as any other.
+    ///
+    /// # Errors
+    /// Two are named where neither goes before the other.
+    pub fn token(
+        &self,
+        file: Option<&Path>,
+        command: Option<&str>,
+    ) -> Result<Option<(Origin, ServerToken)>, Failure> {
+        let own = crate::store::own_token()?;
+        let variable = Origin::Variable(format!("{PREFIX}TOKEN"));
+        let file = file.map(|path| TokenSource::File(path.to_owned()));
+        let command = command.map(|command| TokenSource::Command(command.to_owned()));
+        let mut found: Vec<(Origin, ServerToken)> = [
+            own.map(|token| (variable, ServerToken::Here(token))),
+            file.map(|source| (self.origin("token_file"), ServerToken::Kept(source))),
+            command.map(|source| (self.origin("token_command"), ServerToken::Kept(source))),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        found.sort_by_key(|(origin, _)| origin.rank());
+        if let [(one, _), (other, _), ..] = &found[..]
+            && one.rank() == other.rank()
+        {
+            return Err(Failure::usage(format!("two tokens are named: by {one} and by {other}"))
+                .hint("name one of them"));
+        }
+        Ok(found.into_iter().next())
+    }
+
+    /// What the owner of the settings should mend, though they can be used.
+    pub fn warning(&self) -> Option<String> {
+        let named = self.all.iter().find(|setting| setting.key == "store")?;
+        let password = named.values.iter().flatten().any(|address| has_password(address));
+        let in_file = password && matches!(named.origin, Origin::File(_));
+        let file = self.file.as_deref().filter(|_| in_file)?;
+        readable_by_others(file, "the password of the store")
+    }
+
+    /// All of it as a file that says the same, without what is secret.
+    pub fn as_toml(&self, token: Option<&Origin>) -> String {
+        shown::as_toml(&self.all, token)
+    }
+}
+
+/// The token of a server.
+pub enum ServerToken {
+    /// As a variable has it.
+    Here(Secret),
+    /// It is yet to be read.
+    Kept(TokenSource),
+}
+
+impl ServerToken {
+    /// The token itself; who may read it beside its owner is said in the log.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn read(self) -> Result<Secret, Failure> {
+        match self {
+            ServerToken::Here(token) => Ok(token),
+            ServerToken::Kept(source) => {
+                if let Some(warning) = source.warning() {
+                    tracing::warn!("{warning}");
+                }
+                source.read()
+            }
+        }
+    }
+}
+
+/// Why there is no command line to do.
+pub enum Unread {
+    /// The line itself is wrong, or asks for help.
+    Line,
+    /// A variable or a file says what cannot be.
+    Settings(Failure),
+}
+
+impl From<Failure> for Unread {
+    fn from(failure: Failure) -> Self {
+        Unread::Settings(failure)
+    }
+}
+
+/// The command line with all that lies below it.
+///
+/// # Errors
+/// It cannot be read.
+pub fn command_line() -> Result<Cli, Unread> {
+    of(std::env::args_os().collect(), |name| std::env::var_os(name))
+}
+
+fn of(words: Vec<OsString>, variables: impl Fn(&str) -> Option<OsString>) -> Result<Cli, Unread> {
+    let command = Cli::command();
+    // Only to see which file is named, and what the command line says itself; what is wrong with it is told below.
+    let said = command.clone().ignore_errors(true).try_get_matches_from(&words).ok();
+    let said = said.as_ref().and_then(ArgMatches::subcommand);
+    let Some((name, said)) = said.filter(|(name, _)| LAYERED.contains(name)) else {
+        let read = command.try_get_matches_from(&words).map_err(|_| Unread::Line)?;
+        let mut cli = Cli::from_arg_matches(&read).map_err(|_| Unread::Line)?;
+        profile::apply(&mut cli, &read)?;
+        return Ok(cli);
+    };
+    let bare = command.find_subcommand(name).cloned().unwrap_or_default();
+    let file = settings_file(name, said)?;
+    let layers = Layers::of(&bare, said, file.as_ref(), variables)?;
+    let command = command.mut_subcommand(name, |command| layers.below(command));
+    let read = match command.try_get_matches_from(&words) {
+        Ok(read) => read,
+        Err(why) => return Err(layers.refused(&bare, &why).map_or(Unread::Line, Unread::from)),
+    };
+    let mut cli = Cli::from_arg_matches(&read).map_err(|_| Unread::Line)?;
+    profile::apply(&mut cli, &read)?;
+    if let (Command::Serve(args), Some((_, read))) = (&mut cli.command, read.subcommand()) {
+        let file = file.map(|file| file.path.to_path_buf());
+        args.settings = Settings { all: layers.settings(&bare, read), file };
+    }
+    Ok(cli)
+}
+
+/// The file that is named by `--config` or its variable; for a server also the one of the machine.
+fn settings_file(name: &str, said: &ArgMatches) -> Result<Option<SettingsFile>, Failure> {
+    let named = said.get_one::<PathBuf>("config").filter(|path| !path.as_os_str().is_empty());
+    let Some(path) = named else {
+        return match name {
+            "serve" => SettingsFile::read(Path::new(SERVERS_FILE)),
+            _ => Ok(None),
+        };
+    };
+    let by = match said.value_source("config") {
+        Some(ValueSource::EnvVariable) => "TENURE_CONFIG",
+        _ => "--config",
+    };
+    let read = SettingsFile::read(path)?;
+    let gone = || Failure::usage(format!("{by}: there is no file '{}'", path.display()));
+    read.ok_or_else(gone).map(Some)
+}

@@ -1,0 +1,62 @@
+//! Settings as a file that says the same: `serve --print-config`.
+//!
+//! Where each comes from stands behind it. What has a password is shown without it, as a comment, so that nobody takes it for
+//! the whole address.
+
+use std::fmt::Write;
+
+use tenure::url::StoreUrl;
+
+use crate::settings::layers::{Origin, Setting};
+
+/// Begins what a reader of the file does not see.
+const COMMENT: &str = "# ";
+
+/// The settings of `serve`. `token`: who named it, if there is one.
+pub fn as_toml(settings: &[Setting], token: Option<&Origin>) -> String {
+    let mut text =
+        "# What this server would be started with, and where each setting comes from.\n[serve]\n"
+            .to_owned();
+    for setting in settings {
+        let (key, origin) = (&setting.key, &setting.origin);
+        let Some(values) = &setting.values else {
+            // A text would be taken for the value.
+            let _ = writeln!(text, "{COMMENT}{key} is not set");
+            continue;
+        };
+        let shown: Vec<String> = values.iter().map(|value| without_password(key, value)).collect();
+        let hidden = if shown == *values { "" } else { COMMENT };
+        let note = if shown == *values { "" } else { "; its password is not shown" };
+        let value = match (setting.is_switch, setting.is_list) {
+            (true, _) => shown.concat(),
+            (_, true) => {
+                format!("[{}]", shown.iter().map(|one| quoted(one)).collect::<Vec<_>>().join(", "))
+            }
+            _ => quoted(&shown.concat()),
+        };
+        let _ = writeln!(text, "{hidden}{key} = {value}  {COMMENT}{origin}{note}");
+    }
+    let _ = match token {
+        Some(origin) => writeln!(text, "{COMMENT}the token comes from: {origin}"),
+        None => writeln!(text, "{COMMENT}there is no token"),
+    };
+    text
+}
+
+/// An address of a store without its password; all else as it is.
+fn without_password(key: &str, value: &str) -> String {
+    if key != "store" || !has_password(value) {
+        return value.to_owned();
+    }
+    value.parse::<StoreUrl>().map_or_else(|_| "•••".to_owned(), |url| url.to_string())
+}
+
+/// Whether an address has a user or a password.
+pub fn has_password(address: &str) -> bool {
+    address.split_once("//").is_some_and(|(_, rest)| rest.contains('@'))
+}
+
+/// A text as TOML writes it: as JSON does, which leaves one control character as it is.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
