@@ -23,14 +23,14 @@ const OTHERS_READ: u32 = 0o044;
 
 /// Where something stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct FilePlace {
     /// The file, as it was named.
     pub file: Rc<Path>,
     /// The line, from 1.
     pub line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.file.display(), self.line)
     }
@@ -38,26 +38,26 @@ impl fmt::Display for Place {
 
 /// What stands under a key, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct FileEntry {
     /// Where its key stands.
-    pub place: Place,
+    pub place: FilePlace,
     /// What stands there.
-    pub value: Value,
+    pub value: FileValue,
 }
 
 /// What a key may have.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Value {
+pub enum FileValue {
     /// A text, a whole number, true, false or a moment, as the command line would take it.
     Plain(String),
     /// Several of these.
     List(Vec<String>),
     /// More keys.
-    Table(Table),
+    Table(FileTable),
 }
 
 /// Keys and what stands under them.
-pub type Table = BTreeMap<String, Entry>;
+pub type FileTable = BTreeMap<String, FileEntry>;
 
 /// A file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,7 +65,7 @@ pub struct SettingsFile {
     /// As it was named.
     pub path: Rc<Path>,
     /// What is in it.
-    pub table: Table,
+    pub table: FileTable,
 }
 
 impl SettingsFile {
@@ -86,7 +86,7 @@ impl SettingsFile {
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, Failure> {
-        let reading = Reading { file: path.into(), text };
+        let reading = FileReading { file: path.into(), text };
         let table = DeTable::parse(text).map_err(|why| {
             let place = reading.place(why.span().map_or(0, |span| span.start));
             Failure::usage(format!("{place}: {}", why.message()))
@@ -105,37 +105,37 @@ fn text_of(path: &Path) -> io::Result<String> {
     }
 }
 
-struct Reading<'t> {
+struct FileReading<'t> {
     file: Rc<Path>,
     text: &'t str,
 }
 
-impl Reading<'_> {
-    fn place(&self, at: usize) -> Place {
+impl FileReading<'_> {
+    fn place(&self, at: usize) -> FilePlace {
         let before = self.text.as_bytes().get(..at).unwrap_or_default();
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        Place { file: self.file.clone(), line }
+        FilePlace { file: self.file.clone(), line }
     }
 
-    fn table(&self, table: &DeTable<'_>) -> Result<Table, Failure> {
-        let mut read = Table::new();
+    fn table(&self, table: &DeTable<'_>) -> Result<FileTable, Failure> {
+        let mut read = FileTable::new();
         for (key, value) in table {
             let place = self.place(key.span().start);
             let value = match value.get_ref() {
-                DeValue::Table(table) => Value::Table(self.table(table)?),
+                DeValue::Table(table) => FileValue::Table(self.table(table)?),
                 DeValue::Array(items) => {
                     let items = items.iter().map(|item| plain(item.get_ref()));
-                    Value::List(items.collect::<Option<_>>().ok_or_else(|| wrong(&place))?)
+                    FileValue::List(items.collect::<Option<_>>().ok_or_else(|| wrong(&place))?)
                 }
-                one => Value::Plain(plain(one).ok_or_else(|| wrong(&place))?),
+                one => FileValue::Plain(plain(one).ok_or_else(|| wrong(&place))?),
             };
-            read.insert(key.get_ref().to_string(), Entry { place, value });
+            read.insert(key.get_ref().to_string(), FileEntry { place, value });
         }
         Ok(read)
     }
 }
 
-fn wrong(place: &Place) -> Failure {
+fn wrong(place: &FilePlace) -> Failure {
     Failure::usage(format!("{place}: a setting is a text, a whole number, true or false"))
         .hint("write a duration or a size as a text: \"25s\", \"1GiB\"")
 }
@@ -151,8 +151,8 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
 }
 
 /// Refuses the first key that is none of these. `of` says what has them: "[serve]".
-pub fn only_known(table: &Table, of: &str, known: &[&str]) -> Result<(), Failure> {
-    let unknown = |(key, _): &(&String, &Entry)| !known.contains(&key.as_str());
+pub fn only_known(table: &FileTable, of: &str, known: &[&str]) -> Result<(), Failure> {
+    let unknown = |(key, _): &(&String, &FileEntry)| !known.contains(&key.as_str());
     let Some((key, entry)) = table.iter().filter(unknown).min_by_key(|(_, entry)| entry.place.line)
     else {
         return Ok(());
@@ -193,12 +193,12 @@ mod tests {
     #[test]
     fn values_are_read_as_the_command_line_takes_them() {
         let read = parsed("a = 'x'\n\n[serve]\nn = 8\non = true\nhosts = ['b', 9]\n").unwrap();
-        let plain = |text: &str| Value::Plain(text.to_owned());
+        let plain = |text: &str| FileValue::Plain(text.to_owned());
         assert_eq!(read.table["a"].value, plain("x"));
-        let Value::Table(serve) = &read.table["serve"].value else { panic!("a table") };
+        let FileValue::Table(serve) = &read.table["serve"].value else { panic!("a table") };
         assert_eq!(serve["n"].value, plain("8"));
         assert_eq!(serve["on"].value, plain("true"));
-        assert_eq!(serve["hosts"].value, Value::List(vec!["b".to_owned(), "9".to_owned()]));
+        assert_eq!(serve["hosts"].value, FileValue::List(vec!["b".to_owned(), "9".to_owned()]));
         assert_eq!(serve["n"].place.to_string(), "t.toml:4");
     }
 

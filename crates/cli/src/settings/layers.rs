@@ -13,7 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
 use crate::exit::Failure;
-use crate::settings::file::{Place, SettingsFile, Table, Value, beside, only_known};
+use crate::settings::file::{FilePlace, FileTable, FileValue, SettingsFile, beside, only_known};
 
 /// Options that say where settings are, or what to do with them: neither has a key. A loss is accepted each time anew, by
 /// whoever stands there.
@@ -56,15 +56,15 @@ impl fmt::Display for Origin {
     }
 }
 
-impl From<&Place> for Origin {
-    fn from(place: &Place) -> Self {
+impl From<&FilePlace> for Origin {
+    fn from(place: &FilePlace) -> Self {
         Origin::File(place.to_string())
     }
 }
 
 /// One setting of a command that was started.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Setting {
+pub struct LayeredSetting {
     /// Its key in a file.
     pub key: String,
     /// What it is, as the command line takes it; `None` if it is not set and has no default.
@@ -118,7 +118,7 @@ impl Layers {
         file: Option<&SettingsFile>,
         variables: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Failure> {
-        let (name, nothing) = (command.get_name(), Table::new());
+        let (name, nothing) = (command.get_name(), FileTable::new());
         let table = match file {
             Some(file) => table_of(file, name)?.unwrap_or(&nothing),
             None => &nothing,
@@ -195,7 +195,7 @@ impl Layers {
     }
 
     /// All settings of a command, with what was read of it.
-    pub fn settings(&self, command: &Command, read: &ArgMatches) -> Vec<Setting> {
+    pub fn settings(&self, command: &Command, read: &ArgMatches) -> Vec<LayeredSetting> {
         let settings = command.get_arguments().filter(|arg| is_setting(arg));
         let one = |arg: &Arg| {
             let id = arg.get_id().as_str();
@@ -206,14 +206,14 @@ impl Layers {
             let origin =
                 if says(read, arg) { Origin::Flag } else { laid.unwrap_or(Origin::Default) };
             let (is_switch, is_list) = (is_switch(arg), is_list(arg));
-            Setting { key: key(arg), values, is_switch, is_list, origin }
+            LayeredSetting { key: key(arg), values, is_switch, is_list, origin }
         };
         settings.map(one).collect()
     }
 }
 
 /// A token does not belong in a file that is read by whoever sets up servers, and copied into repositories.
-fn refuse_token(table: &Table, name: &str) -> Result<(), Failure> {
+fn refuse_token(table: &FileTable, name: &str) -> Result<(), Failure> {
     match table.get("token") {
         Some(entry) if name == "serve" => {
             Err(Failure::usage(format!("{}: a token is not kept in this file", entry.place))
@@ -224,11 +224,11 @@ fn refuse_token(table: &Table, name: &str) -> Result<(), Failure> {
 }
 
 /// The table of a command; every other table must be that of another one.
-fn table_of<'f>(file: &'f SettingsFile, name: &str) -> Result<Option<&'f Table>, Failure> {
+fn table_of<'f>(file: &'f SettingsFile, name: &str) -> Result<Option<&'f FileTable>, Failure> {
     only_known(&file.table, "the file", &super::LAYERED)?;
     let Some(entry) = file.table.get(name) else { return Ok(None) };
     match &entry.value {
-        Value::Table(table) => Ok(Some(table)),
+        FileValue::Table(table) => Ok(Some(table)),
         _ => Err(Failure::usage(format!("{}: {name} is no table", entry.place))
             .hint(format!("write [{name}], and its keys on lines below it"))),
     }
@@ -270,7 +270,11 @@ fn of_variable(arg: &Arg, value: OsString) -> Result<Vec<String>, Failure> {
     Ok(parts.map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect())
 }
 
-fn of_file(arg: &Arg, file: Option<&SettingsFile>, value: &Value) -> Result<Vec<String>, String> {
+fn of_file(
+    arg: &Arg,
+    file: Option<&SettingsFile>,
+    value: &FileValue,
+) -> Result<Vec<String>, String> {
     let is_path = matches!(
         arg.get_value_hint(),
         ValueHint::AnyPath | ValueHint::FilePath | ValueHint::DirPath
@@ -280,11 +284,11 @@ fn of_file(arg: &Arg, file: Option<&SettingsFile>, value: &Value) -> Result<Vec<
         _ => text.clone(),
     };
     match value {
-        Value::Plain(text) if is_switch(arg) => Ok(vec![switch(text)?]),
-        Value::Plain(text) => Ok(vec![path(text)]),
-        Value::List(all) if is_list(arg) => Ok(all.iter().map(path).collect()),
-        Value::List(_) => Err("has one value, not a list".to_owned()),
-        Value::Table(_) => Err("has one value, not a table".to_owned()),
+        FileValue::Plain(text) if is_switch(arg) => Ok(vec![switch(text)?]),
+        FileValue::Plain(text) => Ok(vec![path(text)]),
+        FileValue::List(all) if is_list(arg) => Ok(all.iter().map(path).collect()),
+        FileValue::List(_) => Err("has one value, not a list".to_owned()),
+        FileValue::Table(_) => Err("has one value, not a table".to_owned()),
     }
 }
 

@@ -19,7 +19,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use tenure_core::secret::Secret;
 
 use self::file::{SettingsFile, readable_by_others};
-use self::layers::{Layers, Origin, PREFIX, Setting};
+use self::layers::{LayeredSetting, Layers, Origin, PREFIX};
 use self::shown::has_password;
 use self::token::TokenSource;
 use crate::args::{Cli, Command};
@@ -35,7 +35,7 @@ const SERVERS_FILE: &str = "/etc/tenure/tenure.toml";
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// All, in the order of the help.
-    pub all: Vec<Setting>,
+    pub all: Vec<LayeredSetting>,
     /// The file that was read.
     pub file: Option<PathBuf>,
 }

@@ -15,7 +15,7 @@ use tenure_core::secret::Secret;
 use crate::args::{Cli, Command};
 use crate::exit::Failure;
 use crate::output::{hint, tell};
-use crate::settings::file::{Entry, SettingsFile, Table, Value, beside, only_known};
+use crate::settings::file::{FileEntry, FileTable, FileValue, SettingsFile, beside, only_known};
 use crate::settings::token::TokenSource;
 
 /// The variable that names the profile.
@@ -147,18 +147,18 @@ impl Profile {
     /// The one of this name, else the default one; `None` if the file names none.
     fn of(file: &SettingsFile, name: Option<&str>) -> Result<Option<(String, Self)>, Failure> {
         only_known(&file.table, "the file", &["default_profile", "profiles"])?;
-        let none = Table::new();
+        let none = FileTable::new();
         let profiles = match file.table.get("profiles") {
             None => &none,
-            Some(Entry { value: Value::Table(profiles), .. }) => profiles,
-            Some(Entry { place, .. }) => {
+            Some(FileEntry { value: FileValue::Table(profiles), .. }) => profiles,
+            Some(FileEntry { place, .. }) => {
                 return Err(Failure::usage(format!("{place}: write a profile as [profiles.NAME]")));
             }
         };
         let default = file.table.get("default_profile").map(text).transpose()?;
         let Some(name) = name.or(default) else { return Ok(None) };
         let Some(entry) = profiles.get(name) else { return Err(no_profile(file, profiles, name)) };
-        let Value::Table(table) = &entry.value else {
+        let FileValue::Table(table) = &entry.value else {
             return Err(Failure::usage(format!(
                 "{}: write a profile as [profiles.{name}]",
                 entry.place
@@ -167,7 +167,7 @@ impl Profile {
         Ok(Some((name.to_owned(), Profile::read(&file.path, name, table)?)))
     }
 
-    fn read(file: &Path, name: &str, table: &Table) -> Result<Self, Failure> {
+    fn read(file: &Path, name: &str, table: &FileTable) -> Result<Self, Failure> {
         if let Some(entry) = table.get("token") {
             return Err(Failure::usage(format!("{}: a token is not kept in this file", entry.place))
                 .hint("name a file that has it: token_file = \"…\", or a command that prints it: token_command = \"pass show tenure\""));
@@ -194,14 +194,14 @@ impl Profile {
     }
 }
 
-fn text(entry: &Entry) -> Result<&str, Failure> {
+fn text(entry: &FileEntry) -> Result<&str, Failure> {
     match &entry.value {
-        Value::Plain(text) => Ok(text),
+        FileValue::Plain(text) => Ok(text),
         _ => Err(Failure::usage(format!("{}: this is one text", entry.place))),
     }
 }
 
-fn no_profile(file: &SettingsFile, profiles: &Table, name: &str) -> Failure {
+fn no_profile(file: &SettingsFile, profiles: &FileTable, name: &str) -> Failure {
     let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
     let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean {near:?}? "));
     let there = match names.is_empty() {

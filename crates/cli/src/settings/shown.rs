@@ -7,13 +7,13 @@ use std::fmt::Write;
 
 use tenure::url::StoreUrl;
 
-use crate::settings::layers::{Origin, Setting};
+use crate::settings::layers::{LayeredSetting, Origin};
 
 /// Begins what a reader of the file does not see.
 const COMMENT: &str = "# ";
 
 /// The settings of `serve`. `token`: who named it, if there is one.
-pub fn as_toml(settings: &[Setting], token: Option<&Origin>) -> String {
+pub fn as_toml(settings: &[LayeredSetting], token: Option<&Origin>) -> String {
     let mut text =
         "# What this server would be started with, and where each setting comes from.\n[serve]\n"
             .to_owned();
