@@ -141,6 +141,7 @@ pub fn not_opened(error: &OpenError) -> Failure {
         | OpenError::Frozen { .. }
         | OpenError::Unfinished { .. } => UNAVAILABLE,
         OpenError::Folder { .. }
+        | OpenError::Incomplete { .. }
         | OpenError::Store { .. }
         | OpenError::Row { .. }
         | OpenError::Shorter { .. }

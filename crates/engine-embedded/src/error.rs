@@ -49,6 +49,16 @@ pub enum OpenError {
         /// The folder.
         folder: PathBuf,
     },
+    /// One of its files is gone.
+    #[error("{}", incomplete(.folder, .lacks, *.synced))]
+    Incomplete {
+        /// The folder.
+        folder: PathBuf,
+        /// Which file, and what became of it.
+        lacks: &'static str,
+        /// The last commit that was synced, and when that was, if the folder says so.
+        synced: Option<(u64, Moment)>,
+    },
     /// SQLite cannot read or write it.
     #[error(
         "the store in {folder:?} cannot be opened: {why}; if the disk is well, restore the \
@@ -131,6 +141,19 @@ pub enum OpenError {
     /// The system gave no thread or no random numbers.
     #[error("the engine cannot be started: {0}")]
     System(String),
+}
+
+fn incomplete(folder: &Path, lacks: &str, synced: Option<(u64, Moment)>) -> String {
+    let lost = match synced {
+        Some((commit, at)) => {
+            format!("what was written to it up to commit {commit} ({at}) is not there any more")
+        }
+        None => "what was written to it is not there any more".to_owned(),
+    };
+    format!(
+        "the store in {folder:?} is not whole: {lacks}, and {lost}; put the file back, or restore the whole \
+         folder from a backup or a copy; to go on with what is left, which may be nothing: --accept-loss"
+    )
 }
 
 fn frozen(folder: &Path, to: &str, whole: bool) -> String {

@@ -103,6 +103,14 @@ impl Folder {
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join(format!("{DATABASE}-wal"))
     }
+    /// What is missing of a store that was here before: the file that is the store, while the log or the note of what was
+    /// synced is left. Asked before SQLite opens the file: of an empty store it deletes the log.
+    pub(crate) fn lost_store(&self) -> Option<&'static str> {
+        let bytes = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
+        let left = bytes(&self.log()) > 0 || bytes(&self.synced()) > 0;
+        (bytes(&self.database()) == 0 && left)
+            .then_some("its file \"tenure.db\" is missing or empty")
+    }
     /// Watches what is open, once SQLite has opened it; nothing, if the store goes with the process: then
     /// nothing that is answered would be looked for in the folder.
     pub(crate) fn watch(&self) -> Result<Option<Watch>, OpenError> {

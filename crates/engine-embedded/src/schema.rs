@@ -211,12 +211,15 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
             rusqlite::version()
         )));
     }
+    if let Some(lacks) = folder.lost_store() {
+        incomplete(folder, lacks, options.accept_loss)?;
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(folder.database(), flags).map_err(failed)?;
     // A store that is refused is left as it is, with its log.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
     plan_once(&conn).map_err(failed)?;
-    check_ours(&conn, folder)?;
+    check_ours(&conn, folder, options.accept_loss)?;
     // A commit appends to the log, which is synced by us: see `sync`. SQLite still syncs around the
     // moves from the log into the store.
     let synchronous = match options.location {
@@ -328,8 +331,20 @@ pub(crate) fn store_error(folder: &Folder, why: rusqlite::Error) -> OpenError {
     OpenError::Store { folder: folder.path().to_owned(), why: why.to_string() }
 }
 
-/// An empty file is ours to be; any other must say that it is.
-fn check_ours(conn: &Connection, folder: &Folder) -> Result<(), OpenError> {
+/// Refuses a store that lacks one of its files, unless its owner goes on without.
+fn incomplete(folder: &Folder, lacks: &'static str, accept_loss: bool) -> Result<(), OpenError> {
+    let synced = synced::said(folder);
+    let no = OpenError::Incomplete { folder: folder.path().to_owned(), lacks, synced };
+    if !accept_loss {
+        return Err(no);
+    }
+    tracing::warn!("accepted: {no}");
+    Ok(())
+}
+
+/// An empty file is ours to be; any other must say that it is. Until its log is first moved into it, a store of ours has
+/// no table and no name in its own file: without the log it looks like a stranger's.
+fn check_ours(conn: &Connection, folder: &Folder, accept_loss: bool) -> Result<(), OpenError> {
     let foreign = || OpenError::Foreign { folder: folder.path().to_owned() };
     let number = |name: &str| -> rusqlite::Result<i64> {
         conn.pragma_query_value(None, name, |row| row.get(0))
@@ -341,6 +356,11 @@ fn check_ours(conn: &Connection, folder: &Folder) -> Result<(), OpenError> {
     let pages = number("page_count").map_err(|why| store_error(folder, why))?;
     if application == APPLICATION || application == 0 && pages == 0 {
         return Ok(());
+    }
+    let tables = conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0));
+    let tables: i64 = tables.map_err(|why| store_error(folder, why))?;
+    if application == 0 && tables == 0 {
+        return incomplete(folder, "its log \"tenure.db-wal\" is missing", accept_loss);
     }
     Err(foreign())
 }
@@ -393,7 +413,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(&Location::Folder(dir.path().join("s"))).unwrap();
         let mut conn = Connection::open(folder.database()).unwrap();
-        check_ours(&conn, &folder).unwrap();
+        check_ours(&conn, &folder, false).unwrap();
         migrate(&mut conn, &folder, steps, "1.0.0").unwrap();
         (dir, folder, conn)
     }
@@ -496,11 +516,11 @@ mod tests {
     fn what_is_not_ours_is_left_alone() {
         let (_dir, folder, conn) = made(STEPS);
         conn.pragma_update(None, "application_id", 17).unwrap();
-        assert!(matches!(check_ours(&conn, &folder), Err(OpenError::Foreign { .. })));
+        assert!(matches!(check_ours(&conn, &folder, false), Err(OpenError::Foreign { .. })));
         drop(conn);
         std::fs::write(folder.database(), "a shopping list, which is long enough to be read")
             .unwrap();
         let conn = Connection::open(folder.database()).unwrap();
-        assert!(matches!(check_ours(&conn, &folder), Err(OpenError::Foreign { .. })));
+        assert!(matches!(check_ours(&conn, &folder, false), Err(OpenError::Foreign { .. })));
     }
 }

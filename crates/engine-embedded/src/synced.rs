@@ -73,6 +73,12 @@ impl Synced {
     }
 }
 
+/// The last commit that the folder says was synced, and when; `None` if it says nothing that can be read.
+pub(crate) fn said(folder: &Folder) -> Option<(u64, Moment)> {
+    let text = std::fs::read_to_string(folder.synced()).ok()?;
+    Said::parse(&text).map(|said| (said.commit, said.at))
+}
+
 /// Refuses a store that has fewer commits than were synced.
 pub(crate) fn check(folder: &Folder, commit: u64, accept_loss: bool) -> Result<(), OpenError> {
     let path = folder.synced();

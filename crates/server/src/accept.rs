@@ -30,9 +30,10 @@ pub struct DrainReport {
     pub cut: usize,
 }
 
-/// Serves until `shutdown` is done, then drains: who waits for a lease is answered with none, new
-/// lease calls are refused, all else is answered until nobody asks any more or
-/// [`Config::drain_max`](crate::Config::drain_max) is over. Dropping it cuts everything off.
+/// Serves until `shutdown` is done, then drains: whoever waits for a lease is answered with none, and new lease calls are
+/// refused. All else is answered, and each connection is told to close. The drain ends when the requests that it found are
+/// answered and no heartbeat or settle has come for [`Config::quiet`](crate::Config::quiet), at the latest after
+/// [`Config::drain_max`](crate::Config::drain_max). Dropping it cuts everything off.
 ///
 /// Whether it may listen there without a token is for [`may_listen`](crate::may_listen).
 pub async fn run(

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_TYPE, EXPECT, HeaderMap};
+use hyper::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderMap, HeaderValue, TRANSFER_ENCODING,
+};
 use tenure_core::bounds::BODILESS_BYTES_MAX;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
@@ -41,6 +43,31 @@ pub(crate) fn media(headers: &HeaderMap) -> Media {
     } else {
         Media::Other
     }
+}
+
+/// Refuses a body that is coded: it would be read as it came, as something else than what was sent.
+pub(crate) fn codings(headers: &HeaderMap) -> Result<(), Refusal> {
+    let shown = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let is = |value: &HeaderValue, word: &str| {
+        value.as_bytes().trim_ascii().eq_ignore_ascii_case(word.as_bytes())
+    };
+    let mut transfers = headers.get_all(TRANSFER_ENCODING).iter();
+    if let Some(first) = transfers.next() {
+        let more = transfers.next();
+        if let Some(wrong) = more.or_else(|| Some(first).filter(|value| !is(value, "chunked"))) {
+            return Err(ServerRefusal::TransferCoding { shown: cut(&shown(wrong)) }.into());
+        }
+    }
+    let mut contents = headers.get_all(CONTENT_ENCODING).iter();
+    match contents.find(|value| !is(value, "identity")) {
+        Some(wrong) => Err(ServerRefusal::ContentCoding { shown: cut(&shown(wrong)) }.into()),
+        None => Ok(()),
+    }
+}
+
+/// The beginning of a header's value.
+fn cut(text: &str) -> String {
+    text.chars().take(60).collect()
 }
 
 /// A body that is being read.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::gauge::GaugeHosts;
 use tenure_core::secret::Secret;
 use tenure_engine::{Engine, MovedTime};
 
@@ -30,7 +31,7 @@ pub struct Config {
     pub in_flight_bytes_max: usize,
     /// The longest head of a request, before whose end nothing is known of its caller; else 431.
     pub head_bytes_max: usize,
-    /// While it drains, the server ends when no request came for so long.
+    /// While it drains, the server ends when no heartbeat and no settle came for this long.
     pub quiet: Duration,
     /// A drain ends after so long, whatever is still asked.
     pub drain_max: Duration,
@@ -64,6 +65,8 @@ pub struct Deps {
     pub token: Option<Secret>,
     /// Bounds.
     pub config: Config,
+    /// Where a gauge may lead, beside what everybody may ask.
+    pub gauge_hosts: GaugeHosts,
     /// The time of the engine, if a test moves it: only then the routes of the test clock are there. Normally `None`.
     pub moved: Option<Arc<dyn MovedTime>>,
 }

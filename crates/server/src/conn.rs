@@ -56,7 +56,7 @@ pub(crate) async fn drive(
         let line = line.clone();
         service_fn(move |request: Request<Incoming>| {
             // Begun here, not in the future: the head is whole now.
-            let turn = line.begin(request.method().is_safe());
+            let turn = line.begin();
             let service = service.clone();
             let answer = async move {
                 Ok::<_, std::convert::Infallible>(service.answer(request, turn, peer).await)

@@ -17,15 +17,16 @@ use tenure_core::sentences::{NameRefusal, ServerRefusal};
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Refuses a request that comes from a web page of somebody else. `target` is the authority in the
-/// request line, if there is one: it stands above the header.
+/// request line, if there is one: it stands above the header. `any_host`: who calls needs no name of this machine's own,
+/// since it shows a token, or asks for what everybody may know.
 pub(crate) fn origin(
     headers: &HeaderMap,
     target: Option<&Authority>,
-    has_token: bool,
+    any_host: bool,
     here: SocketAddr,
 ) -> Result<(), Refusal> {
     let target = target.map(Authority::as_str);
-    if !has_token {
+    if !any_host {
         let mut hosts = headers.get_all(HOST).iter();
         let header = one(&mut hosts).and_then(|host| host.to_str().ok());
         if !header.is_some_and(is_loopback) || !target.is_none_or(is_loopback) {

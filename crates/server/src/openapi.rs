@@ -26,7 +26,7 @@ fn make() -> Value {
             "title": "Tenure",
             "version": env!("CARGO_PKG_VERSION"),
             "description": "Hands out scarce work: jobs, slots under a cap, calls under a rate, \
-                            accounts, locks.",
+                            accounts, locks. HEAD is answered wherever GET is, without the body.",
             "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
         },
         "paths": paths,
@@ -72,7 +72,9 @@ fn operation(route: &Route) -> Value {
     let mut parameters: Vec<Value> = route
         .names()
         .map(|name| {
-            json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})
+            let said = parameter(name);
+            let kind = json!({"type": "string"});
+            json!({"name": name, "in": "path", "required": true, "description": said, "schema": kind})
         })
         .chain(route.query.iter().map(|name| {
             let kind = match *name {
@@ -80,7 +82,8 @@ fn operation(route: &Route) -> Value {
                 "full" | "force" | "deep" => "boolean",
                 _ => "string",
             };
-            json!({"name": name, "in": "query", "schema": {"type": kind}})
+            let said = parameter(name);
+            json!({"name": name, "in": "query", "description": said, "schema": {"type": kind}})
         }))
         .collect();
     if route.path.starts_with("/v1/") {
@@ -104,6 +107,44 @@ fn operation(route: &Route) -> Value {
         operation["security"] = json!([]);
     }
     operation
+}
+
+/// What a parameter of a path or a query means, wherever it stands.
+fn parameter(name: &str) -> &'static str {
+    match name {
+        "id" => {
+            "An id, percent-encoded. key:KEY stands for the job that holds the unique key KEY now."
+        }
+        "name" => "The name, percent-encoded.",
+        "queue" => "Only what belongs to this queue.",
+        "state" => "Jobs in one of these states, separated by commas.",
+        "kind" => "Jobs of this kind; an empty text names those without one.",
+        "label" => "Jobs with this label, written KEY:VALUE and split at the last colon.",
+        "error" => "Jobs whose last error contains this text, letter by letter.",
+        "finished_after" => "Jobs that ended at this moment or later.",
+        "finished_before" => "Jobs that ended before this moment.",
+        "flow" => "The name of the flow.",
+        "schedule" => "The id of the schedule.",
+        "job" => "The id of the job.",
+        "limit" => "Only what is about this limit.",
+        "pool" => "Only what is about this pool.",
+        "worker" => "Only leases of this holder.",
+        "owner" => "The set from outside to which the schedules belong.",
+        "full" => "true: payloads and results are shown, too.",
+        "max" => "How many items a page has at most, 1 to 1,000; 100 if absent.",
+        "cursor" => "The next of the page before; absent for the first page.",
+        "wait" => {
+            "How long the call waits for an answer at most, 0s to 1m; 0s if absent. HEAD never waits."
+        }
+        "since" => {
+            "The next of an answer before, an event's id, or first for the oldest that is kept."
+        }
+        "type" => "Types of events separated by commas, or families such as job.*.",
+        "force" => "true: a set is taken that is empty or retires more than half.",
+        "version" => "The version of the set; one below the last is refused as stale_sync.",
+        "deep" => "true: all that is stored is read and compared with its checksums.",
+        _ => "",
+    }
 }
 
 fn describe(status: u16) -> &'static str {
@@ -213,6 +254,48 @@ mod tests {
         assert_eq!(have, want);
     }
 
+    /// Each property and each parameter of the document, with where it stands.
+    fn described(value: &Value, at: &str, into: &mut Vec<(String, Option<String>)>) {
+        let said = |of: &Value| of["description"].as_str().map(str::to_owned);
+        match value {
+            Value::Object(fields) => {
+                if let Some(Value::Object(properties)) = fields.get("properties") {
+                    let all = properties.iter();
+                    into.extend(all.map(|(name, of)| (format!("{at}/{name}"), said(of))));
+                }
+                if let Some(Value::Array(parameters)) = fields.get("parameters") {
+                    let own = parameters.iter().filter(|of| of.get("$ref").is_none());
+                    into.extend(own.map(|of| (format!("{at}?{}", of["name"]), said(of))));
+                }
+                fields.iter().for_each(|(name, of)| described(of, &format!("{at}/{name}"), into));
+            }
+            Value::Array(items) => items.iter().for_each(|of| described(of, at, into)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_property_and_parameter_says_what_it_means() {
+        let mut all = Vec::new();
+        described(document(), "", &mut all);
+        assert!(all.len() > 600, "{}", all.len());
+        for (at, said) in all {
+            let said = said.unwrap_or_else(|| panic!("{at} has no description"));
+            assert!(said.split_whitespace().count() >= 3, "{at}: {said:?}");
+            assert!(said.ends_with('.'), "{at}: {said:?} is no sentence");
+        }
+    }
+
+    #[test]
+    fn the_reasons_of_the_document_are_those_of_explain() {
+        use tenure_core::lease::ReasonKind;
+        let kinds = document().pointer("/components/schemas/ReasonKind/enum").unwrap();
+        for kind in kinds.as_array().unwrap() {
+            let read: ReasonKind = serde_json::from_value(kind.clone()).unwrap();
+            assert!(!matches!(read, ReasonKind::Other(_)), "{kind}");
+        }
+    }
+
     #[test]
     fn every_schema_that_is_named_is_there() {
         fn names(value: &Value, into: &mut BTreeSet<String>) {
@@ -270,7 +353,7 @@ mod tests {
         assert_eq!(readers.len(), schemas::BODIES.len());
         for ((name, fields), (reader, read)) in schemas::BODIES.iter().zip(readers) {
             assert_eq!(name, reader);
-            for (field, _) in *fields {
+            for (field, ..) in *fields {
                 let no = read(json!({*field: null}).to_string().as_bytes());
                 let unknown = no.is_some_and(|no| no.code == Code::UnknownField);
                 assert!(!unknown, "{name} has no {field}");

@@ -8,13 +8,14 @@ use std::sync::atomic::AtomicBool;
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    GetFlow, GetResult, PushAnswer, ReadEvents, Reply, Request as Asking, Settle, Settled,
+    GetFlow, GetResult, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply,
+    Request as Asking, Settle, Settled,
 };
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::time::Span;
@@ -109,8 +110,10 @@ impl Service {
             Ok(response) => (response, false),
             Err(Stop::Refused(no)) => {
                 self.refused.refused(peer, no.code);
-                let closes =
-                    matches!(no.code, Code::TooLarge | Code::RequestTimeout | Code::Overloaded);
+                let closes = matches!(
+                    no.code,
+                    Code::TooLarge | Code::RequestTimeout | Code::Overloaded | Code::BadRequest
+                );
                 (problem::response(&no), closes)
             }
             Err(Stop::Method { method, allowed }) => {
@@ -137,12 +140,15 @@ impl Service {
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         let token = self.deps.token.as_ref();
-        gate::origin(&head.headers, head.uri.authority(), token.is_some(), self.here)?;
         let moved = self.deps.moved.as_ref();
         let found = routes::find(&head.method, head.uri.path(), moved.is_some());
-        if !matches!(&found, Found::Route(route, _) if route.is_open()) {
+        let open = matches!(&found, Found::Route(route, _) if route.is_open());
+        let any_host = open || token.is_some();
+        gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
+        if !open {
             gate::token(&head.headers, token)?;
         }
+        body::codings(&head.headers)?;
         let (route, names) = match found {
             Found::Route(route, names) => (route, names),
             Found::Methods(allowed) => {
@@ -150,6 +156,9 @@ impl Service {
             }
             Found::Nothing => return Err(nothing_at(head)),
         };
+        if route.rank == Rank::Vital {
+            turn.keeps();
+        }
         let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
         let query = target::query(head.uri.query())?;
         if route.query.is_empty() {
@@ -177,9 +186,15 @@ impl Service {
             Does::Ask(read) => {
                 let mut call = read(Asked { body: &body, ..asked })?;
                 drop(body);
+                if head.method == Method::HEAD {
+                    call.request = without_wait(call.request);
+                }
                 if let Asking::ReadEvents(asked) = &call.request
                     && events::wants_stream(&head.headers)
                 {
+                    if head.method == Method::HEAD {
+                        return Ok(events::head());
+                    }
                     drop(held);
                     return Ok(self.events(namespace, asked.clone(), &head.headers).await?);
                 }
@@ -289,6 +304,7 @@ impl Service {
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         let engine = &self.deps.engine;
+        self.reaches(&request)?;
         let has_items = matches!(request, Asking::Push(_) | Asking::SyncSchedules(_));
         let expected = Expected::of(&request, body.bytes());
         let mut held = self.budget.take(expected.bytes, body.rank())?;
@@ -323,6 +339,16 @@ impl Service {
             held.set(response.body().bytes())?;
         }
         Ok(response.map(|out| out.holding(held)))
+    }
+
+    /// Refuses the gauge of an address that this server would not ask.
+    fn reaches(&self, request: &Asking) -> Result<(), Refusal> {
+        let gauge = match request {
+            Asking::PutLimit(PutLimit { gauge: Some(gauge), .. })
+            | Asking::PatchLimit(PatchLimit { gauge: Patch::Set(gauge), .. }) => gauge,
+            _ => return Ok(()),
+        };
+        self.deps.gauge_hosts.check(gauge)
     }
 
     /// A stream of events, until the caller leaves or the server drains.
@@ -375,6 +401,17 @@ impl Service {
         turn.line().granted(grant);
         Ok(response.map(|out| out.holding(held).telling(written)))
     }
+}
+
+/// The same, answered at once: HEAD has no body that would be worth a wait.
+fn without_wait(mut request: Asking) -> Asking {
+    match &mut request {
+        Asking::GetResult(GetResult { wait, .. })
+        | Asking::GetFlow(GetFlow { wait, .. })
+        | Asking::ReadEvents(ReadEvents { wait, .. }) => *wait = Span::ZERO,
+        _ => {}
+    }
+    request
 }
 
 /// An engine counts from the item; a caller counts from the body.

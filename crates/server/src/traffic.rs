@@ -12,8 +12,13 @@ use crate::config::Config;
 use crate::undelivered::Undelivered;
 
 /// All requests of a server.
+///
+/// A drain ends when those are answered that it found, and those that keep leases alive or end them. What else is asked
+/// meanwhile is answered as well, and holds nothing up: whoever pushes or looks again and again would hold up the drain to
+/// the end of its patience.
 #[derive(Debug)]
 pub(crate) struct Traffic {
+    /// Requests that a drain waits for.
     now: AtomicUsize,
     answered: AtomicU64,
     draining: AtomicBool,
@@ -45,7 +50,7 @@ impl Traffic {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Whether no request is being answered, nor was within the last `span`.
+    /// Whether no request is being answered that a drain waits for, nor was within the last `span`.
     pub(crate) fn is_quiet(&self, span: Duration) -> bool {
         self.now.load(Ordering::Acquire) == 0 && self.last().elapsed() >= span
     }
@@ -140,14 +145,17 @@ impl ConnectionTraffic {
         self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A head is whole; its request is being answered until the turn is dropped. One that only reads does not keep a server
-    /// that drains: somebody who looks again and again would hold it up to the end of its patience.
-    pub(crate) fn begin(self: &Arc<Self>, reads: bool) -> Turn {
-        self.traffic.now.fetch_add(1, Ordering::AcqRel);
+    /// A head is whole; its request is being answered until the turn is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> Turn {
         let mut doing = self.doing();
         doing.request = true;
         doing.head_since = None;
-        Turn { line: self.clone(), reads }
+        drop(doing);
+        let turn = Turn { line: self.clone(), counted: AtomicBool::new(false) };
+        if !self.traffic.is_draining() {
+            turn.keeps();
+        }
+        turn
     }
 
     /// How long a connection may be left alone that is well: a head may begin to come, or an answer
@@ -181,13 +189,21 @@ impl ConnectionTraffic {
 #[derive(Debug)]
 pub(crate) struct Turn {
     line: Arc<ConnectionTraffic>,
-    reads: bool,
+    /// A drain waits for it.
+    counted: AtomicBool,
 }
 
 impl Turn {
     /// The connection.
     pub(crate) fn line(&self) -> &ConnectionTraffic {
         &self.line
+    }
+
+    /// A drain waits for it from now on.
+    pub(crate) fn keeps(&self) {
+        if !self.counted.swap(true, Ordering::AcqRel) {
+            self.line.traffic.now.fetch_add(1, Ordering::AcqRel);
+        }
     }
 }
 
@@ -201,10 +217,12 @@ impl Drop for Turn {
         }
         let traffic = &self.line.traffic;
         traffic.answered.fetch_add(1, Ordering::Relaxed);
-        if traffic.is_draining() && !self.reads {
-            *traffic.last() = now;
+        if *self.counted.get_mut() {
+            if traffic.is_draining() {
+                *traffic.last() = now;
+            }
+            traffic.now.fetch_sub(1, Ordering::AcqRel);
         }
-        traffic.now.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -221,7 +239,7 @@ mod tests {
         assert_eq!(line.look(&config, at + config.idle_max * 2), SocketVerdict::Over);
         line.heard();
         assert_eq!(line.look(&config, at + config.head_max * 2), SocketVerdict::SlowHead);
-        let turn = line.begin(false);
+        let turn = line.begin();
         line.heard();
         assert!(matches!(line.look(&config, at + config.idle_max * 2), SocketVerdict::Well(_)));
         line.wrote(false);
@@ -241,14 +259,24 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_only_reads_does_not_keep_a_server_that_drains() {
+    fn a_drain_waits_for_what_it_found_and_for_leases_alone() {
         let traffic = Arc::new(Traffic::new());
         let line = Arc::new(ConnectionTraffic::new(traffic.clone()));
+        let found = line.begin();
         traffic.drain();
+        assert!(!traffic.is_quiet(Duration::ZERO));
+        drop(found);
+        assert!(traffic.is_quiet(Duration::ZERO));
         let since = *traffic.last();
-        drop(line.begin(true));
+        let push = line.begin();
+        assert!(traffic.is_quiet(Duration::ZERO));
+        drop(push);
         assert_eq!(*traffic.last(), since);
-        drop(line.begin(false));
+        let settle = line.begin();
+        settle.keeps();
+        assert!(!traffic.is_quiet(Duration::ZERO));
+        drop(settle);
         assert!(*traffic.last() > since);
+        assert_eq!(traffic.answered(), 3);
     }
 }

@@ -110,7 +110,7 @@ fn what_is_not_http_is_answered_with_a_problem() {
     ] {
         let mut conn = server.connect();
         conn.send(head.as_bytes());
-        conn.answer().refused(400, "bad_json", None);
+        conn.answer().refused(400, "bad_request", None);
         assert!(conn.is_closed());
     }
 }
@@ -121,7 +121,7 @@ fn a_head_is_bounded() {
     let mut conn = server.connect();
     let long = "x".repeat(Config::default().head_bytes_max);
     conn.try_send(format!("GET /healthz HTTP/1.1\r\nX: {long}\r\nY: {long}").as_bytes());
-    conn.answer().refused(431, "too_large", None);
+    conn.answer().refused(431, "head_too_large", None);
 }
 
 #[test]

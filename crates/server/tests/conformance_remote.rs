@@ -56,7 +56,13 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>) -> (Open, Arc<dyn Engine>) 
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let at = listener.local_addr().expect("it is bound");
     let config = Config::default();
-    let deps = Deps { engine: engine.clone(), token: None, config, moved: None };
+    let deps = Deps {
+        engine: engine.clone(),
+        token: None,
+        config,
+        gauge_hosts: Default::default(),
+        moved: None,
+    };
     let server = tokio::spawn(async move {
         tenure_server::run(listener, deps, std::future::pending()).await;
     });

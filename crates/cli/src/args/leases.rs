@@ -127,6 +127,10 @@ pub struct WorkArgs {
     #[arg(long, value_name = "D", default_value_t = Span::from_s(25), value_parser = span)]
     #[arg(help_heading = MORE)]
     pub drain_timeout: Span,
+    /// Hosts that a gauge may ask at link-local addresses, separated by commas. For a worker on a store of its own: a server
+    /// reads its gauges itself.
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',', help_heading = MORE)]
+    pub gauge_allow: Vec<String>,
     /// After a success the schedule of the job is next due this long after it.
     #[arg(long, value_name = "D", value_parser = every, help_heading = MORE)]
     pub next_in: Option<Span>,

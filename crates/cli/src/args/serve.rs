@@ -54,7 +54,8 @@ pub struct ServeArgs {
     /// the memory of the machine or its control group unless it is said.
     #[arg(long, value_name = "SIZE", value_parser = in_flight)]
     pub max_in_flight_bytes: Option<u64>,
-    /// After SIGTERM all but lease calls are answered for at most so long.
+    /// After SIGTERM the server ends when what runs is answered and no heartbeat or settle has come for half a second,
+    /// at the latest after this time.
     #[arg(long, value_name = "D", default_value = "25s", value_parser = span)]
     pub drain_timeout: Span,
     /// A job that was blocked for so long reserves what it needs; 10s unless it is said. On a Redis as
@@ -68,6 +69,10 @@ pub struct ServeArgs {
     /// How it is written; text on a terminal and json elsewhere unless it is said.
     #[arg(long, value_enum)]
     pub log_format: Option<LogFormat>,
+    /// Hosts that a gauge may ask although their addresses are link-local (169.254.0.0/16, fe80::/10), separated by commas:
+    /// names, or addresses.
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
+    pub gauge_allow: Vec<String>,
     /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until
     /// POST /v1/test/clock moves it.
     #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true)]

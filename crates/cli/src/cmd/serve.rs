@@ -14,6 +14,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::gauge::GaugeHosts;
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_server::{Config, Deps, may_listen};
@@ -75,7 +76,9 @@ async fn serve(
         tracing::info!(jobs, took_ms = took.as_millis() as u64, "the store is read");
     }
     let (config, moved) = (config(&args), opened.moved());
-    let deps = Deps { engine: opened.engine(), token, config, moved };
+    let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
+    let deps =
+        Deps { engine: opened.engine(), token, config, gauge_hosts: gauge_hosts.clone(), moved };
     let (drain, drained) = watch::channel(false);
     let told = async move {
         let mut drained = drained;
@@ -94,7 +97,7 @@ async fn serve(
         }
         why = stopped(&mut fatal) => Err(failure(&why)),
         never = health::tell(opened.engine()) => match never {},
-        never = read_gauges(opened.engine()) => match never {},
+        never = read_gauges(opened.engine(), gauge_hosts) => match never {},
     };
     opened.leave().await;
     let closed = tokio::task::spawn_blocking(move || opened.close());
@@ -107,8 +110,8 @@ async fn serve(
 }
 
 /// Reads the gauges that this server's ticks claim, also while it drains: what runs still holds permits.
-async fn read_gauges(engine: Arc<dyn Engine>) -> Infallible {
-    tenure::read_gauges(engine).await;
+async fn read_gauges(engine: Arc<dyn Engine>, hosts: GaugeHosts) -> Infallible {
+    tenure::read_gauges(engine, hosts).await;
     std::future::pending().await
 }
 

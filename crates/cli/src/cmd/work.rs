@@ -10,6 +10,7 @@ use tenure::keeper::Keeper;
 use tenure::{Client, Event, Execute, Order, WorkError};
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX};
 use tenure_core::count;
+use tenure_core::gauge::GaugeHosts;
 use tenure_core::names::QueueName;
 use tenure_core::requests::{JobFilter, ListJobs, ListQueues, Page};
 use tenure_core::time::Span;
@@ -66,6 +67,7 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs) -> Result<(), Fai
         next_in: args.next_in,
         lines: JobLines::of(args.quiet, out.json),
     };
+    let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
     // A command is said on the command line, which goes before the variables and the file of the others.
     let others = args.command.is_empty();
     let http = args.http.as_deref().filter(|_| others);
@@ -76,17 +78,17 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs) -> Result<(), Fai
     }
     if let Some(address) = http {
         let service = work_over_http::service(address, args.secret_file, args.request_timeout)?;
-        return with_signals(client, plan, service).await;
+        return with_signals(client, plan, service, gauge_hosts).await;
     }
     if let Some(address) = scrapyd {
         let spiders = work_over_http::spiders(client, address, args.poll_every)?;
-        return with_signals(client, plan, spiders).await;
+        return with_signals(client, plan, spiders, gauge_hosts).await;
     }
     if !args.bonds.may_outlive() {
         adopt_orphans();
     }
     let cmd = Cmd::new(client.clone(), args.command, args.bonds, args.ttl);
-    with_signals(client, plan, cmd).await
+    with_signals(client, plan, cmd, gauge_hosts).await
 }
 
 /// Works, and reads the gauges of a store of its own meanwhile.
@@ -94,11 +96,12 @@ async fn with_signals(
     client: &Client,
     plan: WorkPlan,
     execute: impl Execute<Failure = Failure>,
+    gauge_hosts: GaugeHosts,
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     heartbeats(client)?;
     // On a store of its own nobody else does; a server reads its gauges itself.
-    let reading = tokio::spawn(tenure::read_gauges(client.engine().clone()));
+    let reading = tokio::spawn(tenure::read_gauges(client.engine().clone(), gauge_hosts));
     let worked = work(client, plan, execute, async || signals.next().await).await;
     reading.abort();
     worked

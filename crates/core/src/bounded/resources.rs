@@ -12,7 +12,7 @@ use crate::names::Tag;
 use crate::refusal::Refusal;
 use crate::requests::{AddResources, BanResource, CoolResource, PatchResource, SyncResources};
 use crate::secret::Json;
-use crate::sentences::{BodyRefusal, Place, cut};
+use crate::sentences::{BodyRefusal, SetPlace, cut};
 use crate::settings::NewResource;
 
 /// The ids of a set so far, and where each stands.
@@ -20,7 +20,7 @@ use crate::settings::NewResource;
 /// A set comes from a query outside. A join that repeats a row would otherwise leave one of the two to win in silence,
 /// and each sync would be an update.
 #[derive(Debug)]
-pub(crate) struct SetIds<I>(HashMap<I, Place>);
+pub(crate) struct SetIds<I>(HashMap<I, SetPlace>);
 
 impl<I> Default for SetIds<I> {
     fn default() -> Self {
@@ -30,7 +30,7 @@ impl<I> Default for SetIds<I> {
 
 impl<I: Hash + Eq + AsRef<str>> SetIds<I> {
     /// Refuses an id that an earlier item of the set has; `at` is where the id stands.
-    pub(crate) fn once(&mut self, id: I, place: Place, at: &At<'_>) -> Result<(), Refusal> {
+    pub(crate) fn once(&mut self, id: I, place: SetPlace, at: &At<'_>) -> Result<(), Refusal> {
         match self.0.entry(id) {
             Entry::Vacant(free) => {
                 free.insert(place);
@@ -49,7 +49,7 @@ impl Bounded for SyncResources {
         let mut ids = SetIds::default();
         for (index, one) in self.resources.iter().enumerate() {
             let at = At::Item(&At::Body, index);
-            let once = ids.once(&one.id, Place::Item(index), &At::Member(&at, "id"));
+            let once = ids.once(&one.id, SetPlace::Item(index), &At::Member(&at, "id"));
             once.and_then(|()| resource(one, &at)).map_err(|no| no.item(index))?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use crate::bounds::CRON_BYTES_MAX;
 use crate::refusal::Refusal;
 use crate::requests::{PatchSchedule, PauseSchedule, PutSchedule, SyncSchedules};
 use crate::schedule::{ScheduleSettings, ScheduledJob, TimingSpec};
-use crate::sentences::{BodyRefusal, Place};
+use crate::sentences::{BodyRefusal, SetPlace};
 use crate::time::Span;
 
 impl Bounded for PutSchedule {
@@ -23,7 +23,7 @@ impl Bounded for SyncSchedules {
         let mut ids = SetIds::default();
         for (index, (id, set)) in self.schedules.iter().enumerate() {
             let at = At::Item(&At::Body, index);
-            let once = ids.once(id, Place::Item(index), &At::Member(&at, "id"));
+            let once = ids.once(id, SetPlace::Item(index), &At::Member(&at, "id"));
             once.and_then(|()| settings(set, at)).map_err(|no| no.item(index))?;
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::names::{ResourceId, Tag};
 use crate::refusal::Refusal;
 use crate::requests::{AddResources, BanResource, CoolResource, PatchResource, SyncResources};
 use crate::secret::Json;
-use crate::sentences::{BodyRefusal, Place};
+use crate::sentences::{BodyRefusal, SetPlace};
 use crate::settings::NewResource;
 
 const ANSWERED: &[&str] =
@@ -43,7 +43,7 @@ pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
     let (mut ids, mut index) = (SetIds::default(), 0);
     let resources = body.each_indexed(0..=usize::MAX, |item| {
         let one = resource(item)?;
-        ids.once(one.id.clone(), Place::Item(index), &At::Member(&item.at, "id"))?;
+        ids.once(one.id.clone(), SetPlace::Item(index), &At::Member(&item.at, "id"))?;
         index += 1;
         Ok(one)
     })?;
@@ -110,7 +110,7 @@ impl ResourceLines {
 
     fn read_whole(&mut self, number: usize, line: &[u8]) -> Result<NewResource, Refusal> {
         let one = resource_line(line)?;
-        self.ids.once(one.id.clone(), Place::Line(number), &At::Member(&At::Body, "id"))?;
+        self.ids.once(one.id.clone(), SetPlace::Line(number), &At::Member(&At::Body, "id"))?;
         Ok(one)
     }
 

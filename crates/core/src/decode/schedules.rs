@@ -16,7 +16,7 @@ use crate::names::{Group, JobId, Owner, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::requests::{PatchSchedule, PauseSchedule, PutSchedule, RunScheduleNow, SyncSchedules};
 use crate::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob};
-use crate::sentences::{BodyRefusal, Place, cut};
+use crate::sentences::{BodyRefusal, SetPlace, cut};
 
 /// Fields of a schedule's answer that nobody can give.
 const ANSWERED: &[&str] = &[
@@ -152,7 +152,7 @@ pub fn sync_schedules<K: AsRef<str>, V: AsRef<str>>(
     let (mut ids, mut index) = (SetIds::default(), 0);
     request.schedules = body.each_indexed(0..=ITEMS_MAX, |item| {
         let one = schedule_of(item, &owner)?;
-        ids.once(one.0.clone(), Place::Item(index), &At::Member(&item.at, "id"))?;
+        ids.once(one.0.clone(), SetPlace::Item(index), &At::Member(&item.at, "id"))?;
         index += 1;
         Ok(one)
     })?;
@@ -200,7 +200,7 @@ impl ScheduleLines {
     ) -> Result<(ScheduleId, ScheduleSettings), Refusal> {
         let document = fields::line(line)?;
         let one = schedule_of(Value::body(&document), &self.owner)?;
-        self.ids.once(one.0.clone(), Place::Line(number), &At::Member(&At::Body, "id"))?;
+        self.ids.once(one.0.clone(), SetPlace::Line(number), &At::Member(&At::Body, "id"))?;
         Ok(one)
     }
 

@@ -4,10 +4,12 @@
 //! Nothing here asks. The rules of readings are in `tenure-machine`; the process that serves or works does the asking.
 
 mod address;
+mod hosts;
 
 use serde::{Deserialize, Serialize};
 
 pub use address::{BadAddress, GaugeAddress, GaugeLogin};
+pub use hosts::GaugeHosts;
 
 use crate::bounds::{
     GAUGE_ERROR_BYTES_MAX, GAUGE_FRESH_PERIODS, GAUGE_FRESH_US_MIN, GAUGE_STALE_US_DEFAULT,

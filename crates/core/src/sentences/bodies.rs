@@ -7,18 +7,18 @@ use super::{Phrase, did_you_mean, listed};
 /// Where an item of a set stands: in an array from 0, in NDJSON by its line from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum SetPlace {
     /// The number of the item.
     Item(usize),
     /// The number of the line.
     Line(usize),
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for SetPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Place::Item(index) => write!(f, "item {index}"),
-            Place::Line(number) => write!(f, "line {number}"),
+            SetPlace::Item(index) => write!(f, "item {index}"),
+            SetPlace::Line(number) => write!(f, "line {number}"),
         }
     }
 }
@@ -177,7 +177,7 @@ refusals! {
         detail("{what} needs {name:?}")
         hint("add {form}");
 
-    IdTwice "id_twice" { shown: String, first: Place, second: Place }
+    IdTwice "id_twice" { shown: String, first: SetPlace, second: SetPlace }
         InvalidField
         detail("the id {shown:?} stands twice in the set: {first} and {second} have it")
         hint("give each item an id of its own; a join repeats a row for each of its matches");

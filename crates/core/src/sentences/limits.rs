@@ -49,6 +49,11 @@ refusals! {
         detail("the address of the gauge {why}")
         hint("give the address of a server that this one can reach, such as \"http://HOST:6800/load\"");
 
+    GaugeLinkLocal "limit_gauge_link_local"
+        InvalidField
+        detail("the address of the gauge is link-local, where a cloud answers credentials of the machine")
+        hint("name another address; to ask this one all the same, start the server with --gauge-allow HOST");
+
     GaugePointerMalformed "limit_gauge_pointer_malformed"
         InvalidField
         detail("a pointer of \"count\" is no JSON pointer (RFC 6901)")

@@ -30,7 +30,7 @@ mod tests;
 mod timings;
 mod values;
 
-pub use bodies::{BodyRefusal, Place};
+pub use bodies::{BodyRefusal, SetPlace};
 pub use copies::{CopyRefusal, FrozenFor};
 pub use ends::StoredNote;
 pub use flows::FlowRefusal;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tenure_core::requests::*;
 use tenure_engine::copy::{CopyError, Mark, Source};
 use tenure_engine::{CallError, Fault};
-use tenure_engine_embedded::{CopyFolder, Durability, Embedded, Location, Options};
+use tenure_engine_embedded::{CopyFolder, Durability, Embedded, Location, OpenError, Options};
 use tenure_testkit::{TempDir, TestClock};
 
 use crate::calls::*;
@@ -73,6 +73,66 @@ fn a_push_into_a_store_that_was_taken_away_is_not_answered_as_stored() {
             assert!(matches!(no, CallError::Fault(_)), "{deed}: {no:?}");
             assert_eq!(told(&end).await.0, 74, "{deed}");
         }
+    });
+}
+
+#[test]
+fn the_next_start_says_which_file_is_gone_and_what_to_do() {
+    block(async {
+        let remove =
+            |file: &'static str| move |dir: &Path| fs::remove_file(dir.join(file)).unwrap();
+        let deeds: [(&str, Box<dyn Fn(&Path)>, &str); 4] = [
+            (
+                "the log is removed",
+                Box::new(remove("store/tenure.db-wal")),
+                "its log \"tenure.db-wal\" is missing",
+            ),
+            (
+                "the store is removed",
+                Box::new(remove("store/tenure.db")),
+                "\"tenure.db\" is missing or empty",
+            ),
+            (
+                "the store is emptied",
+                Box::new(|dir| fs::write(dir.join("store/tenure.db"), "").unwrap()),
+                "\"tenure.db\" is missing or empty",
+            ),
+            (
+                "the log is removed, and the note of what was synced",
+                Box::new(|dir| {
+                    fs::remove_file(dir.join("store/tenure.db-wal")).unwrap();
+                    fs::remove_file(dir.join("store/synced")).unwrap();
+                }),
+                "its log \"tenure.db-wal\" is missing",
+            ),
+        ];
+        for (deed, does, says) in deeds {
+            let dir = TempDir::new();
+            let how = options(&dir, &Arc::new(TestClock::default()));
+            let engine = Embedded::open(how.clone()).unwrap();
+            push(&engine, vec![job("a")]).await;
+            engine.crash();
+            does(dir.path());
+            // A second look says the same: the first one changed nothing.
+            for _ in 0..2 {
+                let no = Embedded::open(how.clone()).expect_err(deed);
+                assert!(matches!(no, OpenError::Incomplete { .. }), "{deed}: {no:?}");
+                let said = no.to_string();
+                assert!(said.contains(says) && said.contains("restore"), "{deed}: {said}");
+                assert!(!said.contains("another folder"), "{deed}: {said}");
+                assert_eq!(said.contains("up to commit"), !deed.contains("note"), "{deed}: {said}");
+            }
+            let went_on = Embedded::open(Options { accept_loss: true, ..how }).expect(deed);
+            assert!(take(&went_on, 10).await.is_empty(), "{deed}");
+        }
+        // Nothing is lost with the file that is there to be locked.
+        let dir = TempDir::new();
+        let how = options(&dir, &Arc::new(TestClock::default()));
+        let engine = Embedded::open(how.clone()).unwrap();
+        push(&engine, vec![job("a")]).await;
+        engine.crash();
+        fs::remove_file(dir.path().join("store/lock")).unwrap();
+        assert_eq!(take(&Embedded::open(how).unwrap(), 10).await.len(), 1);
     });
 }
 

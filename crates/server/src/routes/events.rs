@@ -83,6 +83,14 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventsSince>, 
     }
 }
 
+/// The head of a stream, for who asks for no more: no stream is begun.
+pub(crate) fn head() -> Response<Out> {
+    let mut response = Response::new(Out::whole(Vec::new()));
+    response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    response
+}
+
 /// Answers with a stream, which goes on until the caller leaves or `drains` says that the server drains. The first page is
 /// asked for before it begins, so that what is refused is refused with a status.
 pub(crate) async fn stream(

@@ -293,13 +293,17 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str, tests: bool) -> Found<'p>
     let mut names = Vec::new();
     let mut methods: Vec<&str> = Vec::new();
     let of_tests = if tests { patterns_of_tests() } else { &[] };
+    // HEAD is answered as GET; hyper leaves the body out.
+    let wanted = if *method == Method::HEAD { "GET" } else { method.as_str() };
     for pattern in patterns().iter().chain(of_tests) {
         if pattern.matches(&parts, &mut names) {
-            if pattern.route.method.as_str() == method.as_str() {
+            let here = pattern.route.method.as_str();
+            if here == wanted {
                 return Found::Route(pattern.route, names);
             }
-            if !methods.contains(&pattern.route.method.as_str()) {
-                methods.push(pattern.route.method.as_str());
+            if !methods.contains(&here) {
+                methods.push(here);
+                methods.extend((here == "GET").then_some("HEAD"));
             }
         }
     }
@@ -346,11 +350,14 @@ mod tests {
             (Method::GET, "//v1/jobs", None),
             (Method::GET, "/", None),
             (Method::POST, "/v1/jobs/x", None),
+            (Method::HEAD, "/v1/jobs/x", Some("get_job")),
+            (Method::HEAD, "/healthz", Some("healthz")),
+            (Method::HEAD, "/v1/leases/extend", None),
         ] {
             assert_eq!(name(&method, path), is, "{method} {path}");
         }
         assert!(
-            matches!(find(&Method::POST, "/v1/jobs/x", false), Found::Methods(m) if m == "GET, PATCH, DELETE")
+            matches!(find(&Method::POST, "/v1/jobs/x", false), Found::Methods(m) if m == "GET, HEAD, PATCH, DELETE")
         );
         assert!(matches!(find(&Method::PUT, "/v1/jobs/cancel", false), Found::Methods(_)));
     }

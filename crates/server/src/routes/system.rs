@@ -68,8 +68,7 @@ pub(crate) struct Ready {
     status: &'static str,
     store: &'static str,
     draining: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
+    detail: String,
 }
 
 impl Ready {
@@ -81,7 +80,16 @@ impl Ready {
             (None, true) => "draining",
             (None, false) => "ok",
         };
-        Ready { status, store: health.store, draining, detail: health.degraded.or(notice) }
+        let detail = health.degraded.or(notice).unwrap_or_else(|| {
+            match draining {
+                true => {
+                    "the server is draining: it ends when what runs is answered; call another one"
+                }
+                false => "the server answers calls",
+            }
+            .to_owned()
+        });
+        Ready { status, store: health.store, draining, detail }
     }
     /// The status that carries it.
     pub(crate) fn status(&self) -> u16 {

@@ -3,14 +3,45 @@
 use serde_json::{Map, Value, json};
 use tenure_core::events::{EventType, Field, GapWhy};
 
-use super::{Fields, Sentences, add_objects, describe, describe_all, object};
+use super::{Fields, add_objects, object, words};
 
 /// Each schema with its fields.
 const EVENTS: &[(&str, Fields)] = &[
-    ("Events", &[("items", "Event[]"), ("next", "EventId"), ("gap", "Gap?")]),
-    ("Gap", &[("after", "EventId"), ("first", "EventId"), ("why", "GapWhy")]),
-    ("BlockedOn", &[("limit", "name"), ("pool", "name")]),
-    ("EventStats", &[("bytes", "integer"), ("first", "EventId?"), ("last", "EventId?")]),
+    (
+        "Events",
+        &[
+            ("items", "Event[]", "What happened, in its order, as far as it was asked for."),
+            ("next", "EventId", "Where to go on: give it as since."),
+            ("gap", "Gap?", "What was missed before the first of these; null if nothing."),
+        ],
+    ),
+    (
+        "Gap",
+        &[
+            ("after", "EventId", "The since that was asked for."),
+            ("first", "EventId", "With which event it goes on."),
+            (
+                "why",
+                "GapWhy",
+                "dropped: what came next is not kept any more. restarted: the store may have forgotten events.",
+            ),
+        ],
+    ),
+    (
+        "BlockedOn",
+        &[
+            ("limit", "name", "A limit without a free permit."),
+            ("pool", "name", "A pool without a free resource."),
+        ],
+    ),
+    (
+        "EventStats",
+        &[
+            ("bytes", "integer", "What the events take in the store, by its own count."),
+            ("first", "EventId?", "The oldest that is kept; null if none is."),
+            ("last", "EventId?", "The newest that is kept; null if none is."),
+        ],
+    ),
 ];
 
 /// What the fields of a type are, and what they mean.
@@ -49,32 +80,18 @@ fn field(field: Field) -> (&'static str, &'static str) {
     }
 }
 
-const DESCRIBED: Sentences = &[
-    ("Events", "items", "What happened, in its order, as far as it was asked for."),
-    ("Events", "next", "Where to go on: give it as since."),
-    ("Events", "gap", "What was missed before the first of these; null if nothing."),
-    ("Gap", "after", "As it was asked for."),
-    ("Gap", "first", "With which event it goes on."),
-    (
-        "Gap",
-        "why",
-        "dropped: what came next is not kept any more. restarted: the store may have forgotten events.",
-    ),
-    ("BlockedOn", "limit", "A limit without a free permit."),
-    ("BlockedOn", "pool", "A pool without a free resource."),
-    ("EventStats", "bytes", "What the events take in the store, by its own count."),
-    ("EventStats", "first", "The oldest that is kept; null if none is."),
-    ("EventStats", "last", "The newest."),
-    ("Event", "id", "Its place: the same for everybody, also after a restart."),
-    ("Event", "at", "When it happened, by the engine's clock."),
-    ("Event", "type", "What happened. Each type has the fields that the reference names."),
-];
-
 /// Adds the schemas of events.
 pub(super) fn add(all: &mut Map<String, Value>) {
     add_objects(all, EVENTS);
-    let mut fields = vec![("id", "EventId"), ("at", "moment"), ("type", "EventType")];
-    fields.extend(Field::ALL.iter().map(|one| (one.name(), field(*one).0)));
+    let mut fields = vec![
+        ("id", "EventId", "Its place: the same for everybody, also after a restart."),
+        ("at", "moment", "When it happened, by the engine's clock."),
+        ("type", "EventType", "What happened. Each type has the fields that the reference names."),
+    ];
+    fields.extend(Field::ALL.iter().map(|one| {
+        let (word, sentence) = field(*one);
+        (one.name(), word, sentence)
+    }));
     let mut event = object(&fields);
     event["required"] = json!(["id", "at", "type"]);
     all.insert("Event".to_owned(), event);
@@ -82,35 +99,9 @@ pub(super) fn add(all: &mut Map<String, Value>) {
     let id = json!({"type": "string", "examples": ["6c1f-184467"]});
     for (name, schema) in [
         ("EventId", id),
-        ("EventType", json!({"type": "string", "enum": types})),
-        ("GapWhy", json!({"type": "string", "enum": GapWhy::ALL.map(GapWhy::as_str)})),
+        ("EventType", words(&types)),
+        ("GapWhy", words(&GapWhy::ALL.map(GapWhy::as_str))),
     ] {
         all.insert(name.to_owned(), schema);
-    }
-    describe_all(all, DESCRIBED);
-    for one in Field::ALL {
-        describe(all, "Event", one.name(), field(*one).1);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_field_of_an_event_is_described() {
-        let all = super::super::all();
-        for (schema, fields) in EVENTS {
-            for (field, _) in *fields {
-                let pointer = format!("/properties/{field}/description");
-                assert!(all[*schema].pointer(&pointer).is_some(), "{schema} {field}");
-            }
-        }
-        for kind in EventType::ALL {
-            for field in kind.fields() {
-                let pointer = format!("/properties/{}/description", field.name());
-                assert!(all["Event"].pointer(&pointer).is_some(), "{}", field.name());
-            }
-        }
     }
 }

@@ -1,12 +1,15 @@
 //! The schemas that the OpenAPI document names: what bodies may say, and what answers show.
 //!
-//! Fields are named once, here, for people and generators; what is true of a value is decided by
-//! the readers of `tenure_core`. A test sends every field that a body has here to those readers.
+//! Fields are named once, here, for people and generators, each with what its value means: unit, range, what holds without
+//! it. What is true of a value is decided by the readers of `tenure_core`. A test sends every field that a body has here to
+//! those readers, and another one finds a field that says nothing.
 
 mod bodies;
 mod events;
 mod flows;
+mod leases;
 mod shown;
+mod things;
 
 use serde_json::{Map, Value, json};
 use tenure_core::bounds::{
@@ -14,16 +17,37 @@ use tenure_core::bounds::{
     QUEUES_MAX, SCHEDULE_ID_BYTES_MAX,
 };
 use tenure_core::job::JobState;
+use tenure_core::refusal::Code;
 
 pub(crate) use self::bodies::BODIES;
 use self::bodies::{GAUGE, LIMIT_BOUNDS, POOL_SETTINGS, QUEUE_SETTINGS, SCHEDULE_SETTINGS};
+use self::leases::LEASES;
 use self::shown::{JOB, SHOWN};
+use self::things::THINGS;
 
-/// Fields of an object: the name, and the type by a word.
-type Fields = &'static [(&'static str, &'static str)];
+/// A field of an object: its name, its type by a word, and what its value means, for whoever reads the document.
+type DescribedField = (&'static str, &'static str, &'static str);
 
-/// Sentences of the document: schema, field, and what its value means.
-type Sentences = &'static [(&'static str, &'static str, &'static str)];
+/// Fields of an object.
+type Fields = &'static [DescribedField];
+
+/// Why something waits, as section 3 of the contract lists it. A client takes a word that it does not know as one more.
+const REASON_KINDS: &[&str] = &[
+    "waiting_on",
+    "scheduled",
+    "behind",
+    "queue_paused",
+    "no_worker",
+    "workers_full",
+    "limit",
+    "rate",
+    "gap",
+    "limit_paused",
+    "external",
+    "pool",
+    "reserved",
+    "never_fits",
+];
 
 /// A type of a field, by a word.
 fn of(word: &str) -> Value {
@@ -33,7 +57,11 @@ fn of(word: &str) -> Value {
     if let Some(inner) = word.strip_suffix('?') {
         return json!({"anyOf": [of(inner), {"type": "null"}]});
     }
+    if word.contains('|') {
+        return words(&word.split('|').collect::<Vec<_>>());
+    }
     match word {
+        "ok" => words(&["ok"]),
         "string" | "boolean" | "integer" | "object" => json!({"type": word}),
         "name" => json!({"type": "string", "maxLength": 128}),
         "owner" => json!({"type": "string", "maxLength": OWNER_BYTES_MAX}),
@@ -47,26 +75,41 @@ fn of(word: &str) -> Value {
     }
 }
 
+/// One of these words.
+fn words(words: &[&str]) -> Value {
+    json!({"type": "string", "enum": words})
+}
+
 /// An object with these fields.
-fn object(fields: &[(&str, &str)]) -> Value {
-    let fields: Map<String, Value> =
-        fields.iter().map(|(name, word)| ((*name).to_owned(), of(word))).collect();
-    json!({"type": "object", "properties": fields})
+fn object(fields: &[DescribedField]) -> Value {
+    let fields = fields.iter().map(|(name, word, sentence)| (*name, of(word), *sentence));
+    object_of(fields)
+}
+
+/// The sentence stands beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 takes, lets words stand there.
+fn object_of<'f>(fields: impl Iterator<Item = (&'f str, Value, &'f str)>) -> Value {
+    let field = |(name, mut kind, sentence): (&str, Value, &str)| {
+        kind["description"] = sentence.into();
+        (name.to_owned(), kind)
+    };
+    json!({"type": "object", "properties": fields.map(field).collect::<Map<String, Value>>()})
 }
 
 fn list(item: &str) -> Value {
-    object(&[("items", &format!("{item}[]")), ("next", "string?"), ("partial", "boolean")])
+    let fields = [
+        ("items", of(&format!("{item}[]")), "The items of this page."),
+        ("next", of("string?"), "The cursor of the next page; null on the last one."),
+        ("partial", of("boolean"), "true: only 10,000 rows were looked at; go on with next."),
+    ];
+    object_of(fields.into_iter())
 }
 
 /// An object in which each of these fields may be null: back to its default.
-fn patch(fields: &[(&str, &str)]) -> Value {
-    let words: Vec<(&str, String)> = fields
-        .iter()
-        .map(|(name, word)| (*name, format!("{}?", word.trim_end_matches('?'))))
-        .collect();
-    let fields: Vec<(&str, &str)> =
-        words.iter().map(|(name, word)| (*name, word.as_str())).collect();
-    object(&fields)
+fn patch(fields: &[DescribedField]) -> Value {
+    let nullable = |(name, word, sentence): &DescribedField| {
+        (*name, of(&format!("{}?", word.trim_end_matches('?'))), *sentence)
+    };
+    object_of(fields.iter().map(nullable))
 }
 
 /// One, or an array of so many.
@@ -76,7 +119,7 @@ fn one_or_many(item: &str) -> Value {
 }
 
 /// Fields with others behind them.
-fn joined(first: &[(&str, &str)], rest: &[(&str, &str)]) -> Value {
+fn joined(first: &[DescribedField], rest: &[DescribedField]) -> Value {
     object(&[first, rest].concat())
 }
 
@@ -87,84 +130,139 @@ fn add_objects(all: &mut Map<String, Value>, objects: &[(&str, Fields)]) {
     }
 }
 
-fn describe_all(all: &mut Map<String, Value>, sentences: Sentences) {
-    for (schema, field, sentence) in sentences {
-        describe(all, schema, field, sentence);
-    }
-}
-
-/// Beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 takes, lets words stand there.
-fn describe(all: &mut Map<String, Value>, schema: &str, field: &str, sentence: &str) {
-    let pointer = format!("/properties/{field}");
-    if let Some(field) = all.get_mut(schema).and_then(|schema| schema.pointer_mut(&pointer)) {
-        field["description"] = sentence.into();
-    }
-}
-
 /// All schemas by name.
 pub(crate) fn all() -> Map<String, Value> {
     let mut all = Map::new();
     add_objects(&mut all, BODIES);
     add_objects(&mut all, SHOWN);
-    let flags =
-        [("duplicate", "boolean"), ("replaced", "boolean"), ("workers", "integer")].as_slice();
+    add_objects(&mut all, LEASES);
+    add_objects(&mut all, THINGS);
+    let flags = [
+        ("duplicate", "boolean", "Whether the job was there already, and nothing was stored."),
+        ("replaced", "boolean", "Whether a job that was there got the new content."),
+        (
+            "workers",
+            "integer",
+            "0 if nobody asked for the queue within the last minute; absent otherwise.",
+        ),
+    ]
+    .as_slice();
     let holders = [
-        ("in_use", "integer"),
-        ("resting", "integer"),
-        ("external", "integer"),
-        ("gauge", "ReadGauge?"),
-        ("waiting", "integer"),
-        ("over_limit", "integer"),
-        ("paused_until", "moment?"),
-        ("holders", "Holder[]"),
-        ("line", "Waiter[]"),
+        ("in_use", "integer", "Permits of live leases, and those that rest."),
+        ("resting", "integer", "How many of those permits rest."),
+        ("external", "integer", "Permits that work outside uses, as observed or read."),
+        ("gauge", "ReadGauge?", "The gauge and what it read; null without one."),
+        ("waiting", "integer", "How many jobs and callers stand in its line."),
+        (
+            "over_limit",
+            "integer",
+            "Whether more is in use than the concurrency allows, as after it was lowered.",
+        ),
+        ("paused_until", "moment?", "Until when nothing is granted; null if it is not paused."),
+        ("holders", "Holder[]", "Who holds permits, at most 20."),
+        ("line", "Waiter[]", "Who waits in its line, the first 20; in GET of one limit alone."),
     ];
-    let limit = [[("name", "name"), ("template", "name?")].as_slice(), &holders].concat();
+    let limit = [
+        [
+            ("name", "name", "The name of the limit: family or family:key."),
+            (
+                "template",
+                "name?",
+                "The template whose settings hold for it; null if it has its own.",
+            ),
+        ]
+        .as_slice(),
+        &holders,
+    ]
+    .concat();
     let states: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
-    let worker =
-        object(&[("id", "key"), ("host", "string"), ("pid", "integer"), ("version", "string")]);
-    let extend = object(&[("lease", "string"), ("progress", "any")]);
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    let worker = object(&[
+        ("id", "key", "Random for each process, 1 to 256 bytes; anonymous if absent."),
+        ("host", "string", "The host of the process, at most 256 bytes."),
+        ("pid", "integer", "The id of the process on its host."),
+        ("version", "string", "The version of the program, at most 256 bytes."),
+    ]);
+    let extend = object(&[
+        ("lease", "string", "The id of the lease."),
+        (
+            "progress",
+            "any",
+            "What its holder reports, at most 4 KiB; shown with the job until the next report.",
+        ),
+    ]);
     let queue = [
-        ("name", "name"),
-        ("paused", "boolean"),
-        ("paused_until", "moment?"),
-        ("counts", "QueueCounts"),
-        ("oldest_ready_at", "moment?"),
-        ("workers", "integer"),
-        ("skipped", "integer"),
+        ("name", "name", "The name of the queue."),
+        ("paused", "boolean", "Whether nothing is granted now."),
+        ("paused_until", "moment?", "Until when it is paused; null if without end, or not paused."),
+        ("counts", "QueueCounts", "Its jobs by state."),
+        (
+            "oldest_ready_at",
+            "moment?",
+            "Since when the oldest ready job is ready; null if none is.",
+        ),
+        ("workers", "integer", "How many workers asked for it within the last minute."),
+        (
+            "skipped",
+            "integer",
+            "How many moments of schedules into it were skipped because it was full.",
+        ),
     ];
     let schedule = [
-        ("id", "schedule"),
-        ("summary", "string"),
-        ("next_at", "moment?"),
-        ("next", "moment[]"),
-        ("moved", "boolean"),
-        ("paused", "boolean"),
-        ("paused_until", "moment?"),
-        ("ended", "boolean"),
-        ("unfinished", "integer"),
-        ("last", "LastFired?"),
-        ("last_ended", "LastEnded?"),
-        ("last_succeeded_at", "moment?"),
-        ("fired", "integer"),
-        ("skipped", "integer"),
-        ("missed", "integer"),
-        ("created_at", "moment"),
-        ("changed_at", "moment"),
+        ("id", "schedule", "The id of the schedule."),
+        ("summary", "string", "In one sentence, what happens next."),
+        (
+            "next_at",
+            "moment?",
+            "The next moment, without its jitter; null if none is left or it is paused without end.",
+        ),
+        (
+            "next",
+            "moment[]",
+            "The next five moments, or as many as are left; lists leave them out.",
+        ),
+        ("moved", "boolean", "Whether next_at was set by the next_in of a settle."),
+        ("paused", "boolean", "Whether nothing fires now."),
+        ("paused_until", "moment?", "Until when it is paused; null if without end, or not paused."),
+        ("ended", "boolean", "Whether no moment is left."),
+        ("unfinished", "integer", "How many of its jobs have not ended."),
+        ("last", "LastFired?", "The last moment that fired; null if none did."),
+        ("last_ended", "LastEnded?", "The job of it that ended last; null if none did."),
+        ("last_succeeded_at", "moment?", "When a job of it succeeded last; null if none did."),
+        ("fired", "integer", "How many moments made a job."),
+        (
+            "skipped",
+            "integer",
+            "How many moments were skipped: a job was unfinished, or the queue was full.",
+        ),
+        ("missed", "integer", "How many moments were too late, or too many."),
+        ("created_at", "moment", "When the schedule was made."),
+        ("changed_at", "moment", "When its timing was changed last."),
     ];
-    let item = [[("id", "schedule")].as_slice(), SCHEDULE_SETTINGS].concat();
+    let item = [
+        [(
+            "id",
+            "schedule",
+            "The id of the schedule, 1 to 200 bytes; it must not stand twice in the set.",
+        )]
+        .as_slice(),
+        SCHEDULE_SETTINGS,
+    ]
+    .concat();
     let pool = [
-        ("name", "name"),
-        ("available", "integer"),
-        ("leased", "integer"),
-        ("cooling", "integer"),
-        ("banned", "integer"),
-        ("waiting", "integer"),
+        ("name", "name", "The name of the pool."),
+        ("available", "integer", "How many resources have a free slot."),
+        ("leased", "integer", "How many resources have a holder."),
+        ("cooling", "integer", "How many resources rest."),
+        ("banned", "integer", "How many resources are banned."),
+        ("waiting", "integer", "How many jobs and callers stand in its lines."),
     ];
     let resources = json!({"type": "array", "items": of("Resource")});
     let pushed = json!({"type": "array", "items": of("PushedJob")});
     for (name, schema) in [
-        ("JobState", json!({"type": "string", "enum": states})),
+        ("JobState", words(&states)),
+        ("Code", words(&codes)),
+        ("ReasonKind", words(REASON_KINDS)),
         ("NewJobs", one_or_many("NewJob")),
         ("PushedJob", joined(JOB, flags)),
         ("PushedJobs", json!({"oneOf": [of("PushedJob"), pushed]})),
@@ -175,16 +273,26 @@ pub(crate) fn all() -> Map<String, Value> {
         ("Resources", json!({"oneOf": [of("Resource"), resources]})),
         ("Queue", joined(&queue, QUEUE_SETTINGS)),
         ("Limit", joined(&limit, LIMIT_BOUNDS)),
-        ("ReadGauge", joined(&[("reading", "GaugeReading?")], GAUGE)),
-        ("OnStale", json!({"type": "string", "enum": ["keep", "hold"]})),
+        (
+            "ReadGauge",
+            joined(
+                &[(
+                    "reading",
+                    "GaugeReading?",
+                    "What was read last; null before the first attempt.",
+                )],
+                GAUGE,
+            ),
+        ),
+        ("OnStale", words(&["keep", "hold"])),
         ("Pool", joined(&pool, POOL_SETTINGS)),
         ("Schedule", joined(&schedule, SCHEDULE_SETTINGS)),
         ("SchedulePatch", patch(SCHEDULE_SETTINGS)),
         ("ScheduleItem", object(&item)),
         ("ScheduleSet", json!({"type": "array", "items": of("ScheduleItem")})),
         ("Schedules", list("Schedule")),
-        ("Overlap", json!({"type": "string", "enum": ["skip", "queue", "allow"]})),
-        ("CatchUp", json!({"type": "string", "enum": ["none", "last", "all"]})),
+        ("Overlap", words(&["skip", "queue", "allow"])),
+        ("CatchUp", words(&["none", "last", "all"])),
         ("Jobs", list("Job")),
         ("Leases", list("LeaseSummary")),
         ("Queues", list("Queue")),

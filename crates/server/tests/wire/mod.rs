@@ -61,7 +61,8 @@ impl Server {
             .build()
             .unwrap();
         let token = token.map(Secret::new);
-        let deps = Deps { engine: engine.clone(), token, config, moved };
+        let deps =
+            Deps { engine: engine.clone(), token, config, gauge_hosts: Default::default(), moved };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -113,10 +114,7 @@ impl Server {
     }
 
     fn conn(&self, stream: TcpStream) -> Conn {
-        stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        Conn { reader: BufReader::new(stream), at: self.at }
+        Conn::of(stream, self.at)
     }
 
     /// One call on a connection of its own.
@@ -163,6 +161,14 @@ pub fn until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
+fn request(at: SocketAddr, method: &str, path: &str, body: &str) -> String {
+    let media = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+    let length = body.len();
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: {at}\r\n{media}Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
 /// One connection.
 pub struct Conn {
     reader: BufReader<TcpStream>,
@@ -170,6 +176,27 @@ pub struct Conn {
 }
 
 impl Conn {
+    /// A new one, if the other side takes any.
+    pub fn to(at: SocketAddr) -> std::io::Result<Conn> {
+        TcpStream::connect(at).map(|stream| Conn::of(stream, at))
+    }
+
+    fn of(stream: TcpStream, at: SocketAddr) -> Conn {
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        Conn { reader: BufReader::new(stream), at }
+    }
+
+    /// A call, unless the other side has closed.
+    pub fn try_call(&mut self, method: &str, path: &str, body: &str) -> Option<Answer> {
+        if !self.try_send(request(self.at, method, path, body).as_bytes()) {
+            return None;
+        }
+        let begun = self.reader.fill_buf().is_ok_and(|bytes| !bytes.is_empty());
+        begun.then(|| self.answer())
+    }
+
     pub fn send(&mut self, bytes: &[u8]) {
         self.reader.get_mut().write_all(bytes).unwrap();
     }
@@ -186,13 +213,7 @@ impl Conn {
 
     /// A right request; with a body it is JSON.
     pub fn ask(&mut self, method: &str, path: &str, body: &str) {
-        let media = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
-        let text = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{media}Content-Length: {}\r\n\r\n{body}",
-            self.at,
-            body.len()
-        );
-        self.send(text.as_bytes());
+        self.send(request(self.at, method, path, body).as_bytes());
     }
 
     /// A request with these header lines.

@@ -1,5 +1,5 @@
 //! One GET of an address, and all that may go wrong with it. A redirect is not followed: it would carry the login to
-//! another host.
+//! another host, and lead around the check of where an address leads.
 
 use std::io;
 
@@ -12,10 +12,10 @@ use hyper::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderValue, USER_A
 use hyper::http::uri::{PathAndQuery, Uri};
 use hyper_util::rt::TokioIo;
 use tenure_core::bounds::{GAUGE_BODY_BYTES_MAX, GAUGE_GET_US};
-use tenure_core::gauge::GaugeAddress;
+use tenure_core::gauge::{GaugeAddress, GaugeHosts};
 use tenure_core::time::Span;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CARGO_PKG_VERSION")));
@@ -28,6 +28,8 @@ pub(super) enum ReadFailed {
     /// Of an address that an earlier release took.
     #[error("the address cannot be asked; set the gauge again")]
     Address,
+    #[error("the address is link-local; only --gauge-allow HOST lets a gauge ask there")]
+    LinkLocal,
     #[error("could not connect: {0}")]
     Connect(#[source] io::Error),
     #[error("TLS failed: {0}")]
@@ -56,6 +58,7 @@ pub(super) enum ReadFailed {
 pub(super) async fn get(
     address: &GaugeAddress,
     path_and_query: PathAndQuery,
+    hosts: &GaugeHosts,
 ) -> Result<Bytes, ReadFailed> {
     let uri: Uri = address.without_login().parse().map_err(|_| ReadFailed::Address)?;
     let host = uri.host().ok_or(ReadFailed::Address)?;
@@ -65,7 +68,7 @@ pub(super) async fn get(
     // A host of numbers stands in brackets in an address, and without them everywhere else.
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let asking = async {
-        let tcp = TcpStream::connect((host, port)).await.map_err(ReadFailed::Connect)?;
+        let tcp = connected(host, port, hosts).await?;
         if tls {
             let (tls, name) = tenure_tls::for_http(host).map_err(ReadFailed::Tls)?;
             let stream = tls.connect(name, tcp).await;
@@ -75,6 +78,36 @@ pub(super) async fn get(
         }
     };
     timeout(Span::from_us(GAUGE_GET_US).std(), asking).await.map_err(|_| ReadFailed::Late)?
+}
+
+/// A connection to the first of its addresses that may be asked and takes one. Names are looked up once, and what is
+/// connected is what was looked at: a name that leads elsewhere a moment later gains nothing.
+async fn connected(host: &str, port: u16, hosts: &GaugeHosts) -> Result<TcpStream, ReadFailed> {
+    let found = lookup_host((host, port)).await.map_err(ReadFailed::Connect)?;
+    let mut failed = None;
+    let mut refused = false;
+    for at in found {
+        if !hosts.let_ask(host, at.ip()) {
+            refused = true;
+            continue;
+        }
+        match TcpStream::connect(at).await {
+            Ok(tcp) => {
+                let there = tcp.peer_addr().map_err(ReadFailed::Connect)?;
+                return if hosts.let_ask(host, there.ip()) {
+                    Ok(tcp)
+                } else {
+                    Err(ReadFailed::LinkLocal)
+                };
+            }
+            Err(why) => failed = Some(why),
+        }
+    }
+    Err(match failed {
+        Some(why) => ReadFailed::Connect(why),
+        None if refused => ReadFailed::LinkLocal,
+        None => ReadFailed::Connect(io::ErrorKind::NotFound.into()),
+    })
 }
 
 /// `None`: what the address says cannot stand in a request.

@@ -10,7 +10,7 @@ mod get;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tenure_core::gauge::{GaugeClaim, GaugeResult};
+use tenure_core::gauge::{GaugeClaim, GaugeHosts, GaugeResult};
 use tenure_core::names::{LimitName, Namespace};
 use tenure_engine::{ClaimedGauge, Engine};
 use tokio::task::JoinSet;
@@ -21,26 +21,28 @@ use self::get::{ReadFailed, get};
 /// Gauges that are asked at once. An address that hangs takes a place for two seconds.
 const AT_ONCE_MAX: usize = 256;
 
-/// Reads until the engine is closed; ends at once where another process ticks for it. Dropping it stops what is under
+/// Reads until the engine is closed. A link-local address is asked only if `hosts` names its host; ends at once where another process ticks for it. Dropping it stops what is under
 /// way, and the engine has others read.
-pub async fn read_gauges(engine: Arc<dyn Engine>) {
+pub async fn read_gauges(engine: Arc<dyn Engine>, hosts: GaugeHosts) {
     let Some(mut feed) = engine.gauges() else { return };
     let (mut asking, failing) = (JoinSet::new(), Arc::<FailingGauges>::default());
+    let hosts = Arc::new(hosts);
     while let Some(claimed) = feed.next().await {
         while asking.try_join_next().is_some() {}
         if asking.len() >= AT_ONCE_MAX {
             asking.join_next().await;
         }
-        asking.spawn(answer(engine.clone(), claimed, failing.clone()));
+        asking.spawn(answer(engine.clone(), hosts.clone(), claimed, failing.clone()));
     }
 }
 
 async fn answer(
     engine: Arc<dyn Engine>,
+    hosts: Arc<GaugeHosts>,
     ClaimedGauge { namespace, claim }: ClaimedGauge,
     failing: Arc<FailingGauges>,
 ) {
-    let result = read(&claim).await.map_err(|why| why.to_string());
+    let result = read(&claim, &hosts).await.map_err(|why| why.to_string());
     failing.heard(&namespace, &claim.limit, result.as_ref().err());
     let result = result.unwrap_or_else(|why| GaugeResult::failed(&why));
     // An engine that cannot be asked has the attempt fail by itself.
@@ -72,10 +74,10 @@ impl FailingGauges {
     }
 }
 
-async fn read(claim: &GaugeClaim) -> Result<GaugeResult, ReadFailed> {
+async fn read(claim: &GaugeClaim, hosts: &GaugeHosts) -> Result<GaugeResult, ReadFailed> {
     let source = &claim.gauge.source;
     let (address, path_and_query) = question(source)?;
-    let body = get(address, path_and_query).await?;
+    let body = get(address, path_and_query, hosts).await?;
     counted(source, &body)
 }
 

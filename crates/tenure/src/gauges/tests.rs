@@ -53,7 +53,7 @@ async fn asked(
         Ok::<_, io::Error>(String::from_utf8_lossy(&head).into_owned())
     };
     let mut served = std::pin::pin!(served);
-    let mut reading = std::pin::pin!(read(&claim));
+    let mut reading = std::pin::pin!(read(&claim, &GaugeHosts::default()));
     let mut head = String::new();
     let result = loop {
         tokio::select! {
@@ -166,8 +166,27 @@ async fn an_address_that_does_not_answer_is_given_up() {
     drop(listener);
     for scheme in ["http", "https"] {
         let claim = claim(counting(&format!("{scheme}://me:geheim@{gone}"), &["/n"]));
-        let said = read(&claim).await.unwrap_err().to_string();
+        let said = read(&claim, &GaugeHosts::default()).await.unwrap_err().to_string();
         assert!(said.contains("could not connect") && !said.contains("geheim"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_local_address_is_not_asked_unless_it_is_allowed() {
+    let allowing = GaugeHosts::allowing(["169.254.1.1", "fe80::1", "::ffff:169.254.1.1"]);
+    // The second and third are how a resolver reads 169.254.1.1, too.
+    for (host, is_named) in [
+        ("169.254.1.1", true),
+        ("2851995905", false),
+        ("0xa9fe0101", false),
+        ("[::ffff:169.254.1.1]", true),
+        ("[fe80::1]", true),
+    ] {
+        let claim = claim(counting(&format!("http://{host}:9/"), &["/n"]));
+        let said = read(&claim, &GaugeHosts::default()).await.unwrap_err().to_string();
+        assert!(said.contains("link-local"), "{host}: {said}");
+        let said = read(&claim, &allowing).await.unwrap_err().to_string();
+        assert_eq!(said.contains("link-local"), !is_named, "{host}: {said}");
     }
 }
 
@@ -181,7 +200,7 @@ async fn a_certificate_is_checked() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{\"n\":1}").await;
         std::future::pending::<()>().await;
     };
-    let heard = tokio::select! { () = answers => None, heard = read(&claim) => Some(heard) };
+    let heard = tokio::select! { () = answers => None, heard = read(&claim, &GaugeHosts::default()) => Some(heard) };
     let said = heard.expect("it is read").unwrap_err().to_string();
     assert!(said.starts_with("TLS failed"), "{said}");
 }

@@ -1,0 +1,136 @@
+//! Which hosts a gauge may ask.
+//!
+//! A server reads a gauge from its own place in the network, and whoever may set a limit names the address. Link-local
+//! addresses are those of the machine's own surroundings: cloud providers answer credentials there, without a password,
+//! to whoever asks from inside. So nothing is asked there unless the operator names the host.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Gauge, GaugeAddress, GaugeSource};
+use crate::refusal::Refusal;
+use crate::sentences::LimitRefusal;
+
+/// Hosts that a gauge may ask although their addresses are link-local, as `--gauge-allow` names them: names, or addresses
+/// without brackets.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct GaugeHosts(Vec<String>);
+
+impl GaugeHosts {
+    /// These hosts, beside all that is not link-local.
+    pub fn allowing<H: Into<String>>(hosts: impl IntoIterator<Item = H>) -> Self {
+        let bare = |host: String| unbracketed(&host).to_owned();
+        GaugeHosts(hosts.into_iter().map(|host| bare(host.into())).collect())
+    }
+
+    /// Whether this host, a name or an address, may be asked at the address to which it leads.
+    pub fn let_ask(&self, host: &str, at: IpAddr) -> bool {
+        let host = unbracketed(host);
+        !is_link_local(at) || self.0.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
+    }
+
+    /// Refuses a gauge whose address is a link-local one as it is written. Where a name leads is known when it is asked,
+    /// and is checked again then.
+    ///
+    /// # Errors
+    /// `invalid_field` at the member of the gauge that has the address.
+    pub fn check(&self, gauge: &Gauge) -> Result<(), Refusal> {
+        let (address, field) = match &gauge.source {
+            GaugeSource::Count { url, .. } => (url, "url"),
+            GaugeSource::Scrapyd { scrapyd, .. } => (scrapyd, "scrapyd"),
+        };
+        let host = host_of(address);
+        match unbracketed(&host).parse() {
+            Ok(at) if !self.let_ask(&host, at) => {
+                Err(Refusal::from(LimitRefusal::GaugeLinkLocal).at(format!("/gauge/{field}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The host of an address, with the brackets of one of numbers.
+fn host_of(address: &GaugeAddress) -> String {
+    let text = address.without_login();
+    let rest = text.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    match authority.rfind(':') {
+        Some(colon) if !authority[colon..].contains(']') => authority[..colon].to_owned(),
+        _ => authority.to_owned(),
+    }
+}
+
+fn unbracketed(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+}
+
+/// 169.254.0.0/16 and fe80::/10, also where the first is written as an address of IPv6: mapped, compatible, or behind the
+/// well-known prefix of a translator.
+fn is_link_local(at: IpAddr) -> bool {
+    match at.to_canonical() {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => {
+            v6.is_unicast_link_local() || embedded(v6).is_some_and(|v4| v4.is_link_local())
+        }
+    }
+}
+
+/// The address of IPv4 in `::a.b.c.d` and `64:ff9b::a.b.c.d`.
+fn embedded(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+    match v6.segments() {
+        [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+            Some(Ipv4Addr::new(a, b, c, d))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::gauge;
+
+    #[test]
+    fn link_local_addresses_are_asked_only_where_the_operator_says_so() {
+        let (none, some) =
+            (GaugeHosts::default(), GaugeHosts::allowing(["[fe80::1]", "Meta.example"]));
+        for (at, lets) in [
+            ("169.254.169.254", false),
+            ("169.254.0.1", false),
+            ("::ffff:169.254.169.254", false),
+            ("::169.254.169.254", false),
+            ("64:ff9b::169.254.169.254", false),
+            ("fe80::1", false),
+            ("febf::1", false),
+            ("fec0::1", true),
+            ("127.0.0.1", true),
+            ("10.0.0.1", true),
+            ("::1", true),
+            ("2001:db8::1", true),
+        ] {
+            let at: IpAddr = at.parse().unwrap();
+            assert_eq!(none.let_ask("meta.example", at), lets, "{at}");
+            assert!(some.let_ask("meta.example", at), "{at}");
+            assert_eq!(some.let_ask("other.example", at), lets, "{at}");
+        }
+        assert!(some.let_ask("fe80::1", "fe80::1".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_gauge_of_a_link_local_address_is_refused_when_it_is_set() {
+        for (text, pointer) in [
+            (r#"{"url":"http://169.254.169.254/latest","count":["/n"]}"#, Some("/gauge/url")),
+            (r#"{"url":"http://169.254.169.254","count":["/n"]}"#, Some("/gauge/url")),
+            (r#"{"url":"http://me:x@[fe80::1]:80/","count":["/n"]}"#, Some("/gauge/url")),
+            (r#"{"scrapyd":"http://[::ffff:169.254.1.1]:6800"}"#, Some("/gauge/scrapyd")),
+            (r#"{"scrapyd":"http://scrapyd.example:6800"}"#, None),
+            (r#"{"scrapyd":"http://[::1]:6800?a=169.254.1.1"}"#, None),
+        ] {
+            let no = GaugeHosts::default().check(&gauge(text).unwrap()).err();
+            assert_eq!(no.and_then(|no| no.pointer).as_deref(), pointer, "{text}");
+        }
+        let text = r#"{"url":"http://169.254.169.254/latest","count":["/n"]}"#;
+        let allowing = GaugeHosts::allowing(["169.254.169.254"]);
+        assert!(allowing.check(&gauge(text).unwrap()).is_ok());
+    }
+}
