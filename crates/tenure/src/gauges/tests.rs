@@ -2,7 +2,9 @@
 
 use std::io;
 
-use tenure_core::gauge::{Gauge, GaugeAddress, GaugeClaim, GaugeResult, GaugeSource, OnStale};
+use tenure_core::gauge::{
+    Gauge, GaugeAddress, GaugeClaim, GaugeHosts, GaugeResult, GaugeSource, OnStale,
+};
 use tenure_core::names::LimitName;
 use tenure_core::time::{Moment, Span};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
