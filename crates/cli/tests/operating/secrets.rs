@@ -68,7 +68,7 @@ fn nothing_secret_is_logged_even_at_trace() {
         run(&["push", "mail", &secret, "--id", "fails"]);
         let says = format!("echo {MARK} >&2; exit 65");
         run(&["work", "mail", "--max-jobs", "1", "--", "sh", "-c", &says]);
-        run(&["lease", "--need", "pool:accounts", "--need", "limit:site", "--", "true"]);
+        run(&["push", "gauged", "--need", "limit:site"]);
         // What is wrong is not shown either: a body, a query, a header, a path that is no route.
         let bearer = format!("WITH Authorization: Bearer {token}");
         server.ask(
@@ -78,6 +78,8 @@ fn nothing_secret_is_logged_even_at_trace() {
         server.ask(&format!("GET /v1/jobs?label={MARK}:{MARK}&{MARK}=1 {bearer}"), "");
         server.ask(&format!("GET /v1/{MARK} {bearer}"), "");
         server.ask(&format!("GET /v1/stats WITH Authorization: Bearer {MARK}"), "");
+        let ask = r#"{"queues":["gauged"],"max":1,"ttl":"30s","worker":"w","request_id":"g"}"#;
+        server.ask(&format!("POST /v1/leases {bearer}"), ask);
         server.line("a gauge cannot be read");
         let (code, log) = server.stop();
         assert_eq!(code, 0);
