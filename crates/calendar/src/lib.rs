@@ -29,4 +29,4 @@ pub use local::{LocalTime, Toward};
 pub use plan::Planned;
 pub use preview::Preview;
 pub use timing::Timing;
-pub use zone::{Reading, WallClock, Zone, ZoneUnknown, zone_data};
+pub use zone::{ClockReading, WallClock, Zone, ZoneUnknown, zone_data};

@@ -5,7 +5,7 @@
 use tenure_core::time::Moment;
 
 use crate::civil::{DAY_S, Date};
-use crate::zone::{Reading, Zone};
+use crate::zone::{ClockReading, Zone};
 
 /// A date and a time of day, or a time of a day that depends on today.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,18 +51,22 @@ impl LocalTime {
     }
 
     /// The moments at which the clock of a zone shows it.
-    pub fn reading(&self, zone: &Zone, now: Moment, toward: Toward) -> Reading {
+    pub fn reading(&self, zone: &Zone, now: Moment, toward: Toward) -> ClockReading {
         let today = zone.wall_clock(now).shown().div_euclid(DAY_S);
         let on = |day: i64| zone.reading(day * DAY_S + self.second);
         match self.day {
             Day::Number(day) => on(day),
             Day::FromToday(days) => on(today + days),
             Day::Nearest => {
-                let is_near = |reading: &Reading| match (toward, reading) {
-                    (Toward::Ahead, Reading::Once(at) | Reading::Never(_, at)) => *at > now,
-                    (Toward::Ahead, Reading::Twice(_, later)) => *later > now,
-                    (Toward::Behind, Reading::Once(at) | Reading::Twice(at, _)) => *at <= now,
-                    (Toward::Behind, Reading::Never(at, _)) => *at <= now,
+                let is_near = |reading: &ClockReading| match (toward, reading) {
+                    (Toward::Ahead, ClockReading::Once(at) | ClockReading::Never(_, at)) => {
+                        *at > now
+                    }
+                    (Toward::Ahead, ClockReading::Twice(_, later)) => *later > now,
+                    (Toward::Behind, ClockReading::Once(at) | ClockReading::Twice(at, _)) => {
+                        *at <= now
+                    }
+                    (Toward::Behind, ClockReading::Never(at, _)) => *at <= now,
                 };
                 let next = if toward == Toward::Ahead { 1 } else { -1 };
                 Some(on(today)).filter(is_near).unwrap_or_else(|| on(today + next))
@@ -108,7 +112,7 @@ mod tests {
     }
 
     /// How `text` is read in Berlin on 2026-12-01 at noon there.
-    fn read(text: &str, toward: Toward) -> Option<Reading> {
+    fn read(text: &str, toward: Toward) -> Option<ClockReading> {
         let zone = Zone::parse("Europe/Berlin").unwrap();
         let now = moment("2026-12-01T12:00:00+01:00");
         LocalTime::parse(text).map(|time| time.reading(&zone, now, toward))
@@ -126,8 +130,16 @@ mod tests {
             ("tomorrow 9:00", "2026-12-02T09:00:00+01:00", "2026-12-02T09:00:00+01:00"),
             ("yesterday 23:00:01", "2026-11-30T23:00:01+01:00", "2026-11-30T23:00:01+01:00"),
         ] {
-            assert_eq!(read(text, Toward::Ahead), Some(Reading::Once(moment(ahead))), "{text}");
-            assert_eq!(read(text, Toward::Behind), Some(Reading::Once(moment(behind))), "{text}");
+            assert_eq!(
+                read(text, Toward::Ahead),
+                Some(ClockReading::Once(moment(ahead))),
+                "{text}"
+            );
+            assert_eq!(
+                read(text, Toward::Behind),
+                Some(ClockReading::Once(moment(behind))),
+                "{text}"
+            );
         }
     }
 
@@ -160,12 +172,12 @@ mod tests {
 
     #[test]
     fn where_the_clock_is_set_both_readings_are_told() {
-        let both = Reading::Twice(
+        let both = ClockReading::Twice(
             moment("2026-10-25T02:30:00+02:00"),
             moment("2026-10-25T02:30:00+01:00"),
         );
         assert_eq!(read("2026-10-25 02:30", Toward::Ahead), Some(both));
-        let none = Reading::Never(
+        let none = ClockReading::Never(
             moment("2026-03-29T02:30:00+02:00"),
             moment("2026-03-29T02:30:00+01:00"),
         );

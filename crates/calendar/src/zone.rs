@@ -98,7 +98,7 @@ impl Zone {
     }
 
     /// The moments at which the wall clock shows a time, which is counted in seconds since it showed 1970.
-    pub fn reading(&self, shown: i64) -> Reading {
+    pub fn reading(&self, shown: i64) -> ClockReading {
         let moment = |offset: i64| {
             let second = u64::try_from(shown - offset).unwrap_or(0);
             Moment::from_us(second.saturating_mul(SECOND_US))
@@ -111,15 +111,15 @@ impl Zone {
             if (begins..ends).contains(&shown) {
                 match found {
                     None => found = Some(moment(stretch.offset)),
-                    Some(first) => return Reading::Twice(first, moment(stretch.offset)),
+                    Some(first) => return ClockReading::Twice(first, moment(stretch.offset)),
                 }
             }
             let skipped = stretch.start.saturating_add(stretch.offset_before)..begins;
             if skipped.contains(&shown) {
-                return Reading::Never(moment(stretch.offset), moment(stretch.offset_before));
+                return ClockReading::Never(moment(stretch.offset), moment(stretch.offset_before));
             }
         }
-        found.map_or(Reading::Never(moment(0), moment(0)), Reading::Once)
+        found.map_or(ClockReading::Never(moment(0), moment(0)), ClockReading::Once)
     }
 
     /// Every name of a zone.
@@ -185,7 +185,7 @@ impl Eq for Zone {}
 
 /// The moments at which a wall clock shows one time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reading {
+pub enum ClockReading {
     /// This one, as on nearly every day.
     Once(Moment),
     /// Both, since the clock was set back over it; the earlier one first.

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use tenure_calendar::{LocalTime, Reading, Toward, Zone};
+use tenure_calendar::{ClockReading, LocalTime, Toward, Zone};
 use tenure_core::time::Moment;
 
 use crate::machine_zone;
@@ -48,17 +48,17 @@ fn in_zone(
 ) -> Result<(Moment, String), String> {
     let shown = |moment: Moment| zone.wall_clock(moment).rfc3339();
     match time.reading(zone, now, toward) {
-        Reading::Once(moment) if moment > Moment::ZERO => {
+        ClockReading::Once(moment) if moment > Moment::ZERO => {
             let note = format!("'{}' is read as {} ({zone})", text.trim(), shown(moment));
             Ok((moment, note))
         }
-        Reading::Once(_) => Err("a moment lies in 1970 or later".to_owned()),
-        Reading::Twice(first, second) => Err(format!(
+        ClockReading::Once(_) => Err("a moment lies in 1970 or later".to_owned()),
+        ClockReading::Twice(first, second) => Err(format!(
             "the clock in {zone} shows this time twice, since it is set back: write {} or {}",
             shown(first),
             shown(second)
         )),
-        Reading::Never(by_new, by_old) => Err(format!(
+        ClockReading::Never(by_new, by_old) => Err(format!(
             "the clock in {zone} never shows this time, since it is set forward: write {} or {}",
             shown(by_new),
             shown(by_old)

@@ -14,7 +14,7 @@ use tenure_core::secret::Json;
 use tenure_core::settings::{NewResource, Synced};
 
 use crate::cmd::job::json;
-use crate::cmd::set_file::{self, Row, SetFile, SetItems, object};
+use crate::cmd::set_file::{self, CsvRow, SetFile, SetItems, object};
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -76,7 +76,7 @@ impl SetItems for Resources<'_> {
             .hint("name the column of the ids with --id, and begin the file with a header"))
     }
     /// The columns of the id, `tags` and `slots` have their meaning, all others are data.
-    fn row(&mut self, names: &[&str], row: &Row<'_>) -> Result<NewResource, Refusal> {
+    fn row(&mut self, names: &[&str], row: &CsvRow<'_>) -> Result<NewResource, Refusal> {
         let text = row_text(names, row, self.id);
         decode::resource_line(text.as_bytes()).map_err(|no| id_is(no, self.id))
     }
@@ -127,7 +127,7 @@ fn id_is(mut no: Refusal, id: &str) -> Refusal {
     no
 }
 
-fn row_text(names: &[&str], row: &Row<'_>, id: &str) -> String {
+fn row_text(names: &[&str], row: &CsvRow<'_>, id: &str) -> String {
     let mut fields: Vec<(&str, String)> = Vec::new();
     let mut data: Vec<(&str, String)> = Vec::new();
     for (name, value) in names.iter().zip(&row.cells) {

@@ -13,7 +13,7 @@ use tenure_core::schedule::{ScheduleSettings, SyncedSchedules};
 
 use crate::args::schedules::ScheduleSyncArgs;
 use crate::cmd::job::json;
-use crate::cmd::set_file::{self, LineBreaks, Row, SetFile, SetItems, object};
+use crate::cmd::set_file::{self, CsvRow, LineBreaks, SetFile, SetItems, object};
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -88,7 +88,7 @@ impl SetItems for Schedules {
 
     /// The columns of [`OWN_COLUMNS`] have their meaning, and say nothing where they are empty; all others are the
     /// payload.
-    fn row(&mut self, names: &[&str], row: &Row<'_>) -> Result<SetItem, Refusal> {
+    fn row(&mut self, names: &[&str], row: &CsvRow<'_>) -> Result<SetItem, Refusal> {
         let (mut fields, mut job, mut payload) = (Vec::new(), Vec::new(), Vec::new());
         for (name, value) in names.iter().zip(&row.cells) {
             let list = match *name {

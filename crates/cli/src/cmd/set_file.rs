@@ -13,7 +13,7 @@ use tenure_core::refusal::{Code, Refusal};
 
 use crate::args::settings::Format;
 use crate::cmd::job::json;
-pub use crate::cmd::set_file::rows::{LineBreaks, Row};
+pub use crate::cmd::set_file::rows::{CsvRow, LineBreaks};
 use crate::exit::Failure;
 use crate::{input, json_args};
 
@@ -30,7 +30,7 @@ pub trait SetItems {
     /// Refuses a header of CSV without the columns that must be there. No column stands twice.
     fn check_header(&self, names: &[&str]) -> Result<(), Failure>;
     /// A row of CSV, whose cells stand below these names.
-    fn row(&mut self, names: &[&str], row: &Row<'_>) -> Result<Self::Item, Refusal>;
+    fn row(&mut self, names: &[&str], row: &CsvRow<'_>) -> Result<Self::Item, Refusal>;
 }
 
 /// The bytes of the file, or of stdin (`-`).

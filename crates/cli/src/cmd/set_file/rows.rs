@@ -9,11 +9,11 @@ use std::borrow::Cow;
 use tenure_core::count::counted;
 
 /// A cell that was read, or where and why the file is refused.
-type Read<T> = Result<T, BadCsv>;
+type CsvRead<T> = Result<T, BadCsv>;
 
 /// A row, which has as many cells as the header.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Row<'a> {
+pub struct CsvRow<'a> {
     /// The line on which it begins, from 1.
     pub line: usize,
     /// Its cells, without their quotes.
@@ -46,8 +46,8 @@ pub struct BadCsv {
 }
 
 /// Reads all rows, the header first. Empty lines are none.
-pub fn rows(bytes: &[u8], breaks: LineBreaks) -> Read<Vec<Row<'_>>> {
-    let mut reader = Reader { text: text(bytes)?, at: 0, line: 1, breaks, names: Vec::new() };
+pub fn rows(bytes: &[u8], breaks: LineBreaks) -> CsvRead<Vec<CsvRow<'_>>> {
+    let mut reader = CsvReader { text: text(bytes)?, at: 0, line: 1, breaks, names: Vec::new() };
     let mut rows = Vec::new();
     while let Some(row) = reader.row()? {
         match reader.names.len() {
@@ -60,7 +60,7 @@ pub fn rows(bytes: &[u8], breaks: LineBreaks) -> Read<Vec<Row<'_>>> {
     Ok(rows)
 }
 
-fn text(bytes: &[u8]) -> Read<&str> {
+fn text(bytes: &[u8]) -> CsvRead<&str> {
     std::str::from_utf8(bytes).map_err(|bad| {
         let read = &bytes[..bad.valid_up_to()];
         let line = read.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -69,7 +69,7 @@ fn text(bytes: &[u8]) -> Read<&str> {
     })
 }
 
-struct Reader<'a> {
+struct CsvReader<'a> {
     text: &'a str,
     /// How many bytes were read.
     at: usize,
@@ -80,8 +80,8 @@ struct Reader<'a> {
     names: Vec<String>,
 }
 
-impl<'a> Reader<'a> {
-    fn row(&mut self) -> Read<Option<Row<'a>>> {
+impl<'a> CsvReader<'a> {
+    fn row(&mut self) -> CsvRead<Option<CsvRow<'a>>> {
         while self.line_break() {}
         if self.at == self.text.len() {
             return Ok(None);
@@ -93,14 +93,14 @@ impl<'a> Reader<'a> {
                 Some(b',') => self.at += 1,
                 _ => {
                     self.line_break();
-                    return Ok(Some(Row { line, cells }));
+                    return Ok(Some(CsvRow { line, cells }));
                 }
             }
         }
     }
 
     /// A cell, up to the comma, the line break or the end behind it; `column` counts from 0.
-    fn cell(&mut self, column: usize) -> Read<Cow<'a, str>> {
+    fn cell(&mut self, column: usize) -> CsvRead<Cow<'a, str>> {
         if self.next() == Some(b'"') {
             return self.quoted(column);
         }
@@ -117,7 +117,7 @@ impl<'a> Reader<'a> {
         Ok(Cow::Borrowed(cell))
     }
 
-    fn quoted(&mut self, column: usize) -> Read<Cow<'a, str>> {
+    fn quoted(&mut self, column: usize) -> CsvRead<Cow<'a, str>> {
         let opened = self.line;
         let never_closed = |reader: &Self| {
             let why = "the quote that opens here is never closed";
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         BadCsv { sentence, hint }
     }
 
-    fn other_columns(&self, row: &Row<'_>) -> BadCsv {
+    fn other_columns(&self, row: &CsvRow<'_>) -> BadCsv {
         let columns = |n: usize| counted(n as u64, "column", "columns");
         let (has, header) = (row.cells.len(), self.names.len());
         let sentence =

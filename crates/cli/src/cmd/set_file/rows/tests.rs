@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn cells(text: &str, breaks: LineBreaks) -> Read<Vec<Vec<String>>> {
+fn cells(text: &str, breaks: LineBreaks) -> CsvRead<Vec<Vec<String>>> {
     let rows = rows(text.as_bytes(), breaks)?;
     Ok(rows
         .into_iter()
