@@ -60,7 +60,7 @@ fn wrong_usage_is_2_and_says_what_is_right() {
         (&["push", "q", "1", "--at", "25:00"], "write a local time as \"2026-12-01 09:55\""),
         (&["push", "q", "1", "--expires-at", "9999d"], "3650d"),
         (&["push", "q", "1", "--retry", "tries=5"], "'tries' is no field of a retry"),
-        (&["push", "q", "1", "--retry", "base=5"], "is not a duration"),
+        (&["push", "q", "1", "--retry", "base=5"], "must be a duration"),
         (&["push", "q", "1", "--timeout", "0s"], "more than 0s"),
         (&["push", "q", "1", "--label", "a"], "KEY=VALUE or KEY:VALUE"),
         (&["push", "q", "1", "--unique-for", "1h"], "--unique"),

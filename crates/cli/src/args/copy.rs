@@ -11,8 +11,8 @@ Example:
   tenure copy --from file:./tenure-data --to redis://HOST:6379
 
 To undo it:
-  tenure copy --thaw --to TO        gives up a copy that is unfinished: TO is empty again
-  tenure copy --thaw --from FROM    serves FROM again, whose copy is unfinished or was given up
+  tenure copy --thaw --to TO        gives up an unfinished copy: TO is empty again
+  tenure copy --thaw --from FROM    serves FROM again
 
 Set an address with a password as TENURE_COPY_FROM or TENURE_COPY_TO, where others of this machine
 cannot see it.";
@@ -21,11 +21,11 @@ cannot see it.";
 #[derive(Args, Debug)]
 #[command(after_help = AFTER)]
 pub struct CopyArgs {
-    /// The store to copy: file:PATH (no server may run on it), or redis:// and its kin.
+    /// The store to copy: file:PATH (no server may run on it), or redis:// and the like.
     // The values are not shown in the help: an address may carry a password.
     #[arg(long, value_name = "STORE", env = "TENURE_COPY_FROM", hide_env_values = true)]
     pub from: Option<String>,
-    /// Where to: file:PATH (made if it is not there), or redis:// and its kin.
+    /// Where to: file:PATH (made if it is not there), or redis:// and the like.
     #[arg(long, value_name = "STORE", env = "TENURE_COPY_TO", hide_env_values = true)]
     pub to: Option<String>,
     /// Copy nothing: with --to give up an unfinished copy, otherwise serve the source again.

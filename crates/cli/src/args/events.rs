@@ -16,7 +16,7 @@ dropped, a line on stderr says so. --json writes one document per event.
 Examples:
   tenure events --since first --queue crawl
   tenure events --follow --type 'job.failed' --type 'schedule.*'
-  tenure --json events --follow --type job.failed | while read -r event; do notify \"$event\"; done"
+  tenure --json events --follow --type job.failed | ./alert"
 )]
 pub struct EventsArgs {
     /// Wait for what happens next, until Ctrl-C; a broken connection is taken up again.

@@ -78,15 +78,15 @@ pub struct ChildrenArgs {
     pub page: PageArgs,
 }
 
-/// Show flows (jobs of one name), wait for them, cancel and retry them.
+/// Show flows (jobs under one name), wait for them, cancel, retry.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
   tenure flow                        all flows
-  tenure flow import-7               one flow: how many of its jobs have ended, and how
+  tenure flow import-7               one flow: how its jobs stand
   tenure jobs --flow import-7 --state failed
   tenure flow wait import-7 10m
-  tenure flow retry import-7         make its failed and cancelled jobs ready again
+  tenure flow retry import-7         run its failed and cancelled jobs again
   tenure flow cancel import-7
   tenure flow -- wait                the flow that is called \"wait\"
 

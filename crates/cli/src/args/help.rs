@@ -117,8 +117,27 @@ fn each(command: Command) -> Command {
     });
     let usage = command.render_usage().to_string();
     let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
-    let end = command.get_after_help().map(|text| format!("{text}\n\n")).unwrap_or_default();
+    let end = command.get_after_help().map(|text| flowing(&text.to_string()) + "\n\n");
+    let end = end.unwrap_or_default();
     command.override_usage(usage).after_help(format!("{end}{FOOT}")).mut_subcommands(each)
+}
+
+/// A text whose paragraphs are lines of their own, which clap wraps at the width that there is. Indented lines are
+/// examples and tables, and stay as they are.
+fn flowing(text: &str) -> String {
+    let mut flowing = String::new();
+    let mut is_prose = false;
+    for line in text.lines() {
+        let goes_on = is_prose && !line.is_empty() && !line.starts_with(' ');
+        match (flowing.is_empty(), goes_on) {
+            (true, _) => {}
+            (false, true) => flowing.push(' '),
+            (false, false) => flowing.push('\n'),
+        }
+        flowing.push_str(line);
+        is_prose = !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+    }
+    flowing
 }
 
 /// Prints help, and says what is wrong with a command that is not there.
@@ -211,6 +230,14 @@ fn all(command: &Command) -> StyledStr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paragraphs_flow_and_examples_stay() {
+        assert_eq!(
+            flowing("a b\nc\n  d\n  e\nf\n\ng\nExamples:\n  h\n"),
+            "a b c\n  d\n  e\nf\n\ng Examples:\n  h"
+        );
+    }
 
     #[test]
     fn each_command_stands_in_one_group() {

@@ -34,11 +34,11 @@ A trace in the variable TRACEPARENT goes with the job to its worker.
 
 Examples:
   tenure push mail '{\"to\":\"ann@example.com\"}'
-  tenure push crawl @page.json --need limit:site:example.com --need pool:accounts#cn
-  tenure push report --at '2026-12-01 09:55' --unique daily-report --on-conflict replace
+  tenure push crawl @page.json --need limit:site:a.com --need pool:accounts#cn
+  tenure push report --at '2026-12-01 09:55' --unique daily
   jq -c '.[]' jobs.json | tenure push --lines -
   tenure push crawl --lines urls.ndjson --payloads
-  tenure push fetch '{\"page\":1}' --retry max_attempts=5,base=10s --timeout 2m --expires-at 2h
+  tenure push fetch 7 --retry 5 --timeout 2m --expires-at 2h
   tenure push resize '{\"image\":7}' --wait=30s
   tenure push publish --after fetch-41 --after key:daily-report --flow import-7
   tenure push mail --after '{\"flow\":\"import-7\"}' --on-parent-failure run";
@@ -50,7 +50,7 @@ Examples:
        tenure push [OPTIONS] [QUEUE] --lines <FILE|->")]
 #[command(group = ArgGroup::new("what").args(["payload", "lines"]))]
 pub struct PushArgs {
-    /// The queue; of --lines, that of lines that name none.
+    /// The queue; with --lines, that of lines that name none.
     #[arg(required_unless_present = "lines", value_parser = parse_name(QueueName::parse))]
     pub queue: Option<QueueName>,
     /// The payload as JSON; `-` reads it from stdin, `@FILE` from a file. Without it: null.
@@ -311,7 +311,7 @@ pub struct ResultArgs {
 #[command(after_help = "Examples:
   tenure cancel key:daily-report
   tenure retry --queue mail --state failed
-  tenure retry --error 'connection refused' --finished-after 2026-12-01T08:00:00Z
+  tenure retry --error refused --finished-after 2026-12-01T08:00:00Z
   tenure delete --queue crawl --state succeeded,cancelled")]
 pub struct ManyArgs {
     /// Ids, or `key:KEY`.
@@ -336,7 +336,7 @@ pub struct ManyArgs {
 
 Examples:
   tenure failures --queue crawl
-  tenure retry --queue crawl --error 'connection refused'      what to do about one of them"
+  tenure retry --queue crawl --error refused      run those of one error again"
 )]
 pub struct FailuresArgs {
     /// Only of this queue.

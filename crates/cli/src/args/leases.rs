@@ -14,8 +14,10 @@ use crate::args::{ConfigArg, PageArgs};
 const WORK_AFTER: &str = "\
 CMD reads the payload from stdin and writes its result to $TENURE_RESULT_FILE. Its exit code says
 how the run ended:
-  0   succeeded                75  not yet: run it again in 30 s, costs no attempt
-  65  failed for good          any other: failed, and the end of stderr is the error
+  0      succeeded
+  65     failed for good
+  75     not yet: it runs again in 30 s, which costs no attempt
+  other  failed: the end of stderr is the error, and its retry decides
 SIGTERM or SIGINT: take no more jobs, let running ones finish, give the rest back.
 
 Examples:
@@ -34,7 +36,7 @@ What CMD finds in its environment:
   TENURE_JOB_ID TENURE_QUEUE TENURE_KIND TENURE_ATTEMPT TENURE_DEADLINE
   TENURE_LEASE TENURE_FENCE
   TENURE_LEASE_FILE     the whole lease as JSON
-  TENURE_RESOURCE_ID and TENURE_RESOURCE_<KEY>   the first resource, and its data
+  TENURE_RESOURCE_ID    the first resource; TENURE_RESOURCE_<KEY>: its data
   TENURE_FLOW           the flow of the job, if it belongs to one
   TENURE_SCHEDULE       the schedule that made the job, if one did
   TENURE_SCHEDULE_AT    the moment for which it was made; absent after a run-now
@@ -53,9 +55,10 @@ What CMD may write:
   TENURE_PROGRESS_FILE  the job's progress; the next run finds it in the lease
                         file, as .job.progress
   TENURE_OUTCOME_FILE   a settle item, which goes before the exit code, such as
-                        {\"outcome\":\"snoozed\",\"for\":\"5m\"}; with \"reset\":true the
-                        attempts start at 0 again, with \"next_in\":\"6h\" the schedule
-                        of the job is next due this long after it
+                        {\"outcome\":\"snoozed\",\"for\":\"5m\"}
+                        \"reset\":true     with a snooze: attempts start at 0
+                        \"next_in\":\"6h\"  the schedule of the job is next due
+                                         this long after it
 
 When the lease is lost or the job is cancelled, all that CMD started gets
 SIGTERM, and SIGKILL 5 s later. What CMD leaves behind when it ends is ended
@@ -257,11 +260,12 @@ fn lock_name(text: &str) -> Result<LimitName, String> {
     }
 }
 
-/// Run a command while holding permits, rate tokens or resources of pools.
+/// Run a command while holding permits, tokens or resources of pools.
 #[derive(Args, Debug)]
 #[command(override_usage = "tenure lease [OPTIONS] --need <NEED>... -- <CMD>...")]
 #[command(after_help = "\
 NEED is limit:NAME[,weight=N][,cost=N], pool:NAME[#TAG][,prefer=ID][,id=ID], or JSON.
+
 CMD finds what `tenure lock` gives it, and of the first resource TENURE_RESOURCE_ID and
 TENURE_RESOURCE_<KEY>. The exit codes are those of `tenure lock`.
 
@@ -275,7 +279,7 @@ no crash.)
 Examples:
   tenure lease --need pool:accounts#cn -- ./login.sh
   tenure lease --need limit:gpu,weight=2 --need limit:net --wait 10m -- ./train
-  tenure lease --need limit:api,cost=5 --ttl 0s -- ./call     rate tokens only: nothing is held")]
+  tenure lease --need limit:api,cost=5 --ttl 0s -- ./call     holds nothing")]
 pub struct LeaseArgs {
     /// What to hold; may be given several times.
     #[arg(long = "need", value_name = "NEED", required = true)]
@@ -295,7 +299,7 @@ pub struct LeaseArgs {
 #[command(after_help = "Examples:
   tenure leases --limit site:example.com
   tenure leases ID               one lease, whole
-  tenure leases force ID         takes it back; its resources rest for their quarantine")]
+  tenure leases force ID         takes it back from its holder")]
 pub struct LeasesArgs {
     /// Instead of a list.
     #[command(subcommand)]

@@ -67,10 +67,10 @@ pub struct Global {
     pub utc: bool,
     /// Open a folder (file:PATH) without what it has lost: commits that are missing, rows that
     /// cannot be read. Otherwise such a folder is refused; what is dropped is named on stderr.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 1_000)]
     pub accept_loss: bool,
     /// Print this help.
-    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
+    #[arg(short, long, global = true, action = ArgAction::HelpShort, display_order = 1_001)]
     pub help: Option<bool>,
 }
 
@@ -87,7 +87,7 @@ pub struct ConfigArg {
 const SERVE_AFTER: &str = "\
 Examples:
   tenure serve
-  tenure serve --listen 0.0.0.0:7171 --store file:/var/lib/tenure     with TENURE_TOKEN set
+  tenure serve --listen 0.0.0.0:7171 --store file:/var/lib/tenure
   tenure serve --store redis://HOST:6379
   tenure serve --config tenure.toml --print-config     what counts, and who said it
 
@@ -105,7 +105,7 @@ pub enum Command {
     Work(Box<leases::WorkArgs>),
     /// Run a command while holding a lock.
     Lock(leases::LockArgs),
-    /// Run a command while holding permits, rate tokens or resources of pools.
+    /// Run a command while holding permits, tokens or resources of pools.
     Lease(leases::LeaseArgs),
     /// Watch a crawl under caps, with crashes in the middle.
     Demo(crate::demo::DemoArgs),
@@ -135,7 +135,7 @@ pub enum Command {
     Parents(flows::ParentsArgs),
     /// List the jobs that wait for a job.
     Children(flows::ChildrenArgs),
-    /// Show flows (jobs of one name), wait for them, cancel and retry them.
+    /// Show flows (jobs under one name), wait for them, cancel, retry.
     Flow(flows::FlowArgs),
     /// Show queues, change their settings, pause and delete them.
     Queue(settings::QueueArgs),
@@ -167,7 +167,7 @@ pub enum Command {
     /// What the operator of a Redis needs.
     #[command(subcommand)]
     Redis(redis::RedisCommand),
-    /// Measure this machine, or kill a server under load and check what is left.
+    /// Measure this machine, or check a server that is killed under load.
     Bench(Box<crate::bench::BenchArgs>),
     /// Print the completions of a shell.
     Completions {

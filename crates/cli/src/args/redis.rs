@@ -10,7 +10,7 @@ is exit 1.
 
 Examples:
   tenure doctor                        the server at TENURE_URL, or on this machine
-  tenure doctor file:./tenure-data     a folder: room, time of a sync, who has it open
+  tenure doctor file:./tenure-data     a folder: room, syncs, who has it open
   tenure doctor redis://HOST:6379"
 )]
 pub struct DoctorArgs {

@@ -49,6 +49,10 @@ fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Erro
         );
     }
     keep_near(&mut error, command, words);
+    // How an unknown option could be a value is no help: it is a slip.
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested);
+    }
     let tip = match error.kind() {
         ErrorKind::InvalidSubcommand => Some("`tenure help --all` lists all commands".to_owned()),
         ErrorKind::MissingRequiredArgument => example(named(command, words)),

@@ -19,8 +19,8 @@ use crate::args::value::{every, moment, parse_name, span, whole};
 #[command(after_help = "Examples:
   tenure schedule                    all schedules
   tenure schedule news-42            one schedule, and its next moments
-  tenure schedule set news-42 --cron '0 9 * * 1-5' --zone Europe/Berlin --queue news '{\"source\":42}'
-  tenure schedule set feed-7 --every 15m --queue news --overlap queue --need limit:site:example.com
+  tenure schedule set news-42 --cron '0 9 * * 1-5' --queue news '{\"source\":42}'
+  tenure schedule set feed-7 --every 15m --queue news --overlap queue
   tenure schedule sync sources sources.csv
   tenure schedule pause news-42 --for 2h
   tenure schedule run-now news-42
@@ -86,13 +86,15 @@ that job is made ready, and its id is printed.")]
 }
 
 const SET_AFTER: &str = "\
-Sets all of the schedule: an option that is left out is back to its default. The same command
-again changes nothing, unless it says --starts-at now; a change of the timing counts from now. Of
-the jobs, needs, retry, timeout and retain that are left out are those of the queue at each moment.";
+Sets all of the schedule: an option that is left out goes back to its default. Repeating the command changes nothing, unless it says --starts-at now. A new timing counts from now. If needs, retry, timeout or retain are left out, each job takes those of its queue.";
 
 /// All settings of a schedule.
 #[derive(Args, Debug)]
 #[command(after_help = format!("{SET_AFTER}\n\n{TIMING_AFTER}"))]
+#[command(
+    override_usage = "tenure schedule set [OPTIONS] --queue <QUEUE> --cron <CRON> <ID> [JSON]
+       tenure schedule set [OPTIONS] --queue <QUEUE> --every <D> <ID> [JSON]"
+)]
 pub struct ScheduleSetArgs {
     /// The schedule's id; a new one makes a schedule.
     #[arg(value_parser = parse_name(ScheduleId::parse))]
@@ -137,18 +139,20 @@ pub struct ScheduleSetArgs {
 /// A whole set of schedules.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Reads a JSON array, NDJSON or CSV, told apart by the file's suffix or by --format (stdin: JSON or
-NDJSON unless told). Of JSON each item is a schedule as the API takes it, with its id:
-  {\"id\":\"news-42\",\"every\":\"15m\",\"job\":{\"queue\":\"news\",\"payload\":{\"source\":42}}}
-Of CSV the columns id, cron, every, zone and queue have their meaning, and an empty cell says
-nothing; all others are the payload, each value a string.
-A quote that is never closed, a row with another number of columns and a cell of several lines (unless
---multiline is given) are refused, and nothing is changed.
-Schedules of the owner that are not in the file are deleted; jobs that they made go on. Pauses,
-counters and moments that a job moved stay, unless the timing changes. A schedule that did not
-change is not touched.")]
+Reads a JSON array, NDJSON or CSV, by the file's suffix or --format; stdin is JSON or NDJSON unless --format says CSV.
+
+JSON: each item is a schedule as the API takes it, with its id:
+  {\"id\":\"news-42\",\"every\":\"15m\",\"job\":{\"queue\":\"news\",\"payload\":{\"n\":42}}}
+CSV: the columns id, cron, every, zone and queue have their meaning, and an empty cell says nothing. All other columns are the payload, each value a string.
+
+A quote that is never closed, a row with another number of columns, and a cell of several lines (unless --multiline is given) are refused, and nothing is changed.
+
+Schedules of the owner that are not in the file are deleted; the jobs that they made go on. A schedule that did not change is not touched. Pauses, counters and moments that a job moved stay, unless the timing changes.
+
+Example:
+  tenure schedule sync sources sources.csv")]
 pub struct ScheduleSyncArgs {
-    /// Whose set it is.
+    /// The owner of the set.
     #[arg(value_name = "OWNER", value_parser = parse_name(Owner::parse))]
     pub owner: Owner,
     /// The file, or `-` for stdin.

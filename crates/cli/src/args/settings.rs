@@ -122,7 +122,7 @@ pub struct QueueSetArgs {
     /// Deadline of one run of jobs that state none.
     #[arg(long, value_name = "D|none", value_parser = setting(timeout))]
     pub timeout: Option<Setting<Span>>,
-    /// How long finished jobs that do not say it are kept.
+    /// How long finished jobs are kept that state no time of their own.
     #[arg(long, value_name = "D|none", value_parser = setting(span))]
     pub retain: Option<Setting<Span>>,
     /// Most jobs that may wait; pushes beyond it are refused.
@@ -146,10 +146,10 @@ pub struct QueueSetArgs {
   tenure limit set 'site:*' --concurrency 2 --gap 500ms
   tenure limit set scrapy --concurrency 4 --quarantine 1m
   tenure limit set api --rate 10/1s --burst 5
-  tenure limit set scrapy --gauge-scrapyd http://crawler:6800 --gauge-on-stale hold
-  tenure limit set gpu --gauge http://gpu/load --gauge-count /running --gauge-count /pending
+  tenure limit set scrapy --gauge-scrapyd http://crawler:6800
+  tenure limit set gpu --gauge http://gpu/load --gauge-count /running
   tenure limit pause site:example.com --for 10m
-  tenure limit observe scrapy 3       3 permits are taken by work that Tenure does not run")]
+  tenure limit observe scrapy 3       3 are taken by work outside of Tenure")]
 pub struct LimitArgs {
     /// Instead of showing.
     #[command(subcommand)]
@@ -236,7 +236,7 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
   tenure pool                         all pools
   tenure pool accounts                settings and resources, without their data
   tenure pool sync accounts accounts.csv
-  psql -c \"copy (…) to stdout csv header\" | tenure pool sync accounts - --format csv
+  psql --csv -c 'select …' | tenure pool sync accounts - --format csv
   tenure pool add accounts 139 --data @account.json --tag cn
   tenure pool cool accounts 139 --for 10m
   tenure pool ban accounts 139 --reason captcha")]
@@ -282,13 +282,18 @@ pub enum PoolAction {
     },
     /// Make a file the whole content of a pool.
     #[command(after_help = "\
-Reads a JSON array, NDJSON or CSV, told apart by the file's suffix or by --format (stdin: JSON or
-NDJSON unless told). Of JSON each item is {\"id\",\"data\",\"tags\",\"slots\"}; one without \"data\" is its own
-data. Of CSV the columns id, tags (\";\" between) and slots have their meaning; all others are data.
-A quote that is never closed, a row with another number of columns and a cell of several lines (unless
---multiline is given) are refused, and nothing is changed.
-Changes id, data, tags and slots and nothing else: leases, cooling, bans and uses stay. What is not in
-the file retires when it is free.")]
+Reads a JSON array, NDJSON or CSV, by the file's suffix or --format; stdin is JSON or NDJSON unless --format says CSV.
+
+JSON: each item is {\"id\",\"data\",\"tags\",\"slots\"}. An item without \"data\" is its own data.
+
+CSV: the columns are id, tags (with \";\" between) and slots; all others are data.
+
+A quote that is never closed, a row with another number of columns, and a cell of several lines (unless --multiline is given) are refused, and nothing is changed.
+
+Resources that are not in the file are removed as soon as they are free. Leases, cooling, bans and uses of the others stay.
+
+Example:
+  tenure pool sync accounts accounts.csv")]
     Sync {
         /// The pool; made if it is not there.
         #[arg(value_parser = parse_name(PoolName::parse))]
@@ -308,7 +313,7 @@ the file retires when it is free.")]
         /// Take cells of CSV that have several lines; otherwise a quote that is closed in a later line is refused.
         #[arg(long)]
         multiline: bool,
-        /// The number of this set; one below the last is refused (two masters).
+        /// The number of this set; one below the last is refused (an older list that comes late).
         #[arg(long = "set-version", value_name = "N")]
         version: Option<u64>,
     },

@@ -16,11 +16,11 @@ Examples:
   tenure bench                                   the table, in process
   tenure bench --http --batch 1 --callers 64     one cell of it, over HTTP
   tenure bench --scenario lifecycle              one figure
-  tenure bench --check bench/goals.json          all goals; exit 1 if one is missed
+  tenure bench --check bench/goals.json          all goals
   tenure bench --store redis://127.0.0.1:6379    the table, on a Redis
-  tenure bench crash --rounds 20                 kill -9 under load, and look what is left
-  tenure bench soak --duration 1h                an hour of mixed use, and look whether anything grows
-  tenure bench fuzz --requests 50000             random requests, and a look at every answer";
+  tenure bench crash --rounds 20                 kill -9 under load
+  tenure bench soak --duration 1h                an hour of mixed use
+  tenure bench fuzz --requests 50000             random requests";
 
 /// Measure this machine: calls in process and over HTTP, and the figures that Tenure promises.
 #[derive(Args, Debug, Clone)]
@@ -32,7 +32,7 @@ pub struct BenchArgs {
     /// Over HTTP, against a server of this same binary; for the table.
     #[arg(long)]
     pub http: bool,
-    /// Measure on this Redis (redis://HOST:6379 and its kin) and not over a folder. Keys of its own are
+    /// Measure on this Redis (redis://HOST:6379 and the like) and not over a folder. Keys of its own are
     /// used, and removed at the end.
     #[arg(long, value_name = "STORE", conflicts_with_all = ["durability", "dir"])]
     pub store: Option<String>,

@@ -8,9 +8,10 @@ use tenure_core::time::Moment;
 use crate::args::jobs::JobArg;
 use crate::cmd::holders::Holders;
 use crate::exit::Failure;
-use crate::output::Output;
 use crate::output::clock::sentence;
+use crate::output::prose::wrapped;
 use crate::output::table::when;
+use crate::output::{Output, width};
 
 /// Says it.
 pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failure> {
@@ -24,7 +25,19 @@ pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failu
         true => Holders::default(),
         false => Holders::ask(client, lease.chain(others.iter().map(String::as_str))).await,
     };
-    out.answer(&explained, |explained| people(explained, &holders, super::now()))
+    out.answer(&explained, |explained| fitted(&people(explained, &holders, super::now())))
+}
+
+/// Lines that fit the terminal, if it is one.
+fn fitted(text: &str) -> String {
+    let Some(width) = width::of_stdout() else { return text.to_owned() };
+    let fitted = |line: &str| {
+        let said = line.trim_start();
+        let margin = &line[..line.len() - said.len()];
+        let hang = format!("{margin}  ");
+        format!("{margin}{}\n", wrapped(said, width - margin.len().min(width), &hang))
+    };
+    text.lines().map(fitted).collect()
 }
 
 /// Each reason stands once: beside the state if it is the only one, otherwise in a list.
@@ -80,7 +93,8 @@ fn facts(reason: &Reason, is_last: bool, holders: &Holders, now: Moment) -> Stri
     }
     facts.extend(reason.position.map(|position| format!("number {position} in its line")));
     if reason.kind != ReasonKind::Behind {
-        facts.extend(reason.ahead.map(|ahead| format!("{ahead} ahead")));
+        let ahead = reason.ahead.filter(|ahead| *ahead > 0);
+        facts.extend(ahead.map(|ahead| format!("{ahead} ahead")));
     }
     facts.extend(reason.earliest.map(|at| format!("no sooner than {}", when(at, now))));
     let mut text = String::new();

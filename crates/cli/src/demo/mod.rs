@@ -68,7 +68,7 @@ const FINISH_MAX: Duration = Duration::from_secs(10);
 /// Watch Tenure at work, without any preparation: a crawl under caps, with crashes in the middle.
 #[derive(Args, Debug, Clone)]
 pub struct DemoArgs {
-    /// On a Redis, with two servers: redis://HOST:6379 and its kin, where it keeps to keys of its own
+    /// On a Redis, with two servers: redis://HOST:6379 and the like, where it keeps to keys of its own
     /// and removes them at the end; or `redis`, to start one of its own.
     #[arg(long, value_name = "STORE")]
     pub store: Option<String>,
