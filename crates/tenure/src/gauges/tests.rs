@@ -55,7 +55,8 @@ async fn asked(
         Ok::<_, io::Error>(String::from_utf8_lossy(&head).into_owned())
     };
     let mut served = std::pin::pin!(served);
-    let mut reading = std::pin::pin!(read(&claim, &GaugeHosts::default()));
+    let hosts = GaugeHosts::default();
+    let mut reading = std::pin::pin!(read(&claim, &hosts));
     let mut head = String::new();
     let result = loop {
         tokio::select! {
@@ -202,7 +203,9 @@ async fn a_certificate_is_checked() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{\"n\":1}").await;
         std::future::pending::<()>().await;
     };
-    let heard = tokio::select! { () = answers => None, heard = read(&claim, &GaugeHosts::default()) => Some(heard) };
+    let hosts = GaugeHosts::default();
+    let heard =
+        tokio::select! { () = answers => None, heard = read(&claim, &hosts) => Some(heard) };
     let said = heard.expect("it is read").unwrap_err().to_string();
     assert!(said.starts_with("TLS failed"), "{said}");
 }
