@@ -76,12 +76,15 @@ fn a_push_into_a_store_that_was_taken_away_is_not_answered_as_stored() {
     });
 }
 
+/// What somebody does to a folder whose engine is closed.
+type Closed = Box<dyn Fn(&Path)>;
+
 #[test]
 fn the_next_start_says_which_file_is_gone_and_what_to_do() {
     block(async {
         let remove =
             |file: &'static str| move |dir: &Path| fs::remove_file(dir.join(file)).unwrap();
-        let deeds: [(&str, Box<dyn Fn(&Path)>, &str); 4] = [
+        let deeds: [(&str, Closed, &str); 4] = [
             (
                 "the log is removed",
                 Box::new(remove("store/tenure.db-wal")),
