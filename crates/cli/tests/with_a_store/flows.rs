@@ -44,7 +44,7 @@ fn a_job_waits_for_its_parents_and_finds_their_results() {
     let (_, out, _) = folder.told(&["explain", "parse-1"]);
     assert!(out.starts_with("parse-1 is dependent: "), "{out}");
     assert!(
-        out.contains("- waiting on 'fetch-1': ") && out.contains("0 of 1 parents done"),
+        out.contains("\"fetch-1\" has not ended") && out.contains("0 of 1 parents done"),
         "{out}"
     );
     let (_, out, _) = folder.told(&["job", "parse-1"]);

@@ -23,7 +23,9 @@ impl Server {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let at = line.trim().strip_prefix("listening on http://").unwrap().to_owned();
+        // As text or as JSON: the address ends where no address can go on.
+        let (_, at) = line.split_once("listening on http://").unwrap();
+        let at = at.split(['"', ' ', '\n']).next().unwrap().to_owned();
         Server { child, at }
     }
 

@@ -189,14 +189,13 @@ fn of_readiness(answer: &Received) -> RuleVerdict {
         Ok(ReadyAnswer { status, detail }) => (status, detail),
         Err(_) => (format!("status {}", answer.status), None),
     };
-    let found = match detail {
-        Some(detail) => format!("{status}: {detail}"),
-        None => status,
-    };
-    match answer.status {
-        200 if found == "ok" => ok("it takes calls"),
-        200 => look(found, "the server's log says more"),
-        _ => wrong(found, "look after the server's store; its log says more"),
+    let found = detail.unwrap_or_else(|| status.clone());
+    match (answer.status, status.as_str()) {
+        (200, "ok") => ok(found),
+        (200, _) => look(format!("{status}: {found}"), "the server's log says more"),
+        _ => {
+            wrong(format!("{status}: {found}"), "look after the server's store; its log says more")
+        }
     }
 }
 
