@@ -329,7 +329,8 @@ fn what_the_engine_refuses_of_a_set_in_lines_is_named_by_its_line() {
 fn the_server_says_what_it_is() {
     let server = Server::start();
     assert_eq!(server.get("/healthz").good(), json!({"status": "ok"}));
-    let ready = json!({"status": "ok", "store": "embedded", "draining": false});
+    let said = "the server answers calls";
+    let ready = json!({"status": "ok", "store": "embedded", "draining": false, "detail": said});
     assert_eq!(server.get("/readyz").good(), ready);
     let version = server.get("/version").good();
     assert_eq!((&version["contract"], version["commit"].is_string()), (&json!(1), true));

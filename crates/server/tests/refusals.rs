@@ -404,6 +404,8 @@ fn what_is_refused_says_why_and_changes_nothing() {
         "too_large",
         "unsupported_media_type",
         // In `budget.rs`.
+        "bad_request",
+        "head_too_large",
         "overloaded",
         // In the other tests of this crate.
         "draining",
@@ -430,10 +432,10 @@ fn what_is_refused_says_why_and_changes_nothing() {
 fn allow_names_the_methods_that_are_there() {
     let server = Server::start();
     for (path, allow) in [
-        ("/v1/jobs", "POST, GET"),
-        ("/v1/jobs/x", "GET, PATCH, DELETE"),
-        ("/v1/jobs/cancel", "POST, GET, PATCH, DELETE"),
-        ("/healthz", "GET"),
+        ("/v1/jobs", "POST, GET, HEAD"),
+        ("/v1/jobs/x", "GET, HEAD, PATCH, DELETE"),
+        ("/v1/jobs/cancel", "POST, GET, HEAD, PATCH, DELETE"),
+        ("/healthz", "GET, HEAD"),
     ] {
         assert_eq!(server.call("PUT", path, "").header("allow"), Some(allow), "{path}");
     }
