@@ -47,8 +47,8 @@ What CMD finds in its environment:
 It finds no TENURE_URL, TENURE_TOKEN, TENURE_STORE and TENURE_PROFILE unless
 --pass-credentials is given.
 
-Each option has a variable, TENURE_ and its name in capitals (TENURE_CONCURRENCY),
-and a key below [work] in the file that --config names.
+Each option has a variable, TENURE_ and its name in capitals
+(TENURE_CONCURRENCY), and a key below [work] in the file that --config names.
 
 What CMD may write:
   TENURE_RESULT_FILE    the job's result
