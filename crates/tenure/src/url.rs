@@ -115,7 +115,7 @@ impl FromStr for StoreUrl {
 /// `HOST:PORT` without a scheme is a server, as people name one; `None` if the text is something else. It is asked last,
 /// since a scheme that is known is never the name of a host.
 fn host_and_port(text: &str) -> Option<Result<StoreUrl, UrlError>> {
-    let authority = text.split('/').next()?;
+    let authority = text.split(['/', '?', '#']).next()?;
     let (host, port) = authority.rsplit_once(':')?;
     if host.is_empty() || port.is_empty() || !port.bytes().all(|c| c.is_ascii_digit()) {
         return None;
