@@ -87,6 +87,7 @@ async fn a_problem_is_a_refusal_with_all_its_members() {
 #[tokio::test]
 async fn what_is_no_refusal_is_a_fault_of_the_right_kind() {
     let unavailable = |error: &CallError| matches!(error, CallError::Fault(Fault::Unavailable(_)));
+    let store_away = |error: &CallError| matches!(error, CallError::Fault(Fault::StoreAway(_)));
     let unknown = |error: &CallError| matches!(error, CallError::Fault(Fault::Unknown(_)));
     let broken = |error: &CallError| matches!(error, CallError::Fault(Fault::Broken(_)));
     let denied = |error: &CallError| matches!(error, CallError::Fault(Fault::Denied(_)));
@@ -94,7 +95,7 @@ async fn what_is_no_refusal_is_a_fault_of_the_right_kind() {
     type Row<'a> = (&'a str, fn() -> Then, Is<'a>, Is<'a>);
     let rows: [Row<'_>; 10] = [
         ("outcome_unknown", || problem(503, "outcome_unknown"), &unavailable, &unknown),
-        ("store_unavailable", || problem(503, "store_unavailable"), &unavailable, &unavailable),
+        ("store_unavailable", || problem(503, "store_unavailable"), &store_away, &store_away),
         ("internal", || problem(500, "internal"), &broken, &broken),
         ("a later code", || problem(422, "not_yet_invented"), &broken, &broken),
         ("a proxy", || Then::Answer(502, "", "<html>".into()), &unavailable, &unknown),

@@ -1,6 +1,6 @@
 /* The wall clock of one process, shifted while it runs: loaded into it with LD_PRELOAD.
  *
- * The shift is a number of nanoseconds at the start of the file that TENURE_TEST_CLOCK names. The file is
+ * The shift is a number of nanoseconds at the start of the file that TENURE_SHIFTED_CLOCK names. The file is
  * mapped, so that a test moves the clock by writing to it. CLOCK_MONOTONIC stays what it is. The real
  * clock is read by the system call itself: the functions of libc are the ones that are replaced. */
 #define _GNU_SOURCE
@@ -16,7 +16,7 @@
 static const volatile int64_t *shift;
 
 __attribute__((constructor)) static void map_shift(void) {
-    const char *name = getenv("TENURE_TEST_CLOCK");
+    const char *name = getenv("TENURE_SHIFTED_CLOCK");
     int file = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
     if (file < 0)
         return;

@@ -48,7 +48,7 @@ impl ShiftedClock {
     pub fn envs(&self) -> [(&'static str, OsString); 2] {
         [
             ("LD_PRELOAD", self.library().into_os_string()),
-            ("TENURE_TEST_CLOCK", self.shift_file().into_os_string()),
+            ("TENURE_SHIFTED_CLOCK", self.shift_file().into_os_string()),
         ]
     }
 
