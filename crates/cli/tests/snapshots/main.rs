@@ -99,6 +99,44 @@ fn help(width: usize, command: &[&str], into: &mut String) {
     }
 }
 
+/// The names of all commands, by what `tenure help --all` says.
+fn all_commands(all: &str) -> Vec<String> {
+    let (groups, _) = all.split_once("\nOptions of every command:").unwrap();
+    let names = commands(groups);
+    assert!(names.len() > 30, "{names:?}");
+    names
+}
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/command-line.md");
+
+#[test]
+fn the_page_of_the_command_line_is_up_to_date() {
+    let all = said(80, "tenure help --all", &["help", "--all"], |_| ());
+    let mut page = format!(
+        "# Command line\n\n\
+         This page is what the command says of itself: `tenure help --all`, and `tenure help COMMAND` for each. \
+         Exit codes and\nvariables stand at the end of the first.\n\n```text\n{all}```\n"
+    );
+    for name in all_commands(&all) {
+        let mut text = String::new();
+        help(80, &[&name], &mut text);
+        if name == "work" {
+            let work = ["help", "work", "--all"];
+            text = said(80, "tenure help work --all", &work, |_| ());
+        }
+        page.push_str(&format!("\n## {name}\n\n```text\n{text}```\n"));
+    }
+    if std::env::var("TENURE_WRITE_DOCS").is_ok_and(|value| value == "1") {
+        std::fs::write(PAGE, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(PAGE).unwrap_or_default();
+    assert!(
+        kept == page,
+        "docs/reference/command-line.md is not what the command says; write it anew: \
+         TENURE_WRITE_DOCS=1 cargo test -p tenure-cli --test snapshots"
+    );
+}
+
 #[test]
 fn the_help_of_every_command_is_as_it_was_read() {
     for width in WIDTHS {
@@ -108,10 +146,7 @@ fn the_help_of_every_command_is_as_it_was_read() {
         let work = ["help", "work", "--all"];
         let work = said(width, "tenure help work --all", &work, |_| ());
         compare(width, "help-work-all", &work);
-        let (groups, _) = all.split_once("\nOptions of every command:").unwrap();
-        let names = commands(groups);
-        assert!(names.len() > 30, "{names:?}");
-        for name in names {
+        for name in all_commands(&all) {
             let mut text = String::new();
             help(width, &[&name], &mut text);
             compare(width, &format!("help-{name}"), &text);
