@@ -22,9 +22,9 @@ pub struct ServeArgs {
     /// Where to listen; beyond loopback there must be a token, of at least 32 characters.
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7171")]
     pub listen: String,
-    /// Where state lives: file:PATH (made if it is not there), memory:, or redis:// and its kin, which
-    /// any number of servers may share. An address with a password belongs into TENURE_STORE, where
-    /// others of this machine cannot see it.
+    /// Where the state is kept: file:PATH (made if it is not there), memory:, or the address of a Redis or Valkey
+    /// (redis:// and the like), which any number of servers may share. Put an address with a password into
+    /// TENURE_STORE, where other users of this machine cannot see it.
     #[arg(long, value_name = "STORE", default_value = "file:./tenure-data")]
     pub store: String,
     /// A file that holds the token; its line break is not part of it.
@@ -37,12 +37,12 @@ pub struct ServeArgs {
     /// A Redis decides this itself, by its `appendfsync`.
     #[arg(long, value_enum, default_value_t = DurabilityArg::Always)]
     pub durability: DurabilityArg,
-    /// How much finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB; 1GiB unless it is
-    /// said. On a Redis it is said for all who share it: the last to say it counts.
+    /// How much room finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB; 1GiB if not given. Servers
+    /// that share a Redis share this setting: that of the server which was started last counts.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub retain_bytes: Option<u64>,
-    /// How much the events of each namespace may take, the oldest dropped first; 0 keeps none, 16MiB unless it
-    /// is said. On a Redis as --retain-bytes.
+    /// How much room the events of each namespace may take, the oldest dropped first; 0 keeps none, 16MiB if not
+    /// given. On a Redis shared as --retain-bytes is.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub events_bytes: Option<u64>,
     /// How much the folder of a file: store may take; pushes are refused as `store_full` before that, and
@@ -50,23 +50,23 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_bytes: Option<u64>,
     /// How many bytes of bodies and unread answers may be in flight at once, of all connections; beyond
-    /// it calls are answered 503 `overloaded`, heartbeats and settles last. At least 32MiB; an eighth of
-    /// the memory of the machine or its control group unless it is said.
+    /// it calls are answered 503 `overloaded`, heartbeats and settles last. At least 32MiB; if not given, an
+    /// eighth of the memory of the machine or of its control group.
     #[arg(long, value_name = "SIZE", value_parser = in_flight)]
     pub max_in_flight_bytes: Option<u64>,
     /// After SIGTERM the server ends when what runs is answered and no heartbeat or settle has come for half a second,
     /// at the latest after this time.
     #[arg(long, value_name = "D", default_value = "25s", value_parser = span)]
     pub drain_timeout: Span,
-    /// A job that was blocked for so long reserves what it needs; 10s unless it is said. On a Redis as
-    /// --retain-bytes.
+    /// After being blocked this long, a job reserves what it needs; 10s if not given. On a Redis shared as
+    /// --retain-bytes is.
     #[arg(long, value_name = "D", value_parser = span)]
     pub patience: Option<Span>,
     /// What is logged on stderr: error, warn, info, debug (a line for each request) or trace; with
     /// TARGET=LEVEL for a part of Tenure, several with commas between.
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = LogLevel::parse)]
     pub log_level: LogLevel,
-    /// How it is written; text on a terminal and json elsewhere unless it is said.
+    /// The form of the log; if not given, text on a terminal and json elsewhere.
     #[arg(long, value_enum)]
     pub log_format: Option<LogFormat>,
     /// Hosts that a gauge may ask although their addresses are link-local (169.254.0.0/16, fe80::/10), separated by commas:

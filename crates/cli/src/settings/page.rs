@@ -1,6 +1,8 @@
-//! Every option of `serve` and `work` is a setting, also one that is added tomorrow.
+//! Every option of `serve` and `work` is a setting, also one that is added tomorrow, and stands on the page of settings.
 
 use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::fs;
 
 use clap::{Command, CommandFactory};
 
@@ -42,4 +44,56 @@ fn every_option_of_serve_and_work_has_a_variable_and_a_key() {
         assert!(without.iter().all(|id| may.contains(id)), "{without:?} of {name} has neither");
         assert!(seen.len() > 10, "{seen:?}");
     }
+}
+
+/// The rows of a command's table.
+fn table(name: &str) -> String {
+    let command = layered(name);
+    let mut text =
+        "| option | variable | key | default | meaning |\n| --- | --- | --- | --- | --- |\n"
+            .to_owned();
+    for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
+        let defaults = arg.get_default_values().iter();
+        let default = defaults.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(", ");
+        let default = match default.as_str() {
+            "" | "false" => String::new(),
+            text => format!("`{text}`"),
+        };
+        let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+        let long = arg.get_long().unwrap_or_default();
+        let _ = writeln!(
+            text,
+            "| `--{long}` | `{}` | `{}` | {default} | {} |",
+            variable(arg),
+            key(arg),
+            help.replace('|', "\\|").split_whitespace().collect::<Vec<_>>().join(" ")
+        );
+    }
+    text
+}
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/server.md");
+
+const HEAD: &str = "# Settings of a server and of `tenure work`
+
+This page is made from the options themselves. Each can be said on the command line, in its variable, or as its key in a file
+below `[serve]` or `[work]`; [the guide](../guides/settings.md) says which one counts, and how a server gets its token.
+`tenure serve --print-config` prints what counts on a machine.
+";
+
+#[test]
+fn the_page_of_settings_is_up_to_date() {
+    let mut page = HEAD.to_owned();
+    for name in LAYERED {
+        let _ = write!(page, "\n## tenure {name}\n\n{}", table(name));
+    }
+    if std::env::var("TENURE_WRITE_DOCS").is_ok_and(|value| value == "1") {
+        fs::write(PAGE, &page).unwrap();
+    }
+    let kept = fs::read_to_string(PAGE).unwrap_or_default();
+    assert!(
+        kept == page,
+        "docs/reference/server.md is not what the options say; write it anew: \
+         TENURE_WRITE_DOCS=1 cargo test -p tenure-cli --bin tenure page_of_settings"
+    );
 }
