@@ -34,8 +34,8 @@ def _after(seconds: float) -> Callable[[], bool]:
     return lambda: time.monotonic() > over
 
 
-def _is_late(line: str) -> bool:
-    return "was over before it was given back: lease_lost" in line
+def _knows_its_loss(line: str) -> bool:
+    return "was lost before its block ended, and is not given back" in line
 
 
 class Crew:
@@ -116,8 +116,8 @@ class Crew:
         other = self._log.logins(account, above=session.fence)[0]
         os.kill(part.process.pid, signal.SIGCONT)
         self._scene.say(f"kill -CONT {part.name}, now that {account} is {other.who}'s")
-        # It gives back what it held, and that is too late.
-        yield lambda: any(_is_late(line) for line in part.lines)
-        (heard, *_) = (line for line in part.lines if _is_late(line))
+        # It knows that what it held is another's by now, and gives nothing back.
+        yield lambda: any(_knows_its_loss(line) for line in part.lines)
+        (heard, *_) = (line for line in part.lines if _knows_its_loss(line))
         self._scene.say(f"{part.name}: {heard}")
         self._stopped = None
