@@ -39,7 +39,7 @@ use crate::spoken::unique::Unique;
 ///     .expires_at(SystemTime::now() + 24 * hour)
 ///     .priority(5)
 ///     .group("tenant-7")
-///     .unique(Unique::key("mail:ann").until_start().replace())
+///     .unique(Unique::key("mail:ann").until_start())
 ///     .retry(Retry::new().attempts(3))
 ///     .timeout(Duration::from_secs(60))
 ///     .retain(24 * hour)
