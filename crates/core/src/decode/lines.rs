@@ -19,6 +19,33 @@ pub fn line_too_long() -> Refusal {
     BodyRefusal::LineTooLong { most: LINE_BYTES_MAX }.into()
 }
 
+/// Reads one line; a refusal names its number, also that of a line that is too long.
+pub(super) fn read_line<T>(
+    (number, line): (usize, LineRead<'_>),
+    read: impl FnOnce(usize, &[u8]) -> Result<T, Refusal>,
+) -> Result<T, Refusal> {
+    let read = match line {
+        LineRead::Whole(line) => read(number, line),
+        LineRead::TooLong => Err(line_too_long()),
+    };
+    read.map_err(|no| no.on_line(number))
+}
+
+/// Reads all lines of a whole body, up to the first that is refused. Empty lines are counted and mean nothing.
+pub(super) fn read_lines<T>(
+    body: &[u8],
+    mut read: impl FnMut((usize, LineRead<'_>)) -> Result<T, Refusal>,
+) -> Result<Vec<T>, Refusal> {
+    let (mut lines, mut rest, mut all) = (Lines::default(), body, Vec::new());
+    while let Some(line) = lines.next(&mut rest) {
+        all.push(read(line)?);
+    }
+    if let Some(line) = lines.finish() {
+        all.push(read(line)?);
+    }
+    Ok(all)
+}
+
 /// Splits chunks into lines and counts these from 1. Empty lines, and those of white space alone,
 /// are counted and not told.
 #[derive(Debug)]

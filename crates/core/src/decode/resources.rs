@@ -2,7 +2,7 @@
 //! came, and no refusal repeats it.
 
 use super::fields::{self, ObjectShape, Value, document, is_empty};
-use super::lines::{LineRead, Lines, line_too_long};
+use super::lines::{LineRead, read_line, read_lines};
 use super::paths::{ResourcePath, pool_path, resource_path};
 use super::query::sync_query;
 use super::times::body_later;
@@ -100,12 +100,8 @@ pub struct ResourceLines {
 
 impl ResourceLines {
     /// One line, of at most 512 KiB, with its number; a refusal names it.
-    pub fn read(&mut self, (number, line): (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
-        let read = match line {
-            LineRead::Whole(line) => self.read_whole(number, line),
-            LineRead::TooLong => Err(line_too_long()),
-        };
-        read.map_err(|no| no.on_line(number))
+    pub fn read(&mut self, line: (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
+        read_line(line, |number, line| self.read_whole(number, line))
     }
 
     fn read_whole(&mut self, number: usize, line: &[u8]) -> Result<NewResource, Refusal> {
@@ -116,14 +112,7 @@ impl ResourceLines {
 
     /// A whole body. Empty lines are counted and mean nothing.
     pub fn read_all(mut self, body: &[u8]) -> Result<Vec<NewResource>, Refusal> {
-        let (mut lines, mut rest, mut all) = (Lines::default(), body, Vec::new());
-        while let Some(line) = lines.next(&mut rest) {
-            all.push(self.read(line)?);
-        }
-        if let Some(line) = lines.finish() {
-            all.push(self.read(line)?);
-        }
-        Ok(all)
+        read_lines(body, |line| self.read(line))
     }
 }
 

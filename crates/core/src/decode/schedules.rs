@@ -2,7 +2,7 @@
 
 use super::fields::{self, Fields, ObjectShape, Value, document, is_empty};
 use super::jobs::{QUEUE_DEFAULT, kind, labels, payload, priority};
-use super::lines::{LineRead, Lines, line_too_long};
+use super::lines::{LineRead, read_line, read_lines};
 use super::needs::needs;
 use super::query::sync_schedules_query;
 use super::retry::retry;
@@ -184,13 +184,9 @@ impl ScheduleLines {
     /// One line, of at most 512 KiB, with its number; a refusal names it.
     pub fn read(
         &mut self,
-        (number, line): (usize, LineRead<'_>),
+        line: (usize, LineRead<'_>),
     ) -> Result<(ScheduleId, ScheduleSettings), Refusal> {
-        let read = match line {
-            LineRead::Whole(line) => self.read_whole(number, line),
-            LineRead::TooLong => Err(line_too_long()),
-        };
-        read.map_err(|no| no.on_line(number))
+        read_line(line, |number, line| self.read_whole(number, line))
     }
 
     fn read_whole(
@@ -206,14 +202,7 @@ impl ScheduleLines {
 
     /// A whole body. Empty lines are counted and mean nothing.
     pub fn read_all(mut self, body: &[u8]) -> Result<Vec<(ScheduleId, ScheduleSettings)>, Refusal> {
-        let (mut lines, mut rest, mut all) = (Lines::default(), body, Vec::new());
-        while let Some(line) = lines.next(&mut rest) {
-            all.push(self.read(line)?);
-        }
-        if let Some(line) = lines.finish() {
-            all.push(self.read(line)?);
-        }
-        Ok(all)
+        read_lines(body, |line| self.read(line))
     }
 }
 
