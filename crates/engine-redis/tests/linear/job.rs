@@ -220,23 +220,25 @@ impl<'a> Jobs<'a> {
             next.granted.insert(request);
             Some(next)
         };
+        let granted = |job: &Job| {
+            let may =
+                matches!(job.stands, Stands::Ready | Stands::Either) && !state.granted.has(request);
+            let grant = Grant::new(event, request, state.fence, at).filter(|_| may)?;
+            let undoable = grant.undoable || event.waited_in_vain();
+            runs(job, Grant { undoable, ..grant })
+        };
         let next = match (&event.answer, own, state.live()) {
             (Some(Answer::Granted { fence, .. }), Some(own), Some(job)) => {
                 own.seen(*fence, state.fence).and_then(|seen| runs(job, seen))
             }
-            (Some(Answer::Granted { .. }) | None, None, Some(job)) => {
-                let may = matches!(job.stands, Stands::Ready | Stands::Either)
-                    && !state.granted.has(request);
-                let grant = Grant::new(event, request, state.fence, at).filter(|_| may);
-                grant.and_then(|grant| {
-                    let undoable = grant.undoable || event.waited_in_vain();
-                    runs(job, Grant { undoable, ..grant })
-                })
-            }
+            (Some(Answer::Granted { .. }) | None, None, Some(job)) => granted(job),
             // A job that is ready is given to who asks, unless his request was granted before.
             (Some(Answer::Nothing), None, job) => {
                 let ready = job.is_some_and(|job| job.stands == Stands::Ready && !job.suspect);
-                (!ready || state.granted.has(request)).then(|| state.clone())
+                let nothing = (!ready || state.granted.has(request)).then(|| state.clone());
+                let elsewhere = self.names.may_have_gone_to_a_repeat(event);
+                let granted = job.filter(|_| elsewhere).and_then(granted);
+                return nothing.into_iter().chain(granted).collect();
             }
             _ => None,
         };
@@ -339,6 +341,9 @@ impl Model for Jobs<'_> {
 
     fn step(&self, state: &State, call: usize, at: u64) -> Vec<State> {
         let event = &self.events[call];
+        if state.run().is_some_and(|run| run.over_by < at) {
+            return Vec::new();
+        }
         let same = || vec![state.clone()];
         if event.answer == Some(Answer::Unavailable) {
             return same();
@@ -380,6 +385,10 @@ impl Model for Jobs<'_> {
         }
     }
 
+    fn changed_nothing(&self, call: usize) -> bool {
+        self.names.changed_nothing(&self.events[call])
+    }
+
     fn alone(&self, state: &State) -> Vec<(State, u64)> {
         let (Some(number), Some(job)) = (state.live, state.live()) else { return Vec::new() };
         match &job.stands {
@@ -388,7 +397,8 @@ impl Model for Jobs<'_> {
                 vec![(state.with(number, Job { stands, ..job.clone() }), *at)]
             }
             Stands::Running(grant) => {
-                let lost = state.unsettled(Stands::Either).map(|mut next| {
+                let expired = state.unsettled(Stands::Either);
+                let lost = expired.filter(|_| grant.expires <= grant.over_by).map(|mut next| {
                     if let Some(job) = next.live.and_then(|live| next.jobs[live].as_mut()) {
                         let job = Rc::make_mut(job);
                         (job.released, job.suspect) = (None, true);

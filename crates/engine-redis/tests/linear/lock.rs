@@ -50,6 +50,9 @@ impl Model for Lock<'_> {
 
     fn step(&self, state: &State, call: usize, at: u64) -> Vec<State> {
         let event = &self.events[call];
+        if state.holder.as_ref().is_some_and(|held| held.over_by < at) {
+            return Vec::new();
+        }
         let same = || vec![state.clone()];
         let holds = |fence| state.holder.as_ref().is_some_and(|held| held.fence == Some(fence));
         match (&event.call, &event.answer) {
@@ -57,6 +60,17 @@ impl Model for Lock<'_> {
             (Call::Lease { request, .. }, answer) => {
                 let request = self.names.request(request);
                 let own = state.holder.as_ref().filter(|held| held.request == request);
+                let granted = || {
+                    if state.holder.is_some() || state.granted.has(request) {
+                        return None;
+                    }
+                    let grant = Grant::new(event, request, state.fence, at)?;
+                    let mut next = state.clone();
+                    next.granted.insert(request);
+                    next.fence = grant.fence.unwrap_or(state.fence);
+                    next.holder = Some(grant);
+                    Some(next)
+                };
                 match (answer, own) {
                     (Some(Answer::Granted { fence, .. }), Some(own)) => {
                         match own.seen(*fence, state.fence) {
@@ -66,22 +80,11 @@ impl Model for Lock<'_> {
                             None => Vec::new(),
                         }
                     }
-                    (Some(Answer::Granted { .. }) | None, None) => {
-                        if state.holder.is_some() || state.granted.has(request) {
-                            return Vec::new();
-                        }
-                        match Grant::new(event, request, state.fence, at) {
-                            Some(grant) => {
-                                let mut next = state.clone();
-                                next.granted.insert(request);
-                                next.fence = grant.fence.unwrap_or(state.fence);
-                                next.holder = Some(grant);
-                                vec![next]
-                            }
-                            None => Vec::new(),
-                        }
+                    (Some(Answer::Granted { .. }) | None, None) => granted().into_iter().collect(),
+                    (Some(Answer::Nothing), None) => {
+                        let grant = self.names.may_have_gone_to_a_repeat(event);
+                        same().into_iter().chain(grant.then(granted).flatten()).collect()
                     }
-                    (Some(Answer::Nothing), None) => same(),
                     _ => Vec::new(),
                 }
             }
@@ -110,10 +113,14 @@ impl Model for Lock<'_> {
         }
     }
 
+    fn changed_nothing(&self, call: usize) -> bool {
+        self.names.changed_nothing(&self.events[call])
+    }
+
     fn alone(&self, state: &State) -> Vec<(State, u64)> {
         let Some(held) = &state.holder else { return Vec::new() };
-        let mut all: Vec<_> =
-            state.end(None).into_iter().map(|state| (state, held.expires)).collect();
+        let expired = state.end(None).into_iter().filter(|_| held.expires <= held.over_by);
+        let mut all: Vec<_> = expired.map(|state| (state, held.expires)).collect();
         if held.undoable {
             for mut state in state.end(None) {
                 state.granted.remove(held.request);

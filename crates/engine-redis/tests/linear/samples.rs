@@ -120,6 +120,14 @@ fn good_histories_of_a_lock_are_taken() {
                 event(LOCK, 9, 10, lease("a"), held(3)),
             ],
         ),
+        (
+            "a call that waited is granted, but a repeat of its request is told, late",
+            &[
+                event(LOCK, 0, 2_000, waiting("a"), Some(Answer::Nothing)),
+                event(LOCK, 900, 901, lease("a"), held(1)),
+                event(LOCK, 1_100, 1_101, lease("b"), held(2)),
+            ],
+        ),
     ];
     for (what, events) in cases {
         is(Verdict::Linearizable, what, events);
@@ -224,6 +232,14 @@ fn bad_histories_of_a_lock_are_refused() {
                 dropped(event(LOCK, 0, 0, lease("a"), None)),
                 event(LOCK, 5, 6, lease("a"), held(1)),
                 event(LOCK, 7, 8, lease("b"), held(2)),
+            ],
+        ),
+        (
+            "a call that did not wait got nothing, and its lease was taken back too soon",
+            &[
+                event(LOCK, 0, 2_000, lease("a"), Some(Answer::Nothing)),
+                event(LOCK, 900, 901, lease("a"), held(1)),
+                event(LOCK, 1_100, 1_101, lease("b"), held(2)),
             ],
         ),
     ];
@@ -334,6 +350,22 @@ fn good_histories_of_a_job_are_taken() {
                 event(JOB, 7, 8, cancel(), shown(JobState::Cancelled, 0)),
             ],
         ),
+        (
+            "a call that waited is granted, but a repeat of its request is told",
+            &[
+                event(JOB, 0, 40, waiting("a"), Some(Answer::Nothing)),
+                event(JOB, 2, 3, push(JOB), pushed(JOB, false)),
+                event(JOB, 4, 5, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 20, 21, lease("a"), runs(1, 1)),
+                event(
+                    JOB,
+                    22,
+                    23,
+                    settle(1, Outcome::Succeeded),
+                    settled(Some(JobState::Succeeded)),
+                ),
+            ],
+        ),
     ];
     for (what, events) in cases {
         is(Verdict::Linearizable, what, events);
@@ -427,6 +459,24 @@ fn bad_histories_of_a_job_are_refused() {
                 event(JOB, 2, 2, lease("a"), None),
                 event(JOB, 5, 6, lease("b"), Some(Answer::Nothing)),
                 event(JOB, 7, 8, cancel(), shown(JobState::Cancelled, 0)),
+            ],
+        ),
+        (
+            "a call that waited got nothing, and no repeat of its request was told of a grant",
+            &[
+                event(JOB, 0, 40, waiting("a"), Some(Answer::Nothing)),
+                event(JOB, 2, 3, push(JOB), pushed(JOB, false)),
+                event(JOB, 4, 5, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 20, 21, lease("c"), runs(1, 1)),
+            ],
+        ),
+        (
+            "a call that waited got nothing while its lease lived",
+            &[
+                event(JOB, 0, 10, waiting("a"), Some(Answer::Nothing)),
+                event(JOB, 2, 3, push(JOB), pushed(JOB, false)),
+                event(JOB, 4, 5, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 20, 21, lease("a"), runs(1, 1)),
             ],
         ),
     ];

@@ -29,6 +29,8 @@ pub trait Model {
     /// The states that a call may lead to that comes to pass at `at` and is answered as it was; none if it
     /// could not be answered so. `call` is its number in the history.
     fn step(&self, state: &Self::State, call: usize, at: u64) -> Vec<Self::State>;
+    /// Whether a call that was answered so never changes anything, whenever it came to pass.
+    fn changed_nothing(&self, call: usize) -> bool;
     /// What may happen by itself, and at which moment the soonest.
     fn alone(&self, state: &Self::State) -> Vec<(Self::State, u64)>;
 }
@@ -176,7 +178,7 @@ fn settled<M: Model>(
             return None;
         }
         let idle = window(events, answered, &node, last.min(node.now)).find(|&(_, call)| {
-            events[call].changed_nothing() && !model.step(&node.state, call, node.now).is_empty()
+            model.changed_nothing(call) && !model.step(&node.state, call, node.now).is_empty()
         });
         match idle {
             Some((place, _)) => node.take(place),

@@ -1,8 +1,8 @@
 //! What the models have in common: a lease, and small numbers for names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Answer, Call, Event};
+use crate::history::{Answer, Call, Event, NEVER};
 
 /// For so long a lease lives without an extend.
 pub const TTL_US: u64 = 1_000_000;
@@ -19,6 +19,8 @@ pub struct Grant {
     pub expires: u64,
     /// Its caller was gone, and nobody else heard of it.
     pub undoable: bool,
+    /// It is over by then: its caller waited and was answered that there is nothing.
+    pub over_by: u64,
 }
 
 impl Grant {
@@ -26,11 +28,12 @@ impl Grant {
     pub fn new(event: &Event, request: usize, highest: u64, at: u64) -> Option<Self> {
         let fence = match &event.answer {
             Some(Answer::Granted { fence, .. }) if *fence > highest => Some(*fence),
+            None | Some(Answer::Nothing) => None,
             Some(_) => return None,
-            None => None,
         };
         let expires = at + TTL_US - SLACK_US;
-        Some(Grant { request, fence, expires, undoable: event.dropped })
+        let over_by = if event.is_open() || fence.is_some() { NEVER } else { event.end };
+        Some(Grant { request, fence, expires, undoable: event.dropped, over_by })
     }
 
     /// Answered again to a repeat of its request; `None` if it is another.
@@ -73,6 +76,8 @@ impl Bits {
 /// Numbers of the requests, leases and jobs that a history names.
 pub struct Names<'a> {
     requests: BTreeMap<&'a str, usize>,
+    /// Requests that somebody was told a lease of.
+    told: BTreeSet<&'a str>,
     fences: BTreeMap<u64, usize>,
     jobs: BTreeMap<&'a str, usize>,
 }
@@ -81,20 +86,42 @@ impl<'a> Names<'a> {
     pub fn of(events: &'a [Event]) -> Self {
         let (mut requests, mut fences, mut jobs) =
             (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut told = BTreeSet::new();
         fn number<K: Ord>(map: &mut BTreeMap<K, usize>, key: K) {
             let next = map.len();
             map.entry(key).or_insert(next);
         }
         for event in events {
             match &event.call {
-                Call::Lease { request, .. } => number(&mut requests, request.as_str()),
+                Call::Lease { request, .. } => {
+                    number(&mut requests, request.as_str());
+                    if let Some(Answer::Granted { .. }) = event.answer {
+                        told.insert(request.as_str());
+                    }
+                }
                 Call::Extend { fence } | Call::Settle { fence, .. } => number(&mut fences, *fence),
                 Call::Push { id } | Call::Cancel { id } | Call::Retry { id } | Call::Get { id } => {
                     number(&mut jobs, id.as_str());
                 }
             }
         }
-        Names { requests, fences, jobs }
+        Names { requests, told, fences, jobs }
+    }
+    /// Whether a call that was answered so never changed anything.
+    pub fn changed_nothing(&self, event: &Event) -> bool {
+        event.changed_nothing() && !self.may_have_gone_to_a_repeat(event)
+    }
+    /// Whether what a call waited for may have come while it waited although it was answered nothing: a repeat
+    /// of its request was told the lease, and its holder ended it before the answer to the call that waited.
+    pub fn may_have_gone_to_a_repeat(&self, event: &Event) -> bool {
+        match &event.call {
+            Call::Lease { request, wait_ms } => {
+                *wait_ms > 0
+                    && event.answer == Some(Answer::Nothing)
+                    && self.told.contains(request.as_str())
+            }
+            _ => false,
+        }
     }
     pub fn request(&self, name: &str) -> usize {
         self.requests[name]
