@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from typing import Any
@@ -39,6 +40,13 @@ def test_a_lock_that_is_taken_is_not_granted_and_names_its_holder(t: Tenure) -> 
         assert 0.3 <= time.monotonic() - began < 5
     assert 'could not get lock "deploy" within 300ms' in str(refused.value)
     assert "held by ann" in str(refused.value)
+
+
+def test_a_holder_that_is_a_process_is_named_by_its_host_and_pid(t: Tenure) -> None:
+    with t.lock("deploy", wait="5s"):
+        with pytest.raises(errors.NotGranted, match=rf"held by [\w.-]+:{os.getpid()} "):
+            with t.lock("deploy", wait=0):
+                pass
 
 
 def test_a_wait_of_nothing_tries_once(t: Tenure) -> None:

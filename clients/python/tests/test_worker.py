@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
+import socket
+import subprocess
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -10,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from conftest import Server, Workers, until
+from conftest import Server, Workers, tenure_binary, until
 from tenure import Tenure, errors
+from tenure._leasing import worker_fields
 
 KINDS = ["threads", "asyncio", "processes"]
 
@@ -19,13 +24,22 @@ KINDS = ["threads", "asyncio", "processes"]
 class Running:
     """A worker that runs during a module, and a client beside it."""
 
-    def __init__(self, client: Tenure, workers: Workers) -> None:
+    def __init__(self, client: Tenure, workers: Workers, process: subprocess.Popen[bytes]) -> None:
         self.client = client
         self.workers = workers
+        self.process = process
 
     def run(self, kind: str, payload: Any = None, **options: Any) -> Any:
         """Push a job and wait for its end."""
         return self.client.push("work", payload, kind=kind, **options).wait(15)
+
+
+def tenure_says(client: Tenure, *arguments: str) -> str:
+    """What the command line says of the client's namespace."""
+    settings = client._settings
+    env = {"TENURE_URL": settings.origin, "TENURE_NAMESPACE": settings.namespace or ""}
+    command = [tenure_binary(), *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -34,10 +48,10 @@ def running(
 ) -> Iterator[Running]:
     namespace = f"running-{request.param}"
     workers = Workers(memory_server.url, namespace, folder)
-    workers.start("--kind", request.param, "--concurrency", "2")
+    process = workers.start("--kind", request.param, "--concurrency", "2")
     try:
         with Tenure(memory_server.url, namespace=namespace, retry_for=15) as client:
-            yield Running(client, workers)
+            yield Running(client, workers, process)
     finally:
         workers.kill_all()
 
@@ -208,10 +222,39 @@ def test_a_hundred_jobs_are_each_run_once(running: Running) -> None:
     assert all(job.attempt == 1 for job in running.client.jobs.list(kind="add", max=100))
 
 
-def test_the_worker_is_known_by_a_random_id(running: Running) -> None:
-    (worker,) = running.client.workers()
-    assert worker.id.startswith("worker_")
+def test_the_worker_is_known_by_its_host_and_pid_and_a_random_end(running: Running) -> None:
+    (worker,) = until(lambda: list(running.client.workers()))
+    assert re.fullmatch(rf"[\w.-]+:{running.process.pid}:[0-9a-hjkmnp-tv-z]{{12}}", worker.id)
+    assert (worker.host, worker.pid) == (socket.gethostname(), running.process.pid)
     assert worker.version is not None and worker.version.startswith("python-")
+    assert f":{running.process.pid} " in tenure_says(running.client, "workers")
+
+
+def test_the_command_names_the_host_and_pid_of_whoever_holds_a_job_or_a_lock(
+    m: Tenure, memory_workers: Workers
+) -> None:
+    worker = memory_workers.start()
+    job = m.push("work", kind="report")
+    until(lambda: m.jobs.get(job.id).state == "running")
+    with m.lock("deploy"):
+        waiting = m.push("work", kind="add", payload={"a": 1}, needs=["limit:lock:deploy"])
+        until(lambda: f":{os.getpid()} " in tenure_says(m, "explain", waiting.id))
+    told = tenure_says(m, "explain", job.id)
+    assert re.search(rf"\S:{worker.pid}\b(?!:)", told), told
+    memory_workers.go()
+    assert job.wait(10).finished
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [("web-1.example", "web-1.example"), ("a:b c/ü", "abc"), ("ü", "worker"), ("h" * 99, "h" * 64)],
+)
+def test_a_host_s_name_is_cut_to_what_an_id_takes(
+    monkeypatch: pytest.MonkeyPatch, host: str, shown: str
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: host)
+    first, second = worker_fields()["id"], worker_fields()["id"]
+    assert first.startswith(f"{shown}:{os.getpid()}:") and first != second
 
 
 def test_progress_is_sent_while_the_handler_runs_and_stays(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,11 +21,39 @@ from .records import LeaseRecord, Reason
 SLICE = 1 / 6
 _LONGEST_SLICE_S = 30.0
 
+#: As the ids that a server makes: digits and letters without i, l, o and u.
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+#: Digits at the end of a worker's id: 60 bits, beside the host and the pid.
+_RANDOM_DIGITS = 12
+_HOST_LENGTH = 64
+_OF_A_PROCESS = re.compile(rf"(.*:[0-9]+):[{_ALPHABET}]{{{_RANDOM_DIGITS}}}", re.DOTALL)
+
+
+def worker_id() -> str:
+    """Make the id of a worker: `HOST:PID:RANDOM`, as all clients of Tenure do.
+
+    Lists of holders show it, so it begins with what people know a process by. It ends at random, so
+    that it is never used again.
+    """
+    host = re.sub(r"[^A-Za-z0-9._-]", "", socket.gethostname())[:_HOST_LENGTH] or "worker"
+    digits = "".join(_ALPHABET[byte % 32] for byte in os.urandom(_RANDOM_DIGITS))
+    return f"{host}:{os.getpid()}:{digits}"
+
+
+def holder_shown(holder: str) -> str:
+    """Return what people know a holder by: host and pid, or the name that it was given.
+
+    >>> holder_shown("web-1:4711:k3v9q0c2m8xt"), holder_shown("nightly")
+    ('web-1:4711', 'nightly')
+    """
+    found = _OF_A_PROCESS.fullmatch(holder)
+    return found[1] if found else holder
+
 
 def worker_fields(id: Optional[str] = None) -> dict[str, Any]:
-    """Say which process asks. The id is random, so that it is never used again."""
+    """Say which process asks."""
     return {
-        "id": id or new_id("worker"),
+        "id": id or worker_id(),
         "host": socket.gethostname()[:128],
         "pid": os.getpid(),
         "version": f"python-{VERSION}",
@@ -99,7 +128,8 @@ def withdraw_plan(asking: dict[str, Any], retry_for: float) -> Plan[list[str]]:
 
 
 def _because(reason: Reason) -> str:
-    holders = [str(each.get("holder")) for each in reason.holders[:3] if each.get("holder")]
+    named = [each.get("holder") for each in reason.holders[:3]]
+    holders = [holder_shown(str(holder)) for holder in named if holder]
     if holders:
         return f"; held by {', '.join(holders)}"
     return f"; {reason.detail}" if reason.detail else ""

@@ -25,6 +25,7 @@ from typing import Any, Optional
 from . import _settings
 from ._calls import check
 from ._http import Transport
+from ._leasing import worker_fields
 from ._settings import Settings
 from ._wire import new_id, request
 from .app import App, unknown_kind
@@ -236,7 +237,7 @@ def _lease(transport: Transport, queues: list[str]) -> Any:
         "queues": queues,
         "wait": "0s",
         "ttl": _TTL,
-        "worker": new_id("test"),
+        "worker": worker_fields(),
         "request_id": new_id("request"),
     }
     return check(transport.send(request("POST", "leases", body=body)))

@@ -1,8 +1,8 @@
 //! Who holds something, as people know it: `host:pid`, or the name that a worker was given.
 //!
-//! A lease names its holder by the id of its worker, which a process makes for itself. Those of this library and this
-//! command begin with host and pid. For others (Python) they stand in the list of workers, for as long as one was heard of
-//! within the last minute.
+//! A lease names its holder by the id of its worker, which a process makes for itself. Those of this
+//! repository's clients begin with host and pid. For an id that a client made without them they stand in the list of workers,
+//! for as long as one was heard of within the last minute.
 
 use std::collections::BTreeMap;
 

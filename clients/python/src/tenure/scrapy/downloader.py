@@ -15,7 +15,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from .. import errors
-from .._wire import new_id, now
+from .._leasing import worker_id
+from .._wire import now
 from ..client import AsyncTenure
 from ..durations import duration_text, seconds
 from ..errors import TenureError
@@ -83,7 +84,7 @@ class DownloaderMiddleware:
         self._wait = duration(crawler, "TENURE_WAIT", None)
         self._ttl = duration(crawler, "TENURE_TTL", "30s") or 0.0
         self._rules = Rules(crawler)
-        self._worker = new_id("scrapy")
+        self._worker = worker_id()
         self._held: dict[Request, _Held] = {}
         #: Leases that are waited for, and those that are being given back.
         self._waiting: set[asyncio.Task[Any]] = set()
