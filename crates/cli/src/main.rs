@@ -4,33 +4,25 @@
 //! HTTP, and no rule of Tenure is decided here.
 
 mod args;
-mod bench;
 mod child;
-mod child_processes;
 mod cmd;
-mod crash;
 mod demo;
 mod exchange;
-mod exit;
-mod fuzz;
 mod input;
 mod internal;
 mod json_args;
 mod local_time;
 mod logging;
-mod machine_zone;
-mod output;
 mod scrapyd;
-mod scratch;
 mod service;
 mod settings;
-mod soak;
 mod store;
 
-use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 
-use crate::exit::{BUG, Failure};
+// What `tenure-lab` has too goes by the same names as what is only here.
+use tenure_console::{child_processes, exit, machine_zone, output, program, scratch};
+
 use crate::internal::InternalCommand;
 use crate::output::Output;
 use crate::settings::Unread;
@@ -46,46 +38,19 @@ fn main() -> ExitCode {
         child::guard::run();
         return ExitCode::SUCCESS;
     }
-    let (out, ended) = match InternalCommand::wanted() {
-        Some(command) => (Output { json: false }, caught(|| command.run())),
+    let code = match program::wanted::<InternalCommand>() {
+        Some(command) => program::exit_code(Output { json: false }, || command.run()),
         None => match settings::command_line() {
             Ok(cli) => {
                 if !cli.global.utc {
                     output::clock::show_local_time();
                 }
                 local_time::tell();
-                (Output { json: cli.global.json }, caught(|| cmd::run(cli)))
+                program::exit_code(Output { json: cli.global.json }, || cmd::run(cli))
             }
-            Err(Unread::Settings(failure)) => return ExitCode::from(failure.tell()),
+            Err(Unread::Settings(failure)) => failure.tell(),
             Err(Unread::Line) => return args::refused::tell(),
         },
     };
-    let code = match ended {
-        Ok(Ok(())) => 0,
-        Ok(Err(failure)) => out.failure(&failure),
-        Err(_) => {
-            Failure::bug("the command panicked").tell();
-            BUG
-        }
-    };
     ExitCode::from(code)
-}
-
-/// A panic has told what it is on stderr; what is left to say is that it is a bug.
-fn caught<F: Future<Output = Result<(), Failure>>>(
-    command: impl FnOnce() -> F,
-) -> std::thread::Result<Result<(), Failure>> {
-    std::panic::catch_unwind(AssertUnwindSafe(|| run(command())))
-}
-
-fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::new(exit::NOT_STARTED, format!("cannot start: {error}")))?;
-    let ended = runtime.block_on(command);
-    // A thread that waits for stdin must not keep the command from ending.
-    runtime.shutdown_background();
-    ended
 }

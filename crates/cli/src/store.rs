@@ -2,13 +2,12 @@
 //!
 //! All commands speak to what is opened here, through the library's [`Client`], and none knows what it is.
 
-pub mod on_redis;
-
 use std::sync::{Arc, OnceLock};
 
 use tenure::Client;
 use tenure::remote::{Remote, RemoteError};
 use tenure::url::StoreUrl;
+pub use tenure_console::on_redis;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
 use tenure_engine::Engine;

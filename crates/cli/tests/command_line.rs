@@ -377,7 +377,7 @@ fn no_process_that_tenure_starts_for_itself_is_ever_listed() {
     for shell in ["bash", "zsh", "fish"] {
         said.push(stdout(&["completions", shell]));
     }
-    for internal in ["demo-worker", "crash-client", "child-process", "cmd-guard"] {
+    for internal in ["demo-worker", "child-process", "cmd-guard"] {
         for text in &said {
             assert!(!text.contains(internal) && !text.contains(&internal.replace('-', "_")));
         }
@@ -398,6 +398,12 @@ fn a_tip_is_given_where_it_is_near() {
         assert_eq!(text.contains("similar"), tip.is_some(), "{said}: {text}");
         assert!(tip.is_none_or(|tip| text.contains(&format!("'{tip}'"))), "{said}: {text}");
         assert!(text.contains("`tenure help --all` lists all commands"), "{text}");
+    }
+    for words in [&["bench"][..], &["bench", "crash", "--rounds", "1"], &["help", "bench"]] {
+        let output = run(words);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert!(text.contains("--package tenure-lab -- bench`"), "{words:?}: {text}");
     }
     let text = stderr(&run(&["push", "q", "--priorty", "1"]));
     assert!(text.contains("'--priority'"), "{text}");

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use clap::builder::StyledStr;
 use clap::{Args, Command, CommandFactory};
 
-use crate::args::{Cli, Global};
+use crate::args::{Cli, Global, refused};
 use crate::exit::Failure;
 
 /// Commands under one heading.
@@ -48,7 +48,7 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup {
         heading: "Store and tools",
         common: &[],
-        rest: &["copy", "redis", "bench", "completions", "version", "help"],
+        rest: &["copy", "redis", "completions", "version", "help"],
     },
 ];
 
@@ -173,7 +173,7 @@ fn unknown(command: &Command, word: &str) -> Failure {
     let near = tenure_core::decode::nearest(word, names);
     let near = near.map(|near| format!("did you mean '{near}'? ")).unwrap_or_default();
     Failure::usage(format!("there is no command '{word}'"))
-        .hint(format!("{near}`tenure help --all` lists all commands"))
+        .hint(format!("{near}{}", refused::where_to_look(word)))
 }
 
 /// A heading and a text below it.

@@ -167,8 +167,6 @@ pub enum Command {
     /// What the operator of a Redis needs.
     #[command(subcommand)]
     Redis(redis::RedisCommand),
-    /// Measure this machine, or check a server that is killed under load.
-    Bench(Box<crate::bench::BenchArgs>),
     /// Print the completions of a shell.
     Completions {
         /// The shell.

@@ -41,6 +41,17 @@ pub fn tell() -> ExitCode {
     ExitCode::from(code)
 }
 
+/// What helps with a command that is not there.
+pub fn where_to_look(said: &str) -> &'static str {
+    match said {
+        "bench" => {
+            "measuring is a program of its own: in a clone of Tenure, `cargo run --release --package \
+             tenure-lab -- bench`"
+        }
+        _ => "`tenure help --all` lists all commands",
+    }
+}
+
 fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Error {
     if let Some(line) = with_dashes(command, words) {
         return named_mut(command, words).error(
@@ -54,7 +65,10 @@ fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Erro
         error.remove(ContextKind::Suggested);
     }
     let tip = match error.kind() {
-        ErrorKind::InvalidSubcommand => Some("`tenure help --all` lists all commands".to_owned()),
+        ErrorKind::InvalidSubcommand => match error.get(ContextKind::InvalidSubcommand) {
+            Some(ContextValue::String(said)) => Some(where_to_look(said).to_owned()),
+            _ => None,
+        },
         ErrorKind::MissingRequiredArgument => example(named(command, words)),
         _ => None,
     };

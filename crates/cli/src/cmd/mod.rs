@@ -49,10 +49,10 @@ use tenure_engine::{Clock, SystemClock};
 
 use crate::args::schedules::{ScheduleAction, ScheduleArgs};
 use crate::args::{Cli, Command, Global, help};
+use crate::demo;
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::store::OpenedStore;
-use crate::{bench, demo};
 
 /// This machine's clock, for what people read and for nothing else.
 pub fn now() -> Moment {
@@ -74,7 +74,6 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Copy(args) => copy::run(out, args).await,
         Command::Redis(command) => redis::run(out, command),
         Command::Demo(args) => demo::run(out, args).await,
-        Command::Bench(args) => bench::run(out, *args).await,
         Command::Help(args) => help::print(&args),
         Command::Error(args) => error::run(out, args.code.as_deref()),
         Command::Schedule(ScheduleArgs { action: Some(ScheduleAction::Preview(args)), .. }) => {
@@ -99,7 +98,6 @@ fn opens_no_folder(command: &Command) -> bool {
             | Command::Doctor(_)
             | Command::Redis(_)
             | Command::Demo(_)
-            | Command::Bench(_)
             | Command::Help(_)
             | Command::Error(_)
     )
@@ -140,7 +138,6 @@ async fn with_client(command: Command, client: &Client, out: Output) -> Result<(
         | Command::Doctor(_)
         | Command::Redis(_)
         | Command::Demo(_)
-        | Command::Bench(_)
         | Command::Help(_)
         | Command::Error(_) => Err(Failure::bug("this command opens no store")),
     }

@@ -217,7 +217,7 @@ impl Stage {
             let name = worker_name(n);
             let url = servers.of_worker(n).url().to_string();
             let args = ["demo-worker", "--server", &url, "--site", &address, "--name", &name];
-            ChildProcess::start(&args, Say::Lines(say.clone()))
+            ChildProcess::start(None, &args, Say::Lines(say.clone()))
         };
         let workers = (0..WORKERS).map(worker).collect::<Result<Vec<_>, _>>()?;
         for server in servers.described() {

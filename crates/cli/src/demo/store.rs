@@ -65,8 +65,10 @@ impl Servers {
             }
         };
         let mut all = Vec::new();
+        let own = std::env::current_exe()
+            .map_err(|error| Failure::file("cannot find this program", &error))?;
         for _ in 0..count {
-            all.push(ChildServer::start(folder, store.clone()).await?);
+            all.push(ChildServer::start(&own, folder, store.clone()).await?);
         }
         Ok(Servers { all, _redis: redis })
     }

@@ -118,7 +118,6 @@ fn opens_a_store(command: &Command) -> bool {
             | Command::Copy(_)
             | Command::Redis(_)
             | Command::Demo(_)
-            | Command::Bench(_)
             | Command::Error(_)
             | Command::Version
             | Command::Completions { .. }

@@ -1,0 +1,65 @@
+//! The slowest command of a Redis while something was measured, by the server's own slow log: it keeps commands that took
+//! longer than its `slowlog-log-slower-than`, 10 ms unless somebody set it. Nothing is changed there.
+
+use tenure_console::exit::Failure;
+use tenure_console::scratch::Scratch;
+
+use tenure_engine_redis::link::{Cmd, Value, cmd};
+
+use super::target::Under;
+
+/// Entries that are read; a server keeps 128 unless its `slowlog-max-len` says otherwise.
+const ENTRIES: usize = 128;
+
+/// The log of a Redis, as it stood when it was opened.
+pub struct SlowLog<'a> {
+    scratch: &'a Scratch,
+    last: i64,
+}
+
+impl<'a> SlowLog<'a> {
+    /// The commands from now on; `None` where there is no Redis.
+    pub async fn of(under: Under<'a>) -> Result<Option<Self>, Failure> {
+        let Under::Redis(scratch) = under else { return Ok(None) };
+        let last = entries(scratch).await?.into_iter().map(|(id, _)| id).max().unwrap_or(-1);
+        Ok(Some(SlowLog { scratch, last }))
+    }
+
+    /// The longest of since then, in milliseconds; 0 if none was slow enough to be kept.
+    pub async fn slowest_ms(&self) -> Result<f64, Failure> {
+        let since = entries(self.scratch).await?.into_iter().filter(|(id, _)| *id > self.last);
+        Ok(since.map(|(_, us)| us).max().unwrap_or(0) as f64 / 1_000.0)
+    }
+}
+
+/// The number of each, and how long it took, in microseconds.
+async fn entries(scratch: &Scratch) -> Result<Vec<(i64, i64)>, Failure> {
+    let mut get: Cmd = cmd("SLOWLOG");
+    get.arg("GET").arg(ENTRIES);
+    let Value::Array(entries) = scratch.ask(&get).await? else {
+        return Err(Failure::bug("a slow log is a list"));
+    };
+    Ok(entries.iter().filter_map(entry).collect())
+}
+
+fn entry(value: &Value) -> Option<(i64, i64)> {
+    let Value::Array(fields) = value else { return None };
+    match fields.as_slice() {
+        [Value::Int(id), _, Value::Int(us), ..] => Some((*id, *us)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_says_its_number_and_how_long_it_took() {
+        let of = |fields| entry(&Value::Array(fields));
+        let long = vec![Value::Int(7), Value::Int(1_700_000_000), Value::Int(20_500), Value::Nil];
+        assert_eq!(of(long), Some((7, 20_500)));
+        assert_eq!(of(vec![Value::Int(7)]), None);
+        assert_eq!(entry(&Value::Nil), None);
+    }
+}

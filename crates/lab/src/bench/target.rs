@@ -1,0 +1,153 @@
+//! What is measured: an engine in this process, or a server over HTTP. Each has an
+//! empty store: a folder that goes with it, or a part of our scratch of a Redis.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tenure_console::child_processes::{ChildServer, ServerStore, temporary_folder};
+use tenure_console::exit::{Failure, UNAVAILABLE};
+use tenure_console::on_redis;
+use tenure_console::scratch::Scratch;
+use tenure_core::names::Namespace;
+use tenure_core::requests::Operation;
+use tenure_engine::{Engine, EngineExt};
+use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_engine_redis::Options as RedisOptions;
+
+use super::args::word;
+use crate::under_test;
+
+/// Where the engine is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// In this process.
+    InProcess,
+    /// In a server, asked over HTTP.
+    Http,
+}
+
+/// What state is kept in.
+#[derive(Clone, Copy, Debug)]
+pub enum Under<'a> {
+    /// Folders, that are made here.
+    Folder {
+        /// What an answer promises.
+        durability: Durability,
+        /// `None`: where temporary folders are.
+        dir: Option<&'a Path>,
+    },
+    /// A Redis.
+    Redis(&'a Scratch),
+}
+
+impl Under<'_> {
+    /// What an answer promises; the default where a Redis decides.
+    pub fn durability(self) -> Durability {
+        match self {
+            Under::Folder { durability, .. } => durability,
+            Under::Redis(_) => Durability::default(),
+        }
+    }
+
+    /// What an answer promises, in a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Under::Folder { durability, .. } => word(durability),
+            Under::Redis(_) => "redis",
+        }
+    }
+}
+
+/// An engine with an empty store. Its parts are dropped in this order.
+pub struct Target {
+    engine: Arc<dyn Engine>,
+    _server: Option<ChildServer>,
+    folder: tempfile::TempDir,
+}
+
+impl Target {
+    /// Opens it. No two share a store.
+    pub async fn open(place: Place, under: Under<'_>) -> Result<Self, Failure> {
+        Target::with_events(place, under, None).await
+    }
+
+    /// The same in this process, with at most this many bytes of events; 0: none are kept.
+    pub async fn keeping_events(under: Under<'_>, bytes: u64) -> Result<Self, Failure> {
+        Target::with_events(Place::InProcess, under, Some(bytes)).await
+    }
+
+    async fn with_events(
+        place: Place,
+        under: Under<'_>,
+        events_bytes: Option<u64>,
+    ) -> Result<Self, Failure> {
+        static PARTS: AtomicU32 = AtomicU32::new(0);
+        let dir = match under {
+            Under::Folder { dir, .. } => dir,
+            Under::Redis(_) => None,
+        };
+        let folder = temporary_folder(dir)?;
+        let part = match under {
+            Under::Folder { .. } => None,
+            Under::Redis(scratch) => {
+                // Other processes of this measurement use the same scratch.
+                let n = PARTS.fetch_add(1, Ordering::Relaxed);
+                Some(scratch.part(&format!("{}-{n}", std::process::id()))?)
+            }
+        };
+        match place {
+            Place::InProcess => {
+                let engine: Arc<dyn Engine> = match (under, part) {
+                    (_, Some(part)) => {
+                        let usual = RedisOptions::new(part.address().clone());
+                        Arc::new(on_redis::open_with(RedisOptions { events_bytes, ..usual })?)
+                    }
+                    (under, None) => {
+                        Arc::new(opened(folder.path(), under.durability(), events_bytes)?)
+                    }
+                };
+                Ok(Target { engine, _server: None, folder })
+            }
+            Place::Http => {
+                let store = match part {
+                    Some(part) => ServerStore::Redis(part.url().clone()),
+                    None => ServerStore::folder(under.word()),
+                };
+                let server = under_test::server(folder.path(), store).await?;
+                Ok(Target { engine: server.engine()?, _server: Some(server), folder })
+            }
+        }
+    }
+
+    /// The engine; nothing is repeated.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// Closes the engine and keeps its folder, to be opened again with [`embedded`].
+    pub fn close(self) -> tempfile::TempDir {
+        self.folder
+    }
+
+    /// One request.
+    pub async fn run<O: Operation>(&self, request: O) -> Result<O::Reply, Failure> {
+        Ok(self.engine.run(&Namespace::main(), request).await?)
+    }
+}
+
+/// The embedded engine over the store of a target's folder.
+pub fn embedded(folder: &Path, durability: Durability) -> Result<Embedded, Failure> {
+    opened(folder, durability, None)
+}
+
+fn opened(
+    folder: &Path,
+    durability: Durability,
+    events_bytes: Option<u64>,
+) -> Result<Embedded, Failure> {
+    let usual = Options::new(Location::Folder(folder.join("store")));
+    let events_bytes = events_bytes.unwrap_or(usual.events_bytes);
+    let options = Options { durability, events_bytes, ..usual };
+    Embedded::open(options).map_err(|error| Failure::new(UNAVAILABLE, error.to_string()))
+}
