@@ -122,6 +122,8 @@ class WithErrback(TenureSpider):
     queue = "pages"
 
     async def start_job(self, job: tenure.Context) -> AsyncIterator[scrapy.Request]:
+        if "raise" in job.job.payload:
+            raise ValueError(job.job.payload["raise"])
         yield scrapy.Request(job.job.payload["url"], errback=self.missing)
 
     def missing(self, failure: Any) -> Iterator[Any]:

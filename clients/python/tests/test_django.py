@@ -114,6 +114,16 @@ def test_the_command_runs_jobs_whose_results_are_beside_the_models(
     assert "report of" not in log
 
 
+def test_a_hostile_text_is_one_line_of_the_command_s_log(project: Project, url: str) -> None:
+    with (project.folder / "shop" / "jobs.py").open("a") as file:
+        file.write(
+            '@app.job("reports")\ndef forge() -> None:\n    raise ValueError("a\\x1b[2J\\nb")\n'
+        )
+    project.run('jobs.forge.options(retry={"max_attempts": 1}).push()', url)
+    log = project.manage("tenure_worker", "shop.jobs:app", "--until-empty", url=url)
+    assert re.search(r": ValueError: a\\x1b\[2J\\nb$", log, re.M), log
+
+
 def test_a_run_that_lost_its_lease_overwrites_nothing(project: Project, url: str) -> None:
     program = """
 from types import SimpleNamespace
@@ -171,6 +181,7 @@ jobs.app._retry_for = 0.1
 with transaction.atomic():
     Report.objects.create(month="2030-11")
     id = push_on_commit(jobs.render, 1)
+    push_on_commit(jobs.render.options(id="r\\x1b[2J\\nERROR forged"), 1)
     sure = jobs.push_surely(jobs.render.spec(1))
 assert Report.objects.count() == Outgoing.objects.count() == 1
 print("lost", id)
@@ -180,6 +191,7 @@ print("kept", sure)
     lost, kept = re.findall(r"^(?:lost|kept) (\S+)$", told, re.M)
     assert f'job {lost} of queue "reports" could not be pushed after the commit' in told
     assert f"job {kept} is not pushed yet" in told
+    assert r'job r\x1b[2J\nERROR forged of queue "reports" could not be pushed' in told
     # The server is back.
     program = """
 jobs.deliver_each_minute()
@@ -198,6 +210,7 @@ jobs.app.client.schedules.run_now("outbox")
     [
         (["shop.jobs:ap"], 2, 'has no app "ap"'),
         (["shop.nothing:app"], 2, "there is no module"),
+        (["shop.no\x1b[2J\nERROR:app"], 2, r'there is no module "shop.no\x1b[2J\nERROR" here'),
         (["shop.jobs:app", "-c", "0"], 1, "--concurrency is at least 1"),
     ],
 )
@@ -205,6 +218,17 @@ def test_the_command_says_what_is_wrong(
     project: Project, url: str, arguments: list[str], code: int, told: str
 ) -> None:
     assert told in project.manage("tenure_worker", *arguments, url=url, code=code)
+
+
+def test_check_says_what_a_worker_would_find(project: Project, url: str) -> None:
+    check = "tenure_worker", "shop.jobs:app", "--check"
+    told = f"shop.jobs:app would take jobs of reports, outbox from {url}\n"
+    assert project.manage(*check, url=url) == told
+    nobody = f"http://127.0.0.1:{free_port()}"
+    told = project.manage(*check, url=nobody, code=69)
+    assert told.startswith(f"CommandError: {nobody}: connection refused"), told
+    told = project.manage(*check, "--queue", "nope", url=nobody, code=2)
+    assert 'this app has no handler for queue "nope"' in told
 
 
 def test_a_misspelt_setting_is_refused(project: Project, url: str) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import tenure
 from conftest import Workers, until
 from tenure import Tenure
 from tenure._text import logger
@@ -101,6 +104,21 @@ def test_a_log_record_of_a_hostile_text_is_one_line_that_steers_no_terminal(
     assert "forged" in str(job.wait(15).error)
     (line,) = until(lambda: [x for x in running.workers.log().split("\n") if job.id in x])
     assert line.endswith(r": ValueError: a\x1b[2J\r\n2026 INFO forged\x00\x9b\u2028\u202e"), line
+
+
+def test_no_module_has_a_logger_whose_records_may_be_more_than_a_line() -> None:
+    package = Path(tenure.__file__).parent
+    raw = {
+        str(file.relative_to(package))
+        for file in package.rglob("*.py")
+        if re.search(r"getLogger\(\"tenure|getLogger\(__name__", file.read_text())
+    }
+    assert raw == set()
+
+
+def test_a_message_of_the_command_is_one_line(memory_workers: Workers) -> None:
+    assert memory_workers.start(app="no\x1b[2J\nERROR:app").wait(20) == 2
+    assert memory_workers.log() == 'tenure: there is no module "no\\x1b[2J\\nERROR" here\n'
 
 
 def test_a_traceback_is_logged_on_one_line(caplog: pytest.LogCaptureFixture) -> None:

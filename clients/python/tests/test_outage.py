@@ -130,6 +130,8 @@ def test_check_says_what_a_worker_would_find(folder: Path, namespace: str) -> No
         assert f"{server.url}: connection refused" in workers.log()
         server.start()
         assert workers.start("--check").wait(20) == 77
+        assert workers.start("--check", "--queue", "nope").wait(20) == 2
+        assert 'this app has no handler for queue "nope"' in workers.log()
         right = Workers(server.url, namespace + "r", folder, token="t" * 40)
         assert right.start("--check").wait(20) == 0
         assert f"handlers:app would take jobs of work, other from {server.url}" in right.log()

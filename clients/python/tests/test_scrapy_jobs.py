@@ -153,3 +153,14 @@ def test_a_job_that_closes_the_spider_has_failed(m: Tenure, site: Site, crawlers
 def test_a_server_that_refuses_closes_the_spider(m: Tenure, crawlers: Crawlers) -> None:
     assert crawlers.crawl("jobs", settings={"TENURE_NAMESPACE": "no such"}) == 0
     assert "Spider closed (tenure_refused)" in crawlers.log()
+
+
+def test_a_hostile_text_of_a_job_is_one_line_of_the_log(m: Tenure, crawlers: Crawlers) -> None:
+    once = {"max_attempts": 1}
+    job = m.push("pages", {"raise": "a\x1b[2J\nERROR forged"}, retry=once)
+    assert crawlers.crawl("with_errback", settings=TO_THE_END) == 0
+    assert job.wait(5).state == "failed"
+    # Scrapy's own log is silent about it.
+    lines = [line for line in crawlers.log().split("\n") if "2J" in line]
+    assert all(r"ValueError: a\x1b[2J\nERROR forged" in line for line in lines), lines
+    assert {line.split()[2] for line in lines} == {"[tenure.scrapy]", "[tenure.worker]"}

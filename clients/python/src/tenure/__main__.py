@@ -7,8 +7,9 @@ import importlib
 import logging
 import os
 import sys
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
+from ._text import one_line
 from .app import App
 from .errors import TenureError
 from .hooks import HookFailed
@@ -58,11 +59,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
     try:
         app = find_app(given.app)
         if given.command == "worker" and given.check:
-            from .worker.reach import ask_once
-
-            ask_once(app.settings)
-            queues = ", ".join(given.queue or app.queues)
-            print(f"{given.app} would take jobs of {queues} from {app.settings.origin}")
+            print(check(given.app, app, given.queue))
         elif given.command == "worker":
             app.run(
                 concurrency=given.concurrency,
@@ -78,18 +75,30 @@ def main(arguments: Optional[list[str]] = None) -> int:
                 f"schedules of {app.owner}: {done.added} added, {done.updated} changed, "
                 f"{done.deleted} deleted, {done.unchanged} as they were"
             )
-    except HookFailed as error:
-        print(f"tenure: {error}", file=sys.stderr)
-        return 1
-    except Unusable as error:
-        print(f"tenure: {error}", file=sys.stderr)
-        return 2
-    except TenureError as error:
-        print(f"tenure: {error}", file=sys.stderr)
-        if error.status in (401, 403):
-            return 77
-        return 69 if error.status is None or error.status >= 500 else 1
+    except (HookFailed, Unusable, TenureError) as error:
+        print(one_line(f"tenure: {error}"), file=sys.stderr)
+        return exit_code(error)
     return 0
+
+
+def check(where: str, app: App, queues: Optional[list[str]]) -> str:
+    """Say what a worker of an app would do; raise what it would fail with."""
+    from .worker.reach import ask_once
+
+    served = app._served(queues)
+    ask_once(app.settings)
+    return f"{where} would take jobs of {', '.join(served)} from {app.settings.origin}"
+
+
+def exit_code(error: Union[HookFailed, Unusable, TenureError]) -> int:
+    """Return how a command ends that met an error."""
+    if isinstance(error, HookFailed):
+        return 1
+    if isinstance(error, Unusable):
+        return 2
+    if error.status in (401, 403):
+        return 77
+    return 69 if error.status is None or error.status >= 500 else 1
 
 
 def _add_app(command: argparse.ArgumentParser) -> None:

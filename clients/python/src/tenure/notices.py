@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from datetime import datetime, timezone
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
+from ._text import logger
 from ._wire import Response
 from .durations import read_moment
 from .errors import DuplicateJob
 
-log: logging.Logger = logging.getLogger("tenure")
+if TYPE_CHECKING:
+    import logging
+
+log: logging.Logger = logger("tenure")
 
 #: What `on_duplicate` may be.
 CHOICES = ("warn", "raise", "ignore")

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
+from ._text import logger
 from .client import Tenure
 from .durations import duration_text, is_duration
 from .errors import EmptySet, RetiresMost, TenureError
 from .tasks import Task, Unusable
 
 if TYPE_CHECKING:
+    import logging
+
     from .app import App
 
-log: logging.Logger = logging.getLogger("tenure.worker")
+log: logging.Logger = logger("tenure.worker")
 
 #: Seconds between two tries while the server is away; the worker itself logs that it is.
 _PAUSE_S = 2.0

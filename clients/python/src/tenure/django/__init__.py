@@ -6,7 +6,6 @@ Add `tenure.django` to INSTALLED_APPS for `manage.py tenure_worker`.
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union, overload
 
 from django.conf import settings as django_settings
@@ -15,12 +14,15 @@ from django.db import transaction
 
 from .. import _settings
 from .._settings import Settings
+from .._text import logger
 from .._wire import new_id
 from ..app import App as _App
 from ..payloads import encode
 from ..pushable import A, After0, After1, After2, After3, B, C, Pushable
 
 if TYPE_CHECKING:
+    import logging
+
     from typing_extensions import Concatenate, ParamSpec
 
     from ..context import Context
@@ -30,7 +32,7 @@ else:
     # Python 3.9 has no ParamSpec.
     P = TypeVar("P")
 
-log: logging.Logger = logging.getLogger("tenure.django")
+log: logging.Logger = logger("tenure.django")
 
 _KNOWN = {"URL", "TOKEN", "NAMESPACE"}
 #: A request that waits for a server to come back holds a thread of the web server meanwhile.

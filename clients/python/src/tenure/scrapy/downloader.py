@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Coroutine
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -16,6 +15,7 @@ from scrapy.http import Response
 
 from .. import errors
 from .._leasing import worker_id
+from .._text import logger
 from .._wire import now
 from ..client import AsyncTenure
 from ..durations import duration_text, seconds
@@ -27,7 +27,10 @@ from ._crawler import LOOK_EVERY_S, duration, is_closing, make_client
 from ._needs import fill, read_needs
 from ._sessions import Session, Sessions
 
-log: logging.Logger = logging.getLogger("tenure.scrapy")
+if TYPE_CHECKING:
+    import logging
+
+log: logging.Logger = logger("tenure.scrapy")
 
 _KEYS = {"needs", "session", "wait", "end_session"}
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -25,6 +24,7 @@ from .._holdings import CANCELLED, LOST
 from .._http import Transport
 from .._keeper import Keeper
 from .._settings import Settings
+from .._text import logger
 from .._wire import Plan, request
 from ..durations import duration_text
 from ..errors import TenureError
@@ -33,7 +33,10 @@ from ..payloads import encode
 from ..tasks import succeeded
 from ._crawler import close_spider, duration, running_loop, server_settings
 
-log: logging.Logger = logging.getLogger("tenure.scrapy")
+if TYPE_CHECKING:
+    import logging
+
+log: logging.Logger = logger("tenure.scrapy")
 
 #: Ends of a crawl that did as much as it was allowed to, as `tenure work --scrapyd` has it.
 _GOOD_ENDS = frozenset(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import AsyncIterator
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -15,6 +14,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.misc import arg_to_iter
 from twisted.python.failure import Failure
 
+from .._text import logger
 from .._wire import now
 from ..app import App
 from ..context import Context
@@ -22,7 +22,10 @@ from ._crawler import LOOK_EVERY_S, close_spider, duration, server_settings
 from ._crawling import install, own
 from ._jobs import JobCounts, SpiderJob, SpiderJobs
 
-log: logging.Logger = logging.getLogger("tenure.scrapy")
+if TYPE_CHECKING:
+    import logging
+
+log: logging.Logger = logger("tenure.scrapy")
 
 __all__ = ["JobCounts", "RequestsFailed", "TenureSpider"]
 

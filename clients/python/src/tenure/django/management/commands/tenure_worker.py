@@ -10,7 +10,8 @@ from asgiref.sync import sync_to_async
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import close_old_connections
 
-from ....__main__ import find_app
+from ....__main__ import check, exit_code, find_app
+from ...._text import one_line
 from ....errors import TenureError
 from ....hooks import HookFailed
 from ....tasks import Unusable
@@ -34,6 +35,9 @@ class Command(BaseCommand):
         parser.add_argument("--ttl", default="30s", metavar="D", help="ttl of the leases (30s)")
         parser.add_argument("--drain-timeout", default="25s", metavar="D", help="25s unless given")
         parser.add_argument("--until-empty", action="store_true", help="end when none can run now")
+        parser.add_argument(
+            "--check", action="store_true", help="only see whether the app and its server are there"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run it."""
@@ -41,6 +45,9 @@ class Command(BaseCommand):
             raise CommandError("--concurrency is at least 1")
         try:
             app = find_app(options["app"])
+            if options["check"]:
+                self.stdout.write(check(options["app"], app, options["queue"]))
+                return
             for task in app.tasks:
                 task.function = with_fresh_connections(task.function)
             app.run(
@@ -51,13 +58,8 @@ class Command(BaseCommand):
                 drain_timeout=options["drain_timeout"],
                 until_empty=options["until_empty"],
             )
-        except Unusable as error:
-            raise CommandError(str(error), returncode=2) from None
-        except HookFailed as error:
-            raise CommandError(str(error)) from None
-        except TenureError as error:
-            code = 77 if error.status in (401, 403) else 69
-            raise CommandError(str(error), returncode=code) from None
+        except (HookFailed, Unusable, TenureError) as error:
+            raise CommandError(one_line(str(error)), returncode=exit_code(error)) from None
 
 
 def with_fresh_connections(function: Callable[..., Any]) -> Callable[..., Any]:
