@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any, Optional
 
 import pytest
 
 from conftest import Server, Workers
-from tenure import App, Context, Final, Middleware, Snooze, Tenure, current
+from tenure import App, Context, Final, Middleware, Snooze, Tenure, current, errors
 from tenure.testing import run_until_idle
 
 
@@ -87,6 +88,117 @@ def test_a_layer_can_prevent_a_push(app: App, m: Tenure) -> None:
 
     with pytest.raises(PermissionError):
         send.push()
+    assert list(m.jobs.list()) == []
+
+
+@pytest.mark.parametrize("how", ["push", "push_all", "push_many"])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_each_job_that_the_app_s_client_pushes_goes_through_the_layers_once(
+    app: App, m: Tenure, notes: list[str], how: str, is_async: bool
+) -> None:
+    @app.job("mail")
+    def send(to: str) -> None: ...
+
+    specs = [send.options(id=f"m-{n}").spec(f"ann{n}") for n in (1, 2)]
+
+    async def later() -> None:
+        if how == "push":
+            for spec in specs:
+                await app.async_client.push(**spec)
+        else:
+            await getattr(app.async_client, how)(specs)
+        await app.async_client.close()
+
+    if is_async:
+        asyncio.run(later())
+    elif how == "push":
+        for spec in specs:
+            app.client.push(**spec)
+    else:
+        getattr(app.client, how)(iter(specs))
+    entered = [note for note in notes if "pushes" in note]
+    assert entered == [
+        "outer pushes m-1", "inner pushes m-1", "outer pushes m-2", "inner pushes m-2",
+    ]  # fmt: skip
+    assert sorted(notes[-2:]) == ["inner pushed", "outer pushed"] and len(notes) == 8
+    for n in (1, 2):
+        job = m.jobs.get(f"m-{n}")
+        assert job.labels == {"outer": "seen", "inner": "seen"}
+        assert (job.payload, job.kind) == ({"to": f"ann{n}"}, "send")
+
+
+#: As the current span of a tracer.
+SPAN: ContextVar[str] = ContextVar("span", default="none")
+
+
+class Spanning(Middleware):
+    """Opens a span around each push, and notes what it sees."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    @contextlib.contextmanager
+    def push(self, job: dict[str, Any]) -> Iterator[None]:
+        self._notes.append(f"{job['id']} in {SPAN.get()}")
+        token = SPAN.set(job["id"])
+        try:
+            yield
+        except Exception as error:
+            self._notes.append(f"{job['id']} saw {type(error).__name__}")
+            raise
+        finally:
+            SPAN.reset(token)
+
+
+def test_the_layers_of_jobs_that_are_pushed_together_stand_beside_each_other(
+    app: App, m: Tenure, notes: list[str]
+) -> None:
+    app.layers[:] = [Spanning(notes)]
+    outside = SPAN.set("request")
+    app.client.push_all([{"queue": "mail", "id": id} for id in ("a", "b")])
+    assert notes == ["a in request", "b in request"]
+    SPAN.reset(outside)
+
+
+def test_each_layer_of_a_portion_that_is_refused_sees_why(
+    app: App, m: Tenure, notes: list[str]
+) -> None:
+    app.layers[:] = [Spanning(notes)]
+    jobs = (
+        {"queue": "mail", "id": f"p-{n}", "priority": 0 if n < 600 else 101} for n in range(601)
+    )
+    with pytest.raises(errors.TenureError) as refused:
+        app.client.push_many(jobs)
+    assert refused.value.index == 600
+    assert m.queues.get("mail").counts["ready"] == 500
+    saw = [note.split() for note in notes if "saw" in note]
+    assert sorted(job for job, _, _ in saw) == sorted(f"p-{n}" for n in range(500, 601))
+    assert {what for _, _, what in saw} == {type(refused.value).__name__}
+
+
+class Swallowing(Middleware):
+    @contextlib.contextmanager
+    def push(self, job: dict[str, Any]) -> Iterator[None]:
+        with contextlib.suppress(Exception):
+            yield
+
+
+@pytest.mark.parametrize("how", ["push", "push_all", "push_many"])
+def test_a_layer_can_swallow_no_error_of_a_push(app: App, m: Tenure, how: str) -> None:
+    app.middleware(Swallowing())
+    wrong = {"queue": "mail", "priority": 101}
+    with pytest.raises(errors.TenureError):
+        if how == "push":
+            app.push_job(wrong)
+        else:
+            getattr(app.client, how)([wrong])
+
+
+@pytest.mark.parametrize("how", ["push_all", "push_many"])
+def test_a_layer_can_prevent_a_push_of_many(app: App, m: Tenure, how: str) -> None:
+    app.middleware(Refusing())
+    with pytest.raises(PermissionError):
+        getattr(app.client, how)([{"queue": "mail"}])
     assert list(m.jobs.list()) == []
 
 

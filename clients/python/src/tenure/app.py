@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
 
 from . import _settings
 from ._settings import Settings
-from ._wire import new_id
 from .client import AsyncTenure, Tenure
 from .durations import Duration, Moment, seconds
 from .fields import JobDefaults, refuse_unknown
 from .hooks import Hooks
 from .jobs import AsyncJob, Job
-from .middleware import Middleware, around_push
+from .middleware import Middleware
 from .pushable import Pushable
 from .records import Synced
 from .scheduled import Entry, Timetable, in_sync
@@ -69,13 +68,14 @@ class App:
 
     @property
     def client(self) -> Tenure:
-        """The client with which its jobs are pushed."""
+        """The client with which its jobs are pushed, inside its middleware."""
         # Made when it is used: the environment may be set after the import of a module, and a
         # test that follows another speaks to a namespace of its own.
         settings = self.settings
         client = self._client
         if client is None or client._settings != settings:
             client = self._client = Tenure(*_address(settings), retry_for=self._retry_for)
+            client._layers = self._layers
         return client
 
     @property
@@ -86,6 +86,7 @@ class App:
         client = self._async_clients.get(loop)
         if client is None or client._settings != settings:
             client = AsyncTenure(*_address(settings), retry_for=self._retry_for)
+            client._layers = self._layers
             self._async_clients[loop] = client
         return client
 
@@ -222,7 +223,10 @@ class App:
         return hook
 
     def middleware(self, layer: Middleware) -> None:
-        """Put code around each push and each run; what was added first is outermost."""
+        """Put code around each push and each run; what was added first is outermost.
+
+        A push by `client` or `async_client` is one of the app too, also of many jobs at once.
+        """
         if not isinstance(layer, Middleware):
             raise TypeError(f"app.middleware() takes a tenure.Middleware, not {layer!r}")
         self._layers.append(layer)
@@ -255,15 +259,11 @@ class App:
 
     def push_job(self, job: Mapping[str, Any]) -> Job[Any]:
         """Push what `task.spec(...)` returned, inside the middleware."""
-        fields = _with_id(job)
-        with around_push(self._layers, fields):
-            return self.client.push(**fields)
+        return self.client.push(**job)
 
     async def apush_job(self, job: Mapping[str, Any]) -> AsyncJob[Any]:
         """Push what `task.spec(...)` returned, inside the middleware, in a coroutine."""
-        fields = _with_id(job)
-        with around_push(self._layers, fields):
-            return await self.async_client.push(**fields)
+        return await self.async_client.push(**job)
 
     @property
     def tasks(self) -> list[Task[Any]]:
@@ -345,11 +345,6 @@ def unknown_kind(queue: str, kind: str) -> dict[str, Any]:
 
 def _address(settings: Settings) -> tuple[str, Optional[str], Optional[str]]:
     return settings.origin + settings.prefix, settings.token, settings.namespace
-
-
-def _with_id(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a job its id before it is sent: middleware may want to say which job it is."""
-    return {"id": new_id("job"), **job}
 
 
 def _classes(kinds: Exceptions) -> tuple[type[Exception], ...]:

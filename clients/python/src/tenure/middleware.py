@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from contextvars import ContextVar
+from contextvars import Context as ContextVars
+from contextvars import ContextVar, copy_context
 from typing import Any, Optional
 
 from .context import Context
@@ -44,10 +46,12 @@ class Middleware:
     """
 
     def push(self, job: dict[str, Any]) -> AbstractContextManager[object]:
-        """Surround a push: of `task.push`, `task.apush` and `push_on_commit`, not of a `spec`.
+        """Surround a push: of a task, of `push_on_commit`, and of the app's own clients.
 
         `job` is what is about to be sent, with its `id`, and may be changed. What is raised here
-        comes out of the push; what is raised before the `yield` prevents it.
+        comes out of the push; what is raised before the `yield` prevents it. `push_all` and
+        `push_many` call this once for each job of a call, each in a `contextvars.Context` of its
+        own, so that what the jobs open stands beside each other.
         """
         return contextlib.nullcontext()
 
@@ -64,28 +68,55 @@ class Middleware:
 @contextlib.contextmanager
 def around_push(layers: Sequence[Middleware], job: dict[str, Any]) -> Iterator[None]:
     """Enter each layer, the first one outermost."""
-    with contextlib.ExitStack() as stack:
+    with _stack() as stack:
         for layer in layers:
             stack.enter_context(layer.push(job))
         yield
 
 
 @contextlib.contextmanager
+def around_pushes(layers: Sequence[Middleware], jobs: Sequence[dict[str, Any]]) -> Iterator[None]:
+    """Enter each layer for each of the jobs that one call pushes."""
+    with _stack() as stack:
+        for job in jobs if layers else ():
+            # A span that the layers open for a job must not become the parent of the next job's.
+            own = copy_context()
+            inner = contextlib.ExitStack()
+            stack.push(functools.partial(_leave, own, inner))
+            for layer in layers:
+                own.run(inner.enter_context, own.run(layer.push, job))
+        yield
+
+
+def _leave(own: ContextVars, stack: contextlib.ExitStack, *why: Any) -> None:
+    own.run(stack.__exit__, *why)
+
+
+@contextlib.contextmanager
 def around_run(layers: Sequence[Middleware], context: Context) -> Iterator[None]:
     """Make a context the current one, and enter each layer, the first one outermost."""
     token = _RUNNING.set(context)
-    raised: Optional[BaseException] = None
     try:
-        with contextlib.ExitStack() as stack:
+        with _stack() as stack:
             for layer in layers:
                 stack.enter_context(layer.run(context))
-            try:
-                yield
-            except BaseException as error:
-                raised = error
-                raise
-        if raised is not None:
-            # A layer swallowed it. A run without a value must not count as one that succeeded.
-            raise raised
+            yield
     finally:
         _RUNNING.reset(token)
+
+
+@contextlib.contextmanager
+def _stack() -> Iterator[contextlib.ExitStack]:
+    """Make a stack of layers, none of which can swallow what is raised.
+
+    A run without a value must not count as one that succeeded, nor a failed push as one.
+    """
+    raised: Optional[BaseException] = None
+    with contextlib.ExitStack() as stack:
+        try:
+            yield stack
+        except BaseException as error:
+            raised = error
+            raise
+    if raised is not None:
+        raise raised

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic
 
 from ._calls import call, check
@@ -10,6 +10,7 @@ from ._wire import Many, Plan, new_id, request
 from .errors import TenureError
 from .fields import JobOptions, job_fields
 from .jobs import J, bound_job
+from .middleware import Middleware, around_push, around_pushes
 from .notices import check_choice
 from .payloads import encode
 from .records import PushedMany
@@ -27,6 +28,8 @@ class Pushing(Generic[J]):
 
     _transport: Any
     _job_kind: type[J]
+    #: The middleware of the app whose client this is.
+    _layers: Sequence[Middleware] = ()
 
     @call
     def push(
@@ -47,10 +50,12 @@ class Pushing(Generic[J]):
         >>> job.queue, job.state
         ('mail', 'scheduled')
         """
-        body, on_duplicate = _named({**fields, "queue": queue, "payload": payload})
-        response = yield request("POST", "jobs", body=body)
-        answer = check(response)
-        self._transport.notices.read(body, answer, response, on_duplicate)
+        job = _named({**fields, "queue": queue, "payload": payload})
+        with around_push(self._layers, job):
+            body, on_duplicate = _written(job)
+            response = yield request("POST", "jobs", body=body)
+            answer = check(response)
+            self._transport.notices.read(body, answer, response, on_duplicate)
         return bound_job(self._job_kind, self._transport, answer)
 
     @call
@@ -66,9 +71,11 @@ class Pushing(Generic[J]):
         named = [_named(each) for each in jobs]
         if not named:
             return []
-        response = yield request("POST", "jobs", body=[body for body, _ in named])
-        answer = check(response)
-        for (body, on_duplicate), raw in zip(named, answer):
+        with around_pushes(self._layers, named):
+            written = [_written(each) for each in named]
+            response = yield request("POST", "jobs", body=[body for body, _ in written])
+            answer = check(response)
+        for (body, on_duplicate), raw in zip(written, answer):
             self._transport.notices.read(body, raw, response, on_duplicate)
         return [bound_job(self._job_kind, self._transport, raw) for raw in answer]
 
@@ -85,40 +92,47 @@ class Pushing(Generic[J]):
         """
         total = PushedMany()
         for portion in _portions(jobs):
-            response = yield request("POST", "jobs", body=portion, minimal=True)
-            try:
-                answer = check(response)
-            except TenureError as refused:
-                if refused.index is not None:
-                    refused.index += total.count
-                raise
-            for body, raw in zip(portion, answer):
+            with around_pushes(self._layers, portion):
+                bodies = [_written(each)[0] for each in portion]
+                response = yield request("POST", "jobs", body=bodies, minimal=True)
+                try:
+                    answer = check(response)
+                except TenureError as refused:
+                    if refused.index is not None:
+                        refused.index += total.count
+                    raise
+            for body, raw in zip(bodies, answer):
                 self._transport.notices.read(body, raw, response, "ignore")
             total.count += len(answer)
             total.duplicates += sum(1 for each in answer if each["duplicate"])
         return total
 
 
-def _named(job: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Write a job with an id, so that the call can be repeated; and what is said of a duplicate."""
+def _named(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a job an id, by which the call can be repeated, and middleware say which job it is."""
+    named = dict(job)
+    if named.get("id") is None:
+        named["id"] = new_id("job")
+    return named
+
+
+def _written(job: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """Write a job as the server reads it; and what is said of a duplicate."""
     on_duplicate = job.get("on_duplicate") or "warn"
     check_choice(on_duplicate)
-    fields = job_fields(**job)
-    fields.setdefault("id", new_id("job"))
-    return fields, on_duplicate
+    return job_fields(**job), on_duplicate
 
 
 def _portions(jobs: Iterable[Mapping[str, Any]]) -> Iterable[list[dict[str, Any]]]:
     portion: list[dict[str, Any]] = []
     size = 0
     for job in jobs:
-        fields, _ = _named(job)
         # Measured by the payload, which alone can be large.
-        weight = len(encode(fields.get("payload"), "payload")) + 512
+        weight = len(encode(job.get("payload"), "payload")) + 512
         if portion and (len(portion) >= _PORTION or size + weight > _PORTION_BYTES):
             yield portion
             portion, size = [], 0
-        portion.append(fields)
+        portion.append(_named(job))
         size += weight
     if portion:
         yield portion
