@@ -280,6 +280,10 @@ fn found<'a>(report: &'a Value, check: &str) -> &'a str {
     one.unwrap_or_else(|| panic!("{check} is not in {report}"))["found"].as_str().unwrap()
 }
 
+/// What is asked of the work in a store.
+const CHECKS: [&str; 7] =
+    ["workers", "oldest", "queues", "limits", "pools", "schedules", "failures"];
+
 #[test]
 fn without_an_address_the_server_is_examined_and_what_nobody_asks_for_is_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -287,8 +291,7 @@ fn without_an_address_the_server_is_examined_and_what_nobody_asks_for_is_named()
     let server = Server::start(&store, None);
     let (code, out, err) = server.told(&["doctor"], None);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
-    for check in
-        ["version", "clock", "token", "ready", "store", "workers", "limits", "oldest", "audit"]
+    for check in CHECKS.into_iter().chain(["version", "clock", "token", "ready", "store", "audit"])
     {
         assert!(out.contains(&format!("  {check} ")), "{check}: {out}");
     }
@@ -298,7 +301,8 @@ fn without_an_address_the_server_is_examined_and_what_nobody_asks_for_is_named()
         (0, &true.into(), &server.url.as_str().into())
     );
     assert!(found(&report, "version").contains("contract 1"), "{report}");
-    for check in ["version", "clock", "token", "ready", "store", "workers", "audit"] {
+    for check in CHECKS.into_iter().chain(["version", "clock", "token", "ready", "store", "audit"])
+    {
         assert_eq!(levels(&report, check), ["ok"], "{report}");
     }
     // Its folder is on this machine.
@@ -314,7 +318,11 @@ fn without_an_address_the_server_is_examined_and_what_nobody_asks_for_is_named()
     server.told(&["push", "mail", "1"], None);
     let (code, report) = server.report(None);
     assert_eq!((code, levels(&report, "workers")), (0, vec!["look"]), "{report}");
-    assert!(found(&report, "workers").ends_with("for the jobs of the queue 'mail'"), "{report}");
+    let said = found(&report, "workers");
+    assert!(
+        said.starts_with("queue 'mail' has no worker: 2 wait, the oldest ready for "),
+        "{said}"
+    );
     let (_, out, _) = server.told(&["doctor"], None);
     assert!(out.contains("-> start a worker: tenure work mail -- CMD"), "{out}");
 }

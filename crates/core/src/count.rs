@@ -1,5 +1,7 @@
-//! Numbers in sentences for people: "1 job is", "2 jobs are". It knows no words of its own, and no
+//! Numbers and durations in sentences for people: "1 job is", "2 jobs are", "3m12s". It knows no words of its own, and no
 //! program reads what it makes.
+
+use crate::time::Span;
 
 /// `n` with the word that fits it: `counted(1, "job", "jobs")` is `1 job`.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
@@ -22,6 +24,18 @@ pub fn grouped(n: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A duration in at most two units, the rest cut off: `3m12s`, `2h0m`.
+pub fn rough(span: Span) -> String {
+    let s = span.us() / 1_000_000;
+    match s {
+        0 => "0s".to_owned(),
+        1..60 => format!("{s}s"),
+        60..3_600 => format!("{}m{}s", s / 60, s % 60),
+        3_600..86_400 => format!("{}h{}m", s / 3_600, s % 3_600 / 60),
+        _ => format!("{}d{}h", s / 86_400, s % 86_400 / 3_600),
+    }
 }
 
 #[cfg(test)]

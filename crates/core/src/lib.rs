@@ -4,6 +4,7 @@
 //! that an engine answers; the rules by which it answers are in `tenure-machine`.
 
 mod at;
+pub mod attention;
 pub mod bounded;
 pub mod bounds;
 pub mod copy;
@@ -28,6 +29,7 @@ pub mod schedule;
 pub mod secret;
 pub mod sentences;
 pub mod settings;
+pub mod shell;
 pub mod spread;
 pub mod time;
 pub mod trace;

@@ -10,6 +10,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error, Parser};
 use tenure_core::decode::nearest;
+use tenure_core::shell::quoted;
 
 use super::{Cli, help};
 use crate::exit::{Failure, USAGE};
@@ -180,15 +181,6 @@ fn with_dashes(command: &Command, words: &[OsString]) -> Option<String> {
     Some(said.join(" "))
 }
 
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+#".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) && !word.starts_with('#') {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,15 +209,6 @@ mod tests {
             ("tenure push q x y", None),
         ] {
             assert_eq!(with_dashes(&command, &words(line)).as_deref(), right, "{line}");
-        }
-    }
-
-    #[test]
-    fn a_word_is_quoted_where_a_shell_would_change_it() {
-        for (word, said) in
-            [("a-b", "a-b"), ("", "''"), ("a b", "'a b'"), ("$x", "'$x'"), ("#a", "'#a'")]
-        {
-            assert_eq!(quoted(word), said);
         }
     }
 }

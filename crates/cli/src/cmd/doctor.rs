@@ -17,6 +17,7 @@ use self::finding::{Finding, Severity};
 use crate::args::Global;
 use crate::args::redis::DoctorArgs;
 use crate::exit::{Failure, NO};
+use crate::output::clock::sentence;
 use crate::output::page::Page;
 use crate::output::prose::wrapped;
 use crate::output::{Output, printable, width};
@@ -98,7 +99,7 @@ fn page<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
             fix.as_ref().map(|fix| format!("\n{}", wrapped(&format!("-> {fix}"), width, "   ")));
         page.field(
             &format!("{:<5}  {check:<CHECK_WIDTH$}", level.as_str()),
-            wrapped(found, width, "") + &fix.unwrap_or_default(),
+            wrapped(&sentence(found), width, "") + &fix.unwrap_or_default(),
         );
     }
     page.render()

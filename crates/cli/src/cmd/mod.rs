@@ -33,6 +33,7 @@ pub mod schedule_preview;
 pub mod schedule_sync;
 pub mod serve;
 pub mod set_file;
+pub mod standing;
 pub mod stats;
 pub mod version;
 pub mod work;

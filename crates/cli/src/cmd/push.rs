@@ -20,7 +20,7 @@ use crate::cmd::result::{self, HowLong};
 use crate::exit::Failure;
 use crate::json_args;
 use crate::output::Output;
-use crate::output::table::{rough, when};
+use crate::output::table::when;
 
 /// Names shown beside a queue that nobody asks for.
 const NAMES_SHOWN: usize = 5;
@@ -225,7 +225,9 @@ fn there_already(pushed: &PushedJob, sent: &JobId, meant: &Meant, now: Moment) -
 fn state(job: &JobView, now: Moment) -> String {
     let state = job.state;
     match (state, job.finished_at, job.started_at) {
-        (JobState::Running, _, Some(at)) => format!("running for {}", rough(now.since(at))),
+        (JobState::Running, _, Some(at)) => {
+            format!("running for {}", tenure_core::count::rough(now.since(at)))
+        }
         (JobState::Scheduled, ..) => format!("scheduled, runs {}", when(job.run_at, now)),
         (state, Some(at), _) if state.is_finished() => format!("{state} {}", when(at, now)),
         _ => format!("{state}, pushed {}", when(job.created_at, now)),

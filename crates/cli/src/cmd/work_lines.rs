@@ -10,7 +10,6 @@ use tenure::{Job, SettleOutcome};
 use tenure_core::lease::{Ending, Later};
 use tenure_core::time::{Moment, Span};
 
-use crate::output::table::rough;
 use crate::output::tell;
 
 /// How it is said.
@@ -114,7 +113,7 @@ fn time(took: Duration) -> String {
     match took.as_millis() {
         ms @ 0..1_000 => format!("{ms}ms"),
         1_000..60_000 => format!("{:.1}s", took.as_secs_f64()),
-        _ => rough(Span::from(took)),
+        _ => tenure_core::count::rough(Span::from(took)),
     }
 }
 

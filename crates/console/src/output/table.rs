@@ -1,6 +1,7 @@
 //! Tables for people: columns as wide as what stands in them, two spaces between, nothing else.
 
-use tenure_core::time::{Moment, Span};
+use tenure_core::count::rough;
+use tenure_core::time::Moment;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::{printable, width};
@@ -157,21 +158,10 @@ pub fn when(moment: Moment, now: Moment) -> String {
     }
 }
 
-/// A duration in at most two units.
-pub fn rough(span: Span) -> String {
-    let s = span.us() / 1_000_000;
-    match s {
-        0 => "0s".to_owned(),
-        1..60 => format!("{s}s"),
-        60..3_600 => format!("{}m{}s", s / 60, s % 60),
-        3_600..86_400 => format!("{}h{}m", s / 3_600, s % 3_600 / 60),
-        _ => format!("{}d{}h", s / 86_400, s % 86_400 / 3_600),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tenure_core::time::Span;
 
     #[test]
     fn columns_are_as_wide_as_what_stands_in_them() {

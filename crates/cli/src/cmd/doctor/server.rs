@@ -11,21 +11,19 @@ use hyper::header::{AUTHORIZATION, DATE};
 use serde::Deserialize;
 use tenure::Client;
 use tenure::url::ServerUrl;
-use tenure_core::bounds::LIST_MAX;
-use tenure_core::count::{self, counted};
+use tenure_core::attention::{self, AttentionCause, never_watched};
+use tenure_core::count::{counted, rough};
 use tenure_core::names::Namespace;
-use tenure_core::requests::{Audit, GetStats, ListLimits, ListQueues, Page, Stats};
+use tenure_core::requests::{Audit, Stats};
 use tenure_core::secret::Secret;
-use tenure_core::settings::{LimitView, QueueView};
-use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallError, Fault};
 
 use super::finding::{Finding, RuleVerdict, look, ok, wrong};
 use super::{Examined, folder, listener};
+use crate::cmd::standing::Standing;
 use crate::exchange::{Destination, Keep, Received};
 use crate::exit::{Failure, UNAVAILABLE};
 use crate::output::size;
-use crate::output::table::rough;
 use crate::store::{OpenedStore, token};
 
 /// The contract that this command speaks.
@@ -36,9 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// A clock is off that is further from ours than this. `Date` has whole seconds.
 const CLOCK_OFF: Duration = Duration::from_secs(1);
-/// A job that is ready for longer than this waits for workers, and not for its turn.
-const READY_LONG: Span = Span::from_s(300);
-/// Names that are listed of each kind; there may be more.
+/// Sentences of one check; there may be more.
 const NAMED: usize = 5;
 
 #[derive(Deserialize)]
@@ -200,17 +196,12 @@ fn of_readiness(answer: &Received) -> RuleVerdict {
 }
 
 async fn of_store(client: &Client, server: &ServerUrl) -> Result<Vec<Finding>, CallError> {
-    let page = || Page { max: LIST_MAX, cursor: None };
-    let stats = client.run(GetStats).await?;
-    let mut findings = vec![Finding::of("store", ok(store(&stats)))];
+    let standing = Standing::ask(client).await?;
+    let mut findings = vec![Finding::of("store", ok(store(&standing.stats)))];
     if let Some(folder) = is_here(server).then(|| listener::folder(server.port)).flatten() {
         findings.extend(folder::disk(&folder));
     }
-    let queues = client.run(ListQueues { page: page() }).await?;
-    let limits = client.run(ListLimits { page: page() }).await?;
-    findings.push(Finding::of("workers", of_workers(&queues.items)));
-    findings.push(Finding::of("limits", of_limits(&limits.items)));
-    findings.push(Finding::of("oldest", oldest(stats.oldest_ready_at, crate::cmd::now())));
+    findings.extend(of_attention(&standing.findings(&never_watched), &standing));
     let audited = client.run(Audit { deep: false }).await?;
     let verdict = match audited.ok {
         true => ok(format!("{} checked: all is well", counted(audited.checked, "thing", "things"))),
@@ -238,50 +229,57 @@ fn store(stats: &Stats) -> String {
     format!("{kind}, {bytes}, {jobs}, {leases}{more}")
 }
 
-/// Queues whose jobs nobody asks for.
-fn of_workers(queues: &[QueueView]) -> RuleVerdict {
-    let waits = |queue: &&QueueView| queue.counts.ready + queue.counts.blocked > 0;
-    let left: Vec<&QueueView> =
-        queues.iter().filter(waits).filter(|queue| queue.workers == 0 && !queue.paused).collect();
-    if left.is_empty() {
-        return ok("every queue with waiting jobs has a worker, or is paused");
-    }
-    let named = names(left.iter().map(|queue| format!("'{}'", queue.name)));
-    let what = count::of(left.len() as u64, "the queue", "the queues");
-    look(
-        format!("nobody asked within the last minute for the jobs of {what} {named}"),
-        format!("start a worker: tenure work {} -- CMD", left[0].name),
-    )
+/// What needs attention, as a check of each kind.
+fn of_attention(found: &[attention::Finding], standing: &Standing) -> Vec<Finding> {
+    use AttentionCause as Cause;
+    const CHECKS: [&str; 7] =
+        ["workers", "oldest", "queues", "limits", "pools", "schedules", "failures"];
+    let check = |one: &attention::Finding| match one.cause {
+        Cause::NoWorker { .. } => "workers",
+        Cause::Slow { .. } => "oldest",
+        Cause::Paused { .. } | Cause::QueueFull { .. } => "queues",
+        Cause::Closed { .. } | Cause::LimitFull { .. } | Cause::Unread { .. } => "limits",
+        Cause::NoResource { .. } | Cause::AllBanned { .. } | Cause::NothingFree { .. } => "pools",
+        Cause::Overdue { .. } | Cause::LastFailed { .. } => "schedules",
+        Cause::Failed { .. } => "failures",
+    };
+    let verdict = |name: &'static str| {
+        let all: Vec<_> = found.iter().filter(|one| check(one) == name).collect();
+        match all.first() {
+            Some(first) => look(several(all.iter().map(|one| one.sentence.clone())), &first.fix),
+            None => ok(well(name, standing)),
+        }
+    };
+    CHECKS.map(|name| Finding::of(name, verdict(name))).into()
 }
 
-/// Limits at which something waits that can never come.
-fn of_limits(limits: &[LimitView]) -> RuleVerdict {
-    let is_closed = |limit: &&LimitView| limit.waiting > 0 && limit.settings.concurrency == Some(0);
-    let closed: Vec<&LimitView> = limits.iter().filter(is_closed).collect();
-    if closed.is_empty() {
-        return ok("no limit that something waits for is closed");
-    }
-    let named = names(closed.iter().map(|limit| format!("'{}'", limit.name)));
-    look(
-        format!("something waits for what is closed (its concurrency is 0): {named}"),
-        format!("open it: tenure limit set {} --concurrency 1", closed[0].name),
-    )
+/// What is said of a check that found nothing.
+fn well(check: &str, standing: &Standing) -> String {
+    let said = match check {
+        "workers" => "every queue with waiting jobs has a worker, or is paused",
+        "queues" => "no queue is full, or paused while jobs wait",
+        "limits" => "no limit is closed or stands still while something waits for it",
+        "pools" => "no pool that something waits for is empty",
+        "schedules" => "no schedule is late, and the last job of none failed",
+        "failures" => "no job failed in the last hour",
+        _ => {
+            return standing.stats.oldest_ready_at.map_or(
+                "no job is ready and waits".to_owned(),
+                |ready| {
+                    let waits = rough(standing.now.since(ready));
+                    format!("the oldest ready job has waited for {waits}")
+                },
+            );
+        }
+    };
+    said.to_owned()
 }
 
-fn names(all: impl ExactSizeIterator<Item = String>) -> String {
+/// The first of them, and how many more there are.
+fn several(all: impl ExactSizeIterator<Item = String>) -> String {
     let more = all.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    all.take(NAMED).collect::<Vec<_>>().join(", ") + &more
-}
-
-fn oldest(ready: Option<Moment>, now: Moment) -> RuleVerdict {
-    let Some(ready) = ready else { return ok("no job is ready and waits") };
-    let waits = now.since(ready);
-    let found = format!("the oldest ready job has waited for {}", rough(waits));
-    match waits <= READY_LONG {
-        true => ok(found),
-        false => look(found, "start more workers, or look what they do (`tenure workers`)"),
-    }
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    all.take(NAMED).collect::<Vec<_>>().join("; ") + &more
 }
 
 #[cfg(test)]
@@ -319,18 +317,9 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_is_ready_for_long_is_worth_a_look() {
-        let now = Moment::from_us(1_000_000_000_000);
-        assert_eq!(oldest(None, now).0, Well);
-        assert_eq!(oldest(Some(now.minus(Span::from_s(60))), now).0, Well);
-        let (level, found, _) = oldest(Some(now.minus(Span::from_s(3_600))), now);
-        assert_eq!((level, found.contains("1h0m")), (Look, true));
-    }
-
-    #[test]
-    fn names_that_are_many_are_counted() {
-        assert_eq!(names(["a", "b"].map(str::to_owned).into_iter()), "a, b");
+    fn sentences_that_are_many_are_counted() {
+        assert_eq!(several(["a", "b"].map(str::to_owned).into_iter()), "a; b");
         let many = (0..7).map(|n| n.to_string()).collect::<Vec<_>>();
-        assert_eq!(names(many.into_iter()), "0, 1, 2, 3, 4 and 2 more");
+        assert_eq!(several(many.into_iter()), "0; 1; 2; 3; 4; and 2 more");
     }
 }

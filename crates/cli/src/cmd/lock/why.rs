@@ -6,7 +6,7 @@ use tenure::ids::holder_shown;
 use tenure_core::lease::Reason;
 use tenure_core::time::Moment;
 
-use crate::output::table::{rough, when};
+use crate::output::table::when;
 
 /// One sentence without its end; empty if the engine said nothing.
 pub fn sentence(reasons: &[Reason], now: Moment) -> String {
@@ -27,7 +27,7 @@ fn clause(reason: &Reason, now: Moment) -> String {
         text += &format!(
             ", held by {} for {}",
             holder_shown(&first.holder),
-            rough(now.since(first.since))
+            tenure_core::count::rough(now.since(first.since))
         );
         if let Some(job) = &first.job {
             text += &format!(" (job {job})");

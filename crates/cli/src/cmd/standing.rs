@@ -1,0 +1,65 @@
+//! How a namespace stands: the replies in which attention is found, asked for at the same time.
+//!
+//! A first page of each list and no more, so that it is bounded work however much there is.
+
+use tenure::Client;
+use tenure_core::attention::{self, AttentionReplies, FAILED_WITHIN, Subject};
+use tenure_core::bounds::LIST_MAX;
+use tenure_core::requests::{
+    Failures, GetStats, ListFailures, ListLimits, ListPools, ListQueues, ListSchedules, Listed,
+    Page, Stats,
+};
+use tenure_core::schedule::ScheduleView;
+use tenure_core::settings::{LimitView, PoolView, QueueView};
+use tenure_core::time::Moment;
+use tenure_engine::CallError;
+
+/// What was answered.
+pub struct Standing {
+    /// When it was asked for, by this machine's clock.
+    pub now: Moment,
+    /// The totals.
+    pub stats: Stats,
+    /// The first queues.
+    pub queues: Listed<QueueView>,
+    /// The first limits.
+    pub limits: Listed<LimitView>,
+    /// The first pools.
+    pub pools: Listed<PoolView>,
+    /// The first schedules.
+    pub schedules: Listed<ScheduleView>,
+    /// The failures of the last hour.
+    pub failures: Failures,
+}
+
+impl Standing {
+    /// Asks.
+    pub async fn ask(client: &Client) -> Result<Self, CallError> {
+        let page = || Page { max: LIST_MAX, cursor: None };
+        let now = super::now();
+        let finished_after = Some(now.minus(FAILED_WITHIN));
+        let (stats, queues, limits, pools, schedules, failures) = tokio::try_join!(
+            client.run(GetStats),
+            client.run(ListQueues { page: page() }),
+            client.run(ListLimits { page: page() }),
+            client.run(ListPools { page: page() }),
+            client.run(ListSchedules { owner: None, full: false, page: page() }),
+            client.run(ListFailures { finished_after, max: LIST_MAX, ..ListFailures::default() }),
+        )?;
+        Ok(Standing { now, stats, queues, limits, pools, schedules, failures })
+    }
+
+    /// What needs attention; `since` says since when a subject has been as it is, if that was watched.
+    pub fn findings(&self, since: &dyn Fn(&Subject) -> Option<Moment>) -> Vec<attention::Finding> {
+        attention::findings(&AttentionReplies {
+            now: self.now,
+            stats: &self.stats,
+            queues: &self.queues.items,
+            limits: &self.limits.items,
+            pools: &self.pools.items,
+            schedules: &self.schedules.items,
+            failures: &self.failures,
+            since,
+        })
+    }
+}

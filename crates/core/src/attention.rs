@@ -1,0 +1,509 @@
+//! What an operator should look at, in sentences: work that nothing will move, and work that goes on worse than it
+//! should.
+//!
+//! Pure: it reads replies of the public API and says what it finds in them. `tenure status`, `tenure top`, `tenure doctor`
+//! and the dashboard show the same sentences. What replies do not tell, as since when a limit is full, is left out
+//! unless whoever asks has watched it ([`AttentionReplies::since`]).
+//!
+//! Waiting alone is no finding: a full limit with a line that moves is a limit at work.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::bounds::{ATTENTION_AFTER_US, HOLDERS_SHOWN};
+use crate::count::{counted, grouped, of, rough};
+use crate::job::JobState;
+use crate::names::{JobId, LimitName, PoolName, QueueName, ScheduleId};
+use crate::requests::{Failures, Stats};
+use crate::schedule::ScheduleView;
+use crate::settings::{LimitView, PoolView, QueueView};
+use crate::shell::quoted;
+use crate::time::{Moment, Span};
+
+/// Jobs that failed longer ago than this are not counted.
+pub const FAILED_WITHIN: Span = Span::from_s(3_600);
+
+/// Replies of one namespace, asked for at about the same time. A list may be its first page: then nothing is said
+/// about what is not on it.
+#[derive(Clone, Copy)]
+pub struct AttentionReplies<'a> {
+    /// When the replies were asked for, by the clock of whoever looks.
+    pub now: Moment,
+    /// The totals.
+    pub stats: &'a Stats,
+    /// The queues.
+    pub queues: &'a [QueueView],
+    /// The limits.
+    pub limits: &'a [LimitView],
+    /// The pools.
+    pub pools: &'a [PoolView],
+    /// The schedules.
+    pub schedules: &'a [ScheduleView],
+    /// The failures of the last hour ([`FAILED_WITHIN`]).
+    pub failures: &'a Failures,
+    /// Since when a subject has been as it is (a queue without a worker, a limit full, a pool with nothing free), if
+    /// whoever looks has watched it for that long; see [`never_watched`].
+    pub since: &'a dyn Fn(&Subject) -> Option<Moment>,
+}
+
+/// For a first look: nothing is known but what the replies say.
+pub fn never_watched(_: &Subject) -> Option<Moment> {
+    None
+}
+
+/// How much it matters. The greater is the more urgent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttentionSeverity {
+    /// Work goes on, but not as it should.
+    Look,
+    /// Work waits, and nothing will move it until somebody does something.
+    Stuck,
+}
+
+impl AttentionSeverity {
+    /// In a word, as programs read it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            AttentionSeverity::Look => "look",
+            AttentionSeverity::Stuck => "stuck",
+        }
+    }
+}
+
+/// What a finding is about.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Subject {
+    /// A queue.
+    Queue(QueueName),
+    /// A limit.
+    Limit(LimitName),
+    /// A pool.
+    Pool(PoolName),
+    /// A schedule.
+    Schedule(ScheduleId),
+    /// All schedules of the namespace.
+    Schedules,
+}
+
+impl Subject {
+    /// What it is, in a word, as programs read it.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Subject::Queue(_) => "queue",
+            Subject::Limit(_) => "limit",
+            Subject::Pool(_) => "pool",
+            Subject::Schedule(_) => "schedule",
+            Subject::Schedules => "schedules",
+        }
+    }
+
+    /// Its name; `None` if it is more than one thing.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Subject::Queue(name) => Some(name.as_str()),
+            Subject::Limit(name) => Some(name.as_str()),
+            Subject::Pool(name) => Some(name.as_str()),
+            Subject::Schedule(id) => Some(id.as_str()),
+            Subject::Schedules => None,
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    /// As a sentence begins: `queue 'crawl'`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "{} '{name}'", self.kind()),
+            None => f.write_str("the schedules"),
+        }
+    }
+}
+
+impl Serialize for Subject {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Shown<'a> {
+            kind: &'static str,
+            name: Option<&'a str>,
+        }
+        Shown { kind: self.kind(), name: self.name() }.serialize(serializer)
+    }
+}
+
+/// Why something needs attention, with what its sentence says: for faces that say it in another language.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum AttentionCause {
+    /// Jobs wait in a queue, none runs, and nobody asked for them within the last minute.
+    NoWorker {
+        /// Jobs that are ready or blocked.
+        waiting: u64,
+        /// For how long nobody has asked, if that was watched.
+        unattended: Option<Span>,
+        /// For how long the oldest ready job has waited.
+        oldest: Option<Span>,
+    },
+    /// Jobs wait in a queue that is paused.
+    Paused {
+        /// Jobs that are ready or blocked.
+        waiting: u64,
+        /// When the pause ends; `None`: when it is resumed.
+        until: Option<Moment>,
+    },
+    /// A job has been ready for long, though there are workers.
+    Slow {
+        /// Jobs that are ready.
+        ready: u64,
+        /// For how long the oldest has waited.
+        oldest: Span,
+    },
+    /// A queue takes no more jobs.
+    QueueFull {
+        /// Its `max_waiting`.
+        most: u32,
+    },
+    /// Jobs of a queue failed for good within the last hour.
+    Failed {
+        /// How many.
+        failed: u64,
+        /// How their most frequent error begins, and how many have it.
+        most: (String, u64),
+    },
+    /// Something waits for a limit with the concurrency 0.
+    Closed {
+        /// Jobs and callers in its line.
+        waiting: u64,
+    },
+    /// A limit has been full for long.
+    LimitFull {
+        /// Jobs and callers in its line.
+        waiting: u64,
+        /// For at least how long.
+        full: Span,
+    },
+    /// The gauge of a limit cannot be read.
+    Unread {
+        /// How long ago reading failed last.
+        ago: Span,
+        /// Why, without what is secret in its address.
+        error: String,
+    },
+    /// Something waits for a pool without resources.
+    NoResource {
+        /// Jobs and callers in its lines.
+        waiting: u64,
+    },
+    /// Something waits for a pool whose resources are all banned.
+    AllBanned {
+        /// Jobs and callers in its lines.
+        waiting: u64,
+        /// The resources.
+        banned: u64,
+    },
+    /// Something waits for a pool of which nothing is free, and nothing is held that could be given back; or it has been
+    /// so for long.
+    NothingFree {
+        /// Jobs and callers in its lines.
+        waiting: u64,
+        /// Resources that are held.
+        leased: u64,
+        /// Resources that rest.
+        cooling: u64,
+        /// Resources that are banned.
+        banned: u64,
+        /// For how long, if that was watched.
+        empty: Option<Span>,
+    },
+    /// A moment of a schedule has been due for long.
+    Overdue {
+        /// Schedules with such a moment.
+        due: u64,
+        /// For how long the oldest is due.
+        oldest: Span,
+    },
+    /// The last job of a schedule failed.
+    LastFailed {
+        /// The job.
+        job: JobId,
+        /// How long ago it ended.
+        ago: Span,
+    },
+}
+
+/// Something that needs attention.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: AttentionSeverity,
+    /// What it is about.
+    pub subject: Subject,
+    /// What is wrong, as a sentence without a capital and a full stop. A moment in it is in UTC.
+    pub sentence: String,
+    /// What to do, as the end of a sentence; it names a command.
+    pub fix: String,
+    /// The same as the sentence, for programs that say it otherwise.
+    #[serde(skip)]
+    pub cause: AttentionCause,
+}
+
+/// What needs attention, the most urgent first, then by subject.
+pub fn findings(looked: &AttentionReplies<'_>) -> Vec<Finding> {
+    let mut all = Vec::new();
+    looked.queues.iter().for_each(|queue| of_queue(looked, queue, &mut all));
+    of_failures(looked.failures, &mut all);
+    looked.limits.iter().for_each(|limit| of_limit(looked, limit, &mut all));
+    looked.pools.iter().for_each(|pool| of_pool(looked, pool, &mut all));
+    of_schedules(looked, &mut all);
+    // Stable: what is found about one subject stays together, in the order of this file.
+    all.sort_by(|a, b| (b.severity, &a.subject).cmp(&(a.severity, &b.subject)));
+    all
+}
+
+fn of_queue(looked: &AttentionReplies<'_>, queue: &QueueView, all: &mut Vec<Finding>) {
+    let counts = &queue.counts;
+    let waiting = counts.ready + counts.blocked;
+    let subject = Subject::Queue(queue.name.clone());
+    let oldest = queue.oldest_ready_at.map(|at| looked.now.since(at));
+    let cause = match oldest {
+        _ if waiting == 0 => None,
+        _ if queue.paused => Some(AttentionCause::Paused { waiting, until: queue.paused_until }),
+        // A worker that is busy in all its slots does not ask, but something of it runs.
+        oldest if queue.workers == 0 && counts.running == 0 => {
+            Some(AttentionCause::NoWorker { waiting, unattended: looked.lasting(&subject), oldest })
+        }
+        Some(oldest) if is_long(oldest) => {
+            Some(AttentionCause::Slow { ready: counts.ready, oldest })
+        }
+        _ => None,
+    };
+    all.extend(cause.map(|cause| Finding::new(subject.clone(), cause)));
+    let held = waiting + counts.scheduled + counts.dependent;
+    let most = queue.settings.max_waiting.filter(|most| held >= u64::from(*most));
+    all.extend(most.map(|most| Finding::new(subject, AttentionCause::QueueFull { most })));
+}
+
+fn of_failures(failures: &Failures, all: &mut Vec<Finding>) {
+    let mut queues: BTreeMap<&QueueName, (u64, (String, u64))> = BTreeMap::new();
+    for group in &failures.items {
+        let (failed, most) = queues.entry(&group.queue).or_default();
+        *failed += group.count;
+        if group.count > most.1 {
+            *most = (group.error.clone(), group.count);
+        }
+    }
+    all.extend(queues.into_iter().map(|(queue, (failed, most))| {
+        Finding::new(Subject::Queue(queue.clone()), AttentionCause::Failed { failed, most })
+    }));
+}
+
+fn of_limit(looked: &AttentionReplies<'_>, limit: &LimitView, all: &mut Vec<Finding>) {
+    let subject = Subject::Limit(limit.name.clone());
+    let waiting = limit.waiting;
+    let cause = match limit.settings.concurrency {
+        _ if waiting == 0 => None,
+        Some(0) => Some(AttentionCause::Closed { waiting }),
+        Some(cap) if limit.in_use + limit.external >= u64::from(cap) => {
+            let full = looked.lasting(&subject).max(stands_still(limit, looked.now));
+            full.filter(|full| is_long(*full))
+                .map(|full| AttentionCause::LimitFull { waiting, full })
+        }
+        _ => None,
+    };
+    all.extend(cause.map(|cause| Finding::new(subject.clone(), cause)));
+    let reading = limit.gauge.as_ref().and_then(|gauge| gauge.reading.as_ref());
+    if let Some(failed_at) = reading.and_then(|reading| reading.failed_at) {
+        let error = reading.and_then(|reading| reading.error.clone()).unwrap_or_default();
+        let ago = looked.now.since(failed_at);
+        all.push(Finding::new(subject, AttentionCause::Unread { ago, error }));
+    }
+}
+
+/// For how long a full limit has granted nothing, if its holders tell that: it has been full since the last grant.
+/// Permits that rest or are taken outside come and go without one.
+fn stands_still(limit: &LimitView, now: Moment) -> Option<Span> {
+    let is_whole = limit.holders.len() < HOLDERS_SHOWN && limit.resting == 0 && limit.external == 0;
+    let last = limit.holders.iter().map(|holder| holder.since).max();
+    last.filter(|_| is_whole).map(|last| now.since(last))
+}
+
+fn of_pool(looked: &AttentionReplies<'_>, pool: &PoolView, all: &mut Vec<Finding>) {
+    let PoolView { available, leased, cooling, banned, waiting, .. } = *pool;
+    if waiting == 0 || available > 0 {
+        return;
+    }
+    let subject = Subject::Pool(pool.name.clone());
+    let empty = looked.lasting(&subject);
+    let cause = match (leased, cooling, banned) {
+        (0, 0, 0) => AttentionCause::NoResource { waiting },
+        (0, 0, banned) => AttentionCause::AllBanned { waiting, banned },
+        _ if leased == 0 || empty.is_some_and(is_long) => {
+            AttentionCause::NothingFree { waiting, leased, cooling, banned, empty }
+        }
+        _ => return,
+    };
+    all.push(Finding::new(subject, cause));
+}
+
+fn of_schedules(looked: &AttentionReplies<'_>, all: &mut Vec<Finding>) {
+    let stats = &looked.stats.schedules;
+    let oldest = stats.oldest_due_at.map(|at| looked.now.since(at));
+    if let Some(oldest) = oldest.filter(|oldest| is_long(*oldest)) {
+        let cause = AttentionCause::Overdue { due: stats.due, oldest };
+        all.push(Finding::new(Subject::Schedules, cause));
+    }
+    for schedule in looked.schedules {
+        let ended = schedule.last_ended.as_ref();
+        if let Some(ended) = ended.filter(|ended| ended.state == JobState::Failed) {
+            let ago = looked.now.since(ended.finished_at);
+            let cause = AttentionCause::LastFailed { job: ended.job.clone(), ago };
+            all.push(Finding::new(Subject::Schedule(schedule.id.clone()), cause));
+        }
+    }
+}
+
+fn is_long(span: Span) -> bool {
+    span.us() >= ATTENTION_AFTER_US
+}
+
+impl AttentionReplies<'_> {
+    /// For how long a subject has been as it is, if that was watched.
+    fn lasting(&self, subject: &Subject) -> Option<Span> {
+        (self.since)(subject).map(|since| self.now.since(since))
+    }
+}
+
+impl Finding {
+    fn new(subject: Subject, cause: AttentionCause) -> Self {
+        let (severity, sentence, fix) =
+            (cause.severity(), cause.sentence(&subject), cause.fix(&subject));
+        Finding { severity, subject, sentence, fix, cause }
+    }
+}
+
+impl AttentionCause {
+    fn severity(&self) -> AttentionSeverity {
+        match self {
+            AttentionCause::NoWorker { .. }
+            | AttentionCause::Paused { until: None, .. }
+            | AttentionCause::Closed { .. }
+            | AttentionCause::NoResource { .. }
+            | AttentionCause::AllBanned { .. } => AttentionSeverity::Stuck,
+            _ => AttentionSeverity::Look,
+        }
+    }
+
+    fn sentence(&self, subject: &Subject) -> String {
+        match self {
+            AttentionCause::NoWorker { waiting, unattended, oldest } => {
+                let span = unattended.map(|span| format!(" since {}", rough(span)));
+                let oldest = oldest.map(|span| format!(", the oldest ready for {}", rough(span)));
+                let (span, oldest) = (span.unwrap_or_default(), oldest.unwrap_or_default());
+                format!("{subject} has no worker{span}: {}{oldest}", wait(*waiting))
+            }
+            AttentionCause::Paused { waiting, until } => {
+                let until = until.map_or("it is resumed".to_owned(), |until| until.to_string());
+                format!("{subject} is paused until {until}: {}", wait(*waiting))
+            }
+            AttentionCause::Slow { ready, oldest } => {
+                let (are, oldest) = (of(*ready, "is", "are"), rough(*oldest));
+                format!(
+                    "the oldest ready job of {subject} has waited for {oldest}: {} {are} ready",
+                    grouped(*ready)
+                )
+            }
+            AttentionCause::QueueFull { most } => {
+                format!("{subject} is full ({}): pushes are refused", grouped(u64::from(*most)))
+            }
+            AttentionCause::Failed { failed, most: (error, count) } => {
+                let jobs = of(*failed, "job", "jobs");
+                let first =
+                    format!("{subject}: {} {jobs} failed in the last hour", grouped(*failed));
+                match (error.as_str(), count == failed) {
+                    ("", _) => first,
+                    (error, true) => format!("{first} with \"{error}\""),
+                    (error, false) => format!("{first}, {} with \"{error}\"", grouped(*count)),
+                }
+            }
+            AttentionCause::Closed { waiting } => {
+                format!("{subject} is closed (its concurrency is 0): {}", wait(*waiting))
+            }
+            AttentionCause::LimitFull { waiting, full } => {
+                format!("{subject} has been full for {}: {}", rough(*full), wait(*waiting))
+            }
+            AttentionCause::Unread { ago, error } => {
+                format!("the gauge of {subject} could not be read {} ago: {error}", rough(*ago))
+            }
+            AttentionCause::NoResource { waiting } => {
+                format!("{subject} has no resources: {}", wait(*waiting))
+            }
+            AttentionCause::AllBanned { waiting, banned } => {
+                let all = match banned {
+                    1 => "the only resource".to_owned(),
+                    banned => format!("all {} resources", grouped(*banned)),
+                };
+                let are = of(*banned, "is", "are");
+                format!("{all} of {subject} {are} banned: {}", wait(*waiting))
+            }
+            AttentionCause::NothingFree { waiting, leased, cooling, banned, empty } => {
+                let parts = [(leased, "in use"), (cooling, "cooling"), (banned, "banned")];
+                let parts = parts.into_iter().filter(|(n, _)| **n > 0);
+                let parts: Vec<_> =
+                    parts.map(|(n, what)| format!("{} {what}", grouped(*n))).collect();
+                let has = match empty {
+                    Some(empty) => format!("has had nothing free for {}", rough(*empty)),
+                    None => "has nothing free".to_owned(),
+                };
+                format!("{subject} {has} ({}): {}", parts.join(", "), wait(*waiting))
+            }
+            AttentionCause::Overdue { due, oldest } => {
+                let moments = counted(*due, "schedule has a moment", "schedules have moments");
+                format!("{moments} that did not fire, the oldest due for {}", rough(*oldest))
+            }
+            AttentionCause::LastFailed { job, ago } => {
+                format!("the last job of {subject} failed {} ago: '{job}'", rough(*ago))
+            }
+        }
+    }
+
+    fn fix(&self, subject: &Subject) -> String {
+        let name = quoted(subject.name().unwrap_or_default());
+        match self {
+            AttentionCause::NoWorker { .. } => format!("start a worker: tenure work {name} -- CMD"),
+            AttentionCause::Paused { .. } => format!("resume it: tenure queue resume {name}"),
+            AttentionCause::Slow { .. } => {
+                "start more workers, or see what they do: tenure workers".to_owned()
+            }
+            AttentionCause::QueueFull { .. } => {
+                format!("start more workers, or raise it: tenure queue set {name} --max-waiting N")
+            }
+            AttentionCause::Failed { .. } => {
+                format!("see the errors: tenure failures --queue {name}")
+            }
+            AttentionCause::Closed { .. } => {
+                format!("open it: tenure limit set {name} --concurrency 1")
+            }
+            AttentionCause::LimitFull { .. } | AttentionCause::Unread { .. } => {
+                format!("look at it: tenure limit {name}")
+            }
+            AttentionCause::NoResource { .. } => format!("add some: tenure pool add {name} ID"),
+            AttentionCause::AllBanned { .. } => {
+                format!("restore what is well again: tenure pool restore {name} ID")
+            }
+            AttentionCause::NothingFree { .. } => format!("look at it: tenure pool {name}"),
+            AttentionCause::Overdue { .. } => "see which: tenure schedule".to_owned(),
+            AttentionCause::LastFailed { job, .. } => {
+                format!("look at it: tenure job {}", quoted(job.as_str()))
+            }
+        }
+    }
+}
+
+/// What waits, as the end of a sentence.
+fn wait(waiting: u64) -> String {
+    format!("{} {}", grouped(waiting), of(waiting, "waits", "wait"))
+}
+
+#[cfg(test)]
+mod tests;
