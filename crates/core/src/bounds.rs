@@ -7,6 +7,10 @@
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Largest body of a call that takes none: `{}`, which some clients send with every POST, and space.
 pub const BODILESS_BYTES_MAX: usize = 1024;
+/// Largest body of a form on a page: a payload of the largest size, each byte of it percent-encoded, and a few fields.
+pub const FORM_BYTES_MAX: usize = 1024 * 1024;
+/// Tabs of the dashboard that one server keeps up to date; further ones are answered and not updated.
+pub const LIVE_TABS_MAX: usize = 200;
 /// Longest line of an NDJSON body.
 pub const LINE_BYTES_MAX: usize = 512 * 1024;
 /// Largest payload or result of a job.

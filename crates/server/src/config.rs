@@ -8,6 +8,8 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_core::secret::Secret;
 use tenure_engine::{Engine, MovedTime};
 
+use crate::pages::Pages;
+
 /// Bounds of one server. The contract's own bounds are not here: they are `tenure_core::bounds`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -69,6 +71,8 @@ pub struct Deps {
     pub gauge_hosts: GaugeHosts,
     /// The time of the engine, if a test moves it: only then the routes of the test clock are there. Normally `None`.
     pub moved: Option<Arc<dyn MovedTime>>,
+    /// What stands at paths that are no route of the API; `None`: nothing does.
+    pub pages: Option<Arc<dyn Pages>>,
 }
 
 impl fmt::Debug for Deps {

@@ -9,7 +9,7 @@ use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response};
-use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
+use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX, FORM_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
@@ -28,6 +28,7 @@ use crate::config::Deps;
 use crate::gate;
 use crate::openapi;
 use crate::out::Out;
+use crate::pages::{self, Drains, Pages};
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams};
@@ -145,6 +146,11 @@ impl Service {
         let open = matches!(&found, Found::Route(route, _) if route.is_open());
         let any_host = open || token.is_some();
         gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
+        if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
+            && pages::may_be_page(head.uri.path())
+        {
+            return self.page(pages.as_ref(), head, reading).await;
+        }
         if !open {
             gate::token(&head.headers, token)?;
         }
@@ -237,6 +243,24 @@ impl Service {
                 Ok(response.map(|out| out.holding(held)))
             }
         }
+    }
+
+    /// A page, which looks itself at who may see it.
+    async fn page(
+        &self,
+        pages: &dyn Pages,
+        head: &Parts,
+        reading: &mut Option<Reading>,
+    ) -> Result<Response<Out>, Stop> {
+        body::codings(&head.headers)?;
+        let mut held = self.budget.take(0, Rank::Ordinary)?;
+        let body = match reading {
+            Some(reading) => reading.whole(FORM_BYTES_MAX, &self.deps.config, &mut held).await?,
+            None => bytes::Bytes::new(),
+        };
+        let request = Request::from_parts(head.clone(), body);
+        let answer = pages.answer(request, Drains::of(&self.traffic)).await;
+        Ok(pages::written(answer, held))
     }
 
     /// A body that is not NDJSON.

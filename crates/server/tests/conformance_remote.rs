@@ -57,6 +57,7 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>) -> (Open, Arc<dyn Engine>) 
     let at = listener.local_addr().expect("it is bound");
     let config = Config::default();
     let deps = Deps {
+        pages: None,
         engine: engine.clone(),
         token: None,
         config,

@@ -73,6 +73,9 @@ pub struct ServeArgs {
     /// names, or addresses.
     #[arg(long, value_name = "HOST,…", value_delimiter = ',')]
     pub gauge_allow: Vec<String>,
+    /// Serve the API alone, without the dashboard that otherwise stands at / for browsers.
+    #[arg(long)]
+    pub no_dashboard: bool,
     /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until
     /// POST /v1/test/clock moves it.
     #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true)]

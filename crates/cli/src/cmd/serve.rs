@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::gauge::GaugeHosts;
+use tenure_dashboard::Dashboard;
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
-use tenure_server::{Config, Deps, may_listen};
+use tenure_server::{Config, Deps, Pages, may_listen};
 use tokio::sync::watch;
 
 use self::store::ServePlace;
@@ -76,9 +77,19 @@ async fn serve(
         tracing::info!(jobs, took_ms = took.as_millis() as u64, "the store is read");
     }
     let (config, moved) = (config(&args), opened.moved());
+    let pages = (!args.no_dashboard).then(|| {
+        let pages = Dashboard::new(opened.engine(), token.clone(), moved.clone(), None);
+        Arc::new(pages) as Arc<dyn Pages>
+    });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
-    let deps =
-        Deps { engine: opened.engine(), token, config, gauge_hosts: gauge_hosts.clone(), moved };
+    let deps = Deps {
+        engine: opened.engine(),
+        token,
+        config,
+        gauge_hosts: gauge_hosts.clone(),
+        moved,
+        pages,
+    };
     let (drain, drained) = watch::channel(false);
     let told = async move {
         let mut drained = drained;

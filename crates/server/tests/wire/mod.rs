@@ -61,8 +61,14 @@ impl Server {
             .build()
             .unwrap();
         let token = token.map(Secret::new);
-        let deps =
-            Deps { engine: engine.clone(), token, config, gauge_hosts: Default::default(), moved };
+        let deps = Deps {
+            engine: engine.clone(),
+            token,
+            config,
+            gauge_hosts: Default::default(),
+            moved,
+            pages: None,
+        };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,294 @@
+//! The way of a request to its page: files, the login, the check of who asks, the table of pages, the headers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    LOCATION, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{Method, Request, Response, StatusCode};
+use maud::Markup;
+use tenure_core::decode;
+use tenure_core::names::Namespace;
+use tenure_core::percent::decoded;
+use tenure_core::requests::GetStats;
+use tenure_core::secret::Secret;
+use tenure_core::time::Moment;
+use tenure_engine::{Clock, Engine, MovedTime, SystemClock};
+use tenure_server::{Drains, PageBody, PageFuture, Pages};
+
+use crate::assets;
+use crate::history::History;
+use crate::language::Tongue;
+use crate::layout;
+use crate::live::LiveTabs;
+use crate::pages::{self, Section};
+use crate::pairs::NamedValues;
+use crate::session::{Door, is_own_form};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+/// No script, style or picture but the files of this server, no page around this one, no form to elsewhere.
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+);
+const HTML: HeaderValue = HeaderValue::from_static("text/html; charset=utf-8");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const FOR_GOOD: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
+
+/// The pages of one server.
+#[derive(Clone)]
+pub struct Dashboard(Arc<Inner>);
+
+struct Inner {
+    engine: Arc<dyn Engine>,
+    door: Door,
+    moved: Option<Arc<dyn MovedTime>>,
+    history: Option<Arc<dyn History>>,
+    live: LiveTabs,
+}
+
+impl fmt::Debug for Dashboard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dashboard").field("door", &self.0.door).finish_non_exhaustive()
+    }
+}
+
+impl Dashboard {
+    /// Pages over an engine. `token`: whoever shows it may see them; `None`: everybody may whom the server answers, which
+    /// then are loopback names alone. `moved`: the time of the engine, if a test moves it. `history`: who counts what the
+    /// pictures of the overview show; without it there are none.
+    pub fn new(
+        engine: Arc<dyn Engine>,
+        token: Option<Secret>,
+        moved: Option<Arc<dyn MovedTime>>,
+        history: Option<Arc<dyn History>>,
+    ) -> Self {
+        let door = Door::new(token);
+        Dashboard(Arc::new(Inner { engine, door, moved, history, live: LiveTabs::default() }))
+    }
+}
+
+impl Pages for Dashboard {
+    fn answer(&self, request: Request<Bytes>, drains: Drains) -> PageFuture {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let mut response = inner.answered(request, drains).await;
+            secure(response.headers_mut());
+            response
+        })
+    }
+}
+
+/// The headers that every answer has.
+fn secure(headers: &mut HeaderMap) {
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    let opener = HeaderName::from_static("cross-origin-opener-policy");
+    headers.insert(opener, HeaderValue::from_static("same-origin"));
+    headers.entry(CACHE_CONTROL).or_insert(NO_STORE);
+}
+
+impl Inner {
+    fn now(&self) -> Moment {
+        self.moved.as_ref().map_or_else(|| SystemClock.now(), |moved| moved.now())
+    }
+
+    async fn answered(&self, request: Request<Bytes>, drains: Drains) -> Response<PageBody> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path();
+        let tongue = Tongue::of(&head.headers);
+        let reads = head.method == Method::GET || head.method == Method::HEAD;
+        if let (true, Some(file)) = (reads, assets::at(path)) {
+            let mut response = Response::new(PageBody::Whole(file.content.as_bytes().to_vec()));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(file.media));
+            response.headers_mut().insert(CACHE_CONTROL, FOR_GOOD);
+            return response;
+        }
+        let posts = head.method == Method::POST;
+        let Some(form) = form(&head.headers, &body) else {
+            return bare(StatusCode::BAD_REQUEST);
+        };
+        let Some(query) = NamedValues::read(head.uri.query().unwrap_or_default()) else {
+            return bare(StatusCode::BAD_REQUEST);
+        };
+        if !reads && !posts {
+            return bare(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        let is_foreign = posts && !is_own_form(&head.headers);
+        match path {
+            "/login" if posts && !is_foreign => return self.login(&head.headers, tongue, &form),
+            "/login" if reads => return html(StatusCode::OK, layout::login(tongue, "/", false)),
+            _ => {}
+        }
+        // Beyond this nothing is told to anybody who has not shown the token, not even what there is.
+        if !self.door.lets_in(&head.headers, self.now()) {
+            let to = head.uri.path_and_query().map_or("/", |to| to.as_str());
+            let to = if posts { "/" } else { to };
+            return html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, false));
+        }
+        let namespace = decode::namespace_header(query.get("ns"));
+        let mut visit = Visit {
+            engine: self.engine.clone(),
+            history: self.history.clone(),
+            namespace: namespace.clone().unwrap_or_else(|_| Namespace::main()),
+            tongue,
+            now: self.now(),
+            logged_in: self.door.is_locked(),
+            path: path.to_owned(),
+            names: Vec::new(),
+            query,
+            form,
+        };
+        if is_foreign {
+            let sheet = layout::foreign_form(&visit);
+            return self.drawn(&visit, Section::Overview, StatusCode::FORBIDDEN, &sheet).await;
+        }
+        if let Err(no) = namespace {
+            return self.stopped(&visit, Section::Overview, no.into()).await;
+        }
+        match path {
+            "/logout" if posts => {
+                let mut response = moved("/login");
+                set_cookie(&mut response, &Door::ends(&head.headers));
+                return response;
+            }
+            "/live" if reads => {
+                let stream = self.live.stream(self.engine.clone(), visit.namespace, drains);
+                return stream.unwrap_or_else(|| bare(StatusCode::SERVICE_UNAVAILABLE));
+            }
+            _ => {}
+        }
+        let Some((page, names)) = pages::find(path) else {
+            return self.stopped(&visit, Section::Overview, Stop::NoPage).await;
+        };
+        let names: Result<Vec<_>, _> =
+            names.iter().map(|name| decoded(name).map(|name| name.into_owned())).collect();
+        let Ok(names) = names else { return bare(StatusCode::BAD_REQUEST) };
+        visit.names = names;
+        let draw = if posts { page.posted } else { page.shown };
+        let Some(draw) = draw else { return bare(StatusCode::METHOD_NOT_ALLOWED) };
+        match draw(&visit).await {
+            Ok(Drawn::Page(sheet)) => {
+                self.drawn(&visit, page.section, StatusCode::OK, &sheet).await
+            }
+            Ok(Drawn::Elsewhere(to)) => moved(&to),
+            Err(stop) => self.stopped(&visit, page.section, stop).await,
+        }
+    }
+
+    fn login(&self, headers: &HeaderMap, tongue: Tongue, form: &NamedValues) -> Response<PageBody> {
+        // Only a path of this server, whatever the form says.
+        let to = form.get("to").filter(|to| is_own_path(to)).unwrap_or("/");
+        if !self.door.opens(form.get("token").unwrap_or_default().trim()) {
+            return html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, true));
+        }
+        let mut response = moved(to);
+        set_cookie(&mut response, &self.door.begins(headers, self.now()));
+        response
+    }
+
+    async fn stopped(&self, visit: &Visit, here: Section, stop: Stop) -> Response<PageBody> {
+        let sheet = layout::stopped(visit, &stop);
+        self.drawn(visit, here, stop.status(), &sheet).await
+    }
+
+    async fn drawn(
+        &self,
+        visit: &Visit,
+        here: Section,
+        status: StatusCode,
+        sheet: &Sheet,
+    ) -> Response<PageBody> {
+        // A page is there without its totals, too.
+        let stats = visit.ask(GetStats).await.ok();
+        html(status, layout::page(visit, here, sheet, stats.as_ref()))
+    }
+}
+
+/// The fields of a form; `None` if the body is none.
+fn form(headers: &HeaderMap, body: &[u8]) -> Option<NamedValues> {
+    if body.is_empty() {
+        return Some(NamedValues::default());
+    }
+    let media = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    let essence = media.split(|c| *c == b';').next().unwrap_or_default().trim_ascii();
+    if !essence.eq_ignore_ascii_case(FORM) {
+        return None;
+    }
+    NamedValues::read(std::str::from_utf8(body).ok()?)
+}
+
+fn is_own_path(to: &str) -> bool {
+    let plain = |c: char| c.is_ascii_graphic() && c != '\\';
+    to.starts_with('/') && !to.starts_with("//") && to.chars().all(plain)
+}
+
+fn html(status: StatusCode, markup: Markup) -> Response<PageBody> {
+    let mut response = Response::new(PageBody::Whole(markup.into_string().into_bytes()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HTML);
+    response
+}
+
+fn bare(status: StatusCode) -> Response<PageBody> {
+    let text = status.canonical_reason().unwrap_or_default();
+    let mut response = Response::new(PageBody::Whole(text.as_bytes().to_vec()));
+    *response.status_mut() = status;
+    let media = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, media);
+    response
+}
+
+fn moved(to: &str) -> Response<PageBody> {
+    let mut response = bare(StatusCode::SEE_OTHER);
+    let to = HeaderValue::from_str(to).unwrap_or_else(|_| HeaderValue::from_static("/"));
+    response.headers_mut().insert(LOCATION, to);
+    response
+}
+
+fn set_cookie(response: &mut Response<PageBody>, cookie: &str) {
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(SET_COOKIE, cookie);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_leads_to_a_path_of_this_server_alone() {
+        for (to, may) in [
+            ("/", true),
+            ("/jobs?q=state:failed&ns=a", true),
+            ("//evil.example", false),
+            ("/\\evil.example", false),
+            ("https://evil.example", false),
+            ("jobs", false),
+            ("/a\r\nb", false),
+            ("", false),
+        ] {
+            assert_eq!(is_own_path(to), may, "{to:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_is_of_its_one_type() {
+        let of = |media: &str, body: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(CONTENT_TYPE, media.parse().unwrap());
+            form(&headers, body.as_bytes()).is_some()
+        };
+        assert!(of("application/x-www-form-urlencoded; charset=utf-8", "a=1"));
+        assert!(of("text/plain", ""));
+        for media in ["text/plain", "multipart/form-data", "application/json"] {
+            assert!(!of(media, "a=1"), "{media}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What the pictures of the overview are drawn from: what this process counted, minute by minute.
+
+use tenure_core::names::Namespace;
+use tenure_core::time::{Moment, Span};
+
+/// What happened in one minute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Minute {
+    /// Its begin.
+    pub at: Moment,
+    /// Runs that succeeded.
+    pub succeeded: u64,
+    /// Runs that failed, for good or not.
+    pub failed: u64,
+    /// Half of the jobs that were granted had waited no longer than this since they were due; `None` if none was granted.
+    pub half_waited: Option<Span>,
+    /// 95 % of them had waited no longer than this.
+    pub most_waited: Option<Span>,
+}
+
+/// Who counts. The dashboard asks it for each drawing of the overview, so the answer should come from memory.
+pub trait History: Send + Sync + 'static {
+    /// The last `minutes` minutes of a namespace, oldest first, without those before the process began.
+    fn minutes(&self, namespace: &Namespace, minutes: usize) -> Vec<Minute>;
+}

@@ -1,0 +1,146 @@
+//! Live pages: one stream per tab says that something changed; the tab then fetches its page again.
+//!
+//! However many tabs there are, one watcher per namespace looks for news, and the more tabs there are the less often each of
+//! them is told, so that all together fetch no more than twenty pages a second
+//! (docs/decisions/089-live-pages-are-told-that-something-changed.md).
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Response;
+use tenure_core::bounds::LIVE_TABS_MAX;
+use tenure_core::names::Namespace;
+use tenure_core::requests::{EventsSince, ReadEvents};
+use tenure_core::time::Span;
+use tenure_engine::{Engine, EngineExt};
+use tenure_server::{Drains, PageBody};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// One tab is told no more often than this.
+const PAUSE: Duration = Duration::from_millis(500);
+/// So many tabs are told that often; ten times as many a tenth as often.
+const TABS_AT_PAUSE: usize = 10;
+/// What no event tells (a heartbeat, a rest that is over) is seen after this.
+const STALE: Duration = Duration::from_secs(5);
+/// How often a stream looks whether the server drains. It is a comment to the browser, too.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The tabs that follow, and what they follow.
+#[derive(Clone, Default)]
+pub(crate) struct LiveTabs {
+    tabs: Arc<AtomicUsize>,
+    watched: Arc<Mutex<HashMap<Namespace, watch::Sender<u64>>>>,
+}
+
+/// One tab.
+struct CountedTab(LiveTabs);
+
+impl Drop for CountedTab {
+    fn drop(&mut self) {
+        self.0.tabs.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl LiveTabs {
+    /// A stream for one more tab; `None` if there are too many.
+    pub(crate) fn stream(
+        &self,
+        engine: Arc<dyn Engine>,
+        namespace: Namespace,
+        drains: Drains,
+    ) -> Option<Response<PageBody>> {
+        let tab = CountedTab(self.clone());
+        if self.tabs.fetch_add(1, Ordering::AcqRel) >= LIVE_TABS_MAX {
+            return None;
+        }
+        let news = self.follow(engine, namespace);
+        let (sender, receiver) = mpsc::channel(1);
+        let task = tokio::spawn(async move {
+            // A tab that is gone hears of nothing more.
+            let _ = tell(&tab.0, news, sender, drains).await;
+        });
+        let mut response = Response::new(PageBody::Stream(receiver, task.abort_handle()));
+        let media = http::HeaderValue::from_static("text/event-stream");
+        response.headers_mut().insert(http::header::CONTENT_TYPE, media);
+        Some(response)
+    }
+
+    /// News of a namespace, by the one who watches it.
+    fn follow(&self, engine: Arc<dyn Engine>, namespace: Namespace) -> watch::Receiver<u64> {
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(sender) = watched.get(&namespace) {
+            return sender.subscribe();
+        }
+        let (sender, receiver) = watch::channel(0);
+        watched.insert(namespace.clone(), sender.clone());
+        let all = self.watched.clone();
+        tokio::spawn(async move {
+            loop {
+                look(engine.as_ref(), &namespace).await;
+                sender.send_modify(|n| *n += 1);
+                let mut watched = all.lock().unwrap_or_else(PoisonError::into_inner);
+                // Asked under the lock under which a tab subscribes: none comes between.
+                if sender.receiver_count() == 0 {
+                    watched.remove(&namespace);
+                    return;
+                }
+                drop(watched);
+                sleep(PAUSE).await;
+            }
+        });
+        receiver
+    }
+
+    /// How long each tab waits between two pages.
+    fn pause(&self) -> Duration {
+        let tens = self.tabs.load(Ordering::Acquire).div_ceil(TABS_AT_PAUSE).max(1);
+        PAUSE * u32::try_from(tens).unwrap_or(u32::MAX)
+    }
+}
+
+/// Returns when something happened, or when so much time passed that something may have.
+async fn look(engine: &dyn Engine, namespace: &Namespace) {
+    let until = Instant::now() + STALE;
+    let here = ReadEvents { max: 1, ..ReadEvents::default() };
+    let wait = Span::from(STALE);
+    let read = async {
+        let here = engine.run(namespace, here).await?;
+        let since = EventsSince::Id(here.next);
+        engine.run(namespace, ReadEvents { since, wait, max: 1, ..ReadEvents::default() }).await
+    };
+    match timeout(STALE, read).await {
+        Ok(Ok(read)) if !read.items.is_empty() || read.gap.is_some() => {}
+        // No events are kept, or the store is away: a look now and then.
+        _ => sleep_until(until).await,
+    }
+}
+
+async fn tell(
+    tabs: &LiveTabs,
+    mut news: watch::Receiver<u64>,
+    sender: mpsc::Sender<Bytes>,
+    drains: Drains,
+) -> Result<(), mpsc::error::SendError<Bytes>> {
+    sender.send(Bytes::from_static(b"retry: 2000\n\n")).await?;
+    let mut last = Instant::now();
+    loop {
+        match timeout(LOOK, news.changed()).await {
+            Ok(Ok(())) => {
+                sleep_until(last + tabs.pause()).await;
+                last = Instant::now();
+                news.mark_unchanged();
+                sender.send(Bytes::from_static(b"event: changed\ndata:\n\n")).await?;
+            }
+            // Whoever watched is gone: the tab asks again.
+            Ok(Err(_)) => return Ok(()),
+            Err(_) => sender.send(Bytes::from_static(b":\n\n")).await?,
+        }
+        if drains.is_draining() {
+            return Ok(());
+        }
+    }
+}

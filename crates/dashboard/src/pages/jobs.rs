@@ -1,0 +1,217 @@
+//! Jobs, newest first, that a search names.
+
+use maud::{Markup, html};
+use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
+use tenure_core::count::grouped;
+use tenure_core::decode;
+use tenure_core::job::{JobState, JobView};
+use tenure_core::requests::{BulkChange, GetJob, GetStats, Listed};
+
+use super::{PageRow, Section, bulk, draw};
+use crate::filter::JobSearch;
+use crate::language::sentences;
+use crate::show::{ago, command, done, empty, pager, state, word};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    title: "Jobs", "任务";
+    filter: "Filter", "筛选";
+    hint: "queue:crawl state:failed error:\"http 5\"", "queue:crawl state:failed error:\"http 5\"";
+    all: "All", "全部";
+    none: "No job matches.", "没有匹配的任务。";
+    none_yet: "There are no jobs yet. Push one:", "还没有任务。推送一个：";
+    how: "Words of the filter: queue, state, kind, label (label:key=value), error, group, flow, schedule, after, before (of the end), id.",
+        "筛选词：queue、state、kind、label（label:key=value）、error、group、flow、schedule、after、before（结束时间）、id。";
+    group_only: "A group is looked for in what is shown here; cancel, retry and delete cannot be bounded to one.",
+        "group 仅用于筛选此处显示的任务；批量取消、重试和删除无法限定到某个组。";
+    job: "Job", "任务";
+    state: "State", "状态";
+    queue: "Queue", "队列";
+    kind: "Kind", "类型";
+    attempt: "Attempt", "尝试";
+    of_attempts(n, most): "{n} of {most}", "{n} / {most}";
+    error: "Error", "错误";
+    when: "When", "时间";
+    did_cancel(n): "{n} jobs were cancelled or asked to stop.", "已取消 {n} 个任务或请求其停止。";
+    did_retry(n): "{n} jobs are ready again.", "{n} 个任务已重新就绪。";
+    did_delete(n): "{n} jobs were deleted.", "已删除 {n} 个任务。";
+    did_more: "There are more that match: do it again for the next.", "还有更多匹配的任务：请再次执行。";
+    did_forget: "The job was deleted.", "任务已删除。";
+}
+
+pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Jobs, "/jobs").shows(draw!(show))];
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let search = JobSearch::read(visit.query.get("q").unwrap_or_default());
+    if let Some(id) = search.id() {
+        // A job that is there is shown at once.
+        let job = decode::job_path(id)?;
+        visit.ask(GetJob { job }).await?;
+        return Ok(Drawn::Elsewhere(visit.to("jobs", id)));
+    }
+    let found = match look(visit, &search).await {
+        Ok(list) => Ok(list),
+        Err(Stop::Refused(no)) => Err(no),
+        Err(stop) => return Err(stop),
+    };
+    let text = search.text();
+    let options = search.options();
+    let mut words = vec!["jobs"];
+    words.extend(options.iter().map(String::as_str));
+    let body = html! {
+        div class="head" {
+            h1 { (says.title()) }
+            @if search.can_be_acted_on() && found.is_ok() { (bulk::buttons(visit, &text)) }
+        }
+        (told(visit, says))
+        form class="find" action="/jobs" role="search" {
+            @if !visit.ns().is_empty() { input type="hidden" name="ns" value=(visit.ns()); }
+            input name="q" value=(text) placeholder=(says.hint()) aria-label=(says.filter())
+                title=(says.how()) autocomplete="off" spellcheck="false";
+            button class="main" { (says.filter()) }
+        }
+        (tabs(visit, says, &search).await?)
+        @match &found {
+            Err(no) => p class="notice bad" role="alert" { (no.detail) ". " (no.hint) },
+            Ok(list) => {
+                @if search.group().is_some() { p class="faint" { (says.group_only()) } }
+                section class="panel" {
+                    @if list.items.is_empty() {
+                        @if search == JobSearch::default() {
+                            div class="empty" {
+                                p { (says.none_yet()) }
+                                code class="cmd" { "tenure push hello '{\"n\": 1}'" }
+                            }
+                        } @else { (empty(&says.none())) }
+                    } @else { (table(visit, &list.items)) }
+                    (pager(visit, "/jobs", &[("q", &text)], list.next.as_deref(), list.partial))
+                }
+            },
+        }
+        (command(visit, &visit.command(&words)))
+    };
+    Sheet::live(says.title(), body)
+}
+
+/// One page of jobs; with a group as many pages as are looked at in one call elsewhere.
+async fn look(visit: &Visit, search: &JobSearch) -> Result<Listed<JobView>, Stop> {
+    let mut cursor = visit.query.get("cursor").map(str::to_owned);
+    let Some(group) = search.group() else {
+        return visit.ask(search.request(LIST_DEFAULT, cursor.as_deref())?).await;
+    };
+    let mut all = Listed { items: Vec::new(), next: None, partial: false };
+    for _ in 0..LIST_SCAN_MAX / LIST_MAX {
+        let mut list = visit.ask(search.request(LIST_MAX, cursor.as_deref())?).await?;
+        list.items.retain(|job| job.group.as_ref().is_some_and(|of| of.as_str() == group));
+        all.items.append(&mut list.items);
+        (all.next, all.partial) = (list.next, list.partial);
+        if all.next.is_none() || all.items.len() >= LIST_DEFAULT {
+            return Ok(all);
+        }
+        cursor.clone_from(&all.next);
+    }
+    all.partial = true;
+    Ok(all)
+}
+
+/// What an action did that led here.
+fn told(visit: &Visit, says: Says) -> Markup {
+    let number: u64 = visit.query.get("n").and_then(|n| n.parse().ok()).unwrap_or_default();
+    let n = || grouped(number);
+    let has_more = visit.query.get("more").is_some();
+    let and_more =
+        |text: String| if has_more { format!("{text} {}", says.did_more()) } else { text };
+    done(
+        visit,
+        &[
+            (bulk::key(BulkChange::Cancel), and_more(says.did_cancel(n()))),
+            (bulk::key(BulkChange::Retry), and_more(says.did_retry(n()))),
+            (bulk::key(BulkChange::Delete), and_more(says.did_delete(n()))),
+            ("forgot", says.did_forget()),
+        ],
+    )
+}
+
+/// A tab for each state, with how many there are where the totals say it.
+async fn tabs(visit: &Visit, says: Says, search: &JobSearch) -> Result<Markup, Stop> {
+    let stats = visit.ask(GetStats).await?;
+    let counts = match search.queue_alone() {
+        Some(queue) => {
+            let mut queues = stats.queues.iter();
+            queues.find(|(name, _)| name.as_str() == queue).map(|(_, counts)| counts)
+        }
+        None => search.is_of_state_alone().then_some(&stats.jobs),
+    };
+    let count = |state: JobState| counts.map(|of| of.get(&state).copied().unwrap_or_default());
+    let here = search.state();
+    let is_any = search.in_state(None) == *search;
+    Ok(html! {
+        nav class="tabs" aria-label=(says.state()) {
+            a href=(visit.to_jobs(&search.in_state(None).text()))
+                aria-current=[is_any.then_some("true")] { (says.all()) }
+            @for state in JobState::ALL {
+                a href=(visit.to_jobs(&search.in_state(Some(state)).text()))
+                    aria-current=[(here == Some(state)).then_some("true")] {
+                    (word(state, visit.tongue))
+                    @if let Some(n) = count(state).filter(|n| *n > 0) {
+                        span class="count" { (grouped(n)) }
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Jobs, a row each.
+pub(super) fn table(visit: &Visit, jobs: &[JobView]) -> Markup {
+    let says = Says(visit.tongue);
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (says.job()) }
+                        th scope="col" { (says.state()) }
+                        th scope="col" { (says.queue()) }
+                        th scope="col" { (says.kind()) }
+                        th scope="col" class="num" { (says.attempt()) }
+                        th scope="col" { (says.error()) }
+                        th scope="col" class="num" { (says.when()) }
+                    }
+                }
+                tbody { @for job in jobs { (row(visit, says, job)) } }
+            }
+        }
+    }
+}
+
+fn row(visit: &Visit, says: Says, job: &JobView) -> Markup {
+    // What one asks of a job in this state: when it ended, began, may run, or came.
+    let when = match job.state {
+        JobState::Scheduled => Some(job.run_at),
+        JobState::Running => job.started_at,
+        _ => job.finished_at.or(Some(job.created_at)),
+    };
+    let attempts = match job.retry.max_attempts {
+        0 => job.attempt.to_string(),
+        most => says.of_attempts(job.attempt, most),
+    };
+    let error = job.error.as_deref().and_then(|error| error.lines().next());
+    html! {
+        tr {
+            th scope="row" class="mono" { a href=(visit.to("jobs", &job.id)) { (job.id) } }
+            td { (state(job.state, visit.tongue)) }
+            td { a href=(visit.to("queues", &job.queue)) { (job.queue) } }
+            td {
+                (job.kind)
+                @for (key, value) in job.labels.iter().take(2) {
+                    " " span class="chip" { (key) "=" (value) }
+                }
+            }
+            td class="num" { (attempts) }
+            td { @if let Some(error) = error { div class="cut" title=(error) { (error) } } }
+            td class="num soft" { @if let Some(at) = when { (ago(visit, at)) } }
+        }
+    }
+}

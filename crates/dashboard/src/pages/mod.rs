@@ -1,0 +1,124 @@
+//! The table of pages. Each file has the rows of its subject: a path, what is shown there, what a form does that is sent
+//! there. A row without a form is a page to look at; one that has both asks first and then acts.
+
+mod bulk;
+mod edit;
+mod job;
+mod jobs;
+mod overview;
+mod queue;
+mod queues;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::visit::{Drawn, Stop, Visit};
+
+/// Where a page stands in the navigation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Section {
+    Overview,
+    Queues,
+    Jobs,
+    Failures,
+    Flows,
+    Schedules,
+    Limits,
+    Pools,
+    Leases,
+    Workers,
+    Events,
+    System,
+}
+
+/// What answers a request.
+type Draw = for<'v> fn(&'v Visit) -> Pin<Box<dyn Future<Output = Result<Drawn, Stop>> + Send + 'v>>;
+
+/// A path, and what stands there.
+pub(crate) struct PageRow {
+    pub section: Section,
+    /// With `{}` for each name.
+    path: &'static str,
+    /// The page, if there is one to look at.
+    pub shown: Option<Draw>,
+    /// What a form does that is sent there.
+    pub posted: Option<Draw>,
+}
+
+impl PageRow {
+    const fn new(section: Section, path: &'static str) -> Self {
+        PageRow { section, path, shown: None, posted: None }
+    }
+    const fn shows(mut self, draw: Draw) -> Self {
+        self.shown = Some(draw);
+        self
+    }
+    const fn acts(mut self, draw: Draw) -> Self {
+        self.posted = Some(draw);
+        self
+    }
+}
+
+/// A function of a page as the table holds it.
+macro_rules! draw {
+    ($function:path) => {
+        |visit| Box::pin($function(visit))
+    };
+}
+use draw;
+
+fn all() -> impl Iterator<Item = &'static PageRow> {
+    [overview::ROWS, queues::ROWS, queue::ROWS, jobs::ROWS, bulk::ROWS, job::ROWS, edit::ROWS]
+        .into_iter()
+        .flatten()
+}
+
+/// The page at a path, and what stands there for its names, still encoded.
+pub(crate) fn find(path: &str) -> Option<(&'static PageRow, Vec<&str>)> {
+    all().find_map(|row| Some((row, matches(row.path, path)?)))
+}
+
+fn matches<'p>(pattern: &str, path: &'p str) -> Option<Vec<&'p str>> {
+    let (mut parts, mut names) = (path.split('/'), Vec::new());
+    for wanted in pattern.split('/') {
+        let part = parts.next()?;
+        match wanted {
+            "{}" if !part.is_empty() => names.push(part),
+            "{}" => return None,
+            wanted if wanted == part => {}
+            _ => return None,
+        }
+    }
+    parts.next().is_none().then_some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_matched_part_by_part() {
+        for (pattern, path, names) in [
+            ("/", "/", Some(vec![])),
+            ("/", "", None),
+            ("/jobs/{}", "/jobs/a%2Fb", Some(vec!["a%2Fb"])),
+            ("/jobs/{}", "/jobs/", None),
+            ("/jobs/{}", "/jobs/a/b", None),
+            ("/pools/{}/resources/{}/ban", "/pools/p/resources/r/ban", Some(vec!["p", "r"])),
+            ("/jobs", "/job", None),
+        ] {
+            assert_eq!(matches(pattern, path), names, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn no_path_stands_twice_and_each_does_something() {
+        let mut seen = HashSet::new();
+        for row in all() {
+            assert!(seen.insert(row.path), "{} stands twice", row.path);
+            assert!(row.shown.is_some() || row.posted.is_some(), "{} does nothing", row.path);
+        }
+    }
+}

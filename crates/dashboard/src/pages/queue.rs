@@ -1,0 +1,190 @@
+//! One queue: its jobs by state, its settings, pause and resume.
+
+use maud::{Markup, html};
+use tenure_core::count::grouped;
+use tenure_core::decode;
+use tenure_core::job::JobState;
+use tenure_core::requests::{DeleteQueue, GetQueue, ResumeQueue};
+use tenure_core::settings::QueueView;
+
+use super::{PageRow, Section, draw};
+use crate::acting::{Field, back_to, said};
+use crate::language::sentences;
+use crate::show::{Confirm, ago, ask_first, at, button, command, done, fact, form, word};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    queues: "Queues", "队列";
+    paused: "paused", "已暂停";
+    paused_until: "paused until", "暂停至";
+    pause: "Pause", "暂停";
+    pause_for: "For how long, such as 30m; without it until it is resumed",
+        "暂停多久，例如 30m；留空则直到恢复";
+    resume: "Resume", "恢复";
+    delete: "Delete", "删除";
+    delete_title(queue): "Delete queue \"{queue}\"?", "删除队列“{queue}”？";
+    delete_what: "Its settings are forgotten. A queue that has jobs which are not finished is not deleted.",
+        "其设置将被删除。仍有未完成任务的队列不会被删除。";
+    did_pause: "The queue is paused: none of its jobs is granted.", "队列已暂停：不再发放其任务。";
+    did_resume: "The queue goes on.", "队列已恢复。";
+    did_set: "The settings are changed. They hold for jobs that are pushed from now on.",
+        "设置已更改，对此后推送的任务生效。";
+    oldest: "Oldest ready", "最早就绪";
+    workers: "Workers that ask", "请求中的工作进程";
+    settings: "Settings", "设置";
+    needs: "Needs", "需求";
+    timeout: "Timeout of a run", "单次运行超时";
+    retain: "Finished jobs are kept", "已完成任务保留";
+    max_waiting: "Most jobs that wait", "最多等待任务数";
+    retry: "Attempts", "尝试次数";
+    shares: "Shares", "份额";
+    skipped: "Moments of schedules skipped", "跳过的定时触发";
+    change: "Change", "更改";
+    no_bound: "no bound", "无上限";
+    jobs_of: "All jobs of this queue", "此队列的全部任务";
+}
+
+pub(super) const ROWS: &[PageRow] = &[
+    PageRow::new(Section::Queues, "/queues/{}").shows(draw!(show)),
+    PageRow::new(Section::Queues, "/queues/{}/pause").acts(draw!(pause)),
+    PageRow::new(Section::Queues, "/queues/{}/resume").acts(draw!(resume)),
+    PageRow::new(Section::Queues, "/queues/{}/set").acts(draw!(set)),
+    PageRow::new(Section::Queues, "/queues/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
+];
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let queue = visit.ask(GetQueue { queue: decode::queue_path(visit.name())? }).await?;
+    let name = queue.name.to_string();
+    let path = |action: &str| crate::pairs::path(&["queues", &name, action]);
+    let counts = &queue.counts;
+    let states = [
+        (JobState::Ready, counts.ready),
+        (JobState::Blocked, counts.blocked),
+        (JobState::Scheduled, counts.scheduled),
+        (JobState::Dependent, counts.dependent),
+        (JobState::Running, counts.running),
+    ];
+    let body = html! {
+        div class="head" {
+            div {
+                p class="crumb" { a href=(visit.link("/queues")) { (says.queues()) } }
+                h1 { (name) }
+                p class="sub" {
+                    @if queue.paused {
+                        span class="state pill paused" {
+                            @match queue.paused_until {
+                                Some(until) => { (says.paused_until()) " " (at(until)) },
+                                None => (says.paused()),
+                            }
+                        }
+                    }
+                    a href=(visit.to_jobs(&crate::filter::term("queue", &name))) { (says.jobs_of()) }
+                }
+            }
+            div class="acts" {
+                @if queue.paused {
+                    (button(visit, &path("resume"), "main", &says.resume()))
+                } @else {
+                    (form(visit, &path("pause"), html! {
+                        input name="for" placeholder="30m" aria-label=(says.pause_for()) title=(says.pause_for());
+                    }, &says.pause()))
+                }
+                a class="btn danger" href=(visit.link(&path("delete"))) { (says.delete()) "…" }
+            }
+        }
+        (done(visit, &[
+            ("paused", says.did_pause()), ("resumed", says.did_resume()), ("set", says.did_set()),
+        ]))
+        div class="tiles" {
+            @for (state, n) in states {
+                @let filter = format!("{} state:{state}", crate::filter::term("queue", &name));
+                a class="tile" href=(visit.to_jobs(&filter)) {
+                    span class={ "label state " (state.as_str()) } { (word(state, visit.tongue)) }
+                    span class="big" { (grouped(n)) }
+                }
+            }
+        }
+        (settings(visit, says, &queue, &path("set")))
+        (command(visit, &visit.command(&["queue", &name])))
+    };
+    Sheet::live(name.clone(), body)
+}
+
+fn settings(visit: &Visit, says: Says, queue: &QueueView, path: &str) -> Markup {
+    let set = &queue.settings;
+    let text = |text: String| Some(html! { (text) });
+    let needs = (!set.needs.is_empty()).then(|| super::job::needs_text(&set.needs));
+    let shares: Vec<String> = set.shares.iter().map(|(group, n)| format!("{group} {n}")).collect();
+    html! {
+        section class="panel" {
+            header { h2 { (says.settings()) } }
+            div class="body" {
+                dl class="facts" {
+                    (fact(&says.oldest(), queue.oldest_ready_at.map(|at| ago(visit, at))))
+                    (fact(&says.workers(), text(grouped(queue.workers))))
+                    (fact(&says.needs(), needs.map(|needs| html! { code { (needs) } })))
+                    (fact(&says.timeout(), set.timeout.and_then(|span| text(span.to_string()))))
+                    (fact(&says.retain(), set.retain.and_then(|span| text(span.to_string()))))
+                    (fact(&says.retry(), set.retry.as_ref().and_then(|retry| {
+                        text(retry.max_attempts.to_string())
+                    })))
+                    (fact(&says.shares(), (!shares.is_empty()).then(|| html! { (shares.join(", ")) })))
+                    (fact(&says.skipped(), (queue.skipped > 0).then(|| html! { (grouped(queue.skipped)) })))
+                    dt { (says.max_waiting()) }
+                    dd {
+                        (form(visit, path, html! {
+                            input name="max_waiting" inputmode="numeric" aria-label=(says.max_waiting())
+                                value=[set.max_waiting] placeholder=(says.no_bound());
+                        }, &says.change()))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Back to the page of the queue, which says what was done.
+fn back(visit: &Visit, did: &str) -> Result<Drawn, Stop> {
+    back_to(visit, &["queues", visit.name()], &[("did", did)])
+}
+
+async fn pause(visit: &Visit) -> Result<Drawn, Stop> {
+    let body = said(visit, &[("for", Field::Text)]);
+    visit.ask(decode::pause_queue(visit.name(), body.as_bytes())?).await?;
+    back(visit, "paused")
+}
+
+async fn resume(visit: &Visit) -> Result<Drawn, Stop> {
+    visit.ask(ResumeQueue { queue: decode::queue_path(visit.name())? }).await?;
+    back(visit, "resumed")
+}
+
+async fn set(visit: &Visit) -> Result<Drawn, Stop> {
+    let body = said(visit, &[("max_waiting", Field::NumberOrNull)]);
+    visit.ask(decode::patch_queue(visit.name(), body.as_bytes())?).await?;
+    back(visit, "set")
+}
+
+async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let name = visit.name();
+    ask_first(
+        visit,
+        Confirm {
+            title: says.delete_title(name),
+            says: vec![says.delete_what()],
+            fields: &[],
+            asks: None,
+            label: says.delete(),
+            is_danger: true,
+            command: visit.command(&["queue", "delete", name]),
+            back: visit.to("queues", name),
+        },
+    )
+}
+
+async fn delete(visit: &Visit) -> Result<Drawn, Stop> {
+    visit.ask(DeleteQueue { queue: decode::queue_path(visit.name())? }).await?;
+    Ok(Drawn::Elsewhere(visit.link("/queues")))
+}

@@ -1,0 +1,116 @@
+//! All queues.
+
+use maud::{Markup, html};
+use tenure_core::bounds::LIST_DEFAULT;
+use tenure_core::count::grouped;
+use tenure_core::requests::{ListQueues, Page};
+use tenure_core::settings::QueueView;
+use tenure_core::time::Span;
+
+use super::{PageRow, Section, draw};
+use crate::language::sentences;
+use crate::show::{bar, command, empty, for_people, pager};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    title: "Queues", "队列";
+    none: "There is no queue yet. A queue is there from its first use: push a job to it, or start a worker for it.",
+        "还没有队列。队列在首次使用时出现：推送一个任务或启动一个工作进程即可。";
+    queue: "Queue", "队列";
+    jobs: "Jobs", "任务";
+    ready: "Ready", "就绪";
+    blocked: "Blocked", "受阻";
+    scheduled: "Scheduled", "已定时";
+    dependent: "Dependent", "等待依赖";
+    running: "Running", "运行中";
+    oldest: "Oldest ready", "最早就绪";
+    workers: "Workers", "工作进程";
+    paused: "paused", "已暂停";
+    none_asks: "no worker", "没有工作进程";
+}
+
+pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Queues, "/queues").shows(draw!(show))];
+
+/// A ready job that is older than this is shown in another colour.
+const OLD: Span = Span::from_s(60);
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let cursor = visit.query.get("cursor").map(str::to_owned);
+    let list = visit.ask(ListQueues { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let body = html! {
+        div class="head" { h1 { (says.title()) } }
+        section class="panel" {
+            @if list.items.is_empty() { (empty(&says.none())) } @else { (table(visit, &list.items)) }
+            (pager(visit, "/queues", &[], list.next.as_deref(), list.partial))
+        }
+        (command(visit, &visit.command(&["queue"])))
+    };
+    Sheet::live(says.title(), body)
+}
+
+/// Queues, a row each.
+pub(super) fn table(visit: &Visit, queues: &[QueueView]) -> Markup {
+    let says = Says(visit.tongue);
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (says.queue()) }
+                        th scope="col" { (says.jobs()) }
+                        th scope="col" class="num" { (says.ready()) }
+                        th scope="col" class="num" { (says.blocked()) }
+                        th scope="col" class="num" { (says.scheduled()) }
+                        th scope="col" class="num" { (says.dependent()) }
+                        th scope="col" class="num" { (says.running()) }
+                        th scope="col" class="num" { (says.oldest()) }
+                        th scope="col" class="num" { (says.workers()) }
+                    }
+                }
+                tbody { @for queue in queues { (row(visit, says, queue)) } }
+            }
+        }
+    }
+}
+
+fn row(visit: &Visit, says: Says, queue: &QueueView) -> Markup {
+    let counts = &queue.counts;
+    let parts = [
+        ("ready", counts.ready),
+        ("blocked", counts.blocked),
+        ("scheduled", counts.scheduled),
+        ("dependent", counts.dependent),
+        ("running", counts.running),
+    ];
+    let oldest = queue.oldest_ready_at.map(|at| visit.since(at));
+    let is_old = oldest.is_some_and(|age| age > OLD);
+    let number = |n: u64| {
+        html! { td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) } }
+    };
+    html! {
+        tr {
+            th scope="row" {
+                a href=(visit.to("queues", &queue.name)) { (queue.name) }
+                @if queue.paused { " " span class="state paused" { (says.paused()) } }
+            }
+            td class="wide" { (bar(&parts, 0, false)) }
+            (number(counts.ready))
+            (number(counts.blocked))
+            (number(counts.scheduled))
+            (number(counts.dependent))
+            (number(counts.running))
+            td class="num" {
+                @if let Some(age) = oldest {
+                    span class=[is_old.then_some("blocked")] { (for_people(age)) }
+                }
+            }
+            td class="num" {
+                @match (queue.workers, counts.ready) {
+                    (0, 1..) => span class="state failed" { (says.none_asks()) },
+                    (workers, _) => (grouped(workers)),
+                }
+            }
+        }
+    }
+}

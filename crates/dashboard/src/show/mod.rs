@@ -1,0 +1,13 @@
+//! What several pages draw: states, times, pictures, the parts of a page.
+
+mod bars;
+mod charts;
+mod parts;
+mod states;
+mod times;
+
+pub(crate) use bars::{Part, bar, place_in_line, squares};
+pub(crate) use charts::{bars_of_two, lines_of_two};
+pub(crate) use parts::{Confirm, ask_first, button, command, done, empty, fact, form, pager};
+pub(crate) use states::{pill, state, word};
+pub(crate) use times::{ago, at, clock, for_people};

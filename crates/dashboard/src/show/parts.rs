@@ -1,0 +1,135 @@
+//! Parts that pages are made of: buttons that act, the question before an action that destroys, what was done, the end of a
+//! list, the same as a command.
+
+use maud::{Markup, html};
+
+use crate::command::ShownCommand;
+use crate::language::sentences;
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { PartWords;
+    by_command: "The same by the command line", "等价的命令行";
+    back: "Leave it as it is", "返回，不做更改";
+    next_page: "Next page", "下一页";
+    first_page: "First page", "第一页";
+    partial: "This is what the first 10,000 that were looked at have; the next page looks further.",
+        "仅查看了前 10,000 条；下一页会继续查找。";
+}
+
+/// The same as a page or an action, for the command line.
+pub(crate) fn command(visit: &Visit, shown: &ShownCommand) -> Markup {
+    html! {
+        details class="same" {
+            summary { (PartWords(visit.tongue).by_command()) }
+            code class="cmd" { (shown.text()) }
+        }
+    }
+}
+
+/// A button that does one thing: a form that is sent to `path`, with these fields.
+pub(crate) fn button(visit: &Visit, path: &str, class: &str, label: &str) -> Markup {
+    html! {
+        form method="post" action=(visit.link(path)) {
+            button class=(class) { (label) }
+        }
+    }
+}
+
+/// A form in a line: fields that the visitor fills in, and a button.
+pub(crate) fn form(visit: &Visit, path: &str, fields: Markup, label: &str) -> Markup {
+    html! {
+        form class="inline" method="post" action=(visit.link(path)) {
+            (fields)
+            button { (label) }
+        }
+    }
+}
+
+/// A row of a list of facts; nothing if there is nothing to say.
+pub(crate) fn fact(name: &str, value: Option<Markup>) -> Markup {
+    html! { @if let Some(value) = value { dt { (name) } dd { (value) } } }
+}
+
+/// The question before an action that destroys. It is a page of its own, so it needs no JavaScript: the button on the page
+/// before is a link to the path of the action, and this form is sent to the same path.
+pub(crate) struct Confirm<'c> {
+    pub title: String,
+    /// What will be lost or may break, a sentence each.
+    pub says: Vec<String>,
+    /// Hidden fields of the form.
+    pub fields: &'c [(&'c str, &'c str)],
+    /// Other fields, for the visitor to fill in.
+    pub asks: Option<Markup>,
+    /// What the button says.
+    pub label: String,
+    pub is_danger: bool,
+    pub command: ShownCommand,
+    /// Where to go instead.
+    pub back: String,
+}
+
+/// See [`Confirm`].
+pub(crate) fn ask_first(visit: &Visit, confirm: Confirm<'_>) -> Result<Drawn, Stop> {
+    let words = PartWords(visit.tongue);
+    let class = if confirm.is_danger { "danger main" } else { "main" };
+    let body = html! {
+        section class="panel narrow" {
+            header { h1 { (confirm.title) } }
+            div class="body" {
+                form class="fields" method="post" action=(visit.link(&visit.path)) {
+                    @for says in &confirm.says { p { (says) } }
+                    @for (name, value) in confirm.fields {
+                        input type="hidden" name=(name) value=(value);
+                    }
+                    @if let Some(asks) = &confirm.asks { (asks) }
+                    div class="acts" {
+                        button class=(class) { (confirm.label) }
+                        a class="btn" href=(confirm.back) { (words.back()) }
+                    }
+                    code class="cmd" { (confirm.command.text()) }
+                }
+            }
+        }
+    };
+    Sheet::still(confirm.title, body)
+}
+
+/// What an action did that led here, if the address says so: `did` is one of these keys.
+pub(crate) fn done(visit: &Visit, all: &[(&str, String)]) -> Markup {
+    let did = visit.query.get("did");
+    let found = all.iter().find(|(key, _)| Some(*key) == did);
+    html! { @if let Some((_, says)) = found { p class="notice" role="status" { (says) } } }
+}
+
+/// An empty list says why it is empty.
+pub(crate) fn empty(says: &str) -> Markup {
+    html! { p class="empty" { (says) } }
+}
+
+/// The end of a page of a list: what was left out, and the way on. `kept`: what the address says beside the cursor.
+pub(crate) fn pager(
+    visit: &Visit,
+    path: &str,
+    kept: &[(&str, &str)],
+    next: Option<&str>,
+    is_partial: bool,
+) -> Markup {
+    let words = PartWords(visit.tongue);
+    let is_first = visit.query.get("cursor").is_none();
+    let to = |cursor: &str| {
+        let mut pairs = kept.to_vec();
+        pairs.push(("cursor", cursor));
+        visit.link_with(path, &pairs)
+    };
+    html! {
+        @if next.is_some() || !is_first || is_partial {
+            div class="pager" {
+                span { @if is_partial { (words.partial()) } }
+                span class="acts" {
+                    @if !is_first { a href=(to("")) { (words.first_page()) } }
+                    @if let Some(next) = next { a href=(to(next)) rel="next" { (words.next_page()) } }
+                }
+            }
+        }
+    }
+}

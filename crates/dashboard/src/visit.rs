@@ -1,0 +1,160 @@
+//! One request for a page: who asks for what, in which namespace and language, and how it asks the engine.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use maud::Markup;
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::Operation;
+use tenure_core::time::{Moment, Span};
+use tenure_engine::{CallError, Engine, EngineExt, Fault};
+
+use crate::command::ShownCommand;
+use crate::history::History;
+use crate::language::Tongue;
+use crate::pairs::{NamedValues, link};
+
+/// A request for a page, and what it takes to draw one.
+pub(crate) struct Visit {
+    pub engine: Arc<dyn Engine>,
+    pub history: Option<Arc<dyn History>>,
+    pub namespace: Namespace,
+    pub tongue: Tongue,
+    /// The time that the engine has.
+    pub now: Moment,
+    /// Whether the visitor has shown a token, and so can leave.
+    pub logged_in: bool,
+    /// The path as it came.
+    pub path: String,
+    /// What stands for the names in the path, decoded, in their order.
+    pub names: Vec<String>,
+    pub query: NamedValues,
+    /// Of a form; empty for a page.
+    pub form: NamedValues,
+}
+
+/// What a page answers.
+pub(crate) enum Drawn {
+    /// This page.
+    Page(Box<Sheet>),
+    /// The thing was done, or the page is elsewhere: look there.
+    Elsewhere(String),
+}
+
+/// A page without what stands around it.
+pub(crate) struct Sheet {
+    pub title: String,
+    pub body: Markup,
+    /// It is drawn again when something changes. Not so a form that somebody fills in.
+    pub is_live: bool,
+}
+
+impl Sheet {
+    /// A page that follows what happens.
+    pub(crate) fn live(title: impl Into<String>, body: Markup) -> Result<Drawn, Stop> {
+        let sheet = Sheet { title: title.into(), body, is_live: true };
+        Ok(Drawn::Page(Box::new(sheet)))
+    }
+
+    /// A page that stays as it is, since somebody reads or writes in it.
+    pub(crate) fn still(title: impl Into<String>, body: Markup) -> Result<Drawn, Stop> {
+        let sheet = Sheet { title: title.into(), body, is_live: false };
+        Ok(Drawn::Page(Box::new(sheet)))
+    }
+}
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The engine or a reader of the API says no.
+    Refused(Refusal),
+    /// The engine does not answer.
+    Fault(Fault),
+    /// No page has this path.
+    NoPage,
+}
+
+impl From<Refusal> for Stop {
+    fn from(no: Refusal) -> Self {
+        Stop::Refused(no)
+    }
+}
+
+impl From<CallError> for Stop {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Refused(no) => Stop::Refused(no),
+            CallError::Fault(fault) => Stop::Fault(fault),
+        }
+    }
+}
+
+impl Stop {
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Stop::NoPage => StatusCode::NOT_FOUND,
+            Stop::Fault(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Stop::Refused(no) => {
+                StatusCode::from_u16(no.code.status()).unwrap_or(StatusCode::BAD_REQUEST)
+            }
+        }
+    }
+
+    /// Whether a thing is not there: a page can do without it.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self, Stop::Refused(no) if no.code.status() == 404)
+    }
+}
+
+impl Visit {
+    /// Asks the engine, once.
+    pub(crate) async fn ask<O: Operation>(&self, request: O) -> Result<O::Reply, Stop> {
+        Ok(self.engine.run(&self.namespace, request).await?)
+    }
+
+    /// The first name in the path.
+    pub(crate) fn name(&self) -> &str {
+        self.names.first().map_or("", String::as_str)
+    }
+
+    /// The namespace as links say it: the main one is not said.
+    pub(crate) fn ns(&self) -> &str {
+        match self.namespace == Namespace::main() {
+            true => "",
+            false => self.namespace.as_str(),
+        }
+    }
+
+    /// A link within this namespace.
+    pub(crate) fn link(&self, path: &str) -> String {
+        self.link_with(path, &[])
+    }
+
+    /// The same with a query.
+    pub(crate) fn link_with(&self, path: &str, pairs: &[(&str, &str)]) -> String {
+        let mut all = vec![("ns", self.ns())];
+        all.extend_from_slice(pairs);
+        link(path, &all)
+    }
+
+    /// The page of a thing of this name: `to("limits", name)`.
+    pub(crate) fn to(&self, folder: &str, name: impl std::fmt::Display) -> String {
+        self.link(&crate::pairs::path(&[folder, &name.to_string()]))
+    }
+
+    /// The jobs that a filter names.
+    pub(crate) fn to_jobs(&self, filter: &str) -> String {
+        self.link_with("/jobs", &[("q", filter)])
+    }
+
+    /// A command of the command line, in this namespace.
+    pub(crate) fn command(&self, words: &[&str]) -> ShownCommand {
+        ShownCommand::new(&self.namespace, words)
+    }
+
+    /// How long ago something was.
+    pub(crate) fn since(&self, moment: Moment) -> Span {
+        self.now.since(moment)
+    }
+}

@@ -1,0 +1,72 @@
+//! The seam for pages that people look at: what stands at paths that are no route of the API.
+//!
+//! The server knows no page. It checks the `Host` and `Origin` of a request as it does for the API, reads a body of
+//! bounded size, and hands both over; who may see a page is decided behind the seam, since a browser shows a cookie and no
+//! token.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::http::{Request, Response};
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::budget::HeldBytes;
+use crate::out::{Out, Tied};
+use crate::traffic::Traffic;
+
+/// The answer to a request for a page.
+pub type PageFuture = Pin<Box<dyn Future<Output = Response<PageBody>> + Send>>;
+
+/// Pages beside the API.
+pub trait Pages: Send + Sync + 'static {
+    /// Answers a request whose path is no route of the API. Its body is whole, at most
+    /// [`FORM_BYTES_MAX`](tenure_core::bounds::FORM_BYTES_MAX) bytes. `drains` says when a stream must end.
+    fn answer(&self, request: Request<Bytes>, drains: Drains) -> PageFuture;
+}
+
+/// The body of a page.
+#[derive(Debug)]
+pub enum PageBody {
+    /// These bytes.
+    Whole(Vec<u8>),
+    /// What a task writes, which is aborted when its reader leaves.
+    Stream(mpsc::Receiver<Bytes>, AbortHandle),
+}
+
+/// Says whether the server drains.
+#[derive(Clone)]
+pub struct Drains(Arc<Traffic>);
+
+impl Drains {
+    pub(crate) fn of(traffic: &Arc<Traffic>) -> Self {
+        Drains(traffic.clone())
+    }
+
+    /// Whether streams are to end now.
+    pub fn is_draining(&self) -> bool {
+        self.0.is_draining()
+    }
+}
+
+impl fmt::Debug for Drains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Drains").field(&self.is_draining()).finish()
+    }
+}
+
+/// Whether a path that is no route may be a page. Below `/v1` everything is the API's.
+pub(crate) fn may_be_page(path: &str) -> bool {
+    path != "/v1" && !path.starts_with("/v1/")
+}
+
+/// The answer as the server writes it. Its bytes are counted in the budget until they have left.
+pub(crate) fn written(answer: Response<PageBody>, held: HeldBytes) -> Response<Out> {
+    answer.map(|body| match body {
+        PageBody::Whole(bytes) => Out::whole(bytes).holding(held),
+        PageBody::Stream(lines, task) => Out::lines(lines, Tied(task)),
+    })
+}
