@@ -37,7 +37,20 @@ class _Current:
     context: Context
 
 
-def main(pipe: Connection, tasks: list[tuple[str, str]]) -> None:
+class _Run(Run):
+    """A run that tells the parent by memory that they share, which outlives this process."""
+
+    def __init__(self, lease: LeaseRecord, queue: str, kind: str, begun: Any, number: int) -> None:
+        super().__init__(lease, queue, kind)
+        self._begun = begun
+        self._number = number
+
+    def begin(self) -> None:
+        """Note that code of the user runs from now on."""
+        self._begun.value = self._number
+
+
+def main(pipe: Connection, tasks: list[tuple[str, str]], begun: Any) -> None:
     """Run what comes through the pipe until it is closed."""
     # The parent decides when this process ends. A function, not SIG_IGN: programs that a handler
     # starts would inherit that.
@@ -45,7 +58,7 @@ def main(pipe: Connection, tasks: list[tuple[str, str]]) -> None:
         signal.signal(which, lambda *_: None)
     # Imported by name, so that the app here is the one of the module here.
     app = next(find_task(module, name) for module, name in tasks).app
-    Child(pipe, app).run()
+    Child(pipe, app, begun).run()
 
 
 class Child:
@@ -55,8 +68,10 @@ class Child:
     run that lasts has a second thread read in its stead, until it ends.
     """
 
-    def __init__(self, pipe: Connection, app: App) -> None:
+    def __init__(self, pipe: Connection, app: App, begun: Any) -> None:
         self._pipe = pipe
+        #: The number of the last run that has begun.
+        self._begun = begun
         self._app = app
         self._transport = Transport(app.settings, retry_for=15)
         self._state = threading.Condition()
@@ -88,8 +103,10 @@ class Child:
                 self._app.hooks.stop()
                 return
 
-    def _perform(self, name: str, kind: str, raw: dict[str, Any], stop_at: float) -> None:
-        run = Run(LeaseRecord.read(raw), name, kind)
+    def _perform(
+        self, number: int, name: str, kind: str, raw: dict[str, Any], stop_at: float
+    ) -> None:
+        run = _Run(LeaseRecord.read(raw), name, kind, self._begun, number)
         context = make_context(
             run, self._transport, lambda value: self._send("progress", run.id, value)
         )

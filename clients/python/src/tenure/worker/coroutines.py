@@ -40,6 +40,13 @@ class _Job:
         """Say whether the loop has it to do still."""
         return inspect.getcoroutinestate(self.coroutine) != inspect.CORO_CLOSED
 
+    @property
+    def waits(self) -> bool:
+        """Say whether it has not begun."""
+        return (
+            self.task is None and inspect.getcoroutinestate(self.coroutine) == inspect.CORO_CREATED
+        )
+
 
 class Coroutines:
     """A task for each run, on a loop that has its own thread."""
@@ -107,7 +114,22 @@ class Coroutines:
         """Nothing to note: this process's own clock thread stops it."""
 
     def look(self) -> None:
-        """Nothing to mend: the loop goes on whatever a handler does."""
+        """Close the coroutines that the loop did not take: they look like those about to begin."""
+        with self._lock:
+            waiting = [job for job in self._running.values() if job.waits]
+        for job in waiting:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._close_if_left, job)
+
+    def _close_if_left(self, job: _Job, is_last_look: bool = False) -> None:
+        # The loop does things in their order. At the first look it has tried to make a task of the
+        # coroutine; at the second, which it takes up anew, that task has begun.
+        if not job.waits:
+            return
+        if is_last_look:
+            job.coroutine.close()
+        else:
+            self._loop.call_soon(self._close_if_left, job, True)
 
     def close(self) -> None:
         """End the loop."""
@@ -152,6 +174,7 @@ class Coroutines:
 
     async def _call(self, run: Run, context: Context) -> Optional[dict[str, Any]]:
         try:
+            run.begin()
             task, arguments = prepare(self._app, run, context)
             return arguments if task is None else succeeded(await task.run(arguments, context))
         except asyncio.CancelledError:

@@ -175,7 +175,7 @@ class Exchange:
     def _ask_all(self) -> None:
         try:
             self._ask_forever()
-        except Exception as error:
+        except BaseException as error:
             log.exception("the worker cannot ask for jobs any more")
             self.fault = self.fault or TenureError(f"the worker failed: {type(error).__name__}")
         finally:

@@ -226,7 +226,7 @@ class Worker:
                 run.left_since = now()
             elif now() - run.left_since > _LEFT_S:
                 run.ended = True
-                self._end(run, None if run.stopping is not None else failure(_LEFT))
+                self._end(run, None if run.stopping is not None else _left(run))
 
     def _stop(self, run: Run, reason: str) -> None:
         with self._lock:
@@ -307,6 +307,11 @@ class Worker:
         finally:
             for which, handler in before.items():
                 signal.signal(which, handler)
+
+
+def _left(run: Run) -> Written:
+    """Say how a run is settled that nobody runs any more, though its end did not come."""
+    return failure(_LEFT) if run.begun else RELEASED
 
 
 def _stopped(reason: Optional[str]) -> Optional[Written]:

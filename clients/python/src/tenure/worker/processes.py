@@ -7,6 +7,7 @@ was stopped, or is gone) ends itself in time.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import multiprocessing
 import pickle
 import queue
@@ -48,7 +49,10 @@ class _Child:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         tasks = [(task.function.__module__, task.function.__qualname__) for task in app.tasks]
-        self.process = context.Process(target=main, args=(theirs, tasks), daemon=True)
+        #: The number of the last run that has begun there.
+        self._begun: Any = context.RawValue(ctypes.c_ulonglong, 0)
+        self._number = 0
+        self.process = context.Process(target=main, args=(theirs, tasks, self._begun), daemon=True)
         self.process.start()
         theirs.close()
         self.id: int = self.process.pid or 0
@@ -58,6 +62,17 @@ class _Child:
         self._sending = threading.Lock()
         self._out: queue.SimpleQueue[Optional[tuple[Any, ...]]] = queue.SimpleQueue()
         threading.Thread(target=self._write, name="tenure-pipe", daemon=True).start()
+
+    def give(self, run: Run) -> int:
+        """Note that it has a run, and return the run's number."""
+        self.run = run
+        self._number += 1
+        return self._number
+
+    @property
+    def may_have_begun(self) -> bool:
+        """Say of a process that was ended whether code of the user may have run for its run."""
+        return self.process.is_alive() or bool(self._begun.value == self._number)
 
     @property
     def is_listened_to(self) -> bool:
@@ -154,16 +169,21 @@ class Processes:
                 if not self._waiting or not self._free:
                     return
                 run, child = self._waiting.popleft(), self._free.pop()
-                child.run = run
+                number = child.give(run)
                 self._busy[run.id] = child
-            # As of now: a process may have taken seconds to begin.
-            stop_at = self._exchange.keeper.stop_at(run.id)
-            with self._lock:
-                if self._busy.get(run.id) is child:
-                    self._watchdog.allow(child.id, stop_at)
-            child.send_now("run", run.queue, run.kind, dict(run.lease.raw), stop_at)
-            if run.stopping is not None:
-                self.stop(run, run.stopping)
+            try:
+                # As of now: a process may have taken seconds to begin.
+                stop_at = self._exchange.keeper.stop_at(run.id)
+                with self._lock:
+                    if self._busy.get(run.id) is child:
+                        self._watchdog.allow(child.id, stop_at)
+                child.send_now("run", number, run.queue, run.kind, dict(run.lease.raw), stop_at)
+                if run.stopping is not None:
+                    self.stop(run, run.stopping)
+            except BaseException:
+                # It may never hear of the run. That is settled when it has ended.
+                child.kill()
+                raise
 
     def stop(self, run: Run, reason: str) -> None:
         """End a run: by an exception first, unless its right is over already."""
@@ -276,6 +296,7 @@ class Processes:
             self._exchange.keeper.report(run.id, value)
             return
         with self._lock:
+            run.begin()
             self._watchdog.forget(child.id)
             self._ending[run.id] = child
             del self._busy[run.id]
@@ -295,6 +316,7 @@ class Processes:
             self._remove(child)
             run, child.run = child.run, None
             if run is not None:
+                run.begun = child.may_have_begun
                 self._ending[run.id] = child
                 del self._busy[run.id]
         if run is not None:
@@ -309,6 +331,8 @@ class Processes:
         child.process.join(5)
         with self._lock:
             self._remove(child)
+            if child.run is not None:
+                child.run.begun = child.may_have_begun
             for runs in (self._busy, self._ending):
                 for lease in [lease for lease, its in runs.items() if its is child]:
                     del runs[lease]
@@ -327,6 +351,9 @@ def _end_of(run: Run, child: _Child) -> Written:
     if code == LEASE_LOST:
         # It did not hear of an extend in time, though this process may hold the lease still.
         log.warning("job %s: its process stopped, since this one was silent", run.job)
+        return RELEASED
+    if not run.begun:
+        log.warning("job %s: its process ended before the handler began", run.job)
         return RELEASED
     how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
     return failure(f"its process ended {how}")

@@ -40,8 +40,14 @@ class Run:
         self.ended = False
         #: No runner has it yet.
         self.starting = True
+        #: Code of the user may have run for it. Until then, giving it back costs nothing.
+        self.begun: bool = False
         #: Since when no runner has it any more although it is not through.
         self.left_since: Optional[float] = None
+
+    def begin(self) -> None:
+        """Note that code of the user runs from now on."""
+        self.begun = True
 
     @property
     def job(self) -> str:
@@ -159,6 +165,7 @@ def perform(
     """Run a handler on this thread; return its outcome, None if it was ended."""
 
     def work() -> dict[str, Any]:
+        run.begin()
         task, arguments = prepare(app, run, context)
         if task is None:
             return arguments
