@@ -1,6 +1,7 @@
 //! The command of `tenure` that does the same as a page or a button, to be copied.
 
 use tenure_core::names::Namespace;
+use tenure_core::shell::quoted;
 
 /// A command, word by word, as a shell reads it.
 #[derive(Clone, Debug)]
@@ -23,15 +24,6 @@ impl ShownCommand {
 
     pub(crate) fn text(&self) -> &str {
         &self.0
-    }
-}
-
-/// A word as a shell takes it for itself.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
 }
 

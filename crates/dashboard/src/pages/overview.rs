@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use tenure_core::count::grouped;
 use tenure_core::job::JobState;
-use tenure_core::requests::{GetStats, ListQueues, ListWorkers, Page, Stats};
+use tenure_core::requests::{GetStats, ListWorkers, Page, Stats};
 use tenure_core::time::Span;
 
 use super::{PageRow, Section, draw, queues};
@@ -28,6 +28,8 @@ sentences! { Says;
     in_day: "within the last day", "过去一天";
     failed: "Runs that failed", "失败的运行";
     failed_kept(n): "{n} jobs failed for good", "{n} 个任务最终失败";
+    failed_jobs: "Failed jobs", "失败的任务";
+    kept: "that are kept", "仍保留";
     throughput_hour: "Runs that ended, per minute", "每分钟结束的运行";
     throughput_day: "Runs that ended, per 15 minutes", "每 15 分钟结束的运行";
     succeeded: "succeeded", "成功";
@@ -51,15 +53,14 @@ const BARS_OF_DAY: usize = 96;
 async fn show(visit: &Visit) -> Result<Drawn, Stop> {
     let says = Says(visit.tongue);
     let stats = visit.ask(GetStats).await?;
-    let concerns = attention::look(visit, &stats).await?;
+    let mut attention = attention::look(visit, &stats).await?;
     let is_day = visit.query.get("over") == Some("day");
     let minutes = visit
         .history
         .as_ref()
         .map(|history| history.minutes(&visit.namespace, if is_day { 24 * 60 } else { 60 }));
     let workers = visit.ask(ListWorkers { page: Page { max: 1_000, cursor: None } }).await?;
-    let mut busiest =
-        visit.ask(ListQueues { page: Page { max: 1_000, cursor: None } }).await?.items;
+    let mut busiest = std::mem::take(&mut attention.queues);
     busiest.sort_by_key(|queue| {
         let counts = &queue.counts;
         std::cmp::Reverse(counts.ready + counts.blocked + counts.running)
@@ -76,7 +77,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Stop> {
                 }
             }
         }
-        (attention::panel(visit, &concerns))
+        (attention::panel(visit, &attention))
         (tiles(visit, &stats, workers.items.len(), minutes.as_deref(), is_day))
         @if let Some(minutes) = &minutes { (charts(says, minutes, is_day)) }
         section class="panel" {
@@ -136,8 +137,8 @@ fn tiles(
                     (tile(visit.link("/failures"), says.failed(), share(bad, good + bad), failed_kept))
                 },
                 None => {
-                    (tile(visit.link("/failures"), says.failed_word(),
-                        grouped(of(stats, JobState::Failed)), failed_kept))
+                    (tile(visit.link("/failures"), says.failed_jobs(),
+                        grouped(of(stats, JobState::Failed)), says.kept()))
                 },
             }
         }

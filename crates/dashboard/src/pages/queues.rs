@@ -5,9 +5,9 @@ use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
 use tenure_core::requests::{ListQueues, Page};
 use tenure_core::settings::QueueView;
-use tenure_core::time::Span;
 
 use super::{PageRow, Section, draw};
+use crate::attention::OLD;
 use crate::language::sentences;
 use crate::show::{bar, command, empty, for_people, pager};
 use crate::visit::{Drawn, Sheet, Stop, Visit};
@@ -30,9 +30,6 @@ sentences! { Says;
 }
 
 pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Queues, "/queues").shows(draw!(show))];
-
-/// A ready job that is older than this is shown in another colour.
-const OLD: Span = Span::from_s(60);
 
 async fn show(visit: &Visit) -> Result<Drawn, Stop> {
     let says = Says(visit.tongue);
