@@ -230,6 +230,8 @@ fn without_a_server_every_command_is_69_and_says_what_to_do() {
         &["leases", "force", "x"],
         &["workers"],
         &["stats"],
+        &["status"],
+        &["--json", "status"],
         &["--json", "audit"],
         &["audit", "--deep"],
         &["lock", "x", "--", "true"],
@@ -342,7 +344,7 @@ fn every_command_has_help_and_the_token_is_no_option() {
     let commands = [
         "push", "work", "queue", "limit", "pool", "lock", "lease", "leases", "cancel", "delete",
         "failures", "jobs", "job", "explain", "retry", "schedule", "result", "flow", "parents",
-        "children", "doctor", "serve", "stats", "events", "error",
+        "children", "doctor", "serve", "stats", "status", "events", "error",
     ];
     for command in commands {
         let help = stdout(&[command, "--help"]);

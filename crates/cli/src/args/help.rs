@@ -42,8 +42,8 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup { heading: "Limits and pools", common: &["limit", "pool"], rest: &["queue"] },
     CommandGroup {
         heading: "Look",
-        common: &["stats", "doctor"],
-        rest: &["events", "leases", "workers", "audit", "error"],
+        common: &["status", "doctor"],
+        rest: &["stats", "events", "leases", "workers", "audit", "error"],
     },
     CommandGroup {
         heading: "Store and tools",

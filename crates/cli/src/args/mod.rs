@@ -150,6 +150,19 @@ pub enum Command {
   tenure stats
   tenure --json stats | jq .jobs.ready")]
     Stats,
+    /// Say in ten lines whether all is well.
+    #[command(after_help = "Examples:
+  tenure status
+  tenure status && echo all is well
+  tenure --json status | jq .attention
+
+Exit code 0 says that all is well, 1 that something needs attention, 69
+that the server or the store is away. What needs attention:
+  stuck  work waits that nothing moves: no worker, a pause, a closed limit,
+         a pool without resources
+  look   work goes on worse than it should: jobs that wait for minutes or
+         that failed in the last hour, limits that stand still, late schedules")]
+    Status,
     /// Show what has happened, and what happens now.
     Events(events::EventsArgs),
     /// List leases: who holds what. Take one back by force.

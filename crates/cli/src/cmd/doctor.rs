@@ -8,7 +8,7 @@ mod folder;
 mod listener;
 mod on_redis;
 mod rules;
-mod server;
+pub mod server;
 
 use serde::Serialize;
 use tenure::url::StoreUrl;

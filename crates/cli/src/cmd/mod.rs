@@ -35,6 +35,7 @@ pub mod serve;
 pub mod set_file;
 pub mod standing;
 pub mod stats;
+pub mod status;
 pub mod version;
 pub mod work;
 mod work_counted;
@@ -83,7 +84,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         command => {
             let Global { url, namespace, accept_loss, .. } = cli.global;
             let opened = OpenedStore::open(&url, namespace, accept_loss)?;
-            let ended = with_client(command, &opened.client, out).await;
+            let ended = with_client(command, &opened.client, &url, out).await;
             // That the store itself stopped is why the command failed, whatever it noticed of it.
             opened.close().await.map_or(ended, Err)
         }
@@ -104,7 +105,12 @@ fn opens_no_folder(command: &Command) -> bool {
     )
 }
 
-async fn with_client(command: Command, client: &Client, out: Output) -> Result<(), Failure> {
+async fn with_client(
+    command: Command,
+    client: &Client,
+    url: &str,
+    out: Output,
+) -> Result<(), Failure> {
     match command {
         Command::Push(args) => push::run(client, out, *args).await,
         Command::Work(args) => work::run(client, out, *args).await,
@@ -131,6 +137,7 @@ async fn with_client(command: Command, client: &Client, out: Output) -> Result<(
         Command::Leases(args) => leases::run(client, out, args).await,
         Command::Workers(args) => workers::run(client, out, args).await,
         Command::Stats => stats::run(client, out).await,
+        Command::Status => status::run(client, out, url).await,
         Command::Audit(args) => audit::run(client, out, args).await,
         Command::Version
         | Command::Completions { .. }

@@ -6,8 +6,8 @@ use tenure::Client;
 use tenure_core::attention::{self, AttentionReplies, FAILED_WITHIN, Subject};
 use tenure_core::bounds::LIST_MAX;
 use tenure_core::requests::{
-    Failures, GetStats, ListFailures, ListLimits, ListPools, ListQueues, ListSchedules, Listed,
-    Page, Stats,
+    Failures, GetStats, ListFailures, ListLimits, ListPools, ListQueues, ListSchedules,
+    ListWorkers, Listed, Page, Stats, WorkerView,
 };
 use tenure_core::schedule::ScheduleView;
 use tenure_core::settings::{LimitView, PoolView, QueueView};
@@ -15,7 +15,7 @@ use tenure_core::time::Moment;
 use tenure_engine::CallError;
 
 /// What was answered.
-pub struct Standing {
+pub struct NamespaceReplies {
     /// When it was asked for, by this machine's clock.
     pub now: Moment,
     /// The totals.
@@ -28,25 +28,28 @@ pub struct Standing {
     pub pools: Listed<PoolView>,
     /// The first schedules.
     pub schedules: Listed<ScheduleView>,
+    /// The first workers.
+    pub workers: Listed<WorkerView>,
     /// The failures of the last hour.
     pub failures: Failures,
 }
 
-impl Standing {
+impl NamespaceReplies {
     /// Asks.
     pub async fn ask(client: &Client) -> Result<Self, CallError> {
         let page = || Page { max: LIST_MAX, cursor: None };
         let now = super::now();
         let finished_after = Some(now.minus(FAILED_WITHIN));
-        let (stats, queues, limits, pools, schedules, failures) = tokio::try_join!(
+        let (stats, queues, limits, pools, schedules, workers, failures) = tokio::try_join!(
             client.run(GetStats),
             client.run(ListQueues { page: page() }),
             client.run(ListLimits { page: page() }),
             client.run(ListPools { page: page() }),
             client.run(ListSchedules { owner: None, full: false, page: page() }),
+            client.run(ListWorkers { page: page() }),
             client.run(ListFailures { finished_after, max: LIST_MAX, ..ListFailures::default() }),
         )?;
-        Ok(Standing { now, stats, queues, limits, pools, schedules, failures })
+        Ok(NamespaceReplies { now, stats, queues, limits, pools, schedules, workers, failures })
     }
 
     /// What needs attention; `since` says since when a subject has been as it is, if that was watched.
@@ -61,5 +64,20 @@ impl Standing {
             failures: &self.failures,
             since,
         })
+    }
+
+    /// The lists of which only the first page was looked at, in words.
+    pub fn cut(&self) -> Vec<&'static str> {
+        [
+            ("queues", self.queues.next.is_some()),
+            ("limits", self.limits.next.is_some()),
+            ("pools", self.pools.next.is_some()),
+            ("schedules", self.schedules.next.is_some()),
+            ("workers", self.workers.next.is_some()),
+            ("failed jobs", self.failures.partial),
+        ]
+        .into_iter()
+        .filter_map(|(what, is_cut)| is_cut.then_some(what))
+        .collect()
     }
 }

@@ -13,6 +13,7 @@ mod local_time;
 mod push;
 mod schedules;
 mod server;
+mod status;
 mod words;
 
 use std::io::{BufRead, BufReader, Write};

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
 use hyper::header::{AUTHORIZATION, DATE};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use tenure::Client;
 use tenure::url::ServerUrl;
 use tenure_core::attention::{self, AttentionCause, never_watched};
@@ -18,9 +18,9 @@ use tenure_core::requests::{Audit, Stats};
 use tenure_core::secret::Secret;
 use tenure_engine::{CallError, Fault};
 
-use super::finding::{Finding, RuleVerdict, look, ok, wrong};
+use super::finding::{Finding, RuleVerdict, Severity, look, ok, wrong};
 use super::{Examined, folder, listener};
-use crate::cmd::standing::Standing;
+use crate::cmd::standing::NamespaceReplies;
 use crate::exchange::{Destination, Keep, Received};
 use crate::exit::{Failure, UNAVAILABLE};
 use crate::output::size;
@@ -51,7 +51,10 @@ struct ReadyAnswer {
 }
 
 /// Asks everything.
-pub async fn examined(server: &ServerUrl, namespace: &Namespace) -> Result<Examined, Failure> {
+pub(super) async fn examined(
+    server: &ServerUrl,
+    namespace: &Namespace,
+) -> Result<Examined, Failure> {
     let mut findings = Vec::new();
     let mut say = |check, verdict| findings.push(Finding::of(check, verdict));
     let token = token()?;
@@ -82,6 +85,32 @@ pub async fn examined(server: &ServerUrl, namespace: &Namespace) -> Result<Exami
         }
     }
     Ok(told(server, findings))
+}
+
+/// How a server presents itself to whoever may ask it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Presented {
+    /// Its version.
+    pub version: String,
+    /// Whether it takes work.
+    pub ready: bool,
+    /// What it says of that: `ok`, or what is wrong.
+    pub detail: String,
+}
+
+/// Asks a server for its version and whether it is ready; `None` if it refuses the token, which the calls on its store say.
+///
+/// # Errors
+/// Nobody answers, or somebody who is not Tenure.
+pub async fn presented(server: &ServerUrl) -> Result<Option<Presented>, Failure> {
+    let token = token()?;
+    let answer = ask(server, "/version", token.as_ref()).await?;
+    if matches!(answer.status, 401 | 403) {
+        return Ok(None);
+    }
+    let VersionAnswer { version, .. } = read_version(server, &answer)?;
+    let (level, detail, _) = of_readiness(&ask(server, "/readyz", token.as_ref()).await?);
+    Ok(Some(Presented { version, ready: level == Severity::Ok, detail }))
 }
 
 fn told(server: &ServerUrl, findings: Vec<Finding>) -> Examined {
@@ -134,16 +163,19 @@ fn of_token(ours: bool, open: bool, status: u16, here: bool) -> RuleVerdict {
     }
 }
 
-fn version(server: &ServerUrl, answer: &Received) -> Result<RuleVerdict, Failure> {
-    let read: Result<VersionAnswer, _> = serde_json::from_slice(&answer.body);
-    let Ok(VersionAnswer { version, contract }) = read else {
+fn read_version(server: &ServerUrl, answer: &Received) -> Result<VersionAnswer, Failure> {
+    serde_json::from_slice(&answer.body).map_err(|_| {
         let status = answer.status;
-        return Err(Failure::new(
+        Failure::new(
             UNAVAILABLE,
             format!("what answers at {server} is not Tenure (status {status})"),
         )
-        .hint("check the address; the server's own is http://127.0.0.1:7171"));
-    };
+        .hint("check the address; the server's own is http://127.0.0.1:7171")
+    })
+}
+
+fn version(server: &ServerUrl, answer: &Received) -> Result<RuleVerdict, Failure> {
+    let VersionAnswer { version, contract } = read_version(server, answer)?;
     let found = format!("{version}, contract {contract}");
     let ours = env!("CARGO_PKG_VERSION");
     Ok(match (contract == CONTRACT, version == ours) {
@@ -196,7 +228,7 @@ fn of_readiness(answer: &Received) -> RuleVerdict {
 }
 
 async fn of_store(client: &Client, server: &ServerUrl) -> Result<Vec<Finding>, CallError> {
-    let standing = Standing::ask(client).await?;
+    let standing = NamespaceReplies::ask(client).await?;
     let mut findings = vec![Finding::of("store", ok(store(&standing.stats)))];
     if let Some(folder) = is_here(server).then(|| listener::folder(server.port)).flatten() {
         findings.extend(folder::disk(&folder));
@@ -230,7 +262,7 @@ fn store(stats: &Stats) -> String {
 }
 
 /// What needs attention, as a check of each kind.
-fn of_attention(found: &[attention::Finding], standing: &Standing) -> Vec<Finding> {
+fn of_attention(found: &[attention::Finding], standing: &NamespaceReplies) -> Vec<Finding> {
     use AttentionCause as Cause;
     const CHECKS: [&str; 7] =
         ["workers", "oldest", "queues", "limits", "pools", "schedules", "failures"];
@@ -254,7 +286,7 @@ fn of_attention(found: &[attention::Finding], standing: &Standing) -> Vec<Findin
 }
 
 /// What is said of a check that found nothing.
-fn well(check: &str, standing: &Standing) -> String {
+fn well(check: &str, standing: &NamespaceReplies) -> String {
     let said = match check {
         "workers" => "every queue with waiting jobs has a worker, or is paused",
         "queues" => "no queue is full, or paused while jobs wait",
@@ -285,7 +317,7 @@ fn several(all: impl ExactSizeIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cmd::doctor::finding::Severity::{self, Look, Ok as Well, Wrong};
+    use crate::cmd::doctor::finding::Severity::{Look, Ok as Well, Wrong};
 
     #[test]
     fn a_clock_is_off_beyond_what_its_seconds_explain() {
