@@ -18,7 +18,7 @@ import urllib.request
 TENURE = os.environ.get("TENURE_URL", "http://127.0.0.1:7171")
 
 
-def schedule(source, rule, every, url):
+def schedule(source: str, rule: str, every: int, url: str) -> dict[str, object]:
     """One row. A rule is a queue; the payload is all that a collector sees of the row."""
     return {
         "id": source,

@@ -12,14 +12,22 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
 #: Blocks that are no programs: how it is done by hand without Tenure, for comparison, with a Redis,
-#: a database and functions that stand nowhere.
+#: a database and functions that stand nowhere; and the header of a request.
 FRAGMENTS = {
+    ("examples/account-pool/README.md", 2),
+    ("examples/async-api/README.md", 2),
+    ("examples/capped-spiders/README.md", 1),
+    ("examples/reminders/README.md", 3),
+    ("examples/reminders/README.md", 4),
+    ("examples/reminders/README.md", 5),
+    ("examples/source-dispatch/README.md", 3),
     ("README.md", 0),
     ("README.zh-CN.md", 0),
     ("README.zh-CN.md", 2),
@@ -43,6 +51,71 @@ BROUGHT = {
 def log_in(name: str, password: str) -> str: ...
 def fetch(url: str) -> str: ...
 """,
+    "examples/account-pool/README.md": """
+from collections.abc import Iterator
+from typing import Any
+from tenure import Tenure, pool as pool
+t: Tenure
+site: str
+name: str
+database: str
+SITE_FORGETS_AFTER_S: float
+def read(database: str) -> tuple[int, list[dict[str, Any]]]: ...
+class Session:
+    logged_out: bool
+    def __init__(self, site: str, id: str, token: str, fence: int, name: str) -> None: ...
+    def __enter__(self) -> Session: ...
+    def __exit__(self, *why: object) -> None: ...
+    def pages(self) -> Iterator[object]: ...
+""",
+    "examples/async-api/README.md": """
+from typing import Any, Optional
+RETRY: dict[str, Any]
+def seconds(text: object) -> float: ...
+class registry:
+    @staticmethod
+    def ask(company: str, order: str) -> Answer: ...
+class Answer:
+    status: int
+    body: dict[str, Any]
+    retry_after: float
+class reports:
+    @staticmethod
+    def find(company: str) -> Optional[dict[str, Any]]: ...
+    @staticmethod
+    def store(company: str, body: dict[str, Any], fence: int) -> bool: ...
+""",
+    "examples/reminders/README.md": """
+from typing import Any, Optional
+RETRY: dict[str, Any]
+class Wish:
+    meeting: str
+    who: str
+    starts: str
+class Meeting:
+    starts: str
+    people: list[str]
+class meetings:
+    @staticmethod
+    def wishes() -> list[Wish]: ...
+    @staticmethod
+    def told(wishes: list[Wish]) -> None: ...
+    @staticmethod
+    def get(meeting: str) -> Optional[Meeting]: ...
+def tell(wish: Wish) -> None: ...
+def post(meeting: str, who: str, starts: str) -> str: ...
+""",
+    "examples/source-dispatch/README.md": """
+from typing import Any
+class Calls:
+    def repeat(self, path: str, body: dict[str, Any]) -> dict[str, Any]: ...
+class Collector:
+    rules: list[str]
+    worker: dict[str, Any]
+    tenure: Calls
+    report: dict[str, Any]
+    def changed(self, name: str) -> bool: ...
+""",
     "README.zh-CN.md": """
 from threading import Event
 from typing import Protocol
@@ -53,6 +126,56 @@ def crawl_with(name: str, password: str, lost: Event) -> None: ...
 def send(meeting: int) -> None: ...
 def third_party(company: str) -> Reply: ...
 def save(company: str, body: dict[str, object]) -> None: ...
+""",
+}
+
+#: What stands around a block in the program of an example; a line that ends with a colon begins the
+#: function whose part the block is.
+AROUND = {
+    ("examples/async-api/README.md", 0): """
+import asyncio
+from typing import Any
+from tenure import AsyncTenure
+async def report(tenure: AsyncTenure, company: str, wait: float) -> Any:
+""",
+    ("examples/async-api/README.md", 1): """
+from tenure import AsyncTenure, limit
+async def set_up(tenure: AsyncTenure) -> None:
+""",
+    ("examples/async-api/README.md", 3): """
+import logging
+from typing import Any
+import tenure
+app = tenure.App()
+""",
+    ("examples/capped-spiders/README.md", 0): """
+import sqlite3
+import time
+from tenure import Tenure
+def follow(settings: sqlite3.Connection, tenure: Tenure) -> None:
+""",
+    ("examples/reminders/README.md", 0): """
+from datetime import datetime, timedelta
+import tenure
+app = tenure.App()
+@app.job("reminders")
+def remind(ctx: tenure.Context, meeting: str, who: str, starts: str) -> str:
+    return "sent"
+def put(wish: Wish, early: timedelta, key: str) -> None:
+""",
+    ("examples/reminders/README.md", 1): """
+def tell_all(told: list[Wish]) -> None:
+""",
+    ("examples/reminders/README.md", 2): """
+import tenure
+app = tenure.App()
+""",
+    ("examples/source-dispatch/README.md", 1): """
+import uuid
+def ask_for_work(self: Collector, free: int, TTL: float) -> None:
+""",
+    ("examples/source-dispatch/README.md", 2): """
+def visit(self: Collector, name: str, every: int) -> None:
 """,
 }
 
@@ -71,7 +194,9 @@ NAMED = re.compile(r"# (\S+\.py)(, continued)?\n")
 
 def pages() -> list[str]:
     own = [ROOT / "README.md", ROOT / "README.zh-CN.md", ROOT / "clients" / "python" / "README.md"]
-    found = [*own, *sorted((ROOT / "docs").rglob("*.md"))]
+    # The Chinese pages of the examples have the same blocks.
+    examples = sorted((ROOT / "examples").glob("*/README.md"))
+    found = [*own, *sorted((ROOT / "docs").rglob("*.md")), *examples]
     names = [str(page.relative_to(ROOT)) for page in found if BLOCK.search(page.read_text())]
     return [name for name in names if name != SIGNATURES and set(numbers(name)) - FRAGMENTS]
 
@@ -98,7 +223,8 @@ def write(page: str, folder: Path) -> None:
         with file.open("a") as out:
             if page in BROUGHT and not named:
                 out.write("from brought import *\n")
-            out.write(code)
+            around = AROUND.get((page, n), "")
+            out.write(around + (indent(code, "    ") if around.endswith(":\n") else code))
     (folder / "mypy.ini").write_text("[mypy]\nstrict = True\n" + SETTINGS.get(page, ""))
     if page in BROUGHT:
         # A stub, so that the functions need no bodies.
@@ -139,6 +265,17 @@ def test_basedpyright_finds_nothing_in_the_pages(folders: dict[str, Path]) -> No
 
 
 def test_the_tables_name_blocks_that_are_there() -> None:
-    for page, n in [*FRAGMENTS, *MODULES]:
+    for page, n in [*FRAGMENTS, *MODULES, *AROUND]:
         assert (page, n) in numbers(page)
-    assert {*BROUGHT, *SETTINGS} <= set(PAGES) and len(PAGES) >= 12
+    assert {*BROUGHT, *SETTINGS} <= set(PAGES) and len(PAGES) >= 17
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("examples/")])
+def test_the_chinese_page_of_an_example_has_the_same_blocks(page: str) -> None:
+    own, chinese = (
+        BLOCK.findall((ROOT / name).read_text())
+        for name in (page, page.replace("README", "README.zh-CN"))
+    )
+    assert len(own) == len(chinese)
+    for n, (here, there) in enumerate(zip(own, chinese)):
+        assert here == there or (page, n) in FRAGMENTS
