@@ -7,7 +7,7 @@ use tenure_engine::Fault;
 
 use crate::assets;
 use crate::language::{Tongue, sentences};
-use crate::pages::Section;
+use crate::pages::{Section, find};
 use crate::visit::{Sheet, Stop, Visit};
 
 sentences! { FrameWords;
@@ -126,7 +126,7 @@ fn navigation(visit: &Visit, here: Section, stats: Option<&Stats>) -> Markup {
     let words = FrameWords(visit.tongue);
     html! {
         nav class="nav" id="nav" aria-label=(words.pages()) {
-            @for (section, path, key) in LINKS {
+            @for (section, path, key) in LINKS.into_iter().filter(|(_, path, _)| find(path).is_some()) {
                 @match section {
                     Section::Queues => span class="group" { (words.work()) },
                     Section::Limits => span class="group" { (words.shared()) },

@@ -42,7 +42,9 @@ pub(crate) fn ago(visit: &Visit, moment: Moment) -> Markup {
     } else if visit.since(moment) < Span::from_s(1) {
         words.now()
     } else {
-        words.ago(for_people(visit.since(moment)))
+        // Nobody counts tenths of a second back.
+        let whole = visit.since(moment).us() / 1_000_000;
+        words.ago(for_people(Span::from_s(whole)).replace(".0s", "s"))
     };
     html! { time datetime=(iso(moment)) title=(moment) { (text) } }
 }

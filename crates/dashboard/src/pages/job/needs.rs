@@ -32,10 +32,10 @@ sentences! { NeedWords;
     free(n): "{n} free", "{n} 个空闲";
     earliest: "No sooner than", "最早于";
     since: "since", "自";
-    resting(n): "{n} permits rest", "{n} 个许可冷却中";
-    outside(n): "{n} are taken by work outside", "{n} 个被外部工作占用";
-    banned(n): "{n} are banned", "{n} 个被禁用";
-    cooling(n): "{n} cool down", "{n} 个冷却中";
+    resting(n): "resting: {n}", "冷却中：{n}";
+    outside(n): "taken by work outside: {n}", "被外部工作占用：{n}";
+    banned(n): "banned: {n}", "被禁用：{n}";
+    cooling(n): "cooling: {n}", "冷却中：{n}";
     lease: "lease", "租约";
     until: "It is taken back unless its holder extends it:", "除非持有者续期，否则将被收回：";
     unset: "It is not set: nothing of it is granted.", "尚未设置：不会发放。";
@@ -76,7 +76,7 @@ pub(super) async fn panel(
     }
     Ok(html! {
         section class="panel" {
-            header { h2 { (words.why_waits()) } p { (explained.summary) } }
+            header { h2 { (words.why_waits()) } p { (summary(explained)) } }
             div class="body needs" {
                 p { (state(job.state, visit.tongue)) }
                 @for reason in explained.reasons.iter().filter(|reason| need_of(job, reason).is_none()) {
@@ -86,6 +86,14 @@ pub(super) async fn panel(
             }
         }
     })
+}
+
+/// The sentence that all reasons come to; where there is one, its card says it.
+fn summary(explained: &Explained) -> &str {
+    match explained.reasons.as_slice() {
+        [one] if one.detail == explained.summary => "",
+        _ => &explained.summary,
+    }
 }
 
 /// The need that a reason is about.
@@ -263,8 +271,12 @@ fn card(
             header {
                 h2 { (title) }
                 span class={ "state " (if waits { "blocked" } else { "succeeded" }) } {
-                    @if waits { (words.waits()) } @else { (words.may_go()) }
-                    @if !beside.0.is_empty() { ": " (beside) }
+                    @match (waits, beside.0.is_empty()) {
+                        (true, true) => (words.waits()),
+                        (true, false) => { (words.waits()) ", " (beside) },
+                        (false, true) => (words.may_go()),
+                        (false, false) => (beside),
+                    }
                 }
             }
             @for reason in reasons { @if !reason.detail.is_empty() { p { (reason.detail) } } }

@@ -1,0 +1,111 @@
+//! What the buttons do.
+
+use tenure_core::decode;
+use tenure_core::job::JobState;
+use tenure_core::requests::{GetJob, GetQueue};
+
+use crate::served::Served;
+use crate::shows::one_waits_for_the_other;
+
+impl Served {
+    fn state(&self, id: &str) -> JobState {
+        self.ask(GetJob { job: decode::job_path(id).unwrap() }).state
+    }
+    fn paused(&self, queue: &str) -> bool {
+        self.ask(GetQueue { queue: decode::queue_path(queue).unwrap() }).paused
+    }
+}
+
+/// Follows an action to the page that says what was done.
+#[track_caller]
+fn says(served: &Served, path: &str, form: &str, sentence: &str) {
+    let got = served.post(path, form);
+    let page = served.get(got.leads_to()).page();
+    assert!(page.contains(sentence), "{path}: {page}");
+}
+
+#[test]
+fn a_queue_is_paused_set_resumed_and_deleted() {
+    let served = Served::start();
+    served.push(r#"{"id":"j","queue":"q"}"#);
+    says(&served, "/queues/q/pause", "for=10m", "The queue is paused");
+    assert!(served.paused("q"));
+    says(&served, "/queues/q/resume", "", "The queue goes on");
+    assert!(!served.paused("q"));
+    says(&served, "/queues/q/set", "max_waiting=5", "The settings are changed");
+    let queue = served.ask(GetQueue { queue: decode::queue_path("q").unwrap() });
+    assert_eq!(queue.settings.max_waiting, Some(5));
+    let no = served.post("/queues/q/set", "max_waiting=many");
+    assert!(no.status == 422 && no.body.contains("max_waiting"), "{}", no.body);
+    // The engine says no, and the page says why.
+    let no = served.post("/queues/q/delete", "");
+    assert!(no.status == 409 && no.body.contains("This was refused"), "{}", no.body);
+    assert!(served.get("/queues/q/delete").page().contains("tenure queue delete q"));
+    served.post("/jobs/j/delete", "");
+    assert_eq!(served.post("/queues/q/delete", "").leads_to(), "/queues");
+    assert_eq!(served.get("/queues/q").status, 404);
+}
+
+#[test]
+fn a_job_is_run_now_cancelled_retried_and_deleted() {
+    let served = Served::start();
+    served.push(r#"{"id":"j","queue":"q","delay":"1h"}"#);
+    says(&served, "/jobs/j/run-now", "", "The job is ready.");
+    assert_eq!(served.state("j"), JobState::Ready);
+    let page = served.get("/jobs/j/cancel").page();
+    assert!(page.contains("tenure cancel j") && page.contains("method=\"post\""), "{page}");
+    assert_eq!(served.state("j"), JobState::Ready, "a question changes nothing");
+    says(&served, "/jobs/j/cancel", "", "The job is cancelled");
+    assert_eq!(served.state("j"), JobState::Cancelled);
+    says(&served, "/jobs/j/retry", "", "The job is ready again");
+    assert_eq!(served.state("j"), JobState::Ready);
+    says(&served, "/jobs/j/delete", "", "The job was deleted");
+    assert_eq!(served.get("/jobs/j").status, 404);
+}
+
+#[test]
+fn a_job_that_waits_is_edited_and_one_that_ran_is_pushed_again() {
+    let served = Served::start();
+    let (runs, waits) = one_waits_for_the_other(&served);
+    let form = "payload=%7B%22n%22%3A+2%7D&priority=7&group=g&delay=";
+    says(&served, &format!("/jobs/{waits}/edit"), form, "The job is changed");
+    let job = served.ask(GetJob { job: decode::job_path(&waits).unwrap() });
+    assert_eq!(job.payload.unwrap().text(), r#"{"n": 2}"#);
+    assert_eq!((job.priority, job.group.unwrap().as_str()), (7, "g"));
+    let no = served.post(&format!("/jobs/{waits}/edit"), "payload=%7B");
+    assert!(no.status == 400 && no.body.contains("This was refused"), "{}", no.body);
+    // Fields of a push cannot be smuggled in by the payload.
+    let form = "payload=1%2C+%22priority%22%3A+9";
+    assert!(served.post(&format!("/jobs/{runs}/again"), form).status >= 400);
+    let got = served.post(&format!("/jobs/{runs}/again"), "payload=3&priority=0");
+    let id = got.leads_to().split(['/', '?']).nth(2).unwrap().to_owned();
+    assert_ne!(id, runs);
+    let job = served.ask(GetJob { job: decode::job_path(&id).unwrap() });
+    assert_eq!((job.queue.as_str(), job.payload.unwrap().text()), ("crawl", "3"));
+    assert_eq!(job.needs.len(), 1);
+}
+
+#[test]
+fn many_jobs_are_counted_first_and_then_changed() {
+    let served = Served::start();
+    let jobs: Vec<String> = (0..38).map(|n| format!(r#"{{"id":"j{n}","queue":"q"}}"#)).collect();
+    served.push(&format!("[{}]", jobs.join(",")));
+    served.push(r#"{"id":"other","queue":"r"}"#);
+    let page = served.get("/bulk/cancel?q=queue:q").page();
+    assert!(
+        page.contains("38 jobs match now.") && page.contains("tenure cancel --queue q"),
+        "{page}"
+    );
+    assert!(served.get("/bulk/retry?q=queue:q").page().contains("No job matches"));
+    says(&served, "/bulk/cancel", "q=queue:q", "38 jobs were cancelled");
+    assert_eq!(served.state("j0"), JobState::Cancelled);
+    assert_eq!(served.state("other"), JobState::Ready);
+    says(&served, "/bulk/retry", "q=queue:q+state:cancelled", "38 jobs are ready again");
+    says(&served, "/bulk/delete", "q=queue:q", "38 jobs were deleted");
+    assert_eq!(served.get("/jobs/j0").status, 404);
+    // What would name all jobs, or more than the visitor sees, changes none.
+    for search in ["", "group:7", "queue:r+group:7"] {
+        served.post("/bulk/delete", &format!("q={search}")).leads_to();
+        assert_eq!(served.state("other"), JobState::Ready, "{search}");
+    }
+}

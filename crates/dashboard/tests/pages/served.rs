@@ -1,0 +1,166 @@
+//! A server with the dashboard, and a browser that is no more than the bytes that it sends.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::decode;
+use tenure_core::lease::LeaseView;
+use tenure_core::names::Namespace;
+use tenure_core::requests::{Operation, Push, PushAnswer, Pushed};
+use tenure_core::secret::Secret;
+use tenure_dashboard::Dashboard;
+use tenure_engine::{Engine, EngineExt};
+use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_server::{Config, Deps};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+/// How long any one answer may take on a machine that builds beside the tests.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Served {
+    pub at: SocketAddr,
+    engine: Arc<dyn Engine>,
+    runtime: tokio::runtime::Runtime,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+/// An answer, as far as pages have one.
+pub struct Got {
+    pub status: u16,
+    head: String,
+    pub body: String,
+}
+
+impl Got {
+    /// A header of the answer.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// Where it leads.
+    pub fn leads_to(&self) -> &str {
+        assert_eq!(self.status, 303, "{}", self.body);
+        self.header("location").unwrap()
+    }
+
+    /// The page, which must be one.
+    #[track_caller]
+    pub fn page(self) -> String {
+        assert_eq!(self.status, 200, "{}", self.body);
+        self.body
+    }
+}
+
+impl Served {
+    pub fn start() -> Self {
+        Served::with(None)
+    }
+
+    pub fn with(token: Option<&str>) -> Self {
+        let engine = Embedded::open(Options::new(Location::Memory)).unwrap();
+        let engine: Arc<dyn Engine> = Arc::new(engine);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let token = token.map(Secret::new);
+        let pages = Dashboard::new(engine.clone(), token.clone(), None, None);
+        let deps = Deps {
+            engine: engine.clone(),
+            token,
+            config: Config::default(),
+            gauge_hosts: Default::default(),
+            moved: None,
+            pages: Some(Arc::new(pages)),
+        };
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let at = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        runtime.spawn(tenure_server::run(listener, deps, async {
+            let _ = stopped.await;
+        }));
+        Served { at, engine, runtime, stop: Some(stop) }
+    }
+
+    /// Tells it to drain.
+    pub fn drain(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Asks the engine, past HTTP.
+    pub fn ask<O: Operation>(&self, request: O) -> O::Reply {
+        self.runtime.block_on(self.engine.run(&Namespace::main(), request)).unwrap()
+    }
+
+    /// Pushes a job, said as the API says it; answers its id.
+    pub fn push(&self, body: &str) -> String {
+        let (_, jobs) = decode::push(body.as_bytes()).unwrap();
+        match self.ask(Push { jobs, answer: PushAnswer::Ids }) {
+            Pushed::Ids(ids) => ids[0].id.to_string(),
+            Pushed::Whole(_) => unreachable!("ids were asked for"),
+        }
+    }
+
+    /// A lease on a job of this queue, for a worker of this name.
+    pub fn lease(&self, queue: &str, worker: &str) -> LeaseView {
+        self.try_lease(queue, worker).expect("a job may go")
+    }
+
+    /// The same, if a job may go. One that may not is blocked from then on.
+    pub fn try_lease(&self, queue: &str, worker: &str) -> Option<LeaseView> {
+        let body = serde_json::json!({
+            "queues": [queue], "worker": {"id": worker, "host": worker}, "ttl": "10m",
+        });
+        let lease = decode::lease(body.to_string().as_bytes()).unwrap();
+        self.ask(lease).leases.pop()
+    }
+
+    /// Ends a lease, said as the API says it.
+    pub fn settle(&self, body: &str) {
+        let settle = decode::settle(body.as_bytes()).unwrap();
+        assert!(self.ask(settle).settled.iter().all(|one| one.ok));
+    }
+
+    /// Connects and sends; the answer is read by the caller.
+    pub fn connect(&self, head: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(self.at).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        stream
+    }
+
+    /// One request, with these headers beside `Host`.
+    pub fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> Got {
+        let length = body.len();
+        let host = if headers.contains("Host:") {
+            String::new()
+        } else {
+            format!("Host: {}\r\n", self.at)
+        };
+        let mut stream = self.connect(&format!(
+            "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        ));
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Got { status, head: head.to_owned(), body: body.to_owned() }
+    }
+
+    pub fn get(&self, path: &str) -> Got {
+        self.request("GET", path, "", "")
+    }
+
+    /// A form, sent by a page of this server.
+    pub fn post(&self, path: &str, form: &str) -> Got {
+        let headers =
+            "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n";
+        self.request("POST", path, headers, form)
+    }
+}

@@ -1,0 +1,193 @@
+//! What the pages show.
+
+use std::io::{BufRead, BufReader};
+
+use tenure_core::decode;
+
+use crate::served::Served;
+
+/// A limit of one permit, a job that holds it and a job that waits for it: their ids.
+pub fn one_waits_for_the_other(served: &Served) -> (String, String) {
+    served.ask(decode::put_limit("site:a", br#"{"concurrency":1}"#).unwrap());
+    let needs = r#""needs":[{"limit":"site:a"}],"payload":{"key":"payload-secret"}"#;
+    let first = served.push(&format!(r#"{{"queue":"crawl",{needs}}}"#));
+    served.lease("crawl", "worker-7");
+    let second = served.push(&format!(r#"{{"queue":"crawl",{needs},"labels":{{"site":"a"}}}}"#));
+    assert!(served.try_lease("crawl", "worker-8").is_none());
+    (first, second)
+}
+
+/// Pages that are there for a store with one queue and one job.
+fn pages(job: &str) -> Vec<String> {
+    let fixed = ["/", "/?over=day", "/queues", "/queues/crawl", "/queues/crawl/delete", "/jobs"];
+    let mut all: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
+    all.extend(["", "/edit", "/cancel"].map(|end| format!("/jobs/{job}{end}")));
+    all.push("/jobs?q=state:failed".to_owned());
+    all.extend(["cancel", "retry", "delete"].map(|verb| format!("/bulk/{verb}?q=queue:crawl")));
+    all
+}
+
+#[test]
+fn every_page_is_drawn_in_both_languages() {
+    let served = Served::start();
+    let (_, job) = one_waits_for_the_other(&served);
+    for path in pages(&job) {
+        for (language, lang, word) in
+            [("en-GB,en", "lang=\"en\"", "Overview"), ("zh-CN,zh;q=0.9", "lang=\"zh-CN\"", "总览")]
+        {
+            let headers = format!("Accept-Language: {language}\r\n");
+            let page = served.request("GET", &path, &headers, "").page();
+            assert!(page.contains(lang) && page.contains(word), "{path} {language}");
+            assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>"), "{path}");
+            assert_eq!(page.matches("<h1").count(), 1, "{path} has one title");
+            assert!(!page.contains(" style=") && !page.contains("<style"), "{path}");
+            assert!(!page.contains("<script>") && !page.contains(" onclick="), "{path}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_store_says_what_to_do() {
+    let served = Served::start();
+    assert!(served.get("/").page().contains("Nothing needs attention."));
+    assert!(served.get("/jobs").page().contains("tenure push hello"));
+    assert!(served.get("/queues").page().contains("There is no queue yet."));
+}
+
+#[test]
+fn a_job_that_waits_shows_for_what_who_holds_it_and_its_place() {
+    let served = Served::start();
+    let (first, second) = one_waits_for_the_other(&served);
+    let page = served.get(&format!("/jobs/{second}")).page();
+    for part in [
+        "Why it waits",
+        "1 of 1 in use",
+        "href=\"/limits/site:a\"",
+        "worker-7",
+        &format!("href=\"/jobs/{first}\""),
+        "Place 1 of 1 in line",
+        "site=a",
+        "Pushed",
+        &format!("tenure explain {second}"),
+    ] {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    let page = served.get(&format!("/jobs/{first}")).page();
+    assert!(page.contains("Who runs it") && page.contains("worker-7"), "{page}");
+}
+
+#[test]
+fn what_a_job_carries_is_shown_only_when_it_is_asked_for() {
+    let served = Served::start();
+    let (_, job) = one_waits_for_the_other(&served);
+    for path in pages(&job).iter().filter(|path| !path.ends_with("/edit")) {
+        assert!(!served.get(path).page().contains("payload-secret"), "{path}");
+    }
+    let page = served.get(&format!("/jobs/{job}?show=content")).page();
+    assert!(page.contains("payload-secret"));
+    assert!(!page.contains("data-live="), "a page that is read does not change");
+}
+
+#[test]
+fn what_happened_to_a_job_is_told_attempt_by_attempt() {
+    let served = Served::start();
+    let job = served.push(r#"{"queue":"q"}"#);
+    let lease = served.lease("q", "w1").lease.unwrap();
+    let settle = serde_json::json!({"settle": [
+        {"lease": lease, "outcome": "failed", "error": "http 503", "retry_in": "0s"}
+    ]});
+    served.settle(&settle.to_string());
+    let lease = served.lease("q", "w2").lease.unwrap();
+    let settle = serde_json::json!({"settle": [{"lease": lease, "outcome": "succeeded"}]});
+    served.settle(&settle.to_string());
+    let page = served.get(&format!("/jobs/{job}")).page();
+    let steps =
+        ["Pushed", "Attempt 1 granted to w1", "http 503", "Attempt 2 granted to w2", "Succeeded"];
+    let places: Vec<_> = steps.iter().map(|step| page.find(step)).collect();
+    assert!(places.iter().all(Option::is_some), "{places:?} {page}");
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn a_search_names_its_jobs_and_stays_in_its_field() {
+    let served = Served::start();
+    let of = |queue: &str, group: &str| {
+        served.push(&format!(r#"{{"queue":"{queue}","group":"{group}"}}"#))
+    };
+    let (a, b, c) = (of("q", "1"), of("q", "2"), of("r", "1"));
+    for (search, shown, hidden) in [
+        ("queue:q", vec![&a, &b], vec![&c]),
+        ("group:1", vec![&a, &c], vec![&b]),
+        ("queue:q+group:2", vec![&b], vec![&a, &c]),
+        ("state:failed", vec![], vec![&a, &b, &c]),
+    ] {
+        let page = served.get(&format!("/jobs?q={search}")).page();
+        assert!(shown.iter().all(|id| page.contains(id.as_str())), "{search}");
+        assert!(!hidden.iter().any(|id| page.contains(id.as_str())), "{search}");
+        assert!(page.contains(&format!("value=\"{}\"", search.replace('+', " "))), "{search}");
+        // A group is nothing that a call on many can be bounded to.
+        assert_eq!(page.contains("/bulk/delete"), !search.contains("group"), "{search}");
+    }
+    let page = served.get("/jobs?q=colour:red").page();
+    assert!(page.contains("colour") && page.contains("role=\"alert\""), "{page}");
+    assert_eq!(served.get(&format!("/jobs?q={a}")).leads_to(), format!("/jobs/{a}"));
+}
+
+#[test]
+fn a_long_list_is_shown_by_the_page() {
+    let served = Served::start();
+    let jobs: Vec<String> =
+        (0..130).map(|n| format!(r#"{{"id":"j{n:03}","queue":"q"}}"#)).collect();
+    served.push(&format!("[{}]", jobs.join(",")));
+    let page = served.get("/jobs?q=queue:q").page();
+    assert!(page.contains("/jobs/j129\"") && !page.contains("/jobs/j029\""));
+    let next = page.split("rel=\"next\"").next().unwrap().rsplit("href=\"").next().unwrap();
+    let next = next.split('"').next().unwrap().replace("&amp;", "&");
+    assert!(next.contains("q=queue:q"), "{next}");
+    let page = served.get(&next).page();
+    assert!(page.contains("/jobs/j029\"") && !page.contains("/jobs/j129\""));
+}
+
+#[test]
+fn a_namespace_is_kept_in_every_link() {
+    let served = Served::start();
+    served.push(r#"{"id":"main-job","queue":"q"}"#);
+    let page = served.get("/jobs?ns=other").page();
+    assert!(!page.contains("main-job"));
+    for link in page.split("href=\"/").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(link.starts_with("assets/") || link.contains("ns=other"), "{link}");
+    }
+    let page = served.get("/jobs?ns=Not+One").body;
+    assert!(page.contains("This was refused"), "{page}");
+}
+
+#[test]
+fn a_tab_hears_of_a_change_and_of_the_end() {
+    let mut served = Served::start();
+    let head = format!("GET /live HTTP/1.1\r\nHost: {}\r\n\r\n", served.at);
+    let mut lines = BufReader::new(served.connect(&head)).lines();
+    let mut next = |wanted: &str| {
+        let found = lines.find(|line| line.as_ref().is_ok_and(|line| line.contains(wanted)));
+        assert!(found.is_some(), "{wanted} did not come");
+    };
+    next("text/event-stream");
+    next("retry:");
+    served.push(r#"{"queue":"q"}"#);
+    next("event: changed");
+    served.drain();
+    // The last chunk of the stream.
+    next("0");
+}
+
+#[test]
+fn below_v1_everything_is_the_api() {
+    let served = Served::start();
+    for (path, status) in
+        [("/v1/nothing", 404), ("/v1", 404), ("/nothing", 404), ("/queues/nothing", 404)]
+    {
+        let got = served.get(path);
+        assert_eq!(got.status, status, "{path}");
+        let is_page = got.body.contains("<!DOCTYPE");
+        assert_eq!(is_page, !path.starts_with("/v1"), "{path}: {}", got.body);
+    }
+}
