@@ -3,11 +3,18 @@
 
 mod bulk;
 mod edit;
+mod failures;
 mod job;
 mod jobs;
+mod leases;
+mod limit;
+mod limits;
 mod overview;
+mod pool;
+mod pools;
 mod queue;
 mod queues;
+mod workers;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -68,9 +75,24 @@ macro_rules! draw {
 use draw;
 
 fn all() -> impl Iterator<Item = &'static PageRow> {
-    [overview::ROWS, queues::ROWS, queue::ROWS, jobs::ROWS, bulk::ROWS, job::ROWS, edit::ROWS]
-        .into_iter()
-        .flatten()
+    [
+        overview::ROWS,
+        queues::ROWS,
+        queue::ROWS,
+        jobs::ROWS,
+        bulk::ROWS,
+        job::ROWS,
+        edit::ROWS,
+        failures::ROWS,
+        limits::ROWS,
+        limit::ROWS,
+        pools::ROWS,
+        pool::ROWS,
+        leases::ROWS,
+        workers::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The page at a path, and what stands there for its names, still encoded.

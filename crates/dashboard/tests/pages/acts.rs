@@ -86,6 +86,56 @@ fn a_job_that_waits_is_edited_and_one_that_ran_is_pushed_again() {
 }
 
 #[test]
+fn a_limit_is_set_in_place_paused_resumed_and_deleted() {
+    let served = Served::start();
+    let limit = || served.ask(decode::get_limit("site:a").unwrap());
+    served.ask(decode::put_limit("site:a", br#"{"concurrency":1}"#).unwrap());
+    says(&served, "/limits/site:a/set", "concurrency=8", "The limit is changed");
+    assert_eq!(limit().settings.concurrency, Some(8));
+    let no = served.post("/limits/site:a/set", "concurrency=-1");
+    assert!(no.status == 422 && no.body.contains("concurrency"), "{}", no.body);
+    says(&served, "/limits/site:a/pause", "for=10m", "The limit is paused");
+    assert!(limit().paused_until.is_some());
+    says(&served, "/limits/site:a/resume", "", "The limit goes on");
+    assert!(limit().paused_until.is_none());
+    says(&served, "/limits/site:a/delete", "", "The limit is deleted");
+    assert_eq!(served.get("/limits/site:a").status, 404);
+}
+
+#[test]
+fn a_resource_is_cooled_banned_and_restored() {
+    let served = Served::start();
+    served.ask(decode::put_pool("p", b"{}").unwrap());
+    served.ask(decode::add_resources("p", br#"[{"id":"a/b","data":{"k":"hunter2"}}]"#).unwrap());
+    let at = "/pools/p/resources/a%2Fb";
+    assert!(served.get(&format!("{at}/ban")).page().contains("tenure pool ban p a/b"));
+    says(&served, &format!("{at}/ban"), "reason=captcha", "is banned");
+    let page = served.get("/pools/p").page();
+    assert!(page.contains("captcha") && !page.contains("hunter2"), "{page}");
+    says(&served, &format!("{at}/restore"), "", "is available again");
+    says(&served, &format!("{at}/cool"), "for=10m", "rests");
+    assert!(served.get("/pools/p").page().contains("cooling"));
+    assert_eq!(served.post("/pools/p/delete", "").leads_to(), "/pools");
+    assert_eq!(served.get("/pools/p").status, 404);
+}
+
+#[test]
+fn a_lease_is_ended_by_force_after_a_question() {
+    let served = Served::start();
+    let (runs, waits) = one_waits_for_the_other(&served);
+    let page = served.get("/leases").page();
+    assert!(page.contains("worker-7") && page.contains(&runs), "{page}");
+    assert!(!served.get("/leases?worker=nobody").page().contains("worker-7"));
+    let job = served.ask(GetJob { job: decode::job_path(&runs).unwrap() });
+    let path = format!("/leases/{}", job.lease.unwrap());
+    assert!(served.get(&path).page().contains("two may then do the same thing"));
+    assert_eq!(served.state(&runs), JobState::Running, "a question changes nothing");
+    says(&served, &path, "", "The lease is ended");
+    assert_ne!(served.state(&runs), JobState::Running);
+    assert_ne!(served.state(&waits), JobState::Cancelled);
+}
+
+#[test]
 fn many_jobs_are_counted_first_and_then_changed() {
     let served = Served::start();
     let jobs: Vec<String> = (0..38).map(|n| format!(r#"{{"id":"j{n}","queue":"q"}}"#)).collect();

@@ -22,7 +22,11 @@ fn pages(job: &str) -> Vec<String> {
     let fixed = ["/", "/?over=day", "/queues", "/queues/crawl", "/queues/crawl/delete", "/jobs"];
     let mut all: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
     all.extend(["", "/edit", "/cancel"].map(|end| format!("/jobs/{job}{end}")));
-    all.push("/jobs?q=state:failed".to_owned());
+    all.extend(
+        ["/limits", "/limits/site:a", "/limits/site:a/delete", "/pools", "/leases", "/workers"]
+            .map(str::to_owned),
+    );
+    all.extend(["/failures", "/failures?over=day", "/jobs?q=state:failed"].map(str::to_owned));
     all.extend(["cancel", "retry", "delete"].map(|verb| format!("/bulk/{verb}?q=queue:crawl")));
     all
 }
@@ -74,6 +78,42 @@ fn a_job_that_waits_shows_for_what_who_holds_it_and_its_place() {
     }
     let page = served.get(&format!("/jobs/{first}")).page();
     assert!(page.contains("Who runs it") && page.contains("worker-7"), "{page}");
+}
+
+#[test]
+fn a_limit_shows_who_holds_it_and_who_waits() {
+    let served = Served::start();
+    let (first, second) = one_waits_for_the_other(&served);
+    let page = served.get("/limits/site:a").page();
+    for part in
+        ["1 of 1 in use", "worker-7", &first, "Line: 1 wait", &second, "tenure limit site:a"]
+    {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    let page = served.get("/limits").page();
+    assert!(page.contains("href=\"/limits/site:a\"") && page.contains("full"), "{page}");
+    assert_eq!(served.get("/limits?name=site:a").leads_to(), "/limits/site:a");
+    let page = served.get("/workers").page();
+    assert!(page.contains("worker-7") && page.contains(&first), "{page}");
+}
+
+#[test]
+fn failures_stand_by_their_errors_and_lead_to_their_jobs() {
+    let served = Served::start();
+    for n in [500, 502] {
+        served.push(&format!(r#"{{"id":"j{n}","queue":"q"}}"#));
+        let lease = served.lease("q", "w").lease.unwrap();
+        let ends = serde_json::json!({"settle": [
+            {"lease": lease, "outcome": "failed", "final": true, "error": format!("http {n}")}
+        ]});
+        served.settle(&ends.to_string());
+    }
+    let page = served.get("/failures").page();
+    let link = page.split("href=\"").find(|link| link.contains("state:failed")).unwrap();
+    let link = link.split('"').next().unwrap().replace("&amp;", "&");
+    let jobs = served.get(&link).page();
+    assert!(jobs.contains("/jobs/j500\"") && jobs.contains("/jobs/j502\""), "{link}: {jobs}");
+    assert!(!served.get("/failures?queue=other").page().contains("http #"));
 }
 
 #[test]

@@ -1,0 +1,162 @@
+//! Failures: jobs that failed for good, by their errors.
+
+use maud::{Markup, html};
+use tenure_core::bounds::LIST_DEFAULT;
+use tenure_core::count::grouped;
+use tenure_core::decode;
+use tenure_core::requests::{FailureGroup, ListFailures};
+use tenure_core::time::Span;
+
+use super::{PageRow, Section, draw};
+use crate::filter::term;
+use crate::language::sentences;
+use crate::show::{ago, command, empty};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    title: "Failures", "失败";
+    what: "Jobs that failed for good, by their errors: the same line, whatever numbers are in it.",
+        "最终失败的任务，按错误分组：忽略其中的数字。";
+    hour: "Hour", "小时";
+    day: "Day", "天";
+    all: "All", "全部";
+    none: "Nothing failed.", "没有失败。";
+    error: "Error", "错误";
+    no_error: "no error told", "未说明错误";
+    queue: "Queue", "队列";
+    kind: "Kind", "类型";
+    jobs: "Jobs", "任务";
+    first: "First", "首次";
+    last: "Last", "最近";
+    newest: "The newest", "最新";
+    partial: "The first 10,000 failed jobs were counted.", "已统计前 10,000 个失败的任务。";
+}
+
+pub(super) const ROWS: &[PageRow] =
+    &[PageRow::new(Section::Failures, "/failures").shows(draw!(show))];
+
+/// Spans to choose from, by the word in the address.
+const SPANS: [(&str, u64); 2] = [("hour", 3_600), ("day", 86_400)];
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let over = visit.query.get("over").unwrap_or_default();
+    let span = SPANS.into_iter().find(|(word, _)| *word == over);
+    let finished_after = span.map(|(_, seconds)| visit.now.minus(Span::from_s(seconds)));
+    let max = LIST_DEFAULT.to_string();
+    let queue = visit.query.get("queue").unwrap_or_default();
+    let mut query = vec![("max", max.as_str())];
+    if !queue.is_empty() {
+        query.push(("queue", queue));
+    }
+    let asked = ListFailures { finished_after, ..decode::list_failures(&query)? };
+    let found = visit.ask(asked).await?;
+    let tab = |word: &str, label: String| {
+        html! {
+            a href=(visit.link_with("/failures", &[("queue", queue), ("over", word)]))
+                aria-current=[(over == word).then_some("true")] { (label) }
+        }
+    };
+    let mut words = vec!["failures"];
+    if !queue.is_empty() {
+        words.extend(["--queue", queue]);
+    }
+    let body = html! {
+        div class="head" {
+            div {
+                h1 { (says.title()) }
+                p class="sub" {
+                    (says.what())
+                    @if !queue.is_empty() { a href=(visit.to("queues", queue)) { (queue) } }
+                }
+            }
+            nav class="tabs" aria-label=(says.last()) {
+                (tab("hour", says.hour())) (tab("day", says.day())) (tab("", says.all()))
+            }
+        }
+        section class="panel" {
+            @if found.items.is_empty() { (empty(&says.none())) } @else { (table(visit, says, &found.items)) }
+            @if found.partial { p class="pager" { (says.partial()) } }
+        }
+        (command(visit, &visit.command(&words)))
+    };
+    Sheet::live(says.title(), body)
+}
+
+fn table(visit: &Visit, says: Says, groups: &[FailureGroup]) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (says.error()) }
+                        th scope="col" { (says.queue()) }
+                        th scope="col" { (says.kind()) }
+                        th scope="col" class="num" { (says.jobs()) }
+                        th scope="col" class="num" { (says.first()) }
+                        th scope="col" class="num" { (says.last()) }
+                        th scope="col" { (says.newest()) }
+                    }
+                }
+                tbody { @for group in groups { (row(visit, says, group)) } }
+            }
+        }
+    }
+}
+
+fn row(visit: &Visit, says: Says, group: &FailureGroup) -> Markup {
+    let error = if group.error.is_empty() { says.no_error() } else { group.error.clone() };
+    html! {
+        tr {
+            th scope="row" { a href=(visit.to_jobs(&search(group))) { (error) } }
+            td { a href=(visit.to("queues", &group.queue)) { (group.queue) } }
+            td { (group.kind) }
+            td class="num" { (grouped(group.count)) }
+            td class="num soft" { (ago(visit, group.first_at)) }
+            td class="num soft" { (ago(visit, group.last_at)) }
+            td class="mono" { a href=(visit.to("jobs", &group.job)) { (group.job) } }
+        }
+    }
+}
+
+/// The jobs of a group, as far as a search can name them: the longest part of the error that has no number in it.
+fn search(group: &FailureGroup) -> String {
+    let part = group.error.split('#').max_by_key(|part| part.len()).unwrap_or_default();
+    let mut words = vec![term("queue", group.queue.as_str()), "state:failed".to_owned()];
+    if !group.kind.is_empty() {
+        words.push(term("kind", &group.kind));
+    }
+    if !part.trim().is_empty() {
+        words.push(term("error", part));
+    }
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::names::{JobId, QueueName};
+    use tenure_core::time::Moment;
+
+    use super::*;
+
+    #[test]
+    fn a_group_is_searched_by_the_part_of_its_error_that_has_no_number() {
+        for (error, words) in [
+            ("http #", "queue:q state:failed error:\"http \""),
+            ("#: upstream refused", "queue:q state:failed error:\": upstream refused\""),
+            ("", "queue:q state:failed"),
+            ("#", "queue:q state:failed"),
+        ] {
+            let group = FailureGroup {
+                queue: QueueName::parse("q").unwrap(),
+                kind: String::new(),
+                error: error.to_owned(),
+                count: 1,
+                first_at: Moment::ZERO,
+                last_at: Moment::ZERO,
+                job: JobId::parse("j").unwrap(),
+            };
+            assert_eq!(search(&group), words, "{error}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Leases and locks: who holds what since when, and the end by force.
+
+use maud::{Markup, html};
+use tenure_core::bounds::LIST_DEFAULT;
+use tenure_core::decode;
+use tenure_core::lease::LeaseSummary;
+use tenure_core::requests::{ForceLease, ListLeases};
+
+use super::{PageRow, Section, draw};
+use crate::language::sentences;
+use crate::show::{Confirm, ago, ask_first, command, done, empty, pager};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    title: "Leases", "租约";
+    none: "Nobody holds anything.", "当前没有任何持有。";
+    none_match: "No lease matches.", "没有匹配的租约。";
+    lease: "Lease", "租约";
+    fence: "Fence", "栅栏号";
+    holder: "Holder", "持有者";
+    job: "Job", "任务";
+    needs_alone: "needs alone", "仅需求";
+    holds: "Holds", "持有";
+    since: "Since", "自";
+    expires: "Taken back", "收回于";
+    cancel_asked: "asked to stop", "已请求停止";
+    actions: "Actions", "操作";
+    force: "End", "强制结束";
+    queue: "Queue", "队列";
+    limit: "Limit", "限额";
+    pool: "Pool", "资源池";
+    worker: "Worker", "工作进程";
+    filter: "Filter", "筛选";
+    force_title: "End this lease by force?", "强制结束此租约？";
+    force_what: "What it holds goes to the next in line while its holder may still be at work: two may then do the same thing. Its resources rest their quarantine. Its holder hears of it at its next heartbeat.",
+        "其持有的资源将交给下一个等待者，而原持有者可能仍在工作：两者可能同时做同一件事。资源将进入隔离期。持有者将在下一次心跳时得知。";
+    force_job: "Its job waits two seconds and runs again; this does not count as a lost holder.",
+        "其任务将等待两秒后重新运行；不计入持有者丢失。";
+    did_force: "The lease is ended.", "租约已结束。";
+}
+
+pub(super) const ROWS: &[PageRow] = &[
+    PageRow::new(Section::Leases, "/leases").shows(draw!(show)),
+    PageRow::new(Section::Leases, "/leases/{}").shows(draw!(ask_force)).acts(draw!(force)),
+];
+
+/// What leases can be filtered by: the parameters of the API.
+const FILTERS: [&str; 4] = ["queue", "limit", "pool", "worker"];
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let max = LIST_DEFAULT.to_string();
+    let kept: Vec<(&str, &str)> =
+        FILTERS.into_iter().filter_map(|name| Some((name, visit.query.get(name)?))).collect();
+    let mut query = kept.clone();
+    query.push(("max", &max));
+    query.extend(visit.query.get("cursor").map(|cursor| ("cursor", cursor)));
+    let asked: ListLeases = decode::list_leases(&query)?;
+    let list = visit.ask(asked).await?;
+    let options: Vec<String> =
+        kept.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]).collect();
+    let mut words = vec!["leases"];
+    words.extend(options.iter().map(String::as_str));
+    let field = |name: &str, label: String| {
+        html! {
+            input name=(name) value=[visit.query.get(name)] placeholder=(label) aria-label=(label)
+                autocomplete="off" spellcheck="false";
+        }
+    };
+    let body = html! {
+        div class="head" { h1 { (says.title()) } }
+        (done(visit, &[("forced", says.did_force())]))
+        form class="acts" action="/leases" {
+            @if !visit.ns().is_empty() { input type="hidden" name="ns" value=(visit.ns()); }
+            (field("queue", says.queue())) (field("limit", says.limit()))
+            (field("pool", says.pool())) (field("worker", says.worker()))
+            button { (says.filter()) }
+        }
+        section class="panel" {
+            @if list.items.is_empty() {
+                (empty(&if kept.is_empty() { says.none() } else { says.none_match() }))
+            } @else { (table(visit, says, &list.items)) }
+            (pager(visit, "/leases", &kept, list.next.as_deref(), list.partial))
+        }
+        (command(visit, &visit.command(&words)))
+    };
+    Sheet::live(says.title(), body)
+}
+
+fn table(visit: &Visit, says: Says, leases: &[LeaseSummary]) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (says.holder()) }
+                        th scope="col" { (says.job()) }
+                        th scope="col" { (says.holds()) }
+                        th scope="col" class="num" { (says.since()) }
+                        th scope="col" class="num" { (says.expires()) }
+                        th scope="col" class="num" { (says.fence()) }
+                        th scope="col" { span class="hidden" { (says.actions()) } }
+                    }
+                }
+                tbody { @for lease in leases { (row(visit, says, lease)) } }
+            }
+        }
+    }
+}
+
+fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
+    html! {
+        tr {
+            th scope="row" class="mono" {
+                a href=(visit.link_with("/leases", &[("worker", &lease.holder)])) { (lease.holder) }
+            }
+            td {
+                @match &lease.job {
+                    Some(job) => a class="mono" href=(visit.to("jobs", job)) { (job) },
+                    None => span class="soft" { (says.needs_alone()) },
+                }
+                @if let Some(queue) = &lease.queue {
+                    " " a class="soft" href=(visit.to("queues", queue)) { (queue) }
+                }
+                @if lease.cancel_requested { " " span class="state paused" { (says.cancel_asked()) } }
+            }
+            td {
+                @for limit in &lease.limits {
+                    a class="chip" href=(visit.to("limits", limit)) { (limit) } " "
+                }
+                @for one in &lease.resources {
+                    a class="chip" href=(visit.to("pools", &one.pool)) { (one.pool) " " (one.id) } " "
+                }
+            }
+            td class="num soft" { (ago(visit, lease.granted_at)) }
+            td class="num soft" { (ago(visit, lease.expires_at)) }
+            td class="num mono" { (lease.fence) }
+            td class="tight" {
+                a class="btn small danger" href=(visit.to("leases", &lease.lease)) { (says.force()) "…" }
+            }
+        }
+    }
+}
+
+async fn ask_force(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let lease = decode::lease_path(visit.name())?;
+    ask_first(
+        visit,
+        Confirm {
+            title: says.force_title(),
+            says: vec![format!("{} {lease}", says.lease()), says.force_what(), says.force_job()],
+            fields: &[],
+            asks: None,
+            label: says.force(),
+            is_danger: true,
+            command: visit.command(&["leases", "force", &lease]),
+            back: visit.link("/leases"),
+        },
+    )
+}
+
+async fn force(visit: &Visit) -> Result<Drawn, Stop> {
+    visit.ask(ForceLease { lease: decode::lease_path(visit.name())? }).await?;
+    Ok(Drawn::Elsewhere(visit.link_with("/leases", &[("did", "forced")])))
+}

@@ -1,0 +1,111 @@
+//! All pools: how many of their resources are free.
+
+use maud::{Markup, html};
+use tenure_core::bounds::LIST_DEFAULT;
+use tenure_core::count::grouped;
+use tenure_core::requests::{ListPools, Page};
+use tenure_core::settings::PoolView;
+
+use super::{PageRow, Section, draw};
+use crate::language::sentences;
+use crate::show::{Part, bar, command, empty, pager};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    title: "Pools", "资源池";
+    none: "There is no pool yet. Make one of a file of accounts: tenure pool sync accounts accounts.csv",
+        "还没有资源池。用账号文件创建：tenure pool sync accounts accounts.csv";
+    pool: "Pool", "资源池";
+    resources: "Resources", "资源";
+    available: "available", "可用";
+    leased: "leased", "已租用";
+    cooling: "cooling", "冷却中";
+    banned: "banned", "已禁用";
+    waiting: "waiting", "等待";
+}
+
+pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Pools, "/pools").shows(draw!(show))];
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let cursor = visit.query.get("cursor").map(str::to_owned);
+    let list = visit.ask(ListPools { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let body = html! {
+        div class="head" { h1 { (says.title()) } }
+        section class="panel" {
+            @if list.items.is_empty() { (empty(&says.none())) } @else {
+                header { h2 { (says.resources()) } (legend(visit)) }
+                (table(visit, says, &list.items))
+            }
+            (pager(visit, "/pools", &[], list.next.as_deref(), list.partial))
+        }
+        (command(visit, &visit.command(&["pool"])))
+    };
+    Sheet::live(says.title(), body)
+}
+
+/// What the colours of a pool's bar mean.
+pub(super) fn legend(visit: &Visit) -> Markup {
+    let says = Says(visit.tongue);
+    html! {
+        p class="legend" {
+            span class="available" { i {} (says.available()) }
+            span class="ready" { i {} (says.leased()) }
+            span class="cooling" { i {} (says.cooling()) }
+            span class="banned" { i {} (says.banned()) }
+        }
+    }
+}
+
+/// Its resources, as the parts of a bar.
+pub(super) fn parts(pool: &PoolView) -> [Part; 4] {
+    [
+        ("free", pool.available),
+        ("use", pool.leased),
+        ("cooling", pool.cooling),
+        ("banned", pool.banned),
+    ]
+}
+
+/// The numbers of a pool, by their names.
+pub(super) fn numbers(visit: &Visit, pool: &PoolView) -> [(String, u64); 5] {
+    let says = Says(visit.tongue);
+    [
+        (says.available(), pool.available),
+        (says.leased(), pool.leased),
+        (says.cooling(), pool.cooling),
+        (says.banned(), pool.banned),
+        (says.waiting(), pool.waiting),
+    ]
+}
+
+fn table(visit: &Visit, says: Says, pools: &[PoolView]) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (says.pool()) }
+                        th scope="col" { (says.resources()) }
+                        th scope="col" class="num" { (says.available()) }
+                        th scope="col" class="num" { (says.leased()) }
+                        th scope="col" class="num" { (says.cooling()) }
+                        th scope="col" class="num" { (says.banned()) }
+                        th scope="col" class="num" { (says.waiting()) }
+                    }
+                }
+                tbody {
+                    @for pool in pools {
+                        tr {
+                            th scope="row" { a href=(visit.to("pools", &pool.name)) { (pool.name) } }
+                            td class="wide" { (bar(&parts(pool), 0, false)) }
+                            @for (_, n) in numbers(visit, pool) {
+                                td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
