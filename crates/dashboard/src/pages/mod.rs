@@ -3,7 +3,9 @@
 
 mod bulk;
 mod edit;
+mod events;
 mod failures;
+mod flows;
 mod job;
 mod jobs;
 mod leases;
@@ -14,6 +16,9 @@ mod pool;
 mod pools;
 mod queue;
 mod queues;
+mod schedule;
+mod schedules;
+mod system;
 mod workers;
 
 use std::future::Future;
@@ -90,6 +95,11 @@ fn all() -> impl Iterator<Item = &'static PageRow> {
         pool::ROWS,
         leases::ROWS,
         workers::ROWS,
+        schedules::ROWS,
+        schedule::ROWS,
+        flows::ROWS,
+        events::ROWS,
+        system::ROWS,
     ]
     .into_iter()
     .flatten()

@@ -120,6 +120,47 @@ fn a_resource_is_cooled_banned_and_restored() {
 }
 
 #[test]
+fn a_schedule_is_run_now_paused_resumed_and_deleted() {
+    let served = Served::start();
+    let set = br#"{"cron":"0 6 * * *","job":{"queue":"news"}}"#;
+    served.ask(decode::put_schedule("s", set).unwrap());
+    let page = served.get("/schedules/s").page();
+    assert!(page.contains("0 6 * * *") && page.matches("06:00:00 UTC").count() >= 5, "{page}");
+    says(&served, "/schedules/s/run-now", "", "A job was made");
+    assert!(served.get("/jobs?q=schedule:s").page().contains("href=\"/jobs/"));
+    says(&served, "/schedules/s/pause", "", "The schedule is paused");
+    assert!(served.get("/schedules").page().contains("state paused"));
+    says(&served, "/schedules/s/resume", "", "The schedule goes on");
+    says(&served, "/schedules/s/delete", "", "The schedule is deleted");
+    assert_eq!(served.get("/schedules/s").status, 404);
+}
+
+#[test]
+fn a_flow_is_shown_and_cancelled() {
+    let served = Served::start();
+    served.push(
+        r#"[{"id":"a","queue":"q","flow":"f"},{"id":"b","queue":"q","flow":"f","after":["a"]}]"#,
+    );
+    let page = served.get("/flows/f").page();
+    assert!(page.contains("/jobs/a") && page.contains("/jobs/b"), "{page}");
+    assert!(served.get("/flows").page().contains("/flows/f"));
+    let page = served.get("/jobs/b").page();
+    assert!(page.contains("Waits for") && page.contains("/jobs/a"), "{page}");
+    assert!(served.get("/jobs/a").page().contains("Waited for by"));
+    says(&served, "/flows/f/cancel", "", "The flow is being cancelled");
+    assert_eq!(served.state("a"), JobState::Cancelled);
+}
+
+#[test]
+fn the_audit_says_what_it_found() {
+    let served = Served::start();
+    served.push(r#"{"queue":"q"}"#);
+    assert!(served.get("/system").page().contains("embedded"));
+    let page = served.post("/system/audit", "").page();
+    assert!(page.contains("Nothing is wrong"), "{page}");
+}
+
+#[test]
 fn a_lease_is_ended_by_force_after_a_question() {
     let served = Served::start();
     let (runs, waits) = one_waits_for_the_other(&served);

@@ -27,6 +27,9 @@ fn pages(job: &str) -> Vec<String> {
             .map(str::to_owned),
     );
     all.extend(["/failures", "/failures?over=day", "/jobs?q=state:failed"].map(str::to_owned));
+    all.extend(
+        ["/schedules", "/flows", "/events", "/events?type=job.*", "/system"].map(str::to_owned),
+    );
     all.extend(["cancel", "retry", "delete"].map(|verb| format!("/bulk/{verb}?q=queue:crawl")));
     all
 }
@@ -95,6 +98,19 @@ fn a_limit_shows_who_holds_it_and_who_waits() {
     assert_eq!(served.get("/limits?name=site:a").leads_to(), "/limits/site:a");
     let page = served.get("/workers").page();
     assert!(page.contains("worker-7") && page.contains(&first), "{page}");
+}
+
+#[test]
+fn events_stand_newest_first_and_are_filtered() {
+    let served = Served::start();
+    served.push(r#"{"id":"first","queue":"q"}"#);
+    served.push(r#"{"id":"second","queue":"r"}"#);
+    let page = served.get("/events").page();
+    let (first, second) = (page.find("/jobs/first"), page.find("/jobs/second"));
+    assert!(second.unwrap() < first.unwrap(), "{page}");
+    let page = served.get("/events?queue=r&type=job.*").page();
+    assert!(page.contains("job.pushed") && !page.contains("/jobs/first"), "{page}");
+    assert_eq!(served.get("/events?type=nothing.at_all").status, 422);
 }
 
 #[test]

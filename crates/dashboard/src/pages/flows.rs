@@ -1,0 +1,185 @@
+//! Flows: how far each is, and its jobs.
+
+use maud::{Markup, html};
+use tenure_core::bounds::LIST_DEFAULT;
+use tenure_core::count::grouped;
+use tenure_core::decode;
+use tenure_core::flow::{FlowState, FlowView};
+use tenure_core::requests::{CancelFlow, GetFlow, JobFilter, ListFlows, ListJobs, Page};
+use tenure_core::time::Span;
+
+use super::{PageRow, Section, draw, jobs};
+use crate::acting::back_to;
+use crate::filter::term;
+use crate::language::sentences;
+use crate::show::{Confirm, Part, ago, ask_first, bar, command, done, empty, pager};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    title: "Flows", "流程";
+    none: "There is no flow yet. A flow is there from its first job: tenure push build '{{}}' --flow release",
+        "还没有流程。流程在第一个任务推送时出现：tenure push build '{{}}' --flow release";
+    flow: "Flow", "流程";
+    progress: "Progress", "进度";
+    unfinished: "Unfinished", "未完成";
+    succeeded: "Succeeded", "成功";
+    failed: "Failed", "失败";
+    cancelled: "Cancelled", "已取消";
+    begun: "Begun", "开始";
+    open: "open", "进行中";
+    finished: "finished", "已结束";
+    cancelling: "being cancelled", "正在取消";
+    jobs: "Jobs", "任务";
+    all_jobs: "All its jobs", "全部任务";
+    no_jobs: "Its jobs are not kept any more.", "其任务已不再保留。";
+    cancel: "Cancel", "取消";
+    cancel_title(flow): "Cancel flow \"{flow}\"?", "取消流程“{flow}”？";
+    cancel_what: "All of its jobs that are not finished are cancelled, or asked to stop, and so is what they push into it.",
+        "其所有未完成的任务将被取消或请求停止，它们推送到此流程的任务也一样。";
+    did_cancel: "The flow is being cancelled.", "流程正在取消。";
+}
+
+pub(super) const ROWS: &[PageRow] = &[
+    PageRow::new(Section::Flows, "/flows").shows(draw!(show_all)),
+    PageRow::new(Section::Flows, "/flows/{}").shows(draw!(show)),
+    PageRow::new(Section::Flows, "/flows/{}/cancel").shows(draw!(ask_cancel)).acts(draw!(cancel)),
+];
+
+async fn show_all(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let cursor = visit.query.get("cursor").map(str::to_owned);
+    let list = visit.ask(ListFlows { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let body = html! {
+        div class="head" { h1 { (says.title()) } }
+        section class="panel" {
+            @if list.items.is_empty() { (empty(&says.none())) } @else { (table(visit, says, &list.items)) }
+            (pager(visit, "/flows", &[], list.next.as_deref(), list.partial))
+        }
+        (command(visit, &visit.command(&["flow"])))
+    };
+    Sheet::live(says.title(), body)
+}
+
+fn parts(flow: &FlowView) -> [Part; 4] {
+    let counts = &flow.counts;
+    [
+        ("succeeded", counts.succeeded),
+        ("failed", counts.failed),
+        ("cancelled", counts.cancelled),
+        ("rest", counts.unfinished),
+    ]
+}
+
+fn numbers(says: Says, flow: &FlowView) -> [(String, u64); 4] {
+    let counts = &flow.counts;
+    [
+        (says.unfinished(), counts.unfinished),
+        (says.succeeded(), counts.succeeded),
+        (says.failed(), counts.failed),
+        (says.cancelled(), counts.cancelled),
+    ]
+}
+
+fn standing(says: Says, flow: &FlowView) -> Markup {
+    let (class, word) = match (flow.cancelling, flow.state) {
+        (true, FlowState::Open) => ("paused", says.cancelling()),
+        (_, FlowState::Open) => ("running", says.open()),
+        (_, FlowState::Finished) if flow.counts.has_failed() => ("failed", says.finished()),
+        (_, FlowState::Finished) => ("succeeded", says.finished()),
+    };
+    html! { span class={ "state " (class) } { (word) } }
+}
+
+fn table(visit: &Visit, says: Says, flows: &[FlowView]) -> Markup {
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (says.flow()) }
+                        th scope="col" { (says.progress()) }
+                        th scope="col" class="num" { (says.unfinished()) }
+                        th scope="col" class="num" { (says.succeeded()) }
+                        th scope="col" class="num" { (says.failed()) }
+                        th scope="col" class="num" { (says.cancelled()) }
+                        th scope="col" class="num" { (says.begun()) }
+                    }
+                }
+                tbody {
+                    @for flow in flows {
+                        tr {
+                            th scope="row" {
+                                a href=(visit.to("flows", &flow.flow)) { (flow.flow) } " " (standing(says, flow))
+                            }
+                            td class="wide" { (bar(&parts(flow), 0, false)) }
+                            @for (_, n) in numbers(says, flow) {
+                                td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) }
+                            }
+                            td class="num soft" { (ago(visit, flow.created_at)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let name = decode::flow_path(visit.name())?;
+    let flow = visit.ask(GetFlow { flow: name.clone(), wait: Span::ZERO }).await?;
+    let filter = JobFilter { flow: Some(name.clone()), ..JobFilter::default() };
+    let members = visit.ask(ListJobs { filter, ..ListJobs::default() }).await?;
+    let path = crate::pairs::path(&["flows", name.as_str(), "cancel"]);
+    let body = html! {
+        div class="head" {
+            div {
+                p class="crumb" { a href=(visit.link("/flows")) { (says.title()) } }
+                h1 { (name) }
+                p class="sub" {
+                    (standing(says, &flow))
+                    a href=(visit.to_jobs(&term("flow", name.as_str()))) { (says.all_jobs()) }
+                }
+            }
+            @if flow.state == FlowState::Open {
+                div class="acts" { a class="btn danger" href=(visit.link(&path)) { (says.cancel()) "…" } }
+            }
+        }
+        (done(visit, &[("cancelled", says.did_cancel())]))
+        div class="tiles" {
+            @for (label, n) in numbers(says, &flow) {
+                div class="tile" { span class="label" { (label) } span class="big" { (grouped(n)) } }
+            }
+        }
+        section class="panel" {
+            header { h2 { (says.jobs()) } }
+            div class="body" { (bar(&parts(&flow), 0, false)) }
+            @if members.items.is_empty() { (empty(&says.no_jobs())) } @else { (jobs::table(visit, &members.items)) }
+        }
+        (command(visit, &visit.command(&["flow", name.as_str()])))
+    };
+    Sheet::live(name.to_string(), body)
+}
+
+async fn ask_cancel(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let name = visit.name();
+    ask_first(
+        visit,
+        Confirm {
+            title: says.cancel_title(name),
+            says: vec![says.cancel_what()],
+            fields: &[],
+            asks: None,
+            label: says.cancel(),
+            is_danger: true,
+            command: visit.command(&["flow", "cancel", name]),
+            back: visit.to("flows", name),
+        },
+    )
+}
+
+async fn cancel(visit: &Visit) -> Result<Drawn, Stop> {
+    visit.ask(CancelFlow { flow: decode::flow_path(visit.name())? }).await?;
+    back_to(visit, &["flows", visit.name()], &[("did", "cancelled")])
+}

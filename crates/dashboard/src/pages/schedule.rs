@@ -1,0 +1,178 @@
+//! One schedule: its next moments, how it went, and run now, pause, resume.
+
+use maud::{Markup, html};
+use tenure_core::count::grouped;
+use tenure_core::decode;
+use tenure_core::requests::{DeleteSchedule, GetSchedule, ResumeSchedule};
+use tenure_core::schedule::ScheduleView;
+
+use super::{PageRow, Section, draw, schedules};
+use crate::acting::{Field, back_to, said};
+use crate::filter::term;
+use crate::language::sentences;
+use crate::show::{Confirm, ago, ask_first, at, button, command, done, empty, fact, form, state};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    schedules: "Schedules", "定时";
+    jobs_of: "All its jobs", "全部任务";
+    next: "Next moments", "接下来的时刻";
+    none_next: "No moment is left.", "没有剩余的时刻。";
+    run_now: "Run now", "立即运行";
+    pause: "Pause", "暂停";
+    pause_for: "For how long, such as 1h; without it until it is resumed", "暂停多久，例如 1h；留空则直到恢复";
+    resume: "Resume", "恢复";
+    delete: "Delete", "删除";
+    delete_title(id): "Delete schedule \"{id}\"?", "删除定时“{id}”？";
+    delete_what: "It fires no more. Jobs that it made go on.", "它将不再触发，已创建的任务继续。";
+    did_pause: "The schedule is paused; moments that pass meanwhile are not made up for.",
+        "定时已暂停；期间错过的时刻不会补上。";
+    did_resume: "The schedule goes on.", "定时已恢复。";
+    did_run: "A job was made, beside its moments.", "已额外创建一个任务。";
+    facts: "Facts", "详情";
+    cron: "Cron", "Cron";
+    zone: "Zone", "时区";
+    every: "Every", "间隔";
+    queue: "Queue", "队列";
+    owner: "Owner", "所有者";
+    paused_until: "Paused until", "暂停至";
+    unfinished: "Jobs that are not finished", "未完成的任务";
+    last: "Last fired", "上次触发";
+    last_ended: "Last job that ended", "上一个结束的任务";
+    succeeded: "Last success", "上次成功";
+    fired: "Fired", "已触发";
+    skipped: "Skipped", "跳过";
+    missed: "Missed", "错过";
+}
+
+pub(super) const ROWS: &[PageRow] = &[
+    PageRow::new(Section::Schedules, "/schedules/{}").shows(draw!(show)),
+    PageRow::new(Section::Schedules, "/schedules/{}/run-now").acts(draw!(run_now)),
+    PageRow::new(Section::Schedules, "/schedules/{}/pause").acts(draw!(pause)),
+    PageRow::new(Section::Schedules, "/schedules/{}/resume").acts(draw!(resume)),
+    PageRow::new(Section::Schedules, "/schedules/{}/delete")
+        .shows(draw!(ask_delete))
+        .acts(draw!(delete)),
+];
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let schedule = decode::schedule_path(visit.name())?;
+    let one = visit.ask(GetSchedule { schedule }).await?;
+    let id = one.id.to_string();
+    let path = |action: &str| crate::pairs::path(&["schedules", &id, action]);
+    let next = one.next.as_deref().unwrap_or_default();
+    let body = html! {
+        div class="head" {
+            div {
+                p class="crumb" { a href=(visit.link("/schedules")) { (says.schedules()) } }
+                h1 { (id) }
+                p class="sub" {
+                    @if let Some(standing) = schedules::standing(visit, &one) { (standing) }
+                    span { (one.summary) }
+                    a href=(visit.to_jobs(&term("schedule", &id))) { (says.jobs_of()) }
+                }
+            }
+            div class="acts" {
+                (button(visit, &path("run-now"), "main", &says.run_now()))
+                @if one.paused { (button(visit, &path("resume"), "", &says.resume())) } @else {
+                    (form(visit, &path("pause"), html! {
+                        input name="for" placeholder="1h" aria-label=(says.pause_for()) title=(says.pause_for());
+                    }, &says.pause()))
+                }
+                a class="btn danger" href=(visit.link(&path("delete"))) { (says.delete()) "…" }
+            }
+        }
+        (done(visit, &[
+            ("paused", says.did_pause()), ("resumed", says.did_resume()), ("ran", says.did_run()),
+        ]))
+        section class="panel" {
+            header { h2 { (says.next()) } }
+            @if next.is_empty() { (empty(&says.none_next())) } @else {
+                ol class="strip" {
+                    @for moment in next { li { (at(*moment)) span class="faint" { (ago(visit, *moment)) } } }
+                }
+            }
+        }
+        (facts(visit, says, &one))
+        (command(visit, &visit.command(&["schedule", &id])))
+    };
+    Sheet::live(id.clone(), body)
+}
+
+fn facts(visit: &Visit, says: Says, one: &ScheduleView) -> Markup {
+    let timing = &one.settings.timing;
+    let code = |text: &String| html! { code { (text) } };
+    let number = |n: u64| Some(html! { (grouped(n)) });
+    html! {
+        section class="panel" {
+            header { h2 { (says.facts()) } }
+            div class="body" {
+                dl class="facts" {
+                    (fact(&says.cron(), timing.cron.as_ref().map(code)))
+                    (fact(&says.zone(), timing.zone.as_ref().map(|zone| html! { (zone) })))
+                    (fact(&says.every(), timing.every.map(|every| html! { (every) })))
+                    dt { (says.queue()) }
+                    dd { a href=(visit.to("queues", &one.settings.job.queue)) { (one.settings.job.queue) } }
+                    (fact(&says.owner(), one.settings.owner.as_ref().map(|owner| html! { (owner) })))
+                    (fact(&says.paused_until(), one.paused_until.map(at)))
+                    (fact(&says.unfinished(), number(one.unfinished)))
+                    (fact(&says.last(), one.last.as_ref().map(|last| html! {
+                        (at(last.at)) " " a class="mono" href=(visit.to("jobs", &last.job)) { (last.job) }
+                    })))
+                    (fact(&says.last_ended(), one.last_ended.as_ref().map(|last| html! {
+                        (state(last.state, visit.tongue)) " " (ago(visit, last.finished_at)) " "
+                        a class="mono" href=(visit.to("jobs", &last.job)) { (last.job) }
+                    })))
+                    (fact(&says.succeeded(), one.last_succeeded_at.map(|moment| ago(visit, moment))))
+                    (fact(&says.fired(), number(one.fired)))
+                    (fact(&says.skipped(), number(one.skipped)))
+                    (fact(&says.missed(), number(one.missed)))
+                }
+            }
+        }
+    }
+}
+
+fn back(visit: &Visit, did: &str) -> Result<Drawn, Stop> {
+    back_to(visit, &["schedules", visit.name()], &[("did", did)])
+}
+
+async fn run_now(visit: &Visit) -> Result<Drawn, Stop> {
+    visit.ask(decode::run_schedule_now(visit.name(), b"")?).await?;
+    back(visit, "ran")
+}
+
+async fn pause(visit: &Visit) -> Result<Drawn, Stop> {
+    let body = said(visit, &[("for", Field::Text)]);
+    visit.ask(decode::pause_schedule(visit.name(), body.as_bytes())?).await?;
+    back(visit, "paused")
+}
+
+async fn resume(visit: &Visit) -> Result<Drawn, Stop> {
+    visit.ask(ResumeSchedule { schedule: decode::schedule_path(visit.name())? }).await?;
+    back(visit, "resumed")
+}
+
+async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let id = visit.name();
+    ask_first(
+        visit,
+        Confirm {
+            title: says.delete_title(id),
+            says: vec![says.delete_what()],
+            fields: &[],
+            asks: None,
+            label: says.delete(),
+            is_danger: true,
+            command: visit.command(&["schedule", "delete", id]),
+            back: visit.to("schedules", id),
+        },
+    )
+}
+
+async fn delete(visit: &Visit) -> Result<Drawn, Stop> {
+    visit.ask(DeleteSchedule { schedule: decode::schedule_path(visit.name())? }).await?;
+    back_to(visit, &["schedules"], &[("did", "deleted")])
+}

@@ -1,0 +1,96 @@
+//! All schedules: what happens next, and how it went.
+
+use maud::{Markup, html};
+use tenure_core::bounds::LIST_DEFAULT;
+use tenure_core::count::grouped;
+use tenure_core::requests::{ListSchedules, Page};
+use tenure_core::schedule::ScheduleView;
+
+use super::{PageRow, Section, draw};
+use crate::language::sentences;
+use crate::show::{ago, command, done, empty, pager, state};
+use crate::visit::{Drawn, Sheet, Stop, Visit};
+
+sentences! { Says;
+    title: "Schedules", "定时";
+    none: "There is no schedule yet. Make one: tenure schedule set news --cron '0 6 * * *' --queue news",
+        "还没有定时。创建一个：tenure schedule set news --cron '0 6 * * *' --queue news";
+    schedule: "Schedule", "定时";
+    next: "Next", "下次";
+    last: "Last job", "上一个任务";
+    fired: "Fired", "已触发";
+    skipped: "Skipped", "跳过";
+    missed: "Missed", "错过";
+    paused: "paused", "已暂停";
+    ended: "ended", "已结束";
+    did_delete: "The schedule is deleted. Its jobs go on.", "定时已删除，其任务继续。";
+}
+
+pub(super) const ROWS: &[PageRow] =
+    &[PageRow::new(Section::Schedules, "/schedules").shows(draw!(show))];
+
+async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+    let says = Says(visit.tongue);
+    let cursor = visit.query.get("cursor").map(str::to_owned);
+    let page = Page { max: LIST_DEFAULT, cursor };
+    let list = visit.ask(ListSchedules { owner: None, full: false, page }).await?;
+    let body = html! {
+        div class="head" { h1 { (says.title()) } }
+        (done(visit, &[("deleted", says.did_delete())]))
+        section class="panel" {
+            @if list.items.is_empty() { (empty(&says.none())) } @else { (table(visit, says, &list.items)) }
+            (pager(visit, "/schedules", &[], list.next.as_deref(), list.partial))
+        }
+        (command(visit, &visit.command(&["schedule"])))
+    };
+    Sheet::live(says.title(), body)
+}
+
+/// Whether it fires, where it does not, in a word.
+pub(super) fn standing(visit: &Visit, schedule: &ScheduleView) -> Option<Markup> {
+    let says = Says(visit.tongue);
+    match (schedule.paused, schedule.ended) {
+        (true, _) => Some(html! { span class="state paused" { (says.paused()) } }),
+        (_, true) => Some(html! { span class="state cancelled" { (says.ended()) } }),
+        _ => None,
+    }
+}
+
+fn table(visit: &Visit, says: Says, schedules: &[ScheduleView]) -> Markup {
+    let number = |n: u64| html! { td class={ "num" @if n == 0 { " zero" } } { (grouped(n)) } };
+    html! {
+        div class="scroll" {
+            table {
+                thead {
+                    tr {
+                        th scope="col" { (says.schedule()) }
+                        th scope="col" { (says.next()) }
+                        th scope="col" { (says.last()) }
+                        th scope="col" class="num" { (says.fired()) }
+                        th scope="col" class="num" { (says.skipped()) }
+                        th scope="col" class="num" { (says.missed()) }
+                    }
+                }
+                tbody {
+                    @for one in schedules {
+                        tr {
+                            th scope="row" {
+                                a href=(visit.to("schedules", &one.id)) { (one.id) }
+                                @if let Some(standing) = standing(visit, one) { " " (standing) }
+                                div class="faint" { (one.summary) }
+                            }
+                            td class="soft" { @if let Some(next) = one.next_at { (ago(visit, next)) } }
+                            td {
+                                @if let Some(last) = &one.last_ended {
+                                    (state(last.state, visit.tongue)) " "
+                                    span class="soft" { (ago(visit, last.finished_at)) }
+                                }
+                            }
+                            (number(one.fired)) (number(one.skipped)) (number(one.missed))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
