@@ -8,6 +8,7 @@ and with it the outcomes of other runs in the same call.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from json.encoder import encode_basestring_ascii
 from typing import Any, Optional
 
 from .._text import describe, one_line
@@ -35,7 +36,7 @@ class Written:
     def item(self, lease: str) -> bytes:
         """Write the item of a settle call."""
         return b'{"lease":%b,"outcome":"%b"%b}' % (
-            encode(lease),
+            encode_basestring_ascii(lease).encode(),
             self.outcome.encode(),
             self.rest,
         )
@@ -43,6 +44,7 @@ class Written:
 
 RELEASED = Written("released")
 _OUTCOMES = {"succeeded", "failed", "snoozed", "released"}
+_OF_NOTHING = {outcome: Written(outcome) for outcome in _OUTCOMES}
 
 
 def write(item: dict[str, Any], context: Optional[Context] = None) -> Written:
@@ -70,6 +72,9 @@ def _write(item: dict[str, Any]) -> Written:
     outcome = said.pop("outcome")
     if outcome not in _OUTCOMES:
         raise ValueError(f"there is no outcome {one_line(repr(outcome)[:80])}")
+    if not said:
+        # Most runs: handlers that return nothing.
+        return _OF_NOTHING[outcome]
     error = said.get("error")
     rest = encode(said)[1:-1]
     return Written(outcome, None if error is None else str(error), rest and b"," + rest)
