@@ -146,13 +146,13 @@ def test_a_deleted_job_is_gone_and_a_second_delete_says_so(t: Tenure) -> None:
         t.jobs.delete(job.id)
 
 
-def test_a_wait_ends_with_the_job(t: Tenure) -> None:
+@pytest.mark.parametrize("how", ["wait", "get"])
+def test_a_wait_ends_with_the_job(t: Tenure, how: str) -> None:
     job = t.push("q")
     timer = threading.Timer(0.1, end, (t, "q"), {"result": {"n": 1}})
     timer.start()
     began = time.monotonic()
-    result = job.wait(10)
-    assert result.finished and result.get() == {"n": 1}
+    assert (job.get(10) if how == "get" else job.wait(10).get()) == {"n": 1}
     assert time.monotonic() - began < 5
     timer.join()
 
