@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::pairs;
-use crate::visit::{Drawn, Stop, Visit};
+use crate::visit::{Drawn, Unanswered, Visit};
 
 /// How a field of a form becomes a field of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,7 @@ pub(crate) fn back_to(
     visit: &Visit,
     parts: &[&str],
     query: &[(&str, &str)],
-) -> Result<Drawn, Stop> {
+) -> Result<Drawn, Unanswered> {
     Ok(Drawn::Elsewhere(visit.link_with(&pairs::path(parts), query)))
 }
 

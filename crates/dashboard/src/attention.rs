@@ -16,7 +16,7 @@ use tenure_core::time::Span;
 
 use crate::language::{Tongue, sentences};
 use crate::show::for_people;
-use crate::visit::{Stop, Visit};
+use crate::visit::{Unanswered, Visit};
 
 sentences! { AttentionWords;
     title: "Needs attention", "需要关注";
@@ -45,7 +45,7 @@ pub(crate) struct Attention {
 }
 
 /// Looks at the first page of each list, and at what failed within the last hour.
-pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Stop> {
+pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Unanswered> {
     let words = AttentionWords(visit.tongue);
     let page = || Page { max: LIST_MAX, cursor: None };
     let queues = visit.ask(ListQueues { page: page() }).await?;

@@ -27,7 +27,7 @@ use crate::live::LiveTabs;
 use crate::pages::{self, Section};
 use crate::pairs::NamedValues;
 use crate::session::{Door, is_own_form};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 /// No script, style or picture but the files of this server, no page around this one, no form to elsewhere.
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -165,7 +165,7 @@ impl Inner {
             _ => {}
         }
         let Some((page, names)) = pages::find(path) else {
-            return self.stopped(&visit, Section::Overview, Stop::NoPage).await;
+            return self.stopped(&visit, Section::Overview, Unanswered::NoPage).await;
         };
         let names: Result<Vec<_>, _> =
             names.iter().map(|name| decoded(name).map(|name| name.into_owned())).collect();
@@ -193,7 +193,7 @@ impl Inner {
         response
     }
 
-    async fn stopped(&self, visit: &Visit, here: Section, stop: Stop) -> Response<PageBody> {
+    async fn stopped(&self, visit: &Visit, here: Section, stop: Unanswered) -> Response<PageBody> {
         let sheet = layout::stopped(visit, &stop);
         self.drawn(visit, here, stop.status(), &sheet).await
     }

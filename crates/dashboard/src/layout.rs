@@ -8,7 +8,7 @@ use tenure_engine::Fault;
 use crate::assets;
 use crate::language::{Tongue, sentences};
 use crate::pages::{Section, find};
-use crate::visit::{Sheet, Stop, Visit};
+use crate::visit::{Sheet, Unanswered, Visit};
 
 sentences! { FrameWords;
     skip: "Skip to the content", "跳到正文";
@@ -241,15 +241,15 @@ pub(crate) fn login(tongue: Tongue, to: &str, is_wrong: bool) -> Markup {
 }
 
 /// What a page says of a request that has no answer.
-pub(crate) fn stopped(visit: &Visit, stop: &Stop) -> Sheet {
+pub(crate) fn stopped(visit: &Visit, stop: &Unanswered) -> Sheet {
     let words = FrameWords(visit.tongue);
     let (title, says) = match stop {
-        Stop::NoPage => (words.no_page(), vec![words.no_page_what()]),
-        Stop::Refused(no) => (words.refused(), vec![no.detail.clone(), no.hint.clone()]),
-        Stop::Fault(fault @ Fault::Unknown(_)) => {
+        Unanswered::NoPage => (words.no_page(), vec![words.no_page_what()]),
+        Unanswered::Refused(no) => (words.refused(), vec![no.detail.clone(), no.hint.clone()]),
+        Unanswered::Fault(fault @ Fault::Unknown(_)) => {
             (words.fault(), vec![fault.to_string(), words.fault_unknown()])
         }
-        Stop::Fault(fault) => (words.fault(), vec![fault.to_string(), words.fault_nothing()]),
+        Unanswered::Fault(fault) => (words.fault(), vec![fault.to_string(), words.fault_nothing()]),
     };
     told(visit, title, &says)
 }

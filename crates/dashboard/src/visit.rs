@@ -52,13 +52,13 @@ pub(crate) struct Sheet {
 
 impl Sheet {
     /// A page that follows what happens.
-    pub(crate) fn live(title: impl Into<String>, body: Markup) -> Result<Drawn, Stop> {
+    pub(crate) fn live(title: impl Into<String>, body: Markup) -> Result<Drawn, Unanswered> {
         let sheet = Sheet { title: title.into(), body, is_live: true };
         Ok(Drawn::Page(Box::new(sheet)))
     }
 
     /// A page that stays as it is, since somebody reads or writes in it.
-    pub(crate) fn still(title: impl Into<String>, body: Markup) -> Result<Drawn, Stop> {
+    pub(crate) fn still(title: impl Into<String>, body: Markup) -> Result<Drawn, Unanswered> {
         let sheet = Sheet { title: title.into(), body, is_live: false };
         Ok(Drawn::Page(Box::new(sheet)))
     }
@@ -66,7 +66,7 @@ impl Sheet {
 
 /// Why there is no page.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum Unanswered {
     /// The engine or a reader of the API says no.
     Refused(Refusal),
     /// The engine does not answer.
@@ -75,27 +75,27 @@ pub(crate) enum Stop {
     NoPage,
 }
 
-impl From<Refusal> for Stop {
+impl From<Refusal> for Unanswered {
     fn from(no: Refusal) -> Self {
-        Stop::Refused(no)
+        Unanswered::Refused(no)
     }
 }
 
-impl From<CallError> for Stop {
+impl From<CallError> for Unanswered {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::Refused(no) => Stop::Refused(no),
-            CallError::Fault(fault) => Stop::Fault(fault),
+            CallError::Refused(no) => Unanswered::Refused(no),
+            CallError::Fault(fault) => Unanswered::Fault(fault),
         }
     }
 }
 
-impl Stop {
+impl Unanswered {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Stop::NoPage => StatusCode::NOT_FOUND,
-            Stop::Fault(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Stop::Refused(no) => {
+            Unanswered::NoPage => StatusCode::NOT_FOUND,
+            Unanswered::Fault(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Unanswered::Refused(no) => {
                 StatusCode::from_u16(no.code.status()).unwrap_or(StatusCode::BAD_REQUEST)
             }
         }
@@ -103,13 +103,13 @@ impl Stop {
 
     /// Whether a thing is not there: a page can do without it.
     pub(crate) fn is_absent(&self) -> bool {
-        matches!(self, Stop::Refused(no) if no.code.status() == 404)
+        matches!(self, Unanswered::Refused(no) if no.code.status() == 404)
     }
 }
 
 impl Visit {
     /// Asks the engine, once.
-    pub(crate) async fn ask<O: Operation>(&self, request: O) -> Result<O::Reply, Stop> {
+    pub(crate) async fn ask<O: Operation>(&self, request: O) -> Result<O::Reply, Unanswered> {
         Ok(self.engine.run(&self.namespace, request).await?)
     }
 

@@ -9,7 +9,7 @@ use super::{PageRow, Section, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::show::{Confirm, ask_first};
-use crate::visit::{Drawn, Stop, Visit};
+use crate::visit::{Drawn, Unanswered, Visit};
 
 sentences! { Says;
     cancel: "Cancel", "取消";
@@ -68,17 +68,17 @@ pub(super) fn buttons(visit: &Visit, search: &str) -> Markup {
     }
 }
 
-async fn ask_cancel(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_cancel(visit: &Visit) -> Result<Drawn, Unanswered> {
     ask(visit, BulkChange::Cancel).await
 }
-async fn ask_retry(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_retry(visit: &Visit) -> Result<Drawn, Unanswered> {
     ask(visit, BulkChange::Retry).await
 }
-async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     ask(visit, BulkChange::Delete).await
 }
 
-async fn ask(visit: &Visit, change: BulkChange) -> Result<Drawn, Stop> {
+async fn ask(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let search = JobSearch::read(visit.query.get("q").unwrap_or_default());
     if !search.can_be_acted_on() {
@@ -117,7 +117,11 @@ async fn ask(visit: &Visit, change: BulkChange) -> Result<Drawn, Stop> {
 }
 
 /// How many jobs match that the change can change, and whether there are more.
-async fn count(visit: &Visit, search: &JobSearch, change: BulkChange) -> Result<(u64, bool), Stop> {
+async fn count(
+    visit: &Visit,
+    search: &JobSearch,
+    change: BulkChange,
+) -> Result<(u64, bool), Unanswered> {
     let mut request = search.request(LIST_MAX, None)?;
     let states = &mut request.filter.states;
     if states.is_empty() {
@@ -132,17 +136,17 @@ async fn count(visit: &Visit, search: &JobSearch, change: BulkChange) -> Result<
     Ok((list.items.len() as u64, list.next.is_some()))
 }
 
-async fn cancel(visit: &Visit) -> Result<Drawn, Stop> {
+async fn cancel(visit: &Visit) -> Result<Drawn, Unanswered> {
     act(visit, BulkChange::Cancel).await
 }
-async fn retry(visit: &Visit) -> Result<Drawn, Stop> {
+async fn retry(visit: &Visit) -> Result<Drawn, Unanswered> {
     act(visit, BulkChange::Retry).await
 }
-async fn delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     act(visit, BulkChange::Delete).await
 }
 
-async fn act(visit: &Visit, change: BulkChange) -> Result<Drawn, Stop> {
+async fn act(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
     let search = JobSearch::read(visit.form.get("q").unwrap_or_default());
     if !search.can_be_acted_on() {
         // The page of the jobs says why.

@@ -9,7 +9,7 @@ use tenure_core::requests::{GetJob, Patch, Push, PushAnswer, Pushed};
 use super::{PageRow, Section, draw, job};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     edit: "Edit the job", "编辑任务";
@@ -35,7 +35,7 @@ fn can_change(state: JobState) -> bool {
     !state.is_finished() && state != JobState::Running
 }
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let old = visit.ask(GetJob { job: decode::job_path(visit.name())? }).await?;
     let in_place = can_change(old.state);
@@ -78,7 +78,7 @@ fn fields(says: Says, old: &JobView) -> Markup {
     }
 }
 
-async fn edit(visit: &Visit) -> Result<Drawn, Stop> {
+async fn edit(visit: &Visit) -> Result<Drawn, Unanswered> {
     let fields =
         [("priority", Field::Number), ("group", Field::TextOrNull), ("delay", Field::Text)];
     let mut patch = decode::patch_job(visit.name(), said(visit, &fields).as_bytes())?;
@@ -88,7 +88,7 @@ async fn edit(visit: &Visit) -> Result<Drawn, Stop> {
     back_to(visit, &["jobs", visit.name()], &[("did", "edit")])
 }
 
-async fn again(visit: &Visit) -> Result<Drawn, Stop> {
+async fn again(visit: &Visit) -> Result<Drawn, Unanswered> {
     let old = visit.ask(GetJob { job: decode::job_path(visit.name())? }).await?;
     let fields =
         [("priority", Field::Number), ("group", Field::TextOrNull), ("delay", Field::Text)];
@@ -99,8 +99,8 @@ async fn again(visit: &Visit) -> Result<Drawn, Stop> {
         job.payload = decode::payload_line(payload.as_bytes())?;
     }
     let pushed = visit.ask(Push { jobs, answer: PushAnswer::Ids }).await?;
-    let Pushed::Ids(ids) = pushed else { return Err(Stop::NoPage) };
-    let Some(one) = ids.first() else { return Err(Stop::NoPage) };
+    let Pushed::Ids(ids) = pushed else { return Err(Unanswered::NoPage) };
+    let Some(one) = ids.first() else { return Err(Unanswered::NoPage) };
     back_to(visit, &["jobs", one.id.as_str()], &[("did", "push")])
 }
 

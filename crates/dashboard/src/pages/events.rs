@@ -9,7 +9,7 @@ use tenure_core::requests::{EventsSince, GetStats, ReadEvents};
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
 use crate::show::{clock, command, empty};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Events", "事件";
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Events, "/events").s
 /// Parameters of the API by which one filters here.
 const FILTERS: [&str; 5] = ["type", "queue", "job", "limit", "pool"];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let kept: Vec<(&str, &str)> =
         FILTERS.into_iter().filter_map(|name| Some((name, visit.query.get(name)?))).collect();
@@ -67,7 +67,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Stop> {
 }
 
 /// The last hundred that are wanted, of the last ten thousand: the newest first.
-async fn last(visit: &Visit, filter: &EventFilter) -> Result<Vec<Event>, Stop> {
+async fn last(visit: &Visit, filter: &EventFilter) -> Result<Vec<Event>, Unanswered> {
     let kept = visit.ask(GetStats).await?.events;
     let Some(last) = kept.last else { return Ok(Vec::new()) };
     let is_filtered = *filter != EventFilter::default();

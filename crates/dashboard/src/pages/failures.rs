@@ -11,7 +11,7 @@ use super::{PageRow, Section, draw};
 use crate::filter::term;
 use crate::language::sentences;
 use crate::show::{ago, command, empty};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Failures", "失败";
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[PageRow] =
 /// Spans to choose from, by the word in the address.
 const SPANS: [(&str, u64); 2] = [("hour", 3_600), ("day", 86_400)];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let over = visit.query.get("over").unwrap_or_default();
     let span = SPANS.into_iter().find(|(word, _)| *word == over);

@@ -12,8 +12,8 @@ use super::{PageRow, Section, draw, jobs};
 use crate::acting::back_to;
 use crate::filter::term;
 use crate::language::sentences;
-use crate::show::{Confirm, Part, ago, ask_first, bar, command, done, empty, pager};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::show::{BarPart, Confirm, ago, ask_first, bar, command, done, empty, pager};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Flows", "流程";
@@ -45,7 +45,7 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Flows, "/flows/{}/cancel").shows(draw!(ask_cancel)).acts(draw!(cancel)),
 ];
 
-async fn show_all(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show_all(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let cursor = visit.query.get("cursor").map(str::to_owned);
     let list = visit.ask(ListFlows { page: Page { max: LIST_DEFAULT, cursor } }).await?;
@@ -60,7 +60,7 @@ async fn show_all(visit: &Visit) -> Result<Drawn, Stop> {
     Sheet::live(says.title(), body)
 }
 
-fn parts(flow: &FlowView) -> [Part; 4] {
+fn parts(flow: &FlowView) -> [BarPart; 4] {
     let counts = &flow.counts;
     [
         ("succeeded", counts.succeeded),
@@ -124,7 +124,7 @@ fn table(visit: &Visit, says: Says, flows: &[FlowView]) -> Markup {
     }
 }
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name = decode::flow_path(visit.name())?;
     let flow = visit.ask(GetFlow { flow: name.clone(), wait: Span::ZERO }).await?;
@@ -161,7 +161,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Stop> {
     Sheet::live(name.to_string(), body)
 }
 
-async fn ask_cancel(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_cancel(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name = visit.name();
     ask_first(
@@ -179,7 +179,7 @@ async fn ask_cancel(visit: &Visit) -> Result<Drawn, Stop> {
     )
 }
 
-async fn cancel(visit: &Visit) -> Result<Drawn, Stop> {
+async fn cancel(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(CancelFlow { flow: decode::flow_path(visit.name())? }).await?;
     back_to(visit, &["flows", visit.name()], &[("did", "cancelled")])
 }

@@ -12,7 +12,7 @@ use super::{PageRow, Section, draw};
 use crate::acting::back_to;
 use crate::language::sentences;
 use crate::show::{Confirm, ago, ask_first, at, button, command, done, fact, pill};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 mod kin;
 mod needs;
@@ -82,7 +82,7 @@ pub(super) const ROWS: &[PageRow] = &[
 /// Parents and children that a page shows; a link leads to all.
 const KIN_SHOWN: usize = 20;
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let reference = decode::job_path(visit.name())?;
     let job = visit.ask(GetJob { job: reference.clone() }).await?;
@@ -313,31 +313,31 @@ pub(super) fn indented(json: &Json) -> String {
 }
 
 /// Back to the page of the job, which says what was done.
-fn back(visit: &Visit, did: &str) -> Result<Drawn, Stop> {
+fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
     back_to(visit, &["jobs", visit.name()], &[("did", did)])
 }
 
-async fn run_now(visit: &Visit) -> Result<Drawn, Stop> {
+async fn run_now(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(RunJobNow { job: decode::job_path(visit.name())? }).await?;
     back(visit, "run-now")
 }
 
-async fn retry(visit: &Visit) -> Result<Drawn, Stop> {
+async fn retry(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(RetryJob { job: decode::job_path(visit.name())?, finished_at: None }).await?;
     back(visit, "retry")
 }
 
-async fn ask_cancel(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_cancel(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     ask(visit, says.cancel_title(), says.cancel_what(), says.cancel(), "cancel")
 }
 
-async fn cancel(visit: &Visit) -> Result<Drawn, Stop> {
+async fn cancel(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(CancelJob { job: decode::job_path(visit.name())? }).await?;
     back(visit, "cancel")
 }
 
-async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     ask(visit, says.delete_title(), says.delete_what(), says.delete(), "delete")
 }
@@ -348,7 +348,7 @@ fn ask(
     what: String,
     label: String,
     verb: &str,
-) -> Result<Drawn, Stop> {
+) -> Result<Drawn, Unanswered> {
     let id = visit.name();
     ask_first(
         visit,
@@ -365,7 +365,7 @@ fn ask(
     )
 }
 
-async fn delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(DeleteJob { job: decode::job_path(visit.name())? }).await?;
     Ok(Drawn::Elsewhere(visit.link_with("/jobs", &[("did", "forgot")])))
 }

@@ -11,7 +11,7 @@ use super::{PageRow, Section, bulk, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::show::{ago, command, done, empty, pager, state, word};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Jobs", "任务";
@@ -41,7 +41,7 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Jobs, "/jobs").shows(draw!(show))];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let search = JobSearch::read(visit.query.get("q").unwrap_or_default());
     if let Some(id) = search.id() {
@@ -52,7 +52,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Stop> {
     }
     let found = match look(visit, &search).await {
         Ok(list) => Ok(list),
-        Err(Stop::Refused(no)) => Err(no),
+        Err(Unanswered::Refused(no)) => Err(no),
         Err(stop) => return Err(stop),
     };
     let text = search.text();
@@ -95,7 +95,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Stop> {
 }
 
 /// One page of jobs; with a group as many pages as are looked at in one call elsewhere.
-async fn look(visit: &Visit, search: &JobSearch) -> Result<Listed<JobView>, Stop> {
+async fn look(visit: &Visit, search: &JobSearch) -> Result<Listed<JobView>, Unanswered> {
     let mut cursor = visit.query.get("cursor").map(str::to_owned);
     let Some(group) = search.group() else {
         return visit.ask(search.request(LIST_DEFAULT, cursor.as_deref())?).await;
@@ -134,7 +134,7 @@ fn told(visit: &Visit, says: Says) -> Markup {
 }
 
 /// A tab for each state, with how many there are where the totals say it.
-async fn tabs(visit: &Visit, says: Says, search: &JobSearch) -> Result<Markup, Stop> {
+async fn tabs(visit: &Visit, says: Says, search: &JobSearch) -> Result<Markup, Unanswered> {
     let stats = visit.ask(GetStats).await?;
     let counts = match search.queue_alone() {
         Some(queue) => {

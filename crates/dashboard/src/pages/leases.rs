@@ -9,7 +9,7 @@ use tenure_core::requests::{ForceLease, ListLeases};
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
 use crate::show::{Confirm, ago, ask_first, command, done, empty, pager};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Leases", "租约";
@@ -47,7 +47,7 @@ pub(super) const ROWS: &[PageRow] = &[
 /// What leases can be filtered by: the parameters of the API.
 const FILTERS: [&str; 4] = ["queue", "limit", "pool", "worker"];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let max = LIST_DEFAULT.to_string();
     let kept: Vec<(&str, &str)> =
@@ -142,7 +142,7 @@ fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
     }
 }
 
-async fn ask_force(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_force(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let lease = decode::lease_path(visit.name())?;
     ask_first(
@@ -160,7 +160,7 @@ async fn ask_force(visit: &Visit) -> Result<Drawn, Stop> {
     )
 }
 
-async fn force(visit: &Visit) -> Result<Drawn, Stop> {
+async fn force(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(ForceLease { lease: decode::lease_path(visit.name())? }).await?;
     Ok(Drawn::Elsewhere(visit.link_with("/leases", &[("did", "forced")])))
 }

@@ -11,7 +11,7 @@ use crate::language::sentences;
 use crate::show::{
     Confirm, ago, ask_first, at, button, clock, command, done, empty, fact, form, squares,
 };
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     limits: "Limits", "限额";
@@ -64,7 +64,7 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Limits, "/limits/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
 ];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let limit = visit.ask(decode::get_limit(visit.name())?).await?;
     let name = limit.name.to_string();
@@ -236,28 +236,28 @@ fn settings(visit: &Visit, says: Says, limit: &LimitView, path: &str) -> Markup 
     }
 }
 
-fn back(visit: &Visit, did: &str) -> Result<Drawn, Stop> {
+fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
     back_to(visit, &["limits", visit.name()], &[("did", did)])
 }
 
-async fn set(visit: &Visit) -> Result<Drawn, Stop> {
+async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("concurrency", Field::NumberOrNull)]);
     visit.ask(decode::patch_limit(visit.name(), body.as_bytes())?).await?;
     back(visit, "set")
 }
 
-async fn pause(visit: &Visit) -> Result<Drawn, Stop> {
+async fn pause(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("for", Field::Text)]);
     visit.ask(decode::pause_limit(visit.name(), body.as_bytes())?).await?;
     back(visit, "paused")
 }
 
-async fn resume(visit: &Visit) -> Result<Drawn, Stop> {
+async fn resume(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(decode::resume_limit(visit.name(), b"")?).await?;
     back(visit, "resumed")
 }
 
-async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name = visit.name();
     ask_first(
@@ -275,7 +275,7 @@ async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
     )
 }
 
-async fn delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(decode::delete_limit(visit.name())?).await?;
     back_to(visit, &["limits"], &[("did", "deleted")])
 }

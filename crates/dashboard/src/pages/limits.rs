@@ -9,8 +9,8 @@ use tenure_core::settings::{LimitView, Rate};
 use super::{PageRow, Section, draw};
 use crate::acting::back_to;
 use crate::language::sentences;
-use crate::show::{Part, bar, command, done, empty, pager};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::show::{BarPart, bar, command, done, empty, pager};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Limits", "限额";
@@ -40,7 +40,7 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Limits, "/limits").shows(draw!(show))];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     if let Some(name) = visit.query.get("name") {
         return back_to(visit, &["limits", name], &[]);
@@ -83,7 +83,7 @@ pub(super) fn legend(visit: &Visit) -> Markup {
 }
 
 /// What is taken of a limit, as the parts of a picture.
-pub(super) fn parts(limit: &LimitView) -> [Part; 3] {
+pub(super) fn parts(limit: &LimitView) -> [BarPart; 3] {
     let held = limit.in_use.saturating_sub(limit.resting);
     [("use", held), ("rest", limit.resting), ("outside", limit.external)]
 }

@@ -24,7 +24,7 @@ mod workers;
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::visit::{Drawn, Stop, Visit};
+use crate::visit::{Drawn, Unanswered, Visit};
 
 /// Where a page stands in the navigation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +44,8 @@ pub(crate) enum Section {
 }
 
 /// What answers a request.
-type Draw = for<'v> fn(&'v Visit) -> Pin<Box<dyn Future<Output = Result<Drawn, Stop>> + Send + 'v>>;
+type Draw =
+    for<'v> fn(&'v Visit) -> Pin<Box<dyn Future<Output = Result<Drawn, Unanswered>> + Send + 'v>>;
 
 /// A path, and what stands there.
 pub(crate) struct PageRow {

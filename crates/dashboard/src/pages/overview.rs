@@ -11,7 +11,7 @@ use crate::attention;
 use crate::history::Minute;
 use crate::language::sentences;
 use crate::show::{bars_of_two, for_people, lines_of_two};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Overview", "总览";
@@ -50,7 +50,7 @@ pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Overview, "/").shows
 const QUEUES_SHOWN: usize = 8;
 const BARS_OF_DAY: usize = 96;
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let stats = visit.ask(GetStats).await?;
     let mut attention = attention::look(visit, &stats).await?;

@@ -13,7 +13,7 @@ use super::{PageRow, Section, draw, limits, pools};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
 use crate::show::{Confirm, ago, ask_first, bar, command, done, empty, pager};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     pools: "Pools", "资源池";
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[PageRow] = &[
 /// Holders of a resource that its row names.
 const HOLDERS_SHOWN: usize = 2;
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name: PoolName = decode::pool_path(visit.name())?;
     let pool = visit.ask(GetPool { pool: name.clone() }).await?;
@@ -203,11 +203,11 @@ fn path_of(visit: &Visit) -> ResourcePath<'_> {
     ResourcePath { name: visit.name(), id: second }
 }
 
-fn back(visit: &Visit, did: &str) -> Result<Drawn, Stop> {
+fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
     back_to(visit, &["pools", visit.name()], &[("did", did), ("id", path_of(visit).id)])
 }
 
-async fn ask_cool(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_cool(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let ResourcePath { name, id } = path_of(visit);
     ask_first(
@@ -227,13 +227,13 @@ async fn ask_cool(visit: &Visit) -> Result<Drawn, Stop> {
     )
 }
 
-async fn cool(visit: &Visit) -> Result<Drawn, Stop> {
+async fn cool(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("for", Field::Text)]);
     visit.ask(decode::cool_resource(path_of(visit), body.as_bytes())?).await?;
     back(visit, "cooled")
 }
 
-async fn ask_ban(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_ban(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let ResourcePath { name, id } = path_of(visit);
     ask_first(
@@ -253,19 +253,19 @@ async fn ask_ban(visit: &Visit) -> Result<Drawn, Stop> {
     )
 }
 
-async fn ban(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ban(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("reason", Field::Text)]);
     visit.ask(decode::ban_resource(path_of(visit), body.as_bytes())?).await?;
     back(visit, "banned")
 }
 
-async fn restore(visit: &Visit) -> Result<Drawn, Stop> {
+async fn restore(visit: &Visit) -> Result<Drawn, Unanswered> {
     let (pool, resource) = decode::resource_path(path_of(visit))?;
     visit.ask(RestoreResource { pool, resource }).await?;
     back(visit, "restored")
 }
 
-async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name = visit.name();
     ask_first(
@@ -283,7 +283,7 @@ async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
     )
 }
 
-async fn delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(DeletePool { pool: decode::pool_path(visit.name())? }).await?;
     Ok(Drawn::Elsewhere(visit.link("/pools")))
 }

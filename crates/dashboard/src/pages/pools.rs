@@ -8,8 +8,8 @@ use tenure_core::settings::PoolView;
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{Part, bar, command, empty, pager};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::show::{BarPart, bar, command, empty, pager};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Pools", "资源池";
@@ -26,7 +26,7 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Pools, "/pools").shows(draw!(show))];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let cursor = visit.query.get("cursor").map(str::to_owned);
     let list = visit.ask(ListPools { page: Page { max: LIST_DEFAULT, cursor } }).await?;
@@ -58,7 +58,7 @@ pub(super) fn legend(visit: &Visit) -> Markup {
 }
 
 /// Its resources, as the parts of a bar.
-pub(super) fn parts(pool: &PoolView) -> [Part; 4] {
+pub(super) fn parts(pool: &PoolView) -> [BarPart; 4] {
     [
         ("free", pool.available),
         ("use", pool.leased),

@@ -11,7 +11,7 @@ use super::{PageRow, Section, draw};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
 use crate::show::{Confirm, ago, ask_first, at, button, command, done, fact, form, word};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     queues: "Queues", "队列";
@@ -52,7 +52,7 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Queues, "/queues/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
 ];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let queue = visit.ask(GetQueue { queue: decode::queue_path(visit.name())? }).await?;
     let name = queue.name.to_string();
@@ -145,28 +145,28 @@ fn settings(visit: &Visit, says: Says, queue: &QueueView, path: &str) -> Markup 
 }
 
 /// Back to the page of the queue, which says what was done.
-fn back(visit: &Visit, did: &str) -> Result<Drawn, Stop> {
+fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
     back_to(visit, &["queues", visit.name()], &[("did", did)])
 }
 
-async fn pause(visit: &Visit) -> Result<Drawn, Stop> {
+async fn pause(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("for", Field::Text)]);
     visit.ask(decode::pause_queue(visit.name(), body.as_bytes())?).await?;
     back(visit, "paused")
 }
 
-async fn resume(visit: &Visit) -> Result<Drawn, Stop> {
+async fn resume(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(ResumeQueue { queue: decode::queue_path(visit.name())? }).await?;
     back(visit, "resumed")
 }
 
-async fn set(visit: &Visit) -> Result<Drawn, Stop> {
+async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("max_waiting", Field::NumberOrNull)]);
     visit.ask(decode::patch_queue(visit.name(), body.as_bytes())?).await?;
     back(visit, "set")
 }
 
-async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name = visit.name();
     ask_first(
@@ -184,7 +184,7 @@ async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
     )
 }
 
-async fn delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(DeleteQueue { queue: decode::queue_path(visit.name())? }).await?;
     Ok(Drawn::Elsewhere(visit.link("/queues")))
 }

@@ -10,7 +10,7 @@ use super::{PageRow, Section, draw};
 use crate::attention::OLD;
 use crate::language::sentences;
 use crate::show::{bar, command, empty, for_people, pager};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Queues", "队列";
@@ -31,7 +31,7 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Queues, "/queues").shows(draw!(show))];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let cursor = visit.query.get("cursor").map(str::to_owned);
     let list = visit.ask(ListQueues { page: Page { max: LIST_DEFAULT, cursor } }).await?;

@@ -11,7 +11,7 @@ use crate::acting::{Field, back_to, said};
 use crate::filter::term;
 use crate::language::sentences;
 use crate::show::{Confirm, ago, ask_first, at, button, command, done, empty, fact, form, state};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     schedules: "Schedules", "定时";
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[PageRow] = &[
         .acts(draw!(delete)),
 ];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let schedule = decode::schedule_path(visit.name())?;
     let one = visit.ask(GetSchedule { schedule }).await?;
@@ -134,27 +134,27 @@ fn facts(visit: &Visit, says: Says, one: &ScheduleView) -> Markup {
     }
 }
 
-fn back(visit: &Visit, did: &str) -> Result<Drawn, Stop> {
+fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
     back_to(visit, &["schedules", visit.name()], &[("did", did)])
 }
 
-async fn run_now(visit: &Visit) -> Result<Drawn, Stop> {
+async fn run_now(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(decode::run_schedule_now(visit.name(), b"")?).await?;
     back(visit, "ran")
 }
 
-async fn pause(visit: &Visit) -> Result<Drawn, Stop> {
+async fn pause(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("for", Field::Text)]);
     visit.ask(decode::pause_schedule(visit.name(), body.as_bytes())?).await?;
     back(visit, "paused")
 }
 
-async fn resume(visit: &Visit) -> Result<Drawn, Stop> {
+async fn resume(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(ResumeSchedule { schedule: decode::schedule_path(visit.name())? }).await?;
     back(visit, "resumed")
 }
 
-async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let id = visit.name();
     ask_first(
@@ -172,7 +172,7 @@ async fn ask_delete(visit: &Visit) -> Result<Drawn, Stop> {
     )
 }
 
-async fn delete(visit: &Visit) -> Result<Drawn, Stop> {
+async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     visit.ask(DeleteSchedule { schedule: decode::schedule_path(visit.name())? }).await?;
     back_to(visit, &["schedules"], &[("did", "deleted")])
 }

@@ -9,7 +9,7 @@ use tenure_core::schedule::ScheduleView;
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
 use crate::show::{ago, command, done, empty, pager, state};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Schedules", "定时";
@@ -29,7 +29,7 @@ sentences! { Says;
 pub(super) const ROWS: &[PageRow] =
     &[PageRow::new(Section::Schedules, "/schedules").shows(draw!(show))];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let cursor = visit.query.get("cursor").map(str::to_owned);
     let page = Page { max: LIST_DEFAULT, cursor };

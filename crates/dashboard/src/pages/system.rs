@@ -7,7 +7,7 @@ use tenure_core::requests::{Audit, GetStats};
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
 use crate::show::{button, command, fact};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "System", "系统";
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::System, "/system/audit").acts(draw!(audit)),
 ];
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let stats = visit.ask(GetStats).await?;
     let health = visit.engine.health();
@@ -83,7 +83,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Stop> {
     Sheet::live(says.title(), body)
 }
 
-async fn audit(visit: &Visit) -> Result<Drawn, Stop> {
+async fn audit(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let audited = visit.ask(Audit { deep: false }).await?;
     let body = html! {

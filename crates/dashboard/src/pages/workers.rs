@@ -11,7 +11,7 @@ use tenure_core::requests::{ListLeases, ListWorkers, Page, WorkerView};
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
 use crate::show::{ago, command, empty, pager};
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Workers", "工作进程";
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[PageRow] =
 /// Jobs of a worker that its row names.
 const RUNS_SHOWN: usize = 3;
 
-async fn show(visit: &Visit) -> Result<Drawn, Stop> {
+async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let cursor = visit.query.get("cursor").map(str::to_owned);
     let list = visit.ask(ListWorkers { page: Page { max: LIST_DEFAULT, cursor } }).await?;

@@ -4,10 +4,10 @@
 use maud::{Markup, html};
 
 /// One part of a bar: its class, and its size in whatever unit the whole bar has.
-pub(crate) type Part = (&'static str, u64);
+pub(crate) type BarPart = (&'static str, u64);
 
 /// A bar of these parts. `whole`: the size of all of it; if it is less than its parts, they fill it.
-pub(crate) fn bar(parts: &[Part], whole: u64, is_full: bool) -> Markup {
+pub(crate) fn bar(parts: &[BarPart], whole: u64, is_full: bool) -> Markup {
     let sum: u64 = parts.iter().map(|(_, size)| size).sum();
     let whole = whole.max(sum).max(1) as f64;
     let mut from = 0.0;
@@ -36,7 +36,7 @@ pub(super) fn short(number: f64) -> String {
 }
 
 /// As many squares as there are units, if those can be counted at a glance; else a bar.
-pub(crate) fn squares(parts: &[Part], whole: u64, is_full: bool) -> Markup {
+pub(crate) fn squares(parts: &[BarPart], whole: u64, is_full: bool) -> Markup {
     const MOST: u64 = 40;
     let sum: u64 = parts.iter().map(|(_, size)| size).sum();
     let whole = whole.max(sum);

@@ -6,7 +6,7 @@ mod parts;
 mod states;
 mod times;
 
-pub(crate) use bars::{Part, bar, place_in_line, squares};
+pub(crate) use bars::{BarPart, bar, place_in_line, squares};
 pub(crate) use charts::{bars_of_two, lines_of_two};
 pub(crate) use parts::{Confirm, ask_first, button, command, done, empty, fact, form, pager};
 pub(crate) use states::{pill, state, word};

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use crate::command::ShownCommand;
 use crate::language::sentences;
-use crate::visit::{Drawn, Sheet, Stop, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { PartWords;
     by_command: "The same by the command line", "等价的命令行";
@@ -69,7 +69,7 @@ pub(crate) struct Confirm<'c> {
 }
 
 /// See [`Confirm`].
-pub(crate) fn ask_first(visit: &Visit, confirm: Confirm<'_>) -> Result<Drawn, Stop> {
+pub(crate) fn ask_first(visit: &Visit, confirm: Confirm<'_>) -> Result<Drawn, Unanswered> {
     let words = PartWords(visit.tongue);
     let class = if confirm.is_danger { "danger main" } else { "main" };
     let body = html! {

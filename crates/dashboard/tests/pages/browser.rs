@@ -119,6 +119,12 @@ fn filled(served: &Served) -> String {
         };
         served.settle(&json!({"settle": [ends]}).to_string());
     }
+    let news = br#"{"cron":"0 6 * * *","zone":"Europe/Berlin","job":{"queue":"news"}}"#;
+    served.ask(decode::put_schedule("news", news).unwrap());
+    served.push(
+        r#"[{"id":"build","queue":"ci","flow":"release"},
+        {"id":"publish","queue":"ci","flow":"release","after":["build"]}]"#,
+    );
     served.push(r#"{"queue":"later","delay":"2h"}"#);
     served.ask(decode::pause_queue("later", b"{}").unwrap());
     let mut many = served.get("/jobs?q=state:blocked").page();
@@ -132,12 +138,11 @@ fn pictures(job: &str) -> Vec<(&'static str, String, (u32, u32), bool)> {
     let wide = |height| (1280, height);
     vec![
         ("overview", "/".to_owned(), wide(760), false),
-        ("overview-dark", "/".to_owned(), wide(760), true),
-        ("jobs", "/jobs?q=queue:crawl".to_owned(), wide(760), false),
+        ("jobs", "/jobs?q=queue:crawl".to_owned(), wide(760), true),
         ("job", format!("/jobs/{job}"), wide(900), false),
-        ("job-dark", format!("/jobs/{job}"), wide(900), true),
-        ("job-phone", format!("/jobs/{job}"), (500, 1000), false),
-        ("queue", "/queues/crawl".to_owned(), wide(760), true),
+        ("job-phone", format!("/jobs/{job}"), (375, 1000), true),
+        ("limit", "/limits/site:example.com".to_owned(), wide(760), false),
+        ("pool", "/pools/accounts".to_owned(), wide(760), true),
     ]
 }
 

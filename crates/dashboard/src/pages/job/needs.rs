@@ -9,8 +9,8 @@ use tenure_core::requests::{GetLimit, GetPool};
 use tenure_core::settings::{Holder, LimitView, PoolView};
 
 use crate::language::sentences;
-use crate::show::{Part, ago, clock, place_in_line, squares, state};
-use crate::visit::{Stop, Visit};
+use crate::show::{BarPart, ago, clock, place_in_line, squares, state};
+use crate::visit::{Unanswered, Visit};
 
 sentences! { NeedWords;
     why_waits: "Why it waits", "为什么等待";
@@ -50,7 +50,7 @@ pub(super) async fn panel(
     visit: &Visit,
     job: &JobView,
     explained: &Explained,
-) -> Result<Markup, Stop> {
+) -> Result<Markup, Unanswered> {
     let words = NeedWords(visit.tongue);
     if let Some(lease) = &explained.lease {
         return Ok(html! {
@@ -121,7 +121,7 @@ async fn needs(
     words: NeedWords,
     job: &JobView,
     reasons: &[Reason],
-) -> Result<Markup, Stop> {
+) -> Result<Markup, Unanswered> {
     let mut cards = Vec::new();
     for need in &job.needs {
         let of_it: Vec<&Reason> =
@@ -142,7 +142,7 @@ async fn needs(
     Ok(html! { @for card in &cards { (card) } })
 }
 
-fn there<T>(answer: Result<T, Stop>) -> Result<Option<T>, Stop> {
+fn there<T>(answer: Result<T, Unanswered>) -> Result<Option<T>, Unanswered> {
     match answer {
         Ok(view) => Ok(Some(view)),
         Err(stop) if stop.is_absent() => Ok(None),
@@ -184,7 +184,7 @@ fn of_limit(
         return card(visit, words, title, html! {}, html! { p { (words.unset()) } }, reasons, None);
     };
     let held = view.in_use.saturating_sub(view.resting);
-    let parts: [Part; 3] = [("use", held), ("rest", view.resting), ("outside", view.external)];
+    let parts: [BarPart; 3] = [("use", held), ("rest", view.resting), ("outside", view.external)];
     let used = view.in_use + view.external;
     let beside = match view.settings.concurrency {
         Some(most) => words.in_use(grouped(used), most),
@@ -215,7 +215,7 @@ fn of_pool(
     let Some(view) = view else {
         return card(visit, words, title, html! {}, html! { p { (words.unset()) } }, reasons, None);
     };
-    let parts: [Part; 4] = [
+    let parts: [BarPart; 4] = [
         ("free", view.available),
         ("use", view.leased),
         ("cooling", view.cooling),

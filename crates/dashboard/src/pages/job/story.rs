@@ -9,8 +9,8 @@ use tenure_core::requests::{EventsSince, GetStats, ReadEvents};
 use tenure_core::time::Moment;
 
 use crate::language::sentences;
-use crate::show::{Part, bar, clock};
-use crate::visit::{Stop, Visit};
+use crate::show::{BarPart, bar, clock};
+use crate::visit::{Unanswered, Visit};
 
 sentences! { StoryWords;
     title: "What happened", "发生了什么";
@@ -41,7 +41,7 @@ sentences! { StoryWords;
 /// Events that a page shows, the first ones of the job.
 const EVENTS_SHOWN: usize = 200;
 
-pub(super) async fn panel(visit: &Visit, job: &JobView) -> Result<Markup, Stop> {
+pub(super) async fn panel(visit: &Visit, job: &JobView) -> Result<Markup, Unanswered> {
     let words = StoryWords(visit.tongue);
     let events = events_of(visit, job).await?;
     let begins = events.first().is_some_and(|event| event.happened.kind == EventType::JobPushed);
@@ -92,7 +92,7 @@ struct StoryStep {
 }
 
 /// The events of the job, from its push on: of the ten thousand events that follow its push, its own.
-async fn events_of(visit: &Visit, job: &JobView) -> Result<Vec<Event>, Stop> {
+async fn events_of(visit: &Visit, job: &JobView) -> Result<Vec<Event>, Unanswered> {
     let Some(since) = before(visit, job.created_at).await? else { return Ok(Vec::new()) };
     let filter = EventFilter { job: Some(job.id.clone()), ..EventFilter::default() };
     let asked = ReadEvents { since, filter, max: EVENTS_SHOWN, ..ReadEvents::default() };
@@ -101,7 +101,7 @@ async fn events_of(visit: &Visit, job: &JobView) -> Result<Vec<Event>, Stop> {
 
 /// A place in the stream before everything that happened at or after a moment: found by halving, in some twenty small
 /// calls at most, since a stream can be longer than one call may look at.
-async fn before(visit: &Visit, moment: Moment) -> Result<Option<EventsSince>, Stop> {
+async fn before(visit: &Visit, moment: Moment) -> Result<Option<EventsSince>, Unanswered> {
     let kept = visit.ask(GetStats).await?.events;
     let (Some(first), Some(last)) = (kept.first, kept.last) else { return Ok(None) };
     if last.number - first.number < EVENTS_SCAN_MAX as u64 || first.life != last.life {
@@ -188,9 +188,9 @@ fn of_memory(words: StoryWords, job: &JobView) -> Vec<StoryStep> {
 }
 
 /// The life of the job as the parts of a bar: waits, runs, and times in which it was not to run.
-fn spans(visit: &Visit, job: &JobView, events: &[Event]) -> Vec<Part> {
+fn spans(visit: &Visit, job: &JobView, events: &[Event]) -> Vec<BarPart> {
     let end = job.finished_at.unwrap_or(visit.now);
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<BarPart> = Vec::new();
     let mut now = ("ready", job.created_at);
     let mut turn = |class: &'static str, at: Moment, now: &mut (&'static str, Moment)| {
         if class != now.0 {
