@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_MAX;
 use tenure_core::count::grouped;
-use tenure_core::requests::{BulkChange, CancelJobs, DeleteJobs, RetryJobs};
+use tenure_core::requests::{BulkChange, CancelJobs, DeleteJobs, DoneMany, RetryJobs};
 
-use super::{PageRow, Section, draw};
+use super::{PageRow, Section, draw, jobs};
 use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::show::{Confirm, ask_first};
@@ -24,9 +24,10 @@ sentences! { Says;
     delete_what: "They are forgotten with their ids and unique keys; those that wait are cancelled by it. This cannot be undone.",
         "它们连同 id 和唯一键一起被删除；等待中的任务会因此取消。此操作无法撤销。";
     named(filter): "Filter: {filter}", "筛选：{filter}";
-    counted(n): "{n} jobs match now.", "当前有 {n} 个任务匹配。";
-    counted_more(n): "At least {n} jobs match; each confirmation changes up to 1,000, the newest first.",
+    counted(n): "Jobs that match now: {n}.", "当前有 {n} 个任务匹配。";
+    counted_more(n): "Jobs that match now: at least {n}. Each confirmation changes up to 1,000, the newest first.",
         "至少有 {n} 个任务匹配；每次确认最多处理 1,000 个，最新的优先。";
+    none_so_far: "None of the newest jobs that were looked at matches.", "已查看的最新任务中没有匹配项。";
     none: "No job matches that could be changed so.", "没有可以如此更改的匹配任务。";
 }
 
@@ -88,6 +89,7 @@ async fn ask(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
     let (n, has_more) = count(visit, &search, change).await?;
     let counted = match (n, has_more) {
         (0, false) => says.none(),
+        (0, true) => says.none_so_far(),
         (n, false) => says.counted(grouped(n)),
         (n, true) => says.counted_more(grouped(n)),
     };
@@ -132,7 +134,7 @@ async fn count(
             return Ok((0, false));
         }
     }
-    let list = visit.ask(request).await?;
+    let list = jobs::first_found(visit, request).await?;
     Ok((list.items.len() as u64, list.next.is_some()))
 }
 
@@ -152,12 +154,20 @@ async fn act(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
         // The page of the jobs says why.
         return Ok(Drawn::Elsewhere(visit.to_jobs(&search.text())));
     }
-    let (filter, max, cursor) = (search.filter()?, LIST_MAX, None);
-    let done = match change {
-        BulkChange::Cancel => visit.ask(CancelJobs { filter, max, cursor }).await?,
-        BulkChange::Retry => visit.ask(RetryJobs { filter, max, cursor }).await?,
-        BulkChange::Delete => visit.ask(DeleteJobs { filter, max, cursor }).await?,
-    };
+    let filter = search.filter()?;
+    let mut done = DoneMany::default();
+    // A call looks at ten thousand jobs, and those that match may come after them.
+    for _ in 0..jobs::LOOKS_MAX {
+        let (filter, max, cursor) = (filter.clone(), LIST_MAX, done.next.take());
+        done = match change {
+            BulkChange::Cancel => visit.ask(CancelJobs { filter, max, cursor }).await?,
+            BulkChange::Retry => visit.ask(RetryJobs { filter, max, cursor }).await?,
+            BulkChange::Delete => visit.ask(DeleteJobs { filter, max, cursor }).await?,
+        };
+        if done.done > 0 || done.next.is_none() {
+            break;
+        }
+    }
     let (text, n) = (search.text(), done.done.to_string());
     let more = if done.more { "1" } else { "" };
     let query = [("q", text.as_str()), ("did", key(change)), ("n", &n), ("more", more)];

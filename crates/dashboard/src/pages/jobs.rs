@@ -5,7 +5,7 @@ use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::job::{JobState, JobView};
-use tenure_core::requests::{BulkChange, GetJob, GetStats, Listed};
+use tenure_core::requests::{BulkChange, GetJob, GetStats, ListJobs, Listed};
 
 use super::{PageRow, Section, bulk, draw};
 use crate::filter::JobSearch;
@@ -19,6 +19,8 @@ sentences! { Says;
     hint: "queue:crawl state:failed error:\"http 5\"", "queue:crawl state:failed error:\"http 5\"";
     all: "All", "全部";
     none: "No job matches.", "没有匹配的任务。";
+    none_so_far: "None of the jobs that were looked at matches; the next page looks further.",
+        "已查看的任务中没有匹配项；下一页会继续查找。";
     none_yet: "There are no jobs yet. Push one:", "还没有任务。推送一个：";
     how: "Words of the filter: queue, state, kind, label (label:key=value), error, group, flow, schedule, after, before (of the end), id.",
         "筛选词：queue、state、kind、label（label:key=value）、error、group、flow、schedule、after、before（结束时间）、id。";
@@ -32,9 +34,9 @@ sentences! { Says;
     of_attempts(n, most): "{n} of {most}", "{n} / {most}";
     error: "Error", "错误";
     when: "When", "时间";
-    did_cancel(n): "{n} jobs were cancelled or asked to stop.", "已取消 {n} 个任务或请求其停止。";
-    did_retry(n): "{n} jobs are ready again.", "{n} 个任务已重新就绪。";
-    did_delete(n): "{n} jobs were deleted.", "已删除 {n} 个任务。";
+    did_cancel(n): "Jobs cancelled, or asked to stop: {n}.", "已取消 {n} 个任务或请求其停止。";
+    did_retry(n): "Jobs ready again: {n}.", "{n} 个任务已重新就绪。";
+    did_delete(n): "Jobs deleted: {n}.", "已删除 {n} 个任务。";
     did_more: "There are more that match: do it again for the next.", "还有更多匹配的任务：请再次执行。";
     did_forget: "The job was deleted.", "任务已删除。";
 }
@@ -83,7 +85,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                                 p { (says.none_yet()) }
                                 code class="cmd" { "tenure push hello '{\"n\": 1}'" }
                             }
-                        } @else { (empty(&says.none())) }
+                        } @else { (empty(&if list.next.is_some() { says.none_so_far() } else { says.none() })) }
                     } @else { (table(visit, &list.items)) }
                     (pager(visit, "/jobs", &[("q", &text)], list.next.as_deref(), list.partial))
                 }
@@ -94,11 +96,30 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
+/// Of a search that finds nothing in the first ten thousand jobs, so many times that number is looked at.
+pub(super) const LOOKS_MAX: usize = 5;
+
+/// A page of jobs that has something in it, if one of the next calls finds anything: a call looks at ten thousand jobs, and a
+/// queue may have been quiet for longer.
+pub(super) async fn first_found(
+    visit: &Visit,
+    mut request: ListJobs,
+) -> Result<Listed<JobView>, Unanswered> {
+    for _ in 1..LOOKS_MAX {
+        let list = visit.ask(request.clone()).await?;
+        if !list.items.is_empty() || list.next.is_none() {
+            return Ok(list);
+        }
+        request.page.cursor = list.next;
+    }
+    visit.ask(request).await
+}
+
 /// One page of jobs; with a group as many pages as are looked at in one call elsewhere.
 async fn look(visit: &Visit, search: &JobSearch) -> Result<Listed<JobView>, Unanswered> {
     let mut cursor = visit.query.get("cursor").map(str::to_owned);
     let Some(group) = search.group() else {
-        return visit.ask(search.request(LIST_DEFAULT, cursor.as_deref())?).await;
+        return first_found(visit, search.request(LIST_DEFAULT, cursor.as_deref())?).await;
     };
     let mut all = Listed { items: Vec::new(), next: None, partial: false };
     for _ in 0..LIST_SCAN_MAX / LIST_MAX {

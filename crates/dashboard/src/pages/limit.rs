@@ -23,7 +23,7 @@ sentences! { Says;
     outside(n): "taken by work outside: {n}", "被外部工作占用：{n}";
     over(n): "beyond the cap: {n}", "超出上限：{n}";
     nobody: "Nobody holds a permit.", "没有持有者。";
-    line(n): "Line: {n} wait", "队列：{n} 个在等待";
+    line(n): "In line: {n}", "队列：{n} 个在等待";
     line_what: "the first 20", "前 20 个";
     no_line: "Nobody waits.", "没有等待者。";
     place: "Place", "位置";

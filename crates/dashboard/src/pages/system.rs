@@ -28,7 +28,7 @@ sentences! { Says;
         "检查存储的计数与其内容是否一致。数据较多时需要片刻。";
     run: "Run the audit", "运行审计";
     audit_ok(n): "Nothing is wrong: {n} things were checked.", "没有问题：已检查 {n} 项。";
-    audit_bad(n): "{n} faults were found.", "发现 {n} 处问题。";
+    audit_bad(n): "Faults found: {n}.", "发现 {n} 处问题。";
     doctor: "tenure doctor examines this machine, its settings and the store.",
         "tenure doctor 会检查本机、其设置和存储。";
 }

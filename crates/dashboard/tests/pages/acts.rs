@@ -184,15 +184,15 @@ fn many_jobs_are_counted_first_and_then_changed() {
     served.push(r#"{"id":"other","queue":"r"}"#);
     let page = served.get("/bulk/cancel?q=queue:q").page();
     assert!(
-        page.contains("38 jobs match now.") && page.contains("tenure cancel --queue q"),
+        page.contains("Jobs that match now: 38.") && page.contains("tenure cancel --queue q"),
         "{page}"
     );
     assert!(served.get("/bulk/retry?q=queue:q").page().contains("No job matches"));
-    says(&served, "/bulk/cancel", "q=queue:q", "38 jobs were cancelled");
+    says(&served, "/bulk/cancel", "q=queue:q", "Jobs cancelled, or asked to stop: 38.");
     assert_eq!(served.state("j0"), JobState::Cancelled);
     assert_eq!(served.state("other"), JobState::Ready);
-    says(&served, "/bulk/retry", "q=queue:q+state:cancelled", "38 jobs are ready again");
-    says(&served, "/bulk/delete", "q=queue:q", "38 jobs were deleted");
+    says(&served, "/bulk/retry", "q=queue:q+state:cancelled", "Jobs ready again: 38.");
+    says(&served, "/bulk/delete", "q=queue:q", "Jobs deleted: 38.");
     assert_eq!(served.get("/jobs/j0").status, 404);
     // What would name all jobs, or more than the visitor sees, changes none.
     for search in ["", "group:7", "queue:r+group:7"] {

@@ -88,8 +88,7 @@ fn a_limit_shows_who_holds_it_and_who_waits() {
     let served = Served::start();
     let (first, second) = one_waits_for_the_other(&served);
     let page = served.get("/limits/site:a").page();
-    for part in
-        ["1 of 1 in use", "worker-7", &first, "Line: 1 wait", &second, "tenure limit site:a"]
+    for part in ["1 of 1 in use", "worker-7", &first, "In line: 1", &second, "tenure limit site:a"]
     {
         assert!(page.contains(part), "{part} is missing in {page}");
     }
@@ -202,6 +201,23 @@ fn a_long_list_is_shown_by_the_page() {
     assert!(next.contains("q=queue:q"), "{next}");
     let page = served.get(&next).page();
     assert!(page.contains("/jobs/j029\"") && !page.contains("/jobs/j129\""));
+}
+
+#[test]
+fn a_job_that_more_than_ten_thousand_others_came_after_is_found() {
+    let served = Served::start();
+    served.push(r#"{"id":"old","queue":"quiet"}"#);
+    for _ in 0..11 {
+        let others = vec![r#"{"queue":"loud"}"#; 1_000];
+        served.push(&format!("[{}]", others.join(",")));
+    }
+    let page = served.get("/jobs?q=queue:quiet").page();
+    assert!(page.contains("href=\"/jobs/old\""), "{page}");
+    assert!(served.get("/bulk/cancel?q=queue:quiet").page().contains("Jobs that match now: 1."));
+    let page = served.get(served.post("/bulk/cancel", "q=queue:quiet").leads_to()).page();
+    assert!(page.contains("Jobs cancelled, or asked to stop: 1."), "{page}");
+    let page = served.get("/jobs?q=kind:none-such").page();
+    assert!(page.contains("No job matches."), "{page}");
 }
 
 #[test]

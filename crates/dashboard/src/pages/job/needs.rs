@@ -26,7 +26,7 @@ sentences! { NeedWords;
     worker: "a worker", "工作进程";
     place(n): "Place {n} in line", "排在第 {n} 位";
     place_of(n, all): "Place {n} of {all} in line", "排在第 {n} 位，共 {all} 个";
-    ahead(n): "{n} jobs go first", "前面有 {n} 个任务";
+    ahead(n): "jobs that go first: {n}", "前面有 {n} 个任务";
     in_use(n, of): "{n} of {of} in use", "已用 {n} / {of}";
     open(n): "{n} in use", "已用 {n}";
     free(n): "{n} free", "{n} 个空闲";
