@@ -5,6 +5,7 @@
 
 mod health;
 mod memory;
+mod service_manager;
 mod start;
 mod store;
 
@@ -21,6 +22,7 @@ use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_server::{Config, Deps, Pages, may_listen};
 use tokio::sync::watch;
 
+use self::service_manager::ServiceManager;
 use self::store::ServePlace;
 use crate::args::serve::ServeArgs;
 use crate::child::signals::Signals;
@@ -66,12 +68,14 @@ async fn serve(
     let shown = place.to_string();
     let mut signals = Signals::listen()?;
     let listener = bind(&args.listen, &addresses)?;
+    let mut manager = ServiceManager::of_environment();
     let (tell, mut fatal) = watch::channel(None);
     let opened = place.open(&args, accept_loss, tell).await?;
     // Only now: who reads this may call.
     if let Ok(at) = listener.local_addr() {
         logging::listening(at, format);
         start::tell(&args, &shown, at, token_from.as_ref(), in_flight(&args));
+        manager.ready(&format!("serves {shown} on {at}"));
     }
     if let Some(Recovery { jobs, took }) = opened.recovery() {
         tracing::info!(jobs, took_ms = took.as_millis() as u64, "the store is read");
@@ -102,12 +106,12 @@ async fn serve(
             tracing::info!(answered = report.answered, cut = report.cut, "stopped");
             Ok(())
         }
-        signal = second(&mut signals, &drain) => {
+        signal = second(&mut signals, &drain, &manager) => {
             tracing::warn!("stopped at once by a second signal");
             Err(Failure::silent(by_signal(signal)))
         }
         why = stopped(&mut fatal) => Err(failure(&why)),
-        never = health::tell(opened.engine()) => match never {},
+        never = health::tell(opened.engine(), &manager) => match never {},
         never = read_gauges(opened.engine(), gauge_hosts) => match never {},
     };
     opened.leave().await;
@@ -139,9 +143,14 @@ fn in_flight(args: &ServeArgs) -> u64 {
 }
 
 /// Tells the server to drain at the first signal; answers the second.
-async fn second(signals: &mut Signals, drain: &watch::Sender<bool>) -> i32 {
+async fn second(
+    signals: &mut Signals,
+    drain: &watch::Sender<bool>,
+    manager: &ServiceManager,
+) -> i32 {
     let first = signals.next().await;
     tracing::info!(signal = first.as_str(), "told to end");
+    manager.stopping();
     drain.send_replace(true);
     signals.next().await as i32
 }

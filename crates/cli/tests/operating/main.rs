@@ -6,6 +6,8 @@ mod logs;
 mod profiles;
 mod secrets;
 mod settings;
+#[cfg(target_os = "linux")]
+mod supervised;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -11,11 +11,14 @@ use tenure_core::time::Span;
 use tenure_engine::Engine;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
+use super::service_manager::ServiceManager;
+
 /// Between two looks. The first comes after a while, when a connection can have been made.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Looks for as long as it is polled; one line for each change, and for each notice when it begins.
-pub async fn tell(engine: Arc<dyn Engine>) -> Infallible {
+/// Looks for as long as it is polled; one line for each change, and for each notice when it begins. The service manager
+/// shows how the store is.
+pub async fn tell(engine: Arc<dyn Engine>, manager: &ServiceManager) -> Infallible {
     let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut ill_since, mut noticed): (Option<Instant>, Option<String>) = (None, None);
@@ -23,10 +26,12 @@ pub async fn tell(engine: Arc<dyn Engine>) -> Infallible {
         looks.tick().await;
         match (engine.health().degraded, ill_since) {
             (Some(why), None) => {
+                manager.status(&format!("the store is not well: {why}"));
                 tracing::warn!(why, "the store is not well");
                 ill_since = Some(Instant::now());
             }
             (None, Some(since)) => {
+                manager.status("serves; the store is well again");
                 tracing::info!(after = %seconds(since.elapsed()), "the store is well again");
                 ill_since = None;
             }
