@@ -1,8 +1,9 @@
-//! The processes of this same binary that `demo` starts.
+//! What this same binary is started for by `demo` and by the scripts that build packages. Nobody types these.
 
 use clap::Parser;
 use tenure_console::program::ChildProcessArgs;
 
+use crate::cmd::man_pages::ManPagesArgs;
 use crate::demo::worker::{self, WorkerArgs};
 use crate::exit::Failure;
 
@@ -13,6 +14,8 @@ pub enum InternalCommand {
     DemoWorker(WorkerArgs),
     /// A process that ends with the one that started it.
     ChildProcess(ChildProcessArgs),
+    /// Writes the manual pages, for a package.
+    ManPages(ManPagesArgs),
 }
 
 impl InternalCommand {
@@ -21,6 +24,7 @@ impl InternalCommand {
         match self {
             InternalCommand::DemoWorker(args) => worker::run(args).await,
             InternalCommand::ChildProcess(args) => Err(args.become_it()),
+            InternalCommand::ManPages(args) => args.write(),
         }
     }
 }

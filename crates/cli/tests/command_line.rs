@@ -325,6 +325,26 @@ fn version_and_completions_need_no_server() {
     }
 }
 
+#[test]
+fn each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&["man-pages", folder.path().to_str().unwrap()]);
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    for (name, part) in [
+        ("tenure.1", "tenure\\-serve(1)"),
+        ("tenure-serve.1", "drain\\-timeout"),
+        ("tenure-limit-set.1", "concurrency"),
+        ("tenure-work.1", ".SH OPTIONS"),
+    ] {
+        assert!(page(name).contains(part), "{name}: {}", page(name));
+    }
+    let nowhere = folder.path().join("gone");
+    let output = run(&["man-pages", nowhere.to_str().unwrap()]);
+    assert_eq!(code(&output), 74);
+    assert!(stderr(&output).contains("hint: name a folder"), "{}", stderr(&output));
+}
+
 /// What `tenure ARGUMENTS` says on stdout, whatever it means.
 fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(run(arguments).stdout).unwrap()

@@ -20,6 +20,7 @@ pub mod leases;
 pub mod limit;
 mod limit_gauge;
 pub mod lock;
+pub mod man_pages;
 pub mod pool;
 pub mod pool_sync;
 pub mod push;
