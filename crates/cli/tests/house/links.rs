@@ -123,6 +123,7 @@ fn each_link_leads_to_a_file_and_each_anchor_to_a_heading() {
 const INDEXES: &[(&str, &str)] = &[
     ("docs/start/", "docs/start/README.md"),
     ("docs/guides/", "docs/guides/README.md"),
+    ("docs/deploy/", "docs/deploy/README.md"),
     ("docs/reference/", "docs/reference/README.md"),
     ("docs/guarantees/", "docs/guarantees.md"),
     ("docs/coming-from/", "docs/coming-from/README.md"),

@@ -12,6 +12,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/guarantees/single-machine.md", 12),
     ("docs/guarantees/redis.md", 10),
     ("docs/guarantees/cluster.md", 5),
+    ("docs/deploy/upgrade.md", 3),
 ];
 
 /// A test as a row names it: what stands between the backquotes, and the file behind it, seen from the page.

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod logs;
+#[cfg(target_os = "linux")]
+mod package;
 mod profiles;
 mod secrets;
 mod settings;
