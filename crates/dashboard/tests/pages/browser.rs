@@ -11,6 +11,7 @@ use tenure_core::decode;
 use tenure_testkit::TempDir;
 
 use crate::served::Served;
+use crate::shows::WorseHour;
 
 /// Names under which systems have it.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -137,7 +138,7 @@ fn filled(served: &Served) -> String {
 fn pictures(job: &str) -> Vec<(&'static str, String, (u32, u32), bool)> {
     let wide = |height| (1280, height);
     vec![
-        ("overview", "/".to_owned(), wide(760), false),
+        ("overview", "/".to_owned(), wide(900), false),
         ("jobs", "/jobs?q=queue:crawl".to_owned(), wide(760), true),
         ("job", format!("/jobs/{job}"), wide(900), false),
         ("job-phone", format!("/jobs/{job}"), (375, 1000), true),
@@ -151,7 +152,7 @@ fn a_browser_runs_the_pages_and_draws_them() {
     if !wanted() {
         return;
     }
-    let served = Served::start();
+    let served = Served::with_history(WorseHour);
     let job = filled(&served);
     let browser = Browser::here();
     let url = |path: &str| format!("http://{}{path}", served.at);

@@ -10,7 +10,7 @@ use tenure_core::lease::LeaseView;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Operation, Push, PushAnswer, Pushed};
 use tenure_core::secret::Secret;
-use tenure_dashboard::Dashboard;
+use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Embedded, Location, Options};
 use tenure_server::{Config, Deps};
@@ -61,6 +61,15 @@ impl Served {
     }
 
     pub fn with(token: Option<&str>) -> Self {
+        Served::over(token, None)
+    }
+
+    /// With somebody who counts.
+    pub fn with_history(history: impl History) -> Self {
+        Served::over(None, Some(Arc::new(history)))
+    }
+
+    fn over(token: Option<&str>, history: Option<Arc<dyn History>>) -> Self {
         let engine = Embedded::open(Options::new(Location::Memory)).unwrap();
         let engine: Arc<dyn Engine> = Arc::new(engine);
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -69,7 +78,7 @@ impl Served {
             .build()
             .unwrap();
         let token = token.map(Secret::new);
-        let pages = Dashboard::new(engine.clone(), token.clone(), None, None);
+        let pages = Dashboard::new(engine.clone(), token.clone(), None, history);
         let deps = Deps {
             engine: engine.clone(),
             token,

@@ -3,6 +3,9 @@
 use std::io::{BufRead, BufReader};
 
 use tenure_core::decode;
+use tenure_core::names::Namespace;
+use tenure_core::time::{Moment, Span};
+use tenure_dashboard::{History, Minute};
 
 use crate::served::Served;
 
@@ -51,6 +54,37 @@ fn every_page_is_drawn_in_both_languages() {
             assert!(!page.contains("<script>") && !page.contains(" onclick="), "{path}");
         }
     }
+}
+
+/// An hour in which things got worse.
+pub struct WorseHour;
+
+impl History for WorseHour {
+    fn minutes(&self, _: &Namespace, minutes: usize) -> Vec<Minute> {
+        let minute = |n: u64| Minute {
+            at: Moment::from_us(n * 60_000_000),
+            succeeded: 900 - 5 * n + 120 * (n % 3),
+            failed: if n > 40 { 4 * (n - 40) } else { n % 2 },
+            half_waited: (n != 20).then(|| Span::from_ms(400 + 3 * n * n)),
+            most_waited: (n != 20).then(|| Span::from_ms(1_500 + 9 * n * n)),
+        };
+        (0..60.min(minutes as u64)).map(minute).collect()
+    }
+}
+
+#[test]
+fn the_last_hour_is_drawn_from_what_was_counted() {
+    let served = Served::with_history(WorseHour);
+    let page = served.get("/").page();
+    assert_eq!(page.matches("class=\"good\"").count(), 60 + 1, "{page}");
+    // Two lines, each with a gap where no job was granted.
+    assert_eq!(page.matches("<polyline").count(), 4, "{page}");
+    for part in ["Runs that ended, per minute", "role=\"img\"", "60 min ago", "Runs that failed"] {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    let page = served.get("/?over=day").page();
+    assert_eq!(page.matches("class=\"good\"").count(), 4 + 1, "{page}");
+    assert!(page.contains("24 h ago"));
 }
 
 #[test]
