@@ -10,10 +10,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyper::Method;
+use hyper::http::request::Parts;
 use hyper::http::{Request, Response};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use crate::body::{self, Media};
 use crate::budget::HeldBytes;
 use crate::out::{Out, Tied};
 use crate::traffic::Traffic;
@@ -58,9 +61,13 @@ impl fmt::Debug for Drains {
     }
 }
 
-/// Whether a path that is no route may be a page. Below `/v1` everything is the API's.
-pub(crate) fn may_be_page(path: &str) -> bool {
-    path != "/v1" && !path.starts_with("/v1/")
+/// Whether a request for no route may be one for a page. Below `/v1` everything is the API's; and what only programs send, JSON
+/// and methods that no form has, is answered as the API answers, so that a program with a wrong path hears a problem.
+pub(crate) fn may_be_page(head: &Parts) -> bool {
+    let path = head.uri.path();
+    let is_of_api = path == "/v1" || path.starts_with("/v1/");
+    let by_browser = matches!(head.method, Method::GET | Method::HEAD | Method::POST);
+    !is_of_api && by_browser && body::media(&head.headers) == Media::Other
 }
 
 /// The answer as the server writes it. Its bytes are counted in the budget until they have left.

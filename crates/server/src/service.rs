@@ -147,7 +147,7 @@ impl Service {
         let any_host = open || token.is_some();
         gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
-            && pages::may_be_page(head.uri.path())
+            && pages::may_be_page(head)
         {
             return self.page(pages.as_ref(), head, reading).await;
         }

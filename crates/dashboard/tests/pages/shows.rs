@@ -295,5 +295,9 @@ fn below_v1_everything_is_the_api() {
         assert_eq!(got.status, status, "{path}");
         let is_page = got.body.contains("<!DOCTYPE");
         assert_eq!(is_page, !path.starts_with("/v1"), "{path}: {}", got.body);
+        // A program that forgot the /v1 hears so as programs do.
+        let json = "Content-Type: application/json\r\n";
+        let got = served.request("POST", "/jobs", json, "{}");
+        assert!(got.status == 404 && got.body.contains("route_not_found"), "{}", got.body);
     }
 }
