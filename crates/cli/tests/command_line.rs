@@ -364,7 +364,7 @@ fn every_command_has_help_and_the_token_is_no_option() {
     let commands = [
         "push", "work", "queue", "limit", "pool", "lock", "lease", "leases", "cancel", "delete",
         "failures", "jobs", "job", "explain", "retry", "schedule", "result", "flow", "parents",
-        "children", "doctor", "serve", "stats", "status", "events", "error",
+        "children", "doctor", "serve", "stats", "status", "top", "events", "error",
     ];
     for command in commands {
         let help = stdout(&[command, "--help"]);
@@ -406,10 +406,25 @@ fn no_process_that_tenure_starts_for_itself_is_ever_listed() {
     }
 }
 
+/// With the feature `top` it is a screen, which needs a terminal.
+#[test]
+fn top_without_its_screen_or_a_terminal_says_what_does() {
+    let output = run(&["top"]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    let said = ["this build of tenure has no `top`", "`tenure top` needs a terminal"];
+    assert!(said.iter().any(|said| text.contains(said)), "{text}");
+    assert!(text.contains("`tenure status`"), "{text}");
+    for every in ["0s", "999ms", "2h"] {
+        let output = run(&["top", "--every", every]);
+        assert_eq!(output.status.code(), Some(2), "{every}");
+        assert!(stderr(&output).contains("use 1s to 1h"), "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn a_tip_is_given_where_it_is_near() {
     for (said, tip) in [
-        ("top", None),
         ("metrics", None),
         ("zzz", None),
         ("pusch", Some("push")),

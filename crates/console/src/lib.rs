@@ -11,3 +11,4 @@ pub mod on_redis;
 pub mod output;
 pub mod program;
 pub mod scratch;
+pub mod standing;

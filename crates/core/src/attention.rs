@@ -7,11 +7,15 @@
 //!
 //! Waiting alone is no finding: a full limit with a line that moves is a limit at work.
 
+mod watched;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+use self::watched::is_unattended;
+pub use self::watched::{WatchedSubjects, is_empty, is_full};
 use crate::bounds::{ATTENTION_AFTER_US, HOLDERS_SHOWN};
 use crate::count::{counted, grouped, of, rough};
 use crate::job::JobState;
@@ -44,7 +48,7 @@ pub struct AttentionReplies<'a> {
     /// The failures of the last hour ([`FAILED_WITHIN`]).
     pub failures: &'a Failures,
     /// Since when a subject has been as it is (a queue without a worker, a limit full, a pool with nothing free), if
-    /// whoever looks has watched it for that long; see [`never_watched`].
+    /// whoever looks has watched it for that long; see [`WatchedSubjects`] and [`never_watched`].
     pub since: &'a dyn Fn(&Subject) -> Option<Moment>,
 }
 
@@ -269,8 +273,7 @@ fn of_queue(looked: &AttentionReplies<'_>, queue: &QueueView, all: &mut Vec<Find
     let cause = match oldest {
         _ if waiting == 0 => None,
         _ if queue.paused => Some(AttentionCause::Paused { waiting, until: queue.paused_until }),
-        // A worker that is busy in all its slots does not ask, but something of it runs.
-        oldest if queue.workers == 0 && counts.running == 0 => {
+        oldest if is_unattended(queue) => {
             Some(AttentionCause::NoWorker { waiting, unattended: looked.lasting(&subject), oldest })
         }
         Some(oldest) if is_long(oldest) => {
@@ -304,7 +307,7 @@ fn of_limit(looked: &AttentionReplies<'_>, limit: &LimitView, all: &mut Vec<Find
     let cause = match limit.settings.concurrency {
         _ if waiting == 0 => None,
         Some(0) => Some(AttentionCause::Closed { waiting }),
-        Some(cap) if limit.in_use + limit.external >= u64::from(cap) => {
+        Some(_) if is_full(limit) => {
             let full = looked.lasting(&subject).max(stands_still(limit, looked.now));
             full.filter(|full| is_long(*full))
                 .map(|full| AttentionCause::LimitFull { waiting, full })
@@ -329,8 +332,8 @@ fn stands_still(limit: &LimitView, now: Moment) -> Option<Span> {
 }
 
 fn of_pool(looked: &AttentionReplies<'_>, pool: &PoolView, all: &mut Vec<Finding>) {
-    let PoolView { available, leased, cooling, banned, waiting, .. } = *pool;
-    if waiting == 0 || available > 0 {
+    let PoolView { leased, cooling, banned, waiting, .. } = *pool;
+    if waiting == 0 || !is_empty(pool) {
         return;
     }
     let subject = Subject::Pool(pool.name.clone());
@@ -370,7 +373,9 @@ fn is_long(span: Span) -> bool {
 impl AttentionReplies<'_> {
     /// For how long a subject has been as it is, if that was watched.
     fn lasting(&self, subject: &Subject) -> Option<Span> {
-        (self.since)(subject).map(|since| self.now.since(since))
+        let lasting = (self.since)(subject).map(|since| self.now.since(since));
+        // A first look tells nothing.
+        lasting.filter(|lasting| *lasting > Span::ZERO)
     }
 }
 

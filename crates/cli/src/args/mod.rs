@@ -163,6 +163,8 @@ that the server or the store is away. What needs attention:
   look   work goes on worse than it should: jobs that wait for minutes or
          that failed in the last hour, limits that stand still, late schedules")]
     Status,
+    /// Watch queues, limits, pools and workers, and why jobs wait.
+    Top(TopArgs),
     /// Show what has happened, and what happens now.
     Events(events::EventsArgs),
     /// List leases: who holds what. Take one back by force.
@@ -200,6 +202,23 @@ pub struct ErrorArgs {
     /// The code, as an error names it; without one all codes are listed.
     #[arg(value_name = "CODE")]
     pub code: Option<String>,
+}
+
+/// `tenure top`.
+#[derive(Args, Debug, Clone, Copy)]
+#[command(after_help = "Examples:
+  tenure top
+  tenure top --every 10s
+  tenure --url redis://HOST:6379 top
+
+Keys: arrows or j k, Enter into what is selected, q back, / filter, p pause,
+? help. It needs a terminal, and a build with the feature `top`, which
+packages have.")]
+pub struct TopArgs {
+    /// How often it asks: at most seven calls each time; 1s or more.
+    #[arg(long, value_name = "D", default_value = "2s", value_parser = value::refresh)]
+    #[cfg_attr(not(feature = "top"), allow(dead_code, reason = "no screen reads it"))]
+    pub every: tenure_core::time::Span,
 }
 
 /// `tenure audit`.

@@ -52,6 +52,15 @@ pub fn every(text: &str) -> Result<Span, String> {
     Err(format!("use whole seconds, {min} to {max}"))
 }
 
+/// How often a screen asks: what is more often than a second shows nothing more.
+pub fn refresh(text: &str) -> Result<Span, String> {
+    let span = span(text)?;
+    match (Span::from_s(1)..=Span::from_s(3_600)).contains(&span) {
+        true => Ok(span),
+        false => Err("use 1s to 1h".to_owned()),
+    }
+}
+
 /// A moment: RFC 3339 with an offset, or a local time; one without a day is the next time that the clock shows it.
 pub fn moment(text: &str) -> Result<Moment, String> {
     moment_toward(text, Toward::Ahead)

@@ -28,6 +28,12 @@ pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failu
     out.answer(&explained, |explained| fitted(&people(explained, &holders, super::now())))
 }
 
+/// The same as text, for a screen of its own; holders are named by what their ids tell.
+#[cfg(feature = "top")]
+pub fn told(explained: &Explained, now: Moment) -> String {
+    people(explained, &Holders::default(), now)
+}
+
 /// Lines that fit the terminal, if it is one.
 fn fitted(text: &str) -> String {
     let Some(width) = width::of_stdout() else { return text.to_owned() };

@@ -34,9 +34,9 @@ pub mod schedule_preview;
 pub mod schedule_sync;
 pub mod serve;
 pub mod set_file;
-pub mod standing;
 pub mod stats;
 pub mod status;
+pub mod top;
 pub mod version;
 pub mod work;
 mod work_counted;
@@ -139,6 +139,7 @@ async fn with_client(
         Command::Workers(args) => workers::run(client, out, args).await,
         Command::Stats => stats::run(client, out).await,
         Command::Status => status::run(client, out, url).await,
+        Command::Top(args) => top::run(client, args, url).await,
         Command::Audit(args) => audit::run(client, out, args).await,
         Command::Version
         | Command::Completions { .. }

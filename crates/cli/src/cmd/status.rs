@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tenure::Client;
 use tenure::url::StoreUrl;
-use tenure_core::attention::{Finding, never_watched};
+use tenure_console::standing::NamespaceReplies;
+use tenure_core::attention::{Finding, is_empty, is_full, never_watched};
 use tenure_core::count::{counted, grouped, rough};
 use tenure_core::job::JobState;
 use tenure_core::names::{LimitName, Namespace, PoolName};
@@ -15,7 +16,6 @@ use tenure_core::requests::{ScheduleStats, StoreStats};
 use tenure_core::settings::{LimitView, PoolView};
 
 use crate::cmd::doctor::server::{Presented, presented};
-use crate::cmd::standing::NamespaceReplies;
 use crate::exit::{Failure, NO};
 use crate::output::clock::sentence;
 use crate::output::page::Page;
@@ -131,10 +131,9 @@ fn report(
 
 fn full(limit: &LimitView) -> Option<FullLimit> {
     let concurrency = limit.settings.concurrency?;
-    let in_use = limit.in_use + limit.external;
-    (in_use >= u64::from(concurrency)).then(|| FullLimit {
+    is_full(limit).then(|| FullLimit {
         limit: limit.name.clone(),
-        in_use,
+        in_use: limit.in_use + limit.external,
         concurrency,
         waiting: limit.waiting,
     })
@@ -143,7 +142,7 @@ fn full(limit: &LimitView) -> Option<FullLimit> {
 fn empty(pool: &PoolView) -> Option<EmptyPool> {
     let PoolView { leased, cooling, banned, waiting, .. } = *pool;
     let name = || pool.name.clone();
-    (pool.available == 0).then(|| EmptyPool { pool: name(), leased, cooling, banned, waiting })
+    is_empty(pool).then(|| EmptyPool { pool: name(), leased, cooling, banned, waiting })
 }
 
 fn text(report: &StatusReport, width: usize) -> String {

@@ -236,7 +236,7 @@ pub fn play(width: usize) -> Vec<(&'static str, String)> {
         "errors",
         scene.says(&[
             "pusch",
-            "top",
+            "metrics",
             "push",
             "push mail 1 --delay 5",
             "push a/b 1",

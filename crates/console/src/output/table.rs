@@ -54,7 +54,8 @@ impl Table {
     pub fn render(&self, nothing: &str) -> String {
         self.render_within(width::of_stdout(), nothing)
     }
-    fn render_within(&self, most: Option<usize>, nothing: &str) -> String {
+    /// The same, no wider than `most` columns.
+    pub fn render_within(&self, most: Option<usize>, nothing: &str) -> String {
         if self.is_empty() {
             return format!("{nothing}\n");
         }

@@ -352,6 +352,29 @@ fn what_is_stuck_comes_first_and_a_program_reads_kind_and_name() {
 }
 
 #[test]
+fn what_is_watched_is_so_since_the_first_look_and_anew_after_a_pause() {
+    let (subject, mut watched) =
+        (Subject::Limit(LimitName::parse("site:x").unwrap()), WatchedSubjects::default());
+    let mut look = |in_use: u64, s: u64| {
+        let limits = [limit(json!({"concurrency": 2, "in_use": in_use}))];
+        let told = Told::default();
+        watched.look(&AttentionReplies {
+            now: NOW.plus(Span::from_s(s)),
+            stats: &told.stats,
+            queues: &[],
+            limits: &limits,
+            pools: &[],
+            schedules: &[],
+            failures: &told.failures,
+            since: &never_watched,
+        });
+        watched.since(&subject).map(|since| since.since(NOW).us() / 1_000_000)
+    };
+    let seen = [look(2, 0), look(3, 60), look(1, 61), look(2, 70), look(2, 90)];
+    assert_eq!(seen, [Some(0), Some(0), None, Some(70), Some(70)]);
+}
+
+#[test]
 fn nothing_is_found_where_all_is_well() {
     says(&Told::default(), &[], &());
 }

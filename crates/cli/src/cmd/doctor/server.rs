@@ -11,6 +11,7 @@ use hyper::header::{AUTHORIZATION, DATE};
 use serde::{Deserialize, Serialize};
 use tenure::Client;
 use tenure::url::ServerUrl;
+use tenure_console::standing::NamespaceReplies;
 use tenure_core::attention::{self, AttentionCause, never_watched};
 use tenure_core::count::{counted, rough};
 use tenure_core::names::Namespace;
@@ -20,7 +21,6 @@ use tenure_engine::{CallError, Fault};
 
 use super::finding::{Finding, RuleVerdict, Severity, look, ok, wrong};
 use super::{Examined, folder, listener};
-use crate::cmd::standing::NamespaceReplies;
 use crate::exchange::{Destination, Keep, Received};
 use crate::exit::{Failure, UNAVAILABLE};
 use crate::output::size;

@@ -12,7 +12,7 @@ use tenure_core::requests::{
 use tenure_core::schedule::ScheduleView;
 use tenure_core::settings::{LimitView, PoolView, QueueView};
 use tenure_core::time::Moment;
-use tenure_engine::CallError;
+use tenure_engine::{CallError, Clock, SystemClock};
 
 /// What was answered.
 pub struct NamespaceReplies {
@@ -38,7 +38,7 @@ impl NamespaceReplies {
     /// Asks.
     pub async fn ask(client: &Client) -> Result<Self, CallError> {
         let page = || Page { max: LIST_MAX, cursor: None };
-        let now = super::now();
+        let now = SystemClock.now();
         let finished_after = Some(now.minus(FAILED_WITHIN));
         let (stats, queues, limits, pools, schedules, workers, failures) = tokio::try_join!(
             client.run(GetStats),
@@ -54,7 +54,15 @@ impl NamespaceReplies {
 
     /// What needs attention; `since` says since when a subject has been as it is, if that was watched.
     pub fn findings(&self, since: &dyn Fn(&Subject) -> Option<Moment>) -> Vec<attention::Finding> {
-        attention::findings(&AttentionReplies {
+        attention::findings(&self.replies(since))
+    }
+
+    /// The replies in which that is found.
+    pub fn replies<'a>(
+        &'a self,
+        since: &'a dyn Fn(&Subject) -> Option<Moment>,
+    ) -> AttentionReplies<'a> {
+        AttentionReplies {
             now: self.now,
             stats: &self.stats,
             queues: &self.queues.items,
@@ -63,7 +71,7 @@ impl NamespaceReplies {
             schedules: &self.schedules.items,
             failures: &self.failures,
             since,
-        })
+        }
     }
 
     /// The lists of which only the first page was looked at, in words.

@@ -1,0 +1,51 @@
+//! Since when a subject has been as it is, for whoever looks again and again.
+
+use std::collections::BTreeMap;
+
+use super::{AttentionReplies, Subject};
+use crate::settings::{LimitView, PoolView, QueueView};
+use crate::time::Moment;
+
+/// What was so at every look so far, and since which look. A look that is late makes nothing longer than it was seen.
+#[derive(Clone, Debug, Default)]
+pub struct WatchedSubjects(BTreeMap<Subject, Moment>);
+
+impl WatchedSubjects {
+    /// Notes what is so now, and forgets what is not so any more. `replies.since` is not asked.
+    pub fn look(&mut self, replies: &AttentionReplies<'_>) {
+        let queues = replies.queues.iter().filter(|queue| is_unattended(queue));
+        let limits = replies.limits.iter().filter(|limit| is_full(limit));
+        let pools = replies.pools.iter().filter(|pool| is_empty(pool));
+        let now = queues
+            .map(|queue| Subject::Queue(queue.name.clone()))
+            .chain(limits.map(|limit| Subject::Limit(limit.name.clone())))
+            .chain(pools.map(|pool| Subject::Pool(pool.name.clone())))
+            .map(|subject| {
+                let since = self.0.get(&subject).copied().unwrap_or(replies.now);
+                (subject, since)
+            });
+        self.0 = now.collect();
+    }
+
+    /// Since when a subject has been as it is.
+    pub fn since(&self, subject: &Subject) -> Option<Moment> {
+        self.0.get(subject).copied()
+    }
+}
+
+/// Nobody asks for its jobs, and none runs.
+pub(super) fn is_unattended(queue: &QueueView) -> bool {
+    // A worker that is busy in all its slots does not ask, but something of it runs.
+    queue.workers == 0 && queue.counts.running == 0
+}
+
+/// It has a cap, and no free permit.
+pub fn is_full(limit: &LimitView) -> bool {
+    let used = limit.in_use + limit.external;
+    limit.settings.concurrency.is_some_and(|cap| used >= u64::from(cap))
+}
+
+/// It has no free resource.
+pub fn is_empty(pool: &PoolView) -> bool {
+    pool.available == 0
+}

@@ -1,0 +1,87 @@
+//! `tenure top`: the live screen of a server or a store, and the way from it to why a job waits.
+//!
+//! It only asks, with the calls that anybody may make: at most seven for each refresh, the next no sooner than the last
+//! was answered. What is drawn is decided by [`screen`] and [`rows`], which know neither a terminal nor a store.
+
+mod asked;
+mod draw;
+mod rows;
+mod screen;
+mod terminal;
+
+use std::time::Duration;
+
+use tenure::Client;
+use tenure_console::exit::{Failure, by_signal};
+use tenure_core::lease::Explained;
+use tenure_core::time::Moment;
+use tokio::time::{Instant, sleep_until};
+
+use self::screen::{KeyTurn, Screen};
+use self::terminal::{Terminal, TopSignals};
+
+/// What the command line knows and the screen does not.
+#[derive(Clone, Debug)]
+pub struct TopSettings {
+    /// The address, without a password.
+    pub address: String,
+    /// How often it asks.
+    pub every: Duration,
+    /// How an explanation is told, as `tenure explain` tells it.
+    pub told: fn(&Explained, Moment) -> String,
+    /// Whether colours are wanted.
+    pub colours: bool,
+}
+
+/// Shows the screen until the user leaves it, or a signal ends the process.
+///
+/// # Errors
+/// There is no terminal, or a signal came: then with the exit code of that signal.
+pub async fn run(client: &Client, settings: TopSettings) -> Result<(), Failure> {
+    let mut signals = TopSignals::listen()?;
+    let mut terminal = Terminal::enter()?;
+    let namespace = client.namespace().to_string();
+    let mut screen = Screen::new(settings.address.clone(), namespace);
+    let mut next = Instant::now();
+    let mut asking = None;
+    loop {
+        terminal.draw(|frame| draw::draw(frame, &screen, settings.colours))?;
+        if asking.is_none() && Instant::now() >= next && !screen.is_paused() {
+            asking = Some(Box::pin(asked::ask(client, screen.view().clone(), settings.told)));
+        }
+        let is_idle = asking.is_none();
+        let answer = async {
+            match &mut asking {
+                Some(asking) => asking.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            signal = signals.next() => {
+                drop(terminal);
+                return Err(Failure::silent(by_signal(signal)));
+            }
+            key = terminal.key() => match key {
+                None => return Ok(()),
+                Some(key) => match screen.key(key) {
+                    KeyTurn::Stay => {}
+                    KeyTurn::Leave => return Ok(()),
+                    KeyTurn::Ask => {
+                        // What was asked for is another view by now.
+                        asking = None;
+                        next = Instant::now();
+                    }
+                },
+            },
+            answer = answer => {
+                asking = None;
+                next = Instant::now() + settings.every;
+                screen.answered(answer);
+            }
+            () = sleep_until(next), if is_idle && !screen.is_paused() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
