@@ -1,9 +1,13 @@
 //! `tenure serve` as its users start and stop it.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::{HashMap, HashSet};
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -234,4 +238,137 @@ fn without_its_lock_file_a_folder_still_has_one_server() {
     assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "), "the first one goes on");
     server.signal(Signal::SIGTERM);
     assert_eq!(server.ended().0, Some(0));
+}
+
+/// Asks with a token; the status, and the body.
+fn ask(server: &Server, call: &str, token: &str, body: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(&server.at).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{call} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
+}
+
+/// Reads the text strictly: each sample as `name{labels}` with its value, below the type of its family.
+fn metrics(text: &str) -> HashMap<String, f64> {
+    let (mut samples, mut families) = (HashMap::new(), HashSet::new());
+    let (mut family, mut kind) = ("", "");
+    for line in text.lines() {
+        if let Some(told) = line.strip_prefix("# HELP ") {
+            let (name, help) = told.split_once(' ').unwrap();
+            assert!(families.insert(name), "{name} stands in two places");
+            assert!(help.ends_with(')'), "{help}");
+            family = name;
+        } else if let Some(told) = line.strip_prefix("# TYPE ") {
+            let (name, is) = told.split_once(' ').unwrap();
+            assert_eq!(name, family);
+            kind = is;
+        } else {
+            let (sample, value) = line.rsplit_once(' ').unwrap();
+            let (name, labels) = sample.split_once('{').unwrap_or((sample, "}"));
+            assert!(labels.ends_with('}'), "{line}");
+            let rest =
+                name.strip_prefix(family).unwrap_or_else(|| panic!("{line} is below {family}"));
+            match kind {
+                "histogram" => assert!(["_bucket", "_sum", "_count"].contains(&rest), "{line}"),
+                "counter" => assert!(name.ends_with("_total") && rest.is_empty(), "{line}"),
+                "gauge" => assert!(rest.is_empty(), "{line}"),
+                kind => panic!("{kind}: {line}"),
+            }
+            let value = value.parse().unwrap();
+            assert!(samples.insert(sample.to_owned(), value).is_none(), "{line} stands twice");
+        }
+    }
+    samples
+}
+
+#[test]
+fn metrics_are_bounded_and_read_with_a_token_that_opens_nothing_else() {
+    const OWN: &str = "own-token-of-the-server-0123456789";
+    const READS: &str = "token-of-a-prometheus-0123456789abc";
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("metrics-token");
+    std::fs::write(&file, READS).unwrap();
+    // A file that others may read is warned of before the line that says where it listens.
+    std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    let more = ["--metrics-token-file", file.to_str().unwrap()];
+    let server = Server::start_with("memory:", &more, Some(OWN));
+    for (token, path, status) in [
+        (OWN, "/metrics", "200"),
+        (READS, "/metrics", "200"),
+        (READS, "/v1/stats", "401"),
+        (READS, "/version", "401"),
+        ("nobody", "/metrics", "401"),
+    ] {
+        assert_eq!(ask(&server, &format!("GET {path}"), token, "").0, status, "{token} {path}");
+    }
+    let job = |n| format!(r#"{{"queue":"q{n:04}","payload":"a-secret-payload"}}"#);
+    let jobs: Vec<String> = (0..1000).map(job).collect();
+    let (status, _) = ask(&server, "POST /v1/jobs", OWN, &format!("[{}]", jobs.join(",")));
+    assert_eq!(status, "200");
+    let mut leases = Vec::new();
+    for first in (0..320).step_by(32) {
+        let queues: Vec<String> = (first..first + 32).map(|n| format!("\"q{n:04}\"")).collect();
+        let call = format!(r#"{{"queues":[{}],"max":32}}"#, queues.join(","));
+        let (status, said) = ask(&server, "POST /v1/leases", OWN, &call);
+        assert_eq!(status, "200", "{said}");
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let granted = said["leases"].as_array().unwrap().iter();
+        leases.extend(granted.map(|lease| lease["lease"].as_str().unwrap().to_owned()));
+    }
+    assert_eq!(leases.len(), 320);
+    let ends: Vec<String> = leases[..300]
+        .iter()
+        .map(|lease| format!(r#"{{"lease":"{lease}","outcome":"succeeded"}}"#))
+        .collect();
+    let call = format!(r#"{{"settle":[{}]}}"#, ends.join(","));
+    let (status, said) = ask(&server, "POST /v1/leases/settle", OWN, &call);
+    assert_eq!(status, "200", "{said}");
+    let until = Instant::now() + Duration::from_secs(30);
+    let found = std::iter::repeat_with(|| ask(&server, "GET /metrics", READS, "").1)
+        .map(|text| (metrics(&text), text))
+        .take_while(|_| Instant::now() < until)
+        // The state of the store may be a second old.
+        .find(|(found, _)| found.get("tenure_leases{namespace=\"default\"}") == Some(&20.0));
+    let (found, text) = found.unwrap();
+    assert!(text.len() < 1_000_000, "{} bytes", text.len());
+    for secret in ["a-secret-payload", OWN, READS, leases[0].as_str()] {
+        assert!(!text.contains(secret), "{secret}");
+    }
+    let sum = |name: &str, label: &str| {
+        let all = found
+            .iter()
+            .filter(|(sample, _)| sample.split('{').next() == Some(name) && sample.contains(label));
+        all.map(|(_, value)| value).fold((0, 0.0), |(n, sum), value| (n + 1, sum + value))
+    };
+    assert_eq!(sum("tenure_jobs", "state=\"ready\"").1, 680.0);
+    assert_eq!(sum("tenure_jobs_total", "outcome=\"succeeded\""), (201, 300.0));
+    assert_eq!(sum("tenure_wait_seconds_count", "queue"), (201, 320.0));
+    assert_eq!(sum("tenure_run_seconds_count", "queue").1, 300.0);
+    assert_eq!(sum("tenure_oldest_ready_seconds", "queue").0, 201);
+    assert_eq!(found["tenure_http_requests_total{route=\"lease\",status=\"2xx\"}"], 10.0);
+    assert_eq!(found["tenure_store_up"], 1.0);
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+}
+
+#[test]
+fn a_token_for_metrics_alone_needs_a_server_with_a_token_and_is_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("short");
+    std::fs::write(&file, "short").unwrap();
+    let path = file.to_str().unwrap();
+    for (token, why) in [(None, "--metrics-token-file"), (Some("own"), "is too short")] {
+        let args = ["serve", "--store", "memory:", "--metrics-token-file", path];
+        let (code, said) = end(&args, token);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
 }

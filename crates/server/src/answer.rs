@@ -76,6 +76,14 @@ pub(crate) fn json(status: u16, value: &impl Serialize) -> Response<Out> {
     response
 }
 
+/// This text, of a media type that is not JSON.
+pub(crate) fn text(text: String, media: &'static str) -> Response<Out> {
+    let mut response = Response::new(Out::whole(text.into_bytes()));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    response
+}
+
 /// This text of JSON.
 fn written(text: serde_json::Result<Vec<u8>>) -> Response<Out> {
     match text {

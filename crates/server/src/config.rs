@@ -7,6 +7,7 @@ use std::time::Duration;
 use tenure_core::gauge::GaugeHosts;
 use tenure_core::secret::Secret;
 use tenure_engine::{Engine, MovedTime};
+use tenure_metrics::Metrics;
 
 use crate::pages::Pages;
 
@@ -73,6 +74,17 @@ pub struct Deps {
     pub moved: Option<Arc<dyn MovedTime>>,
     /// What stands at paths that are no route of the API; `None`: nothing does.
     pub pages: Option<Arc<dyn Pages>>,
+    /// What `GET /metrics` answers; `None`: the path leads nowhere.
+    pub metrics: Option<MetricsDoor>,
+}
+
+/// The metrics of a server, and the token that reads them alone.
+#[derive(Clone, Debug)]
+pub struct MetricsDoor {
+    /// They count the calls of this server, and ask its engine for the state of the store.
+    pub metrics: Arc<Metrics>,
+    /// It reads the metrics and nothing else; `None`: only the server's own token is taken.
+    pub token: Option<Secret>,
 }
 
 impl fmt::Debug for Deps {

@@ -32,7 +32,8 @@ mod traffic;
 mod undelivered;
 
 pub use accept::{DrainReport, run};
-pub use config::{Config, Deps};
+pub use config::{Config, Deps, MetricsDoor};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, may_listen};
 pub use openapi::document;
 pub use pages::{Drains, PageBody, PageFuture, Pages};
+pub use routes::names_of_all as route_names;

@@ -57,7 +57,10 @@ fn operation(route: &Route) -> Value {
     let mut answers: Map<String, Value> = Map::new();
     for (status, name) in route.answers {
         let mut answer = json!({"description": describe(*status)});
-        if !name.is_empty() {
+        if name.contains('/') {
+            // A media type, where the answer is not JSON.
+            answer["content"] = json!({*name: {"schema": {"type": "string"}}});
+        } else if !name.is_empty() {
             answer["content"] = json!({"application/json": {"schema": schema(name)}});
             if route.name == ReadEvents::NAME {
                 answer["content"]["text/event-stream"] = json!({});
@@ -237,6 +240,7 @@ mod tests {
         GET /healthz
         GET /readyz
         GET /version
+        GET /metrics
         GET /openapi.json";
 
     #[test]

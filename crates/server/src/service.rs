@@ -106,7 +106,9 @@ impl Service {
         let (head, body) = request.into_parts();
         let began = request_log::begin();
         let mut reading = Some(Reading::new(body, &head.headers));
-        let answer = self.routed(&head, &mut reading, &turn).await;
+        let counted = self.deps.metrics.as_ref().map(|door| door.metrics.http.begin());
+        let mut name = "";
+        let answer = self.routed(&head, &mut reading, &turn, &mut name).await;
         let (mut response, closes) = match answer {
             Ok(response) => (response, false),
             Err(Stop::Refused(no)) => {
@@ -122,6 +124,9 @@ impl Service {
             }
             Err(Stop::Gone) => (problem::response(&ServerRefusal::BodyCutOff.into()), true),
         };
+        if let Some(counted) = counted {
+            counted.answered(name, response.status().as_u16());
+        }
         if let Some(reading) = reading {
             reading.linger(self.deps.config.linger);
         }
@@ -134,15 +139,20 @@ impl Service {
         response.map(|out| out.of(turn))
     }
 
+    /// `name` becomes that of the route.
     async fn routed(
         &self,
         head: &Parts,
         reading: &mut Option<Reading>,
         turn: &Turn,
+        name: &mut &'static str,
     ) -> Result<Response<Out>, Stop> {
         let token = self.deps.token.as_ref();
         let moved = self.deps.moved.as_ref();
         let found = routes::find(&head.method, head.uri.path(), moved.is_some());
+        if let Found::Route(route, _) = &found {
+            *name = route.name;
+        }
         let open = matches!(&found, Found::Route(route, _) if route.is_open());
         let any_host = open || token.is_some();
         gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
@@ -152,7 +162,8 @@ impl Service {
             return self.page(pages.as_ref(), head, reading).await;
         }
         if !open {
-            gate::token(&head.headers, token)?;
+            gate::token(&head.headers, token)
+                .or_else(|no| self.may_read_metrics(&found, head).then_some(()).ok_or(no))?;
         }
         body::codings(&head.headers)?;
         let (route, names) = match found {
@@ -237,12 +248,26 @@ impl Service {
                 Ok(answer::json(200, &StandingAt { now }))
             }
             Does::Version => Ok(answer::json(200, &VERSION)),
+            Does::Metrics => {
+                let Some(door) = &self.deps.metrics else { return Err(nothing_at(head)) };
+                let response =
+                    answer::text(door.metrics.text().await, tenure_metrics::CONTENT_TYPE);
+                held.set(response.body().bytes())?;
+                Ok(response.map(|out| out.holding(held)))
+            }
             Does::Document => {
                 let response = answer::json(200, openapi::document());
                 held.set(response.body().bytes())?;
                 Ok(response.map(|out| out.holding(held)))
             }
         }
+    }
+
+    /// Whether this asks for the metrics, and shows the token that is for them alone.
+    fn may_read_metrics(&self, found: &Found<'_>, head: &Parts) -> bool {
+        let own = self.deps.metrics.as_ref().and_then(|door| door.token.as_ref());
+        let asks = matches!(found, Found::Route(route, _) if matches!(route.does, Does::Metrics));
+        asks && own.is_some() && gate::token(&head.headers, own).is_ok()
     }
 
     /// A page, which looks itself at who may see it.

@@ -58,6 +58,7 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>) -> (Open, Arc<dyn Engine>) 
     let config = Config::default();
     let deps = Deps {
         pages: None,
+        metrics: None,
         engine: engine.clone(),
         token: None,
         config,

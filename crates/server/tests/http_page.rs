@@ -101,11 +101,10 @@ fn route(page: &mut String, path: &str, method: &str, operation: &Value) {
         }
         let what = match answer["content"].as_object() {
             Some(content) => {
-                let mut what = kind(&content["application/json"]["schema"]);
-                for other in content.keys().filter(|other| *other != "application/json") {
-                    write!(what, ", or `{other}`").unwrap();
-                }
-                what
+                let json = content.get("application/json").map(|json| kind(&json["schema"]));
+                let others = content.keys().filter(|other| *other != "application/json");
+                let others = others.map(|other| format!("`{other}`"));
+                json.into_iter().chain(others).collect::<Vec<_>>().join(", or ")
             }
             None => "without a body".to_owned(),
         };

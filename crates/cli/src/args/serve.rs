@@ -76,6 +76,9 @@ pub struct ServeArgs {
     /// Serve the API alone, without the dashboard that otherwise stands at / for browsers.
     #[arg(long)]
     pub no_dashboard: bool,
+    /// A file with a second token, for a Prometheus: it reads /metrics and nothing else.
+    #[arg(long, value_name = "FILE")]
+    pub metrics_token_file: Option<PathBuf>,
     /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until
     /// POST /v1/test/clock moves it.
     #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true)]

@@ -4,6 +4,7 @@
 //! is in a job, a resource or a token.
 
 mod health;
+mod history;
 mod memory;
 mod service_manager;
 mod start;
@@ -16,12 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::gauge::GaugeHosts;
-use tenure_dashboard::Dashboard;
+use tenure_dashboard::{Dashboard, History};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
-use tenure_server::{Config, Deps, Pages, may_listen};
+use tenure_metrics::{Counted, Counts, Metrics};
+use tenure_server::{Config, Deps, MetricsDoor, Pages, may_listen, route_names};
 use tokio::sync::watch;
 
+use self::history::CountedHistory;
 use self::service_manager::ServiceManager;
 use self::store::ServePlace;
 use crate::args::serve::ServeArgs;
@@ -29,8 +32,8 @@ use crate::child::signals::Signals;
 use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, by_signal};
 use crate::logging::{self, LogFormat};
 use crate::output::Output;
-use crate::settings::ServerToken;
 use crate::settings::layers::Origin;
+use crate::settings::{ServerToken, Settings};
 
 /// After the engine stopped, its last answers have so long to leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -57,6 +60,8 @@ async fn serve(
         Some((origin, token)) => (Some(origin), Some(token.read()?)),
         None => (None, None),
     };
+    let metrics_token =
+        Settings::metrics_token(args.metrics_token_file.as_deref(), token.is_some())?;
     if let Some(warning) = args.settings.warning() {
         tracing::warn!("{warning}");
     }
@@ -81,18 +86,23 @@ async fn serve(
         tracing::info!(jobs, took_ms = took.as_millis() as u64, "the store is read");
     }
     let (config, moved) = (config(&args), opened.moved());
+    let counts = Arc::new(Counts::default());
+    let engine: Arc<dyn Engine> = Arc::new(Counted::new(opened.engine(), counts.clone()));
+    let metrics = Arc::new(Metrics::new(opened.engine(), counts.clone(), route_names()));
     let pages = (!args.no_dashboard).then(|| {
-        let pages = Dashboard::new(opened.engine(), token.clone(), moved.clone(), None);
+        let history = Some(Arc::new(CountedHistory(counts)) as Arc<dyn History>);
+        let pages = Dashboard::new(engine.clone(), token.clone(), moved.clone(), history);
         Arc::new(pages) as Arc<dyn Pages>
     });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
     let deps = Deps {
-        engine: opened.engine(),
+        engine,
         token,
         config,
         gauge_hosts: gauge_hosts.clone(),
         moved,
         pages,
+        metrics: Some(MetricsDoor { metrics, token: metrics_token }),
     };
     let (drain, drained) = watch::channel(false);
     let told = async move {

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use tenure_core::secret::Secret;
+use tenure_server::TOKEN_BYTES_MIN;
 
 use self::file::{SettingsFile, readable_by_others};
 use self::layers::{LayeredSetting, Layers, Origin, PREFIX};
@@ -76,6 +77,27 @@ impl Settings {
                 .hint("name one of them"));
         }
         Ok(found.into_iter().next())
+    }
+
+    /// The token that reads the metrics alone, if one is named. `has_token`: whether the server has one of its own.
+    ///
+    /// # Errors
+    /// It cannot be read, is short, or everybody may read the metrics without it.
+    pub fn metrics_token(file: Option<&Path>, has_token: bool) -> Result<Option<Secret>, Failure> {
+        let Some(path) = file else { return Ok(None) };
+        if !has_token {
+            return Err(Failure::usage(
+                "--metrics-token-file names a token for the metrics alone, and the server has no token: everybody may read them",
+            )
+            .hint("give the server a token too (TENURE_TOKEN, --token-file), or leave this one out"));
+        }
+        let token = ServerToken::Kept(TokenSource::File(path.to_owned())).read()?;
+        if token.reveal().chars().count() < TOKEN_BYTES_MIN {
+            let path = path.display();
+            return Err(Failure::usage(format!("the token in '{path}' is too short"))
+                .hint(format!("make it a random text of at least {TOKEN_BYTES_MIN} characters")));
+        }
+        Ok(Some(token))
     }
 
     /// What the owner of the settings should mend, though they can be used.

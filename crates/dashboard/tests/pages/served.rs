@@ -86,6 +86,7 @@ impl Served {
             gauge_hosts: Default::default(),
             moved: None,
             pages: Some(Arc::new(pages)),
+            metrics: None,
         };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let at = listener.local_addr().unwrap();

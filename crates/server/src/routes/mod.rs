@@ -80,6 +80,8 @@ pub(crate) enum Does {
     Ready,
     /// Says what it is.
     Version,
+    /// Says what it counted and what its store holds.
+    Metrics,
     /// Says what can be asked.
     Document,
     /// Shows the moments of a timing, which needs no engine.
@@ -140,7 +142,7 @@ pub(crate) struct Route {
     pub query: &'static [&'static str],
     /// Its body.
     pub takes: Takes,
-    /// Good answers: status and schema (empty: no body).
+    /// Good answers: status, and schema or a media type with `/` (empty: no body).
     pub answers: &'static [(u16, &'static str)],
     /// What it does.
     pub does: Does,
@@ -232,6 +234,11 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
     ]
     .into_iter()
     .flatten()
+}
+
+/// The name of each route, as requests are counted by it.
+pub fn names_of_all() -> impl Iterator<Item = &'static str> {
+    all().map(|route| route.name)
 }
 
 /// A part of a route's path.

@@ -50,6 +50,13 @@ pub(super) static ROUTES: &[Route] = &[
         &[(200, "Ready"), (503, "Ready")],
     ),
     own("/version", "version", "Say what it is", Does::Version, &[(200, "Version")]),
+    own(
+        "/metrics",
+        "metrics",
+        "Say what was counted, in the text format of Prometheus",
+        Does::Metrics,
+        &[(200, "text/plain")],
+    ),
     own("/openapi.json", "openapi", "Say what can be asked", Does::Document, &[(200, "Document")]),
 ];
 

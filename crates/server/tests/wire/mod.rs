@@ -68,6 +68,7 @@ impl Server {
             gauge_hosts: Default::default(),
             moved,
             pages: None,
+            metrics: None,
         };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let at = listener.local_addr().unwrap();

@@ -1,0 +1,177 @@
+//! What the calls of this process did, by queue.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+use tenure_core::lease::LeaseView;
+use tenure_core::names::{Namespace, QueueName};
+
+use crate::held::{Held, Run};
+use crate::histogram::{Histogram, Seen};
+use crate::minutes::Minutes;
+use crate::{NAMES_MAX, OTHER};
+
+/// How a run ended, as this process heard it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    Succeeded,
+    /// For good.
+    Failed,
+    /// Failed, and will run again.
+    Retried,
+    Snoozed,
+    Released,
+}
+
+impl End {
+    pub(crate) const ALL: [End; 5] =
+        [End::Succeeded, End::Failed, End::Retried, End::Snoozed, End::Released];
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            End::Succeeded => "succeeded",
+            End::Failed => "failed",
+            End::Retried => "retried",
+            End::Snoozed => "snoozed",
+            End::Released => "released",
+        }
+    }
+}
+
+/// One queue.
+#[derive(Debug, Default)]
+pub(crate) struct QueueCounts {
+    pub ends: [AtomicU64; End::ALL.len()],
+    pub wait: Histogram,
+    pub run: Histogram,
+}
+
+/// The queues of each namespace.
+type Queues = HashMap<Namespace, HashMap<QueueName, Arc<QueueCounts>>>;
+
+/// What the calls of this process did. Numbers only grow, and begin with the process.
+#[derive(Debug, Default)]
+pub struct Counts {
+    queues: RwLock<Queues>,
+    rest: Arc<QueueCounts>,
+    held: Held,
+    pub(crate) lateness: Histogram,
+    lost: AtomicU64,
+    /// The same, minute by minute.
+    pub minutes: Minutes,
+}
+
+impl Counts {
+    fn queue(&self, namespace: &Namespace, queue: &QueueName) -> Arc<QueueCounts> {
+        {
+            let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = queues.get(namespace).and_then(|queues| queues.get(queue)) {
+                return known.clone();
+            }
+            if queues.values().map(HashMap::len).sum::<usize>() >= NAMES_MAX {
+                return self.rest.clone();
+            }
+        }
+        let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+        // Somebody may have come between.
+        if queues.values().map(HashMap::len).sum::<usize>() >= NAMES_MAX {
+            return self.rest.clone();
+        }
+        queues.entry(namespace.clone()).or_default().entry(queue.clone()).or_default().clone()
+    }
+
+    /// Leases were granted.
+    pub(crate) fn granted(&self, namespace: &Namespace, leases: &[LeaseView]) {
+        let since = Instant::now();
+        let mut waits = Vec::new();
+        for lease in leases {
+            let (Some(job), Some(id)) = (&lease.job, &lease.lease) else { continue };
+            let due = job.run_at.max(job.created_at);
+            let wait = lease.granted_at.since(due).std();
+            let queue = self.queue(namespace, &job.queue);
+            queue.wait.count(wait);
+            if let Some(at) = job.schedule.as_ref().and_then(|made| made.at)
+                && job.attempt <= 1
+            {
+                self.lateness.count(lease.granted_at.since(at).std());
+            }
+            self.held.began(id, Run { queue, since });
+            waits.push(wait);
+        }
+        if !waits.is_empty() {
+            self.minutes.granted(namespace, &waits);
+        }
+    }
+
+    /// Runs ended.
+    pub(crate) fn ended(&self, namespace: &Namespace, ends: &[(&str, End)]) {
+        let (mut succeeded, mut failed) = (0, 0);
+        for (lease, end) in ends {
+            let run = self.held.ended(lease);
+            let queue = run.as_ref().map_or(&self.rest, |run| &run.queue);
+            queue.ends[*end as usize].fetch_add(1, Ordering::Relaxed);
+            if let Some(run) = &run {
+                run.queue.run.count(run.since.elapsed());
+            }
+            match end {
+                End::Succeeded => succeeded += 1,
+                End::Failed | End::Retried => failed += 1,
+                End::Snoozed | End::Released => {}
+            }
+        }
+        if succeeded + failed > 0 {
+            self.minutes.ended(namespace, succeeded, failed);
+        }
+    }
+
+    /// Holders heard that these leases are lost.
+    pub(crate) fn lost<'l>(&self, leases: impl Iterator<Item = &'l str>) {
+        for lease in leases {
+            self.held.ended(lease);
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn lost_ever(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Of each queue, in the order of names, `other` last: namespace, name, and what was counted.
+    pub(crate) fn seen(&self) -> Vec<QueueSeen> {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        let named = queues.iter().flat_map(|(namespace, queues)| {
+            queues.iter().map(move |(queue, counts)| (namespace.as_str(), queue.as_str(), counts))
+        });
+        let mut named: Vec<_> = named.collect();
+        named.sort_unstable_by_key(|(namespace, queue, _)| (*namespace, *queue));
+        let rest = [(OTHER, OTHER, &self.rest)];
+        let of = |(namespace, queue, counts): (&str, &str, &Arc<QueueCounts>)| QueueSeen {
+            namespace: namespace.to_owned(),
+            queue: queue.to_owned(),
+            ends: std::array::from_fn(|at| counts.ends[at].load(Ordering::Relaxed)),
+            wait: counts.wait.seen(),
+            run: counts.run.seen(),
+        };
+        let all = named.into_iter().chain(rest).map(of);
+        all.filter(QueueSeen::is_any).collect()
+    }
+}
+
+/// What was counted of a queue.
+#[derive(Debug)]
+pub(crate) struct QueueSeen {
+    pub namespace: String,
+    pub queue: String,
+    pub ends: [u64; End::ALL.len()],
+    pub wait: Seen,
+    pub run: Seen,
+}
+
+impl QueueSeen {
+    fn is_any(&self) -> bool {
+        let all = self.ends.iter().chain(&self.wait.buckets).chain(&self.run.buckets);
+        all.sum::<u64>() > 0
+    }
+}

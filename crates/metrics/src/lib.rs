@@ -1,0 +1,31 @@
+//! What a server counts of its own calls, and what its store holds, as the text that Prometheus reads.
+//!
+//! [`Counted`] stands around an engine and counts grants and ends in `counts`; `minutes` keeps the same for pictures of the
+//! last day. `state` asks the engine for what it holds, once a second at most. `page` is the list of all metrics: it names
+//! each once, with its help, and `text` writes it.
+//!
+//! Nothing here decides anything. A label has at most [`NAMES_MAX`] names, the rest are summed up in `other`, so that a
+//! program with a queue for each customer does not fill a Prometheus.
+
+mod counted;
+mod counts;
+mod held;
+mod histogram;
+mod http;
+mod minutes;
+mod page;
+mod process;
+mod state;
+mod text;
+
+pub use counted::Counted;
+pub use counts::Counts;
+pub use http::{HttpCounts, InFlight};
+pub use minutes::{Minute, Minutes};
+pub use page::{CONTENT_TYPE, Metrics};
+
+/// So many names has a label at most; the rest are summed up in `other`.
+pub const NAMES_MAX: usize = 200;
+
+/// The name of the rest.
+pub const OTHER: &str = "other";

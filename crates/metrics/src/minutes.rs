@@ -1,0 +1,178 @@
+//! What happened in each minute of the last day, for pictures.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tenure_core::names::Namespace;
+use tenure_core::time::{Moment, Span};
+use tenure_engine::{Clock, SystemClock};
+
+use crate::histogram::{BOUNDS, bucket_of};
+
+const MINUTE_US: u64 = 60_000_000;
+/// A day, and the minute that is not over.
+const MINUTES_KEPT: usize = 24 * 60 + 1;
+/// Namespaces that are counted; those that come later have no pictures.
+const NAMESPACES_MAX: usize = 64;
+
+/// What this process did in one minute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Minute {
+    /// Its begin.
+    pub at: Moment,
+    /// Jobs that were granted.
+    pub granted: u64,
+    /// Runs that succeeded.
+    pub succeeded: u64,
+    /// Runs that failed, for good or not.
+    pub failed: u64,
+    waits: [u32; BOUNDS.len() + 1],
+}
+
+impl Minute {
+    fn of(at: Moment) -> Self {
+        Minute { at, granted: 0, succeeded: 0, failed: 0, waits: [0; BOUNDS.len() + 1] }
+    }
+
+    /// Of the jobs that were granted, this share (0 to 1) had waited no longer, by the bounds of the histogram: a job that
+    /// waited 2 ms counts as 5 ms. `None` if none was granted.
+    pub fn waited(&self, share: f64) -> Option<Span> {
+        let all: u64 = self.waits.iter().map(|times| u64::from(*times)).sum();
+        let wanted = (all as f64 * share).ceil().max(1.0) as u64;
+        let mut sum = 0;
+        let within = |times: &u32| {
+            sum += u64::from(*times);
+            sum >= wanted
+        };
+        let at = self.waits.iter().position(within)?;
+        let bound = BOUNDS.get(at).or(BOUNDS.last()).copied().unwrap_or_default();
+        Some(Span::from(Duration::from_secs_f64(bound)))
+    }
+}
+
+/// The minutes of each namespace, oldest first.
+#[derive(Debug, Default)]
+pub struct Minutes(Mutex<HashMap<Namespace, VecDeque<Minute>>>);
+
+impl Minutes {
+    /// The last `most` minutes of a namespace, oldest first, the one that is not over last. Minutes before the process began
+    /// are not there; those in which nothing happened are.
+    pub fn last(&self, namespace: &Namespace, most: usize) -> Vec<Minute> {
+        self.last_at(SystemClock.now(), namespace, most)
+    }
+
+    fn last_at(&self, now: Moment, namespace: &Namespace, most: usize) -> Vec<Minute> {
+        let mut all = self.lock();
+        let Some(minutes) = all.get_mut(namespace) else { return Vec::new() };
+        up_to(minutes, now);
+        let skipped = minutes.len().saturating_sub(most);
+        minutes.iter().skip(skipped).copied().collect()
+    }
+
+    /// The namespaces that this process heard of.
+    pub(crate) fn namespaces(&self) -> Vec<Namespace> {
+        let mut known: Vec<_> = self.lock().keys().cloned().collect();
+        known.sort_unstable();
+        known
+    }
+
+    pub(crate) fn granted(&self, namespace: &Namespace, waits: &[Duration]) {
+        self.count(SystemClock.now(), namespace, |minute| {
+            minute.granted += waits.len() as u64;
+            for wait in waits {
+                let times = &mut minute.waits[bucket_of(*wait)];
+                *times = times.saturating_add(1);
+            }
+        });
+    }
+
+    pub(crate) fn ended(&self, namespace: &Namespace, succeeded: u64, failed: u64) {
+        self.count(SystemClock.now(), namespace, |minute| {
+            minute.succeeded += succeeded;
+            minute.failed += failed;
+        });
+    }
+
+    fn count(&self, now: Moment, namespace: &Namespace, count: impl FnOnce(&mut Minute)) {
+        let mut all = self.lock();
+        if let Some(minutes) = all.get_mut(namespace) {
+            up_to(minutes, now).map(count);
+        } else if all.len() < NAMESPACES_MAX {
+            let minutes = all.entry(namespace.clone()).or_default();
+            up_to(minutes, now).map(count);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, VecDeque<Minute>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Goes on to the minute of `now`, which is answered. A clock that stepped back goes on with the last minute.
+fn up_to(minutes: &mut VecDeque<Minute>, now: Moment) -> Option<&mut Minute> {
+    let this = now.us() / MINUTE_US;
+    let next = match minutes.back() {
+        // After a gap of a day nothing of before is kept.
+        Some(last) => (last.at.us() / MINUTE_US + 1).max(this.saturating_sub(MINUTES_KEPT as u64)),
+        None => this,
+    };
+    for minute in next..=this {
+        if minutes.len() >= MINUTES_KEPT {
+            minutes.pop_front();
+        }
+        minutes.push_back(Minute::of(Moment::from_us(minute * MINUTE_US)));
+    }
+    minutes.back_mut()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(minute: u64) -> Moment {
+        Moment::from_us((1_000_000 + minute) * MINUTE_US + 7)
+    }
+
+    #[test]
+    fn minutes_follow_each_other_also_those_in_which_nothing_happened() {
+        let minutes = Minutes::default();
+        let main = Namespace::main();
+        minutes.count(at(0), &main, |minute| minute.succeeded += 2);
+        minutes.count(at(3), &main, |minute| minute.failed += 1);
+        // A clock that stepped back.
+        minutes.count(at(2), &main, |minute| minute.failed += 1);
+        let all = minutes.last_at(at(4), &main, 10);
+        let told: Vec<_> = all.iter().map(|minute| (minute.succeeded, minute.failed)).collect();
+        assert_eq!(told, [(2, 0), (0, 0), (0, 0), (0, 2), (0, 0)]);
+        assert!(all.windows(2).all(|two| two[1].at.us() - two[0].at.us() == MINUTE_US));
+        assert_eq!(minutes.last_at(at(4), &main, 2), all[3..]);
+        let other = Namespace::parse("other").unwrap();
+        assert_eq!(minutes.last_at(at(4), &other, 2), []);
+    }
+
+    #[test]
+    fn a_day_is_kept_and_a_long_silence_costs_no_more_than_a_day() {
+        let minutes = Minutes::default();
+        let main = Namespace::main();
+        for now in [0, 10, 5_000_000] {
+            minutes.count(at(now), &main, |minute| minute.succeeded += 1);
+        }
+        let all = minutes.last_at(at(5_000_000), &main, usize::MAX);
+        assert_eq!(all.len(), MINUTES_KEPT);
+        assert_eq!(all.iter().map(|minute| minute.succeeded).sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn waits_are_told_by_the_bound_that_holds_them() {
+        let minutes = Minutes::default();
+        let main = Namespace::main();
+        let waits = [2, 2, 2, 900_000_000].map(Duration::from_millis);
+        minutes.granted(&main, &waits);
+        let all = minutes.last(&main, 2);
+        let minute = all.iter().find(|minute| minute.granted > 0).unwrap();
+        assert_eq!(minute.waited(0.5), Some(Span::from_ms(5)));
+        assert_eq!(minute.waited(0.95), Some(Span::from_s(86_400)));
+        assert_eq!(Minute::of(at(0)).waited(0.5), None);
+    }
+}

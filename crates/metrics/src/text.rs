@@ -1,0 +1,117 @@
+//! Prometheus's text format, version 0.0.4.
+
+use std::fmt::{Display, Write};
+
+use crate::histogram::{BOUNDS, Seen};
+
+/// A metric: its name once, with what it is for people.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Family {
+    pub name: &'static str,
+    /// `gauge`, `counter` or `histogram`.
+    pub kind: &'static str,
+    pub help: &'static str,
+}
+
+/// A text that is being written. A family without a sample is left out.
+#[derive(Debug, Default)]
+pub(crate) struct Text {
+    text: String,
+    last: &'static str,
+}
+
+impl Text {
+    fn family(&mut self, family: &Family) {
+        if self.last != family.name {
+            self.last = family.name;
+            let Family { name, kind, help } = family;
+            // Writing to a text cannot fail.
+            let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        }
+    }
+
+    fn labels<'l>(&mut self, labels: impl Iterator<Item = (&'l str, &'l str)>) {
+        let mut before = '{';
+        for (name, value) in labels {
+            let _ = write!(self.text, "{before}{name}=\"");
+            for c in value.chars() {
+                match c {
+                    '\\' => self.text.push_str("\\\\"),
+                    '"' => self.text.push_str("\\\""),
+                    '\n' => self.text.push_str("\\n"),
+                    c => self.text.push(c),
+                }
+            }
+            self.text.push('"');
+            before = ',';
+        }
+        if before == ',' {
+            self.text.push('}');
+        }
+    }
+
+    /// One number.
+    pub(crate) fn sample(&mut self, family: &Family, labels: &[(&str, &str)], value: impl Display) {
+        self.family(family);
+        self.text.push_str(family.name);
+        self.labels(labels.iter().copied());
+        let _ = writeln!(self.text, " {value}");
+    }
+
+    /// A histogram.
+    pub(crate) fn histogram(&mut self, family: &Family, labels: &[(&str, &str)], seen: &Seen) {
+        self.family(family);
+        let mut count = 0;
+        for (at, times) in seen.buckets.iter().enumerate() {
+            count += times;
+            let bound = BOUNDS.get(at).map_or("+Inf".to_owned(), f64::to_string);
+            let _ = write!(self.text, "{}_bucket", family.name);
+            self.labels(labels.iter().copied().chain([("le", bound.as_str())]));
+            let _ = writeln!(self.text, " {count}");
+        }
+        for (part, value) in [("sum", seen.sum), ("count", count as f64)] {
+            let _ = write!(self.text, "{}_{part}", family.name);
+            self.labels(labels.iter().copied());
+            let _ = writeln!(self.text, " {value}");
+        }
+    }
+
+    /// The whole text.
+    pub(crate) fn end(self) -> String {
+        self.text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_within_their_quotes() {
+        let family = Family { name: "a", kind: "gauge", help: "H" };
+        let mut text = Text::default();
+        text.sample(&family, &[("queue", "x\"} 1\n\\")], 2);
+        text.sample(&family, &[], 0.5);
+        let wanted = "# HELP a H\n# TYPE a gauge\na{queue=\"x\\\"} 1\\n\\\\\"} 2\na 0.5\n";
+        assert_eq!(text.end(), wanted);
+    }
+
+    #[test]
+    fn buckets_add_up() {
+        let family = Family { name: "t", kind: "histogram", help: "H" };
+        let mut seen = Seen { buckets: [0; BOUNDS.len() + 1], sum: 7.5 };
+        (seen.buckets[0], seen.buckets[14]) = (2, 1);
+        let mut text = Text::default();
+        text.histogram(&family, &[("queue", "q")], &seen);
+        let text = text.end();
+        for line in [
+            "t_bucket{queue=\"q\",le=\"0.001\"} 2",
+            "t_bucket{queue=\"q\",le=\"86400\"} 2",
+            "t_bucket{queue=\"q\",le=\"+Inf\"} 3",
+            "t_sum{queue=\"q\"} 7.5",
+            "t_count{queue=\"q\"} 3",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+}
