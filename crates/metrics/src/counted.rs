@@ -9,23 +9,23 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::{Reply, Request};
 use tenure_engine::{AroundEngine, CallFuture, Engine};
 
-use crate::counts::{Counts, End};
+use crate::counts::{CallCounts, RunEnd};
 
-/// Counts grants and ends in [`Counts`]. It changes no call and no answer, and remembers of a job only its queue. A grant that
+/// Counts grants and ends in [`CallCounts`]. It changes no call and no answer, and remembers of a job only its queue. A grant that
 /// is undone since its caller left stays counted as a grant.
-pub struct Counted {
+pub struct CountingEngine {
     inner: Arc<dyn Engine>,
-    counts: Arc<Counts>,
+    counts: Arc<CallCounts>,
 }
 
-impl Counted {
+impl CountingEngine {
     /// Around this engine.
-    pub fn new(inner: Arc<dyn Engine>, counts: Arc<Counts>) -> Self {
-        Counted { inner, counts }
+    pub fn new(inner: Arc<dyn Engine>, counts: Arc<CallCounts>) -> Self {
+        CountingEngine { inner, counts }
     }
 }
 
-impl AroundEngine for Counted {
+impl AroundEngine for CountingEngine {
     fn inner(&self) -> &dyn Engine {
         &*self.inner
     }
@@ -48,16 +48,16 @@ impl AroundEngine for Counted {
     }
 }
 
-fn how(ending: &Ending) -> End {
+fn how(ending: &Ending) -> RunEnd {
     match ending {
-        Ending::Succeeded { .. } => End::Succeeded,
-        Ending::Failed { .. } => End::Failed,
-        Ending::Snoozed { .. } => End::Snoozed,
-        Ending::Released => End::Released,
+        Ending::Succeeded { .. } => RunEnd::Succeeded,
+        Ending::Failed { .. } => RunEnd::Failed,
+        Ending::Snoozed { .. } => RunEnd::Snoozed,
+        Ending::Released => RunEnd::Released,
     }
 }
 
-fn heard(counts: &Counts, namespace: &Namespace, endings: &[End], reply: &Reply) {
+fn heard(counts: &CallCounts, namespace: &Namespace, endings: &[RunEnd], reply: &Reply) {
     match reply {
         Reply::Lease(leased) => counts.granted(namespace, &leased.leases),
         Reply::Extend(extended) => counts.lost(extended.lost.iter().map(String::as_str)),
@@ -65,8 +65,8 @@ fn heard(counts: &Counts, namespace: &Namespace, endings: &[End], reply: &Reply)
             let ends = settled.settled.iter().zip(endings).filter_map(|(item, end)| {
                 // A lease without a job has no state.
                 let state = item.state.filter(|_| item.ok && item.code.is_none())?;
-                let again = *end == End::Failed && state != JobState::Failed;
-                Some((item.lease.as_str(), if again { End::Retried } else { *end }))
+                let again = *end == RunEnd::Failed && state != JobState::Failed;
+                Some((item.lease.as_str(), if again { RunEnd::Retried } else { *end }))
             });
             counts.ended(namespace, &ends.collect::<Vec<_>>());
             let lost = |item: &&SettledLease| item.code == Some(Code::LeaseLost);

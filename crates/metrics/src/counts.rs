@@ -8,14 +8,14 @@ use std::time::Instant;
 use tenure_core::lease::LeaseView;
 use tenure_core::names::{Namespace, QueueName};
 
-use crate::held::{Held, Run};
+use crate::held::{OpenRun, OpenRuns};
 use crate::histogram::{Histogram, Seen};
 use crate::minutes::Minutes;
 use crate::{NAMES_MAX, OTHER};
 
 /// How a run ended, as this process heard it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     Succeeded,
     /// For good.
     Failed,
@@ -25,17 +25,17 @@ pub(crate) enum End {
     Released,
 }
 
-impl End {
-    pub(crate) const ALL: [End; 5] =
-        [End::Succeeded, End::Failed, End::Retried, End::Snoozed, End::Released];
+impl RunEnd {
+    pub(crate) const ALL: [RunEnd; 5] =
+        [RunEnd::Succeeded, RunEnd::Failed, RunEnd::Retried, RunEnd::Snoozed, RunEnd::Released];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
-            End::Succeeded => "succeeded",
-            End::Failed => "failed",
-            End::Retried => "retried",
-            End::Snoozed => "snoozed",
-            End::Released => "released",
+            RunEnd::Succeeded => "succeeded",
+            RunEnd::Failed => "failed",
+            RunEnd::Retried => "retried",
+            RunEnd::Snoozed => "snoozed",
+            RunEnd::Released => "released",
         }
     }
 }
@@ -43,7 +43,7 @@ impl End {
 /// One queue.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCounts {
-    pub ends: [AtomicU64; End::ALL.len()],
+    pub ends: [AtomicU64; RunEnd::ALL.len()],
     pub wait: Histogram,
     pub run: Histogram,
 }
@@ -53,17 +53,17 @@ type Queues = HashMap<Namespace, HashMap<QueueName, Arc<QueueCounts>>>;
 
 /// What the calls of this process did. Numbers only grow, and begin with the process.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct CallCounts {
     queues: RwLock<Queues>,
     rest: Arc<QueueCounts>,
-    held: Held,
+    held: OpenRuns,
     pub(crate) lateness: Histogram,
     lost: AtomicU64,
     /// The same, minute by minute.
     pub minutes: Minutes,
 }
 
-impl Counts {
+impl CallCounts {
     fn queue(&self, namespace: &Namespace, queue: &QueueName) -> Arc<QueueCounts> {
         {
             let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ impl Counts {
             {
                 self.lateness.count(lease.granted_at.since(at).std());
             }
-            self.held.began(id, Run { queue, since });
+            self.held.began(id, OpenRun { queue, since });
             waits.push(wait);
         }
         if !waits.is_empty() {
@@ -106,7 +106,7 @@ impl Counts {
     }
 
     /// Runs ended.
-    pub(crate) fn ended(&self, namespace: &Namespace, ends: &[(&str, End)]) {
+    pub(crate) fn ended(&self, namespace: &Namespace, ends: &[(&str, RunEnd)]) {
         let (mut succeeded, mut failed) = (0, 0);
         for (lease, end) in ends {
             let run = self.held.ended(lease);
@@ -116,9 +116,9 @@ impl Counts {
                 run.queue.run.count(run.since.elapsed());
             }
             match end {
-                End::Succeeded => succeeded += 1,
-                End::Failed | End::Retried => failed += 1,
-                End::Snoozed | End::Released => {}
+                RunEnd::Succeeded => succeeded += 1,
+                RunEnd::Failed | RunEnd::Retried => failed += 1,
+                RunEnd::Snoozed | RunEnd::Released => {}
             }
         }
         if succeeded + failed > 0 {
@@ -164,7 +164,7 @@ impl Counts {
 pub(crate) struct QueueSeen {
     pub namespace: String,
     pub queue: String,
-    pub ends: [u64; End::ALL.len()],
+    pub ends: [u64; RunEnd::ALL.len()],
     pub wait: Seen,
     pub run: Seen,
 }

@@ -19,31 +19,31 @@ const GENERATION: usize = 4096;
 
 /// A run.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
+pub(crate) struct OpenRun {
     pub queue: Arc<QueueCounts>,
     pub since: Instant,
 }
 
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<String, Run>,
-    old: HashMap<String, Run>,
+    young: HashMap<String, OpenRun>,
+    old: HashMap<String, OpenRun>,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct OpenRuns {
     parts: [Mutex<Generations>; PARTS],
     hasher: RandomState,
 }
 
-impl Held {
+impl OpenRuns {
     fn part(&self, lease: &str) -> &Mutex<Generations> {
         &self.parts[(self.hasher.hash_one(lease) % PARTS as u64) as usize]
     }
 
     /// A run began.
-    pub(crate) fn began(&self, lease: &str, run: Run) {
+    pub(crate) fn began(&self, lease: &str, run: OpenRun) {
         let mut part = self.part(lease).lock().unwrap_or_else(PoisonError::into_inner);
         if part.young.len() >= GENERATION {
             part.old = mem::take(&mut part.young);
@@ -52,7 +52,7 @@ impl Held {
     }
 
     /// It is over; `None` if this process knows nothing of it.
-    pub(crate) fn ended(&self, lease: &str) -> Option<Run> {
+    pub(crate) fn ended(&self, lease: &str) -> Option<OpenRun> {
         let mut part = self.part(lease).lock().unwrap_or_else(PoisonError::into_inner);
         let old = part.old.remove(lease);
         part.young.remove(lease).or(old)
@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn a_run_is_ended_once_and_old_ones_are_forgotten() {
-        let held = Held::default();
-        let run = Run { queue: Arc::default(), since: Instant::now() };
+        let held = OpenRuns::default();
+        let run = OpenRun { queue: Arc::default(), since: Instant::now() };
         held.began("first", run.clone());
         assert!(held.ended("first").is_some());
         assert!(held.ended("first").is_none());

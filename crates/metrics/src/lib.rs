@@ -1,6 +1,6 @@
 //! What a server counts of its own calls, and what its store holds, as the text that Prometheus reads.
 //!
-//! [`Counted`] stands around an engine and counts grants and ends in `counts`; `minutes` keeps the same for pictures of the
+//! [`CountingEngine`] stands around an engine and counts grants and ends in `counts`; `minutes` keeps the same for pictures of the
 //! last day. `state` asks the engine for what it holds, once a second at most. `page` is the list of all metrics: it names
 //! each once, with its help, and `text` writes it.
 //!
@@ -18,8 +18,8 @@ mod process;
 mod state;
 mod text;
 
-pub use counted::Counted;
-pub use counts::Counts;
+pub use counted::CountingEngine;
+pub use counts::CallCounts;
 pub use http::{HttpCounts, InFlight};
 pub use minutes::{Minute, Minutes};
 pub use page::{CONTENT_TYPE, Metrics};

@@ -10,7 +10,7 @@ use tenure_core::time::Moment;
 use tenure_engine::{Clock, Engine, SystemClock};
 use tokio::sync::Mutex;
 
-use crate::counts::{Counts, End};
+use crate::counts::{CallCounts, RunEnd};
 use crate::http::{CLASSES, HttpCounts};
 use crate::state::{self, NamespaceState};
 use crate::text::{Family, Text};
@@ -73,15 +73,15 @@ families! {
 /// The page that a Prometheus reads.
 pub struct Metrics {
     engine: Arc<dyn Engine>,
-    counts: Arc<Counts>,
+    counts: Arc<CallCounts>,
     /// What the server counts of its requests.
     pub http: HttpCounts,
-    state: Mutex<Option<(Instant, Arc<Held>)>>,
+    state: Mutex<Option<(Instant, Arc<StoreState>)>>,
 }
 
 /// What the store said last.
 #[derive(Debug)]
-struct Held {
+struct StoreState {
     namespaces: Vec<(Namespace, Option<NamespaceState>)>,
 }
 
@@ -95,7 +95,7 @@ impl Metrics {
     /// Of this engine, and of what was counted around it. `routes`: the names of the server's routes.
     pub fn new(
         engine: Arc<dyn Engine>,
-        counts: Arc<Counts>,
+        counts: Arc<CallCounts>,
         routes: impl Iterator<Item = &'static str>,
     ) -> Self {
         let http = HttpCounts::of(routes);
@@ -118,7 +118,7 @@ impl Metrics {
         text.end()
     }
 
-    async fn held(&self) -> Arc<Held> {
+    async fn held(&self) -> Arc<StoreState> {
         // Held while the store is asked: who comes meanwhile gets the same answer.
         let mut state = self.state.lock().await;
         if let Some((at, held)) = &*state
@@ -137,7 +137,7 @@ impl Metrics {
             away = found.is_none();
             namespaces.push((namespace, found));
         }
-        let held = Arc::new(Held { namespaces });
+        let held = Arc::new(StoreState { namespaces });
         *state = Some((Instant::now(), held.clone()));
         held
     }
@@ -151,7 +151,7 @@ impl Metrics {
         all
     }
 
-    fn of_store(&self, text: &mut Text, held: &Held) {
+    fn of_store(&self, text: &mut Text, held: &StoreState) {
         let now = SystemClock.now();
         let all: Vec<&NamespaceState> =
             held.namespaces.iter().filter_map(|(_, state)| state.as_ref()).collect();
@@ -214,7 +214,13 @@ impl Metrics {
         self.of_namespaces(text, held, &all, now);
     }
 
-    fn of_namespaces(&self, text: &mut Text, held: &Held, all: &[&NamespaceState], now: Moment) {
+    fn of_namespaces(
+        &self,
+        text: &mut Text,
+        held: &StoreState,
+        all: &[&NamespaceState],
+        now: Moment,
+    ) {
         let mut each =
             |family: &Family, state: Option<&str>, of: &dyn Fn(&NamespaceState) -> u64| {
                 for found in all {
@@ -246,7 +252,7 @@ impl Metrics {
     fn of_queues(&self, text: &mut Text) {
         let queues = self.counts.seen();
         for queue in &queues {
-            for (end, times) in End::ALL.iter().zip(queue.ends) {
+            for (end, times) in RunEnd::ALL.iter().zip(queue.ends) {
                 let labels = [
                     ("namespace", queue.namespace.as_str()),
                     ("queue", queue.queue.as_str()),
@@ -295,7 +301,7 @@ fn age(now: Moment, since: Option<Moment>) -> u64 {
 }
 
 /// What one thing is called, and the thing.
-struct Row<'s, T> {
+struct LabelledRow<'s, T> {
     namespace: &'s str,
     name: &'s str,
     thing: &'s T,
@@ -304,9 +310,13 @@ struct Row<'s, T> {
 fn rows<'s, T: 's, I: Iterator<Item = (&'s str, &'s T)>>(
     all: &[&'s NamespaceState],
     of: impl Fn(&'s NamespaceState) -> I,
-) -> Vec<Row<'s, T>> {
+) -> Vec<LabelledRow<'s, T>> {
     let of_each = all.iter().flat_map(|state| {
-        of(state).map(|(name, thing)| Row { namespace: state.namespace.as_str(), name, thing })
+        of(state).map(|(name, thing)| LabelledRow {
+            namespace: state.namespace.as_str(),
+            name,
+            thing,
+        })
     });
     of_each.collect()
 }
@@ -324,7 +334,7 @@ fn gauge<T>(
     family: &Family,
     label: &str,
     state: Option<&str>,
-    rows: &[Row<'_, T>],
+    rows: &[LabelledRow<'_, T>],
     of: impl Fn(&T) -> Option<u64>,
     sum: Sum,
 ) {

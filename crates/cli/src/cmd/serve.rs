@@ -20,7 +20,7 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
-use tenure_metrics::{Counted, Counts, Metrics};
+use tenure_metrics::{CallCounts, CountingEngine, Metrics};
 use tenure_server::{Config, Deps, MetricsDoor, Pages, may_listen, route_names};
 use tokio::sync::watch;
 
@@ -86,8 +86,8 @@ async fn serve(
         tracing::info!(jobs, took_ms = took.as_millis() as u64, "the store is read");
     }
     let (config, moved) = (config(&args), opened.moved());
-    let counts = Arc::new(Counts::default());
-    let engine: Arc<dyn Engine> = Arc::new(Counted::new(opened.engine(), counts.clone()));
+    let counts = Arc::new(CallCounts::default());
+    let engine: Arc<dyn Engine> = Arc::new(CountingEngine::new(opened.engine(), counts.clone()));
     let metrics = Arc::new(Metrics::new(opened.engine(), counts.clone(), route_names()));
     let pages = (!args.no_dashboard).then(|| {
         let history = Some(Arc::new(CountedHistory(counts)) as Arc<dyn History>);

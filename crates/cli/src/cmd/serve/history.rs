@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tenure_core::names::Namespace;
 use tenure_dashboard::{History, Minute};
-use tenure_metrics::Counts;
+use tenure_metrics::CallCounts;
 
 /// The minutes of these counts.
-pub struct CountedHistory(pub Arc<Counts>);
+pub struct CountedHistory(pub Arc<CallCounts>);
 
 impl History for CountedHistory {
     fn minutes(&self, namespace: &Namespace, minutes: usize) -> Vec<Minute> {
