@@ -9,7 +9,7 @@ use super::{PageRow, Section, draw, limits};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
 use crate::show::{
-    Confirm, ago, ask_first, at, button, clock, command, done, empty, fact, form, squares,
+    ago, ask_to_delete, at, button, clock, command, done, empty, fact, form, squares,
 };
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -259,20 +259,8 @@ async fn resume(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let name = visit.name();
-    ask_first(
-        visit,
-        Confirm {
-            title: says.delete_title(name),
-            says: vec![says.delete_what()],
-            fields: &[],
-            asks: None,
-            label: says.delete(),
-            is_danger: true,
-            command: visit.command(&["limit", "delete", name]),
-            back: visit.to("limits", name),
-        },
-    )
+    let title = says.delete_title(visit.name());
+    ask_to_delete(visit, ("limit", "limits"), title, says.delete_what(), says.delete())
 }
 
 async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {

@@ -12,7 +12,7 @@ use tenure_core::settings::{PoolView, ResourceState, ResourceView};
 use super::{PageRow, Section, draw, limits, pools};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, bar, command, done, empty, pager};
+use crate::show::{Confirm, ago, ask_first, ask_to_delete, bar, command, done, empty, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -267,20 +267,8 @@ async fn restore(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let name = visit.name();
-    ask_first(
-        visit,
-        Confirm {
-            title: says.delete_title(name),
-            says: vec![says.delete_what()],
-            fields: &[],
-            asks: None,
-            label: says.delete(),
-            is_danger: true,
-            command: visit.command(&["pool", "delete", name]),
-            back: visit.to("pools", name),
-        },
-    )
+    let title = says.delete_title(visit.name());
+    ask_to_delete(visit, ("pool", "pools"), title, says.delete_what(), says.delete())
 }
 
 async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {

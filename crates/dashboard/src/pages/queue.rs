@@ -10,7 +10,7 @@ use tenure_core::settings::QueueView;
 use super::{PageRow, Section, draw};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, at, button, command, done, fact, form, word};
+use crate::show::{ago, ask_to_delete, at, button, command, done, fact, form, word};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -168,20 +168,8 @@ async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let name = visit.name();
-    ask_first(
-        visit,
-        Confirm {
-            title: says.delete_title(name),
-            says: vec![says.delete_what()],
-            fields: &[],
-            asks: None,
-            label: says.delete(),
-            is_danger: true,
-            command: visit.command(&["queue", "delete", name]),
-            back: visit.to("queues", name),
-        },
-    )
+    let title = says.delete_title(visit.name());
+    ask_to_delete(visit, ("queue", "queues"), title, says.delete_what(), says.delete())
 }
 
 async fn delete(visit: &Visit) -> Result<Drawn, Unanswered> {

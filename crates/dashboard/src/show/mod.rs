@@ -8,6 +8,8 @@ mod times;
 
 pub(crate) use bars::{BarPart, bar, place_in_line, squares};
 pub(crate) use charts::{bars_of_two, lines_of_two};
-pub(crate) use parts::{Confirm, ask_first, button, command, done, empty, fact, form, pager};
+pub(crate) use parts::{
+    Confirm, ask_first, ask_to_delete, button, command, done, empty, fact, form, pager,
+};
 pub(crate) use states::{pill, state, word};
 pub(crate) use times::{ago, at, clock, for_people};

@@ -94,6 +94,29 @@ pub(crate) fn ask_first(visit: &Visit, confirm: Confirm<'_>) -> Result<Drawn, Un
     Sheet::still(confirm.title, body)
 }
 
+/// The question before the thing of this page is deleted. `noun`: what the command line calls it; `list`: the path of its list.
+pub(crate) fn ask_to_delete(
+    visit: &Visit,
+    (noun, list): (&str, &str),
+    title: String,
+    what: String,
+    label: String,
+) -> Result<Drawn, Unanswered> {
+    ask_first(
+        visit,
+        Confirm {
+            title,
+            says: vec![what],
+            fields: &[],
+            asks: None,
+            label,
+            is_danger: true,
+            command: visit.command(&[noun, "delete", visit.name()]),
+            back: visit.to(list, visit.name()),
+        },
+    )
+}
+
 /// What an action did that led here, if the address says so: `did` is one of these keys.
 pub(crate) fn done(visit: &Visit, all: &[(&str, String)]) -> Markup {
     let did = visit.query.get("did");
