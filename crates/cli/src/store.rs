@@ -120,12 +120,18 @@ pub fn token() -> Result<Option<Secret>, Failure> {
 
 /// The token that the variable holds; one that is empty is none.
 pub fn own_token() -> Result<Option<Secret>, Failure> {
-    match std::env::var("TENURE_TOKEN") {
+    token_in("TENURE_TOKEN")
+}
+
+/// The token that this variable holds; one that is empty is none.
+pub fn token_in(variable: &str) -> Result<Option<Secret>, Failure> {
+    match std::env::var(variable) {
         Ok(token) if token.is_empty() => Ok(None),
         Ok(token) => Ok(Some(Secret::new(token))),
         Err(std::env::VarError::NotPresent) => Ok(None),
         Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Failure::usage("TENURE_TOKEN is not UTF-8").hint("set it to the server's token"))
+            Err(Failure::usage(format!("{variable} is not UTF-8"))
+                .hint("set it to a token that is plain text"))
         }
     }
 }

@@ -38,7 +38,12 @@ impl Server {
     fn start_with(store: &str, more: &[&str], token: Option<&str>) -> Self {
         let args = ["serve", "--listen", "127.0.0.1:0", "--store", store];
         let args = [&args[..], more].concat();
-        let mut child = tenure(&args, token).spawn().unwrap();
+        Server::of(&mut tenure(&args, token))
+    }
+
+    /// Started by this command.
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
@@ -70,7 +75,11 @@ impl Server {
 }
 
 fn end(args: &[&str], token: Option<&str>) -> (Option<i32>, String) {
-    let Output { status, stderr, .. } = tenure(args, token).output().unwrap();
+    ended(tenure(args, token))
+}
+
+fn ended(mut command: Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
@@ -242,7 +251,11 @@ fn without_its_lock_file_a_folder_still_has_one_server() {
 
 /// Asks with a token; the status, and the body.
 fn ask(server: &Server, call: &str, token: &str, body: &str) -> (String, String) {
-    let mut stream = TcpStream::connect(&server.at).unwrap();
+    ask_at(&server.at, call, token, body)
+}
+
+fn ask_at(at: &str, call: &str, token: &str, body: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(at).unwrap();
     let length = body.len();
     write!(
         stream,
@@ -365,10 +378,52 @@ fn a_token_for_metrics_alone_needs_a_server_with_a_token_and_is_long() {
     let file = dir.path().join("short");
     std::fs::write(&file, "short").unwrap();
     let path = file.to_str().unwrap();
-    for (token, why) in [(None, "--metrics-token-file"), (Some("own"), "is too short")] {
-        let args = ["serve", "--store", "memory:", "--metrics-token-file", path];
-        let (code, said) = end(&args, token);
+    let by_file = ["--metrics-token-file", path];
+    let by_both = ["--metrics-token-file", path, "--metrics-listen", "127.0.0.1:0"];
+    for (args, token, variable, why) in [
+        (&by_file[..], None, None, "the server has no token"),
+        (&by_file[..], Some("own"), None, "is too short"),
+        (&[][..], None, Some("short"), "the server has no token"),
+        (&by_both[..], None, None, "is too short"),
+        (&["--metrics-listen", "0.0.0.0:0"][..], None, None, "--metrics-listen: there is no token"),
+        (&["--metrics-listen", "nowhere"][..], None, None, "--metrics-listen: 'nowhere'"),
+    ] {
+        let args = [&["serve", "--listen", "127.0.0.1:0", "--store", "memory:"][..], args].concat();
+        let mut command = tenure(&args, token);
+        command.envs(variable.map(|token| ("TENURE_METRICS_TOKEN", token)));
+        let (code, said) = ended(command);
         assert_eq!(code, Some(2), "{said}");
         assert!(said.contains(why), "{said}");
     }
+}
+
+#[test]
+fn metrics_may_have_a_port_and_a_token_of_their_own() {
+    const READS: &str = "token-of-a-prometheus-0123456789abc";
+    let args = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--no-dashboard"];
+    let args = [&args[..], &["--metrics-listen", "127.0.0.1:0"]].concat();
+    let mut command = tenure(&args, None);
+    let mut server = Server::of(command.env("TENURE_METRICS_TOKEN", READS));
+    let line = server.stderr.by_ref().lines().map(Result::unwrap);
+    let line = { line }.find(|line| line.contains("a port of their own")).unwrap();
+    assert!(!line.contains(READS), "{line}");
+    let (_, port) = line.split_once("127.0.0.1:").unwrap();
+    let port = port.split(|c: char| !c.is_ascii_digit()).next().unwrap();
+    let port = format!("127.0.0.1:{port}");
+    for (at, path, token, status) in [
+        (&port, "/metrics", READS, "200"),
+        (&port, "/metrics", "", "401"),
+        (&port, "/metrics", "another", "401"),
+        (&port, "/v1/stats", READS, "404"),
+        (&port, "/healthz", READS, "404"),
+        (&port, "/", READS, "404"),
+        // The server has no token, and is on loopback.
+        (&server.at, "/metrics", "", "200"),
+        (&server.at, "/v1/stats", "", "200"),
+    ] {
+        let (found, said) = ask_at(at, &format!("GET {path}"), token, "");
+        assert_eq!(found, status, "{at} {path} {said}");
+    }
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
 }

@@ -1,6 +1,7 @@
 //! Takes connections until it is told to stop, then drains.
 
-use std::future::Future;
+use std::convert::Infallible;
+use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::budget::Budget;
-use crate::config::Deps;
+use crate::config::{Deps, MetricsDoor};
 use crate::conn::{self, Stage};
 use crate::service::Service;
 use crate::traffic::Traffic;
@@ -97,6 +98,15 @@ pub async fn run(
     }
     conns.shutdown().await;
     DrainReport { answered: traffic.answered(), cut }
+}
+
+/// Answers `GET /metrics` at a port of its own and nothing else, until it is dropped: also while the server drains. `deps` are
+/// those of the server.
+pub async fn run_metrics(listener: TcpListener, deps: Deps) -> Infallible {
+    let metrics = deps.metrics.map(|door| MetricsDoor { alone: true, ..door });
+    let deps = Deps { config: deps.config.for_metrics(), pages: None, metrics, ..deps };
+    run(listener, deps, pending::<()>()).await;
+    pending().await
 }
 
 struct Server {

@@ -59,6 +59,13 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// The same for a port that a few programs ask now and then, so that it cannot take what the server itself needs.
+    pub(crate) fn for_metrics(self) -> Self {
+        Config { connections_max: 32, in_flight_bytes_max: 32 * 1024 * 1024, ..self }
+    }
+}
+
 /// What a server needs.
 #[derive(Clone)]
 pub struct Deps {
@@ -85,6 +92,8 @@ pub struct MetricsDoor {
     pub metrics: Arc<Metrics>,
     /// It reads the metrics and nothing else; `None`: only the server's own token is taken.
     pub token: Option<Secret>,
+    /// Nothing else is answered: this port is for the metrics. Starts as false; `run_metrics` sets it.
+    pub alone: bool,
 }
 
 impl fmt::Debug for Deps {

@@ -31,7 +31,7 @@ mod trace;
 mod traffic;
 mod undelivered;
 
-pub use accept::{DrainReport, run};
+pub use accept::{DrainReport, run, run_metrics};
 pub use config::{Config, Deps, MetricsDoor};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, may_listen};
 pub use openapi::document;

@@ -153,7 +153,13 @@ impl Service {
         if let Found::Route(route, _) = &found {
             *name = route.name;
         }
+        let own_port = self.deps.metrics.as_ref().filter(|door| door.alone);
+        if own_port.is_some() && !is_metrics(&found) {
+            return Err(nothing_at(head));
+        }
         let open = matches!(&found, Found::Route(route, _) if route.is_open());
+        // On a port of its own a token for the metrics guards them also where the server has none.
+        let token = token.or_else(|| own_port.and_then(|door| door.token.as_ref()));
         let any_host = open || token.is_some();
         gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
@@ -266,8 +272,7 @@ impl Service {
     /// Whether this asks for the metrics, and shows the token that is for them alone.
     fn may_read_metrics(&self, found: &Found<'_>, head: &Parts) -> bool {
         let own = self.deps.metrics.as_ref().and_then(|door| door.token.as_ref());
-        let asks = matches!(found, Found::Route(route, _) if matches!(route.does, Does::Metrics));
-        asks && own.is_some() && gate::token(&head.headers, own).is_ok()
+        is_metrics(found) && own.is_some() && gate::token(&head.headers, own).is_ok()
     }
 
     /// A page, which looks itself at who may see it.
@@ -484,6 +489,11 @@ fn on_its_line(no: Refusal, lines: &[usize]) -> Refusal {
 enum NdjsonOutcome {
     Answer(Response<Out>),
     Ask(Call),
+}
+
+/// Whether the path leads to the metrics.
+fn is_metrics(found: &Found<'_>) -> bool {
+    matches!(found, Found::Route(route, _) if matches!(route.does, Does::Metrics))
 }
 
 /// A path that leads nowhere.

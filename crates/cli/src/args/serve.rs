@@ -76,7 +76,12 @@ pub struct ServeArgs {
     /// Serve the API alone, without the dashboard that otherwise stands at / for browsers.
     #[arg(long)]
     pub no_dashboard: bool,
-    /// A file with a second token, for a Prometheus: it reads /metrics and nothing else.
+    /// A port of its own for /metrics, which answers nothing else; beyond loopback with a token, the server's or the one
+    /// for metrics.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub metrics_listen: Option<String>,
+    /// A file with a second token, for a Prometheus: it reads /metrics and nothing else. TENURE_METRICS_TOKEN may hold the
+    /// token itself.
     #[arg(long, value_name = "FILE")]
     pub metrics_token_file: Option<PathBuf>,
     /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until

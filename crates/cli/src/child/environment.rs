@@ -43,8 +43,9 @@ pub const TRACEPARENT: &str = "TRACEPARENT";
 
 /// What opens the store, or says where that is kept: a token, or an address that may hold a password. CMD could do with them
 /// all that this process may, and so could whatever reads CMD's environment.
-const CREDENTIALS: [&str; 10] = [
+const CREDENTIALS: [&str; 11] = [
     "TENURE_TOKEN",
+    "TENURE_METRICS_TOKEN",
     "TENURE_URL",
     "TENURE_STORE",
     "TENURE_TOKEN_FILE",

@@ -5,14 +5,14 @@
 
 mod health;
 mod history;
+mod listener;
 mod memory;
+mod metrics_port;
 mod service_manager;
 mod start;
 mod store;
 
 use std::convert::Infallible;
-use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,19 +21,21 @@ use tenure_dashboard::{Dashboard, History};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
-use tenure_server::{Config, Deps, MetricsDoor, Pages, may_listen, route_names};
+use tenure_server::{Config, Deps, MetricsDoor, Pages, route_names};
 use tokio::sync::watch;
 
 use self::history::CountedHistory;
+use self::listener::{addresses, bind};
+use self::metrics_port::MetricsPort;
 use self::service_manager::ServiceManager;
 use self::store::ServePlace;
 use crate::args::serve::ServeArgs;
 use crate::child::signals::Signals;
-use crate::exit::{BUG, DENIED, Failure, UNAVAILABLE, by_signal};
+use crate::exit::{BUG, Failure, by_signal};
 use crate::logging::{self, LogFormat};
 use crate::output::Output;
+use crate::settings::ServerToken;
 use crate::settings::layers::Origin;
-use crate::settings::{ServerToken, Settings};
 
 /// After the engine stopped, its last answers have so long to leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
@@ -60,19 +62,20 @@ async fn serve(
         Some((origin, token)) => (Some(origin), Some(token.read()?)),
         None => (None, None),
     };
-    let metrics_token =
-        Settings::metrics_token(args.metrics_token_file.as_deref(), token.is_some())?;
+    let metrics_token = args.settings.metrics_token(
+        args.metrics_token_file.as_deref(),
+        token.is_some() || args.metrics_listen.is_some(),
+    )?;
     if let Some(warning) = args.settings.warning() {
         tracing::warn!("{warning}");
     }
     let place = ServePlace::of(&args)?;
-    let addresses = addresses(&args.listen)?;
-    for at in &addresses {
-        may_listen(*at, token.as_ref()).map_err(|no| Failure::usage(no.to_string()))?;
-    }
+    let addresses = addresses("--listen", &args.listen, token.as_ref())?;
+    let metrics_port =
+        MetricsPort::of(args.metrics_listen.as_deref(), token.as_ref().or(metrics_token.as_ref()))?;
     let shown = place.to_string();
     let mut signals = Signals::listen()?;
-    let listener = bind(&args.listen, &addresses)?;
+    let listener = bind("--listen", &args.listen, &addresses)?;
     let mut manager = ServiceManager::of_environment();
     let (tell, mut fatal) = watch::channel(None);
     let opened = place.open(&args, accept_loss, tell).await?;
@@ -102,8 +105,9 @@ async fn serve(
         gauge_hosts: gauge_hosts.clone(),
         moved,
         pages,
-        metrics: Some(MetricsDoor { metrics, token: metrics_token }),
+        metrics: Some(MetricsDoor { metrics, token: metrics_token, alone: false }),
     };
+    let metrics_port = metrics_port.serve(deps.clone());
     let (drain, drained) = watch::channel(false);
     let told = async move {
         let mut drained = drained;
@@ -121,6 +125,7 @@ async fn serve(
             Err(Failure::silent(by_signal(signal)))
         }
         why = stopped(&mut fatal) => Err(failure(&why)),
+        never = metrics_port => match never {},
         never = health::tell(opened.engine(), &manager) => match never {},
         never = read_gauges(opened.engine(), gauge_hosts) => match never {},
     };
@@ -183,38 +188,4 @@ async fn stopped(fatal: &mut watch::Receiver<Option<Fatal>>) -> Fatal {
 
 fn failure(why: &Fatal) -> Failure {
     Failure::new(u8::try_from(why.exit_code()).unwrap_or(BUG), why.to_string())
-}
-
-fn addresses(listen: &str) -> Result<Vec<SocketAddr>, Failure> {
-    let found: Vec<SocketAddr> = listen
-        .to_socket_addrs()
-        .map_err(|why| {
-            Failure::usage(format!("--listen: '{listen}' is no address: {why}"))
-                .hint("write it as HOST:PORT, such as 127.0.0.1:7171")
-        })?
-        .collect();
-    match found.is_empty() {
-        true => Err(Failure::usage(format!("--listen: '{listen}' names no address"))),
-        false => Ok(found),
-    }
-}
-
-/// Listens. Calls that come before the store is open wait in the listener's line.
-fn bind(listen: &str, addresses: &[SocketAddr]) -> Result<tokio::net::TcpListener, Failure> {
-    let bound = || {
-        let listener = TcpListener::bind(addresses)?;
-        listener.set_nonblocking(true)?;
-        tokio::net::TcpListener::from_std(listener)
-    };
-    bound().map_err(|why| match why.kind() {
-        io::ErrorKind::AddrInUse => {
-            Failure::new(UNAVAILABLE, format!("another program listens on {listen}"))
-                .hint("stop it, or name another address with --listen")
-        }
-        io::ErrorKind::PermissionDenied => {
-            Failure::new(DENIED, format!("this user may not listen on {listen}"))
-                .hint("use a port above 1023")
-        }
-        _ => Failure::new(UNAVAILABLE, format!("cannot listen on {listen}: {why}")),
-    })
 }

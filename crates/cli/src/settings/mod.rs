@@ -61,41 +61,44 @@ impl Settings {
         let variable = Origin::Variable(format!("{PREFIX}TOKEN"));
         let file = file.map(|path| TokenSource::File(path.to_owned()));
         let command = command.map(|command| TokenSource::Command(command.to_owned()));
-        let mut found: Vec<(Origin, ServerToken)> = [
+        nearest([
             own.map(|token| (variable, ServerToken::Here(token))),
             file.map(|source| (self.origin("token_file"), ServerToken::Kept(source))),
             command.map(|source| (self.origin("token_command"), ServerToken::Kept(source))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        found.sort_by_key(|(origin, _)| origin.rank());
-        if let [(one, _), (other, _), ..] = &found[..]
-            && one.rank() == other.rank()
-        {
-            return Err(Failure::usage(format!("two tokens are named: by {one} and by {other}"))
-                .hint("name one of them"));
-        }
-        Ok(found.into_iter().next())
+        ])
     }
 
-    /// The token that reads the metrics alone, if one is named. `has_token`: whether the server has one of its own.
+    /// The token that reads the metrics alone, if one is named. `guards`: the server has a token of its own, or the metrics
+    /// a port of theirs; otherwise nobody would be asked for it.
     ///
     /// # Errors
-    /// It cannot be read, is short, or everybody may read the metrics without it.
-    pub fn metrics_token(file: Option<&Path>, has_token: bool) -> Result<Option<Secret>, Failure> {
-        let Some(path) = file else { return Ok(None) };
-        if !has_token {
-            return Err(Failure::usage(
-                "--metrics-token-file names a token for the metrics alone, and the server has no token: everybody may read them",
-            )
-            .hint("give the server a token too (TENURE_TOKEN, --token-file), or leave this one out"));
+    /// It cannot be read, is short, is named twice, or everybody may read the metrics without it.
+    pub fn metrics_token(
+        &self,
+        file: Option<&Path>,
+        guards: bool,
+    ) -> Result<Option<Secret>, Failure> {
+        let variable = format!("{PREFIX}METRICS_TOKEN");
+        let here = crate::store::token_in(&variable)?;
+        let here = here.map(|token| (Origin::Variable(variable), ServerToken::Here(token)));
+        let file = file.map(|path| {
+            let source = TokenSource::File(path.to_owned());
+            (self.origin("metrics_token_file"), ServerToken::Kept(source))
+        });
+        let Some((origin, token)) = nearest([here, file])? else { return Ok(None) };
+        if !guards {
+            return Err(Failure::usage(format!(
+                "the {origin} names a token for the metrics alone, and the server has no token: everybody may read them"
+            ))
+            .hint("give the server a token too (TENURE_TOKEN, --token-file), or the metrics a port of their own \
+                   (--metrics-listen), or leave this one out"));
         }
-        let token = ServerToken::Kept(TokenSource::File(path.to_owned())).read()?;
+        let token = token.read()?;
         if token.reveal().chars().count() < TOKEN_BYTES_MIN {
-            let path = path.display();
-            return Err(Failure::usage(format!("the token in '{path}' is too short"))
-                .hint(format!("make it a random text of at least {TOKEN_BYTES_MIN} characters")));
+            return Err(Failure::usage(format!(
+                "the token for the metrics ({origin}) is too short"
+            ))
+            .hint(format!("make it a random text of at least {TOKEN_BYTES_MIN} characters")));
         }
         Ok(Some(token))
     }
@@ -113,6 +116,21 @@ impl Settings {
     pub fn as_toml(&self, token: Option<&Origin>) -> String {
         shown::as_toml(&self.all, token)
     }
+}
+
+/// Of tokens for one thing the one that goes before the others.
+fn nearest<const N: usize>(
+    named: [Option<(Origin, ServerToken)>; N],
+) -> Result<Option<(Origin, ServerToken)>, Failure> {
+    let mut found: Vec<_> = named.into_iter().flatten().collect();
+    found.sort_by_key(|(origin, _)| origin.rank());
+    if let [(one, _), (other, _), ..] = &found[..]
+        && one.rank() == other.rank()
+    {
+        return Err(Failure::usage(format!("two tokens are named: by {one} and by {other}"))
+            .hint("name one of them"));
+    }
+    Ok(found.into_iter().next())
 }
 
 /// The token of a server.

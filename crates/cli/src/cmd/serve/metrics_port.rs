@@ -1,0 +1,41 @@
+//! `--metrics-listen`: the metrics at a port of their own, so that a firewall or a network policy can let a Prometheus reach
+//! them and nothing else.
+
+use std::convert::Infallible;
+use std::future::pending;
+
+use tenure_core::secret::Secret;
+use tenure_server::{Deps, run_metrics};
+use tokio::net::TcpListener;
+
+use super::listener::{addresses, bind};
+use crate::exit::Failure;
+
+const OPTION: &str = "--metrics-listen";
+
+/// The port, if there is to be one.
+pub struct MetricsPort(Option<TcpListener>);
+
+impl MetricsPort {
+    /// Listens. `token`: what is asked of who reads there, if anything is.
+    ///
+    /// # Errors
+    /// As those of [`addresses`] and [`bind`].
+    pub fn of(listen: Option<&str>, token: Option<&Secret>) -> Result<Self, Failure> {
+        let Some(listen) = listen else { return Ok(MetricsPort(None)) };
+        Ok(MetricsPort(Some(bind(OPTION, listen, &addresses(OPTION, listen, token)?)?)))
+    }
+
+    /// Answers there until it is dropped, also while the server drains.
+    pub async fn serve(self, deps: Deps) -> Infallible {
+        match self.0 {
+            Some(listener) => {
+                if let Ok(at) = listener.local_addr() {
+                    tracing::info!(address = %at, "the metrics have a port of their own");
+                }
+                run_metrics(listener, deps).await
+            }
+            None => pending().await,
+        }
+    }
+}
