@@ -8,6 +8,10 @@ use tenure_core::time::{Moment, Span};
 pub struct Minute {
     /// Its begin.
     pub at: Moment,
+    /// Jobs that were pushed and not there already.
+    pub pushed: u64,
+    /// Jobs that were granted again since the holder of their last run was gone.
+    pub lost: u64,
     /// Runs that succeeded.
     pub succeeded: u64,
     /// Runs that failed, for good or not.

@@ -20,7 +20,7 @@ use crate::hand_off::HandedOff;
 use crate::inbox::Ask;
 use crate::options::Fatal;
 use crate::room::full;
-use crate::shared::Shared;
+use crate::shared::{COMMIT, SYNC, Shared};
 use crate::streams;
 use crate::sync::Committed;
 use crate::synced::Synced;
@@ -76,7 +76,7 @@ impl Syncing {
     fn sync(&mut self, shared: &Shared) -> Result<(), Fatal> {
         let began = Instant::now();
         let synced = self.log.sync_data();
-        shared.slow.took("sync", began.elapsed());
+        shared.times.took(SYNC, began.elapsed());
         synced.map_err(|why| Fatal::Disk(format!("it cannot be synced: {why}")))?;
         self.synced.note(self.commit, shared.clock.now());
         self.last = Instant::now();
@@ -172,7 +172,7 @@ fn write_one(
             }
             done = writer.write(&rows, &events, last_seq);
         }
-        shared.slow.took("commit", began.elapsed());
+        shared.times.took(COMMIT, began.elapsed());
         match done {
             Ok(number) => {
                 commit = Some(number);

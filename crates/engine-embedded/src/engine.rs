@@ -12,7 +12,9 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::sentences::clock_behind;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, TestClock};
+use tenure_engine::{
+    CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, StoreWork, TestClock,
+};
 use tenure_machine::{Command, Config, parse_lease_id};
 
 use crate::batch::Answer;
@@ -29,7 +31,7 @@ use crate::overlay::Overlay;
 use crate::readers::Readers;
 use crate::reserve::Reserve;
 use crate::schema;
-use crate::shared::Shared;
+use crate::shared::{COMMIT, SYNC, Shared};
 use crate::start::{self, Recovery, Start};
 use crate::state::{Ended, StateThread};
 use crate::streams;
@@ -235,6 +237,15 @@ impl Engine for Embedded {
 
     fn notice(&self) -> Option<String> {
         self.shared.room.notice().or_else(|| self.shared.last_leap.notice("the clock"))
+    }
+
+    fn store_work(&self) -> StoreWork {
+        StoreWork {
+            commits: self.shared.times.seen_of(COMMIT),
+            syncs: self.shared.times.seen_of(SYNC),
+            opened_in: Some(self.recovery.took),
+            ..StoreWork::default()
+        }
     }
 
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use rusqlite::Connection;
 use tenure_core::names::Namespace;
-use tenure_engine::{CallError, Clock, Fault, LastLeap, SlowLines};
+use tenure_engine::{CallError, Clock, Fault, LastLeap, StoreTimes};
 use tenure_machine::{Config, TakerId};
 use tokio::sync::{oneshot, watch};
 
@@ -24,6 +24,10 @@ use crate::watch::{LookWhen, Watch};
 
 /// Where an answer comes.
 pub(crate) type Receiver = oneshot::Receiver<Result<Answer, CallError>>;
+
+/// The names under which [`Shared::times`] counts.
+pub(crate) const COMMIT: &str = "commit";
+pub(crate) const SYNC: &str = "sync";
 
 /// Bytes of resources' data that are kept in memory.
 const DATA_BYTES: usize = 16 << 20;
@@ -57,8 +61,8 @@ pub(crate) struct Shared {
     /// By how much the clock is behind, in microseconds; 0 if it is not.
     pub behind_us: AtomicU64,
     pub last_leap: LastLeap,
-    /// Lines about a disk that is slow.
-    pub slow: SlowLines,
+    /// How long commits and syncs take.
+    pub times: StoreTimes,
     pub draining: AtomicBool,
     takers: AtomicU64,
     fatal: OnceLock<Fatal>,
@@ -93,7 +97,7 @@ impl Shared {
             durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),
             last_leap: LastLeap::default(),
-            slow: SlowLines::default(),
+            times: StoreTimes::default(),
             draining: AtomicBool::new(false),
             takers: AtomicU64::new(1),
             fatal: OnceLock::new(),

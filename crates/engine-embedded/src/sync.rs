@@ -15,7 +15,7 @@ use tenure_engine::Fault;
 use crate::batch::Pending;
 use crate::disk::{refuse, send};
 use crate::options::Fatal;
-use crate::shared::Shared;
+use crate::shared::{SYNC, Shared};
 use crate::synced::Synced;
 use crate::watch::LookWhen;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(
         }
         let began = Instant::now();
         let done = if commit.is_some() { log.sync_data() } else { Ok(()) };
-        shared.slow.took("sync", began.elapsed());
+        shared.times.took(SYNC, began.elapsed());
         let done = match done {
             // A look costs next to nothing beside a sync, so what was stored is never answered for
             // after its folder is gone.

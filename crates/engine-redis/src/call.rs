@@ -267,11 +267,16 @@ impl Caller {
                     let watched = watch.zip(back).filter(|(a, b)| a.moves == b.moves);
                     let watched = watched.map(|(a, b)| (a.us, b.us));
                     let on_way = OnWay { sent, received: Instant::now(), watched };
-                    self.shared.slow.took(function.name, on_way.received - sent);
+                    self.shared.times.took(function.name, on_way.received - sent);
                     return Ok((self::parts(function.name, value)?, on_way));
                 }
                 Err(why) => why,
             };
+            match &why {
+                LinkError::Unavailable(_) => self.shared.failed.unavailable(),
+                LinkError::Unknown(_) => self.shared.failed.unknown(),
+                LinkError::Refused { .. } => self.shared.failed.refused(),
+            }
             if !is_between(&why) || began.elapsed() + pause > AGAIN_FOR {
                 return Err(told(function.name, why));
             }

@@ -14,7 +14,9 @@ use tenure_core::sentences::clock_behind;
 use tenure_core::time::Span;
 use tenure_engine::ids;
 use tenure_engine::joining::{Joining, MakesCalls};
-use tenure_engine::{CallError, CallFuture, Clock, Engine, GaugeFeed, Health, ReadingFuture};
+use tenure_engine::{
+    CallError, CallFuture, Clock, Engine, GaugeFeed, Health, ReadingFuture, StoreWork,
+};
 use tokio::runtime::Handle;
 
 use crate::answer::answer;
@@ -26,7 +28,7 @@ use crate::gauges;
 use crate::link::{Link, OpenError};
 use crate::options::{Options, Time};
 use crate::shared::Shared;
-use crate::waiting;
+use crate::waiting::{self, Space};
 
 /// How long a test waits until what was given up is told.
 const TOLD_WITHIN: Duration = Duration::from_secs(10);
@@ -178,6 +180,22 @@ impl Engine for RedisEngine {
         ];
         let notices: Vec<String> = notices.into_iter().flatten().collect();
         (!notices.is_empty()).then(|| notices.join("; "))
+    }
+
+    fn store_work(&self) -> StoreWork {
+        let recovers = |space: Arc<Space>| space.known.recovers_for();
+        StoreWork {
+            calls: self.shared.times.seen(),
+            failed: self.shared.failed.seen(),
+            recovers_for: self
+                .shared
+                .spaces()
+                .into_iter()
+                .filter_map(recovers)
+                .max()
+                .or(Some(Duration::ZERO)),
+            ..StoreWork::default()
+        }
     }
 
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {

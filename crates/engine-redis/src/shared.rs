@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
-use tenure_engine::{Clock, LastLeap, SlowLines, SystemClock};
+use tenure_engine::{Clock, FailedCalls, LastLeap, StoreTimes, SystemClock};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout};
@@ -56,8 +56,10 @@ pub(crate) struct Shared {
     /// How often the test's clock began to be moved, and was: odd while it is.
     moves: AtomicU64,
     pub last_leap: LastLeap,
-    /// Lines about a server or a network that is slow.
-    pub slow: SlowLines,
+    /// How long calls take.
+    pub times: StoreTimes,
+    /// Calls without an answer.
+    pub failed: FailedCalls,
     takers: AtomicU64,
     spaces: Mutex<HashMap<Namespace, Arc<Space>>>,
     draining: watch::Sender<bool>,
@@ -100,7 +102,8 @@ impl Shared {
             moved_watch: AtomicU64::new(0),
             moves: AtomicU64::new(0),
             last_leap: LastLeap::default(),
-            slow: SlowLines::default(),
+            times: StoreTimes::default(),
+            failed: FailedCalls::default(),
             takers: AtomicU64::new(0),
             spaces: Mutex::default(),
             draining: watch::Sender::new(false),

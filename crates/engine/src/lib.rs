@@ -9,13 +9,14 @@ mod clock;
 pub mod copy;
 mod fault;
 pub mod gauges;
+pub mod histogram;
 pub mod ids;
 pub mod joining;
 mod last_leap;
 pub mod redis_address;
 pub mod schedules;
 mod seldom;
-mod slow;
+mod store_work;
 mod test_clock;
 
 use std::future::Future;
@@ -27,7 +28,7 @@ pub use fault::{CallError, Fault};
 pub use gauges::{ClaimedGauge, GaugeFeed, GaugeReader, ReadingFuture};
 pub use last_leap::LastLeap;
 pub use seldom::Seldom;
-pub use slow::{SLOW, SlowLines};
+pub use store_work::{FailedCalls, SLOW, StoreTimes, StoreWork};
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Operation, Reply, Request};
@@ -59,6 +60,12 @@ pub trait Engine: Send + Sync + 'static {
     /// never waits. Callers are to be sent to it as ever.
     fn notice(&self) -> Option<String> {
         None
+    }
+
+    /// What it did with its store since it was opened, for metrics; never waits. Empty for an engine that has no store of its
+    /// own.
+    fn store_work(&self) -> StoreWork {
+        StoreWork::default()
     }
 
     /// These leases were granted, and the caller never got the answer: they are undone, as if they

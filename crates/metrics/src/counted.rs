@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use tenure_core::job::JobState;
 use tenure_core::lease::{Ending, SettledLease};
-use tenure_core::names::Namespace;
+use tenure_core::names::{Namespace, QueueName};
 use tenure_core::refusal::Code;
-use tenure_core::requests::{Reply, Request};
+use tenure_core::requests::{Pushed, Reply, Request};
 use tenure_engine::{AroundEngine, CallFuture, Engine};
 
 use crate::counts::{CallCounts, RunEnd};
 
-/// Counts grants and ends in [`CallCounts`]. It changes no call and no answer, and remembers of a job only its queue. A grant that
+/// Counts pushes, grants and ends in [`CallCounts`]. It changes no call and no answer, and remembers of a job only its queue. A grant that
 /// is undone since its caller left stays counted as a grant.
 pub struct CountingEngine {
     inner: Arc<dyn Engine>,
@@ -31,21 +31,33 @@ impl AroundEngine for CountingEngine {
     }
 
     fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        let endings = match &request {
+        let asked = match &request {
             Request::Settle(settle) => {
-                settle.settle.iter().map(|item| how(&item.ending)).collect::<Vec<_>>()
+                AskedFor::Ends(settle.settle.iter().map(|item| how(&item.ending)).collect())
             }
-            Request::Lease(_) | Request::Extend(_) => Vec::new(),
+            Request::Push(push) => {
+                AskedFor::Jobs(push.jobs.iter().map(|job| job.queue.clone()).collect())
+            }
+            Request::Lease(_) | Request::Extend(_) => AskedFor::Nothing,
             _ => return self.inner.call(namespace, request),
         };
         let answer = self.inner.call(namespace, request);
         let (counts, namespace) = (self.counts.clone(), namespace.clone());
         Box::pin(async move {
             let reply = answer.await?;
-            heard(&counts, &namespace, &endings, &reply);
+            heard(&counts, &namespace, &asked, &reply);
             Ok(reply)
         })
     }
+}
+
+/// What a call asked for and its answer does not repeat.
+enum AskedFor {
+    /// How runs are to end, in the order of the call.
+    Ends(Vec<RunEnd>),
+    /// The queues of the jobs that are pushed, in the order of the call.
+    Jobs(Vec<QueueName>),
+    Nothing,
 }
 
 fn how(ending: &Ending) -> RunEnd {
@@ -57,11 +69,20 @@ fn how(ending: &Ending) -> RunEnd {
     }
 }
 
-fn heard(counts: &CallCounts, namespace: &Namespace, endings: &[RunEnd], reply: &Reply) {
-    match reply {
-        Reply::Lease(leased) => counts.granted(namespace, &leased.leases),
-        Reply::Extend(extended) => counts.lost(extended.lost.iter().map(String::as_str)),
-        Reply::Settle(settled) => {
+fn heard(counts: &CallCounts, namespace: &Namespace, asked: &AskedFor, reply: &Reply) {
+    match (reply, asked) {
+        (Reply::Push(pushed), AskedFor::Jobs(queues)) => {
+            let there: &mut dyn Iterator<Item = bool> = match pushed {
+                Pushed::Whole(jobs) => &mut jobs.iter().map(|job| job.duplicate),
+                Pushed::Ids(jobs) => &mut jobs.iter().map(|job| job.duplicate),
+            };
+            let new =
+                queues.iter().zip(there).filter_map(|(queue, there)| (!there).then_some(queue));
+            counts.pushed(namespace, &new.collect::<Vec<_>>());
+        }
+        (Reply::Lease(leased), _) => counts.granted(namespace, &leased.leases),
+        (Reply::Extend(extended), _) => counts.lost(extended.lost.iter().map(String::as_str)),
+        (Reply::Settle(settled), AskedFor::Ends(endings)) => {
             let ends = settled.settled.iter().zip(endings).filter_map(|(item, end)| {
                 // A lease without a job has no state.
                 let state = item.state.filter(|_| item.ok && item.code.is_none())?;
@@ -71,6 +92,9 @@ fn heard(counts: &CallCounts, namespace: &Namespace, endings: &[RunEnd], reply: 
             counts.ended(namespace, &ends.collect::<Vec<_>>());
             let lost = |item: &&SettledLease| item.code == Some(Code::LeaseLost);
             counts.lost(settled.settled.iter().filter(lost).map(|item| item.lease.as_str()));
+            let pushed = settled.settled.iter().flat_map(|item| &item.pushed);
+            let new = pushed.filter(|job| !job.duplicate).map(|job| &job.job.queue);
+            counts.pushed(namespace, &new.collect::<Vec<_>>());
             if let Some(Ok(leased)) = &settled.lease {
                 counts.granted(namespace, &leased.leases);
             }

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use tenure_core::lease::LeaseView;
 use tenure_core::names::{Namespace, QueueName};
+use tenure_engine::histogram::{Histogram, Seen};
 
 use crate::held::{OpenRun, OpenRuns};
-use crate::histogram::{Histogram, Seen};
 use crate::minutes::Minutes;
 use crate::{NAMES_MAX, OTHER};
 
@@ -23,11 +23,19 @@ pub(crate) enum RunEnd {
     Retried,
     Snoozed,
     Released,
+    /// Its holder was gone. Nobody says so to this process: it shows when the job is granted again.
+    Lost,
 }
 
 impl RunEnd {
-    pub(crate) const ALL: [RunEnd; 5] =
-        [RunEnd::Succeeded, RunEnd::Failed, RunEnd::Retried, RunEnd::Snoozed, RunEnd::Released];
+    pub(crate) const ALL: [RunEnd; 6] = [
+        RunEnd::Succeeded,
+        RunEnd::Failed,
+        RunEnd::Retried,
+        RunEnd::Snoozed,
+        RunEnd::Released,
+        RunEnd::Lost,
+    ];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -36,6 +44,7 @@ impl RunEnd {
             RunEnd::Retried => "retried",
             RunEnd::Snoozed => "snoozed",
             RunEnd::Released => "released",
+            RunEnd::Lost => "lost",
         }
     }
 }
@@ -43,6 +52,7 @@ impl RunEnd {
 /// One queue.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCounts {
+    pub pushed: AtomicU64,
     pub ends: [AtomicU64; RunEnd::ALL.len()],
     pub wait: Histogram,
     pub run: Histogram,
@@ -82,16 +92,32 @@ impl CallCounts {
         queues.entry(namespace.clone()).or_default().entry(queue.clone()).or_default().clone()
     }
 
+    /// Jobs were stored, one for each of these queues.
+    pub(crate) fn pushed(&self, namespace: &Namespace, queues: &[&QueueName]) {
+        // A bulk is mostly for one queue.
+        for same in queues.chunk_by(|one, next| one == next) {
+            let times = same.len() as u64;
+            self.queue(namespace, same[0]).pushed.fetch_add(times, Ordering::Relaxed);
+        }
+        if !queues.is_empty() {
+            self.minutes.pushed(namespace, queues.len() as u64);
+        }
+    }
+
     /// Leases were granted.
     pub(crate) fn granted(&self, namespace: &Namespace, leases: &[LeaseView]) {
         let since = Instant::now();
-        let mut waits = Vec::new();
+        let (mut waits, mut lost) = (Vec::new(), 0);
         for lease in leases {
             let (Some(job), Some(id)) = (&lease.job, &lease.lease) else { continue };
             let due = job.run_at.max(job.created_at);
             let wait = lease.granted_at.since(due).std();
             let queue = self.queue(namespace, &job.queue);
             queue.wait.count(wait);
+            if job.lost > 0 {
+                queue.ends[RunEnd::Lost as usize].fetch_add(1, Ordering::Relaxed);
+                lost += 1;
+            }
             if let Some(at) = job.schedule.as_ref().and_then(|made| made.at)
                 && job.attempt <= 1
             {
@@ -101,7 +127,7 @@ impl CallCounts {
             waits.push(wait);
         }
         if !waits.is_empty() {
-            self.minutes.granted(namespace, &waits);
+            self.minutes.granted(namespace, &waits, lost);
         }
     }
 
@@ -118,7 +144,7 @@ impl CallCounts {
             match end {
                 RunEnd::Succeeded => succeeded += 1,
                 RunEnd::Failed | RunEnd::Retried => failed += 1,
-                RunEnd::Snoozed | RunEnd::Released => {}
+                RunEnd::Snoozed | RunEnd::Released | RunEnd::Lost => {}
             }
         }
         if succeeded + failed > 0 {
@@ -150,6 +176,7 @@ impl CallCounts {
         let of = |(namespace, queue, counts): (&str, &str, &Arc<QueueCounts>)| QueueSeen {
             namespace: namespace.to_owned(),
             queue: queue.to_owned(),
+            pushed: counts.pushed.load(Ordering::Relaxed),
             ends: std::array::from_fn(|at| counts.ends[at].load(Ordering::Relaxed)),
             wait: counts.wait.seen(),
             run: counts.run.seen(),
@@ -164,6 +191,7 @@ impl CallCounts {
 pub(crate) struct QueueSeen {
     pub namespace: String,
     pub queue: String,
+    pub pushed: u64,
     pub ends: [u64; RunEnd::ALL.len()],
     pub wait: Seen,
     pub run: Seen,
@@ -171,7 +199,7 @@ pub(crate) struct QueueSeen {
 
 impl QueueSeen {
     fn is_any(&self) -> bool {
-        let all = self.ends.iter().chain(&self.wait.buckets).chain(&self.run.buckets);
-        all.sum::<u64>() > 0
+        let ends: u64 = self.ends.iter().sum();
+        self.pushed + ends + self.wait.count() + self.run.count() > 0
     }
 }

@@ -10,7 +10,6 @@
 mod counted;
 mod counts;
 mod held;
-mod histogram;
 mod http;
 mod minutes;
 mod page;

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
+use tenure_engine::histogram::{WORK_BOUNDS, bucket_of};
 use tenure_engine::{Clock, SystemClock};
-
-use crate::histogram::{BOUNDS, bucket_of};
 
 const MINUTE_US: u64 = 60_000_000;
 /// A day, and the minute that is not over.
@@ -21,18 +20,23 @@ const NAMESPACES_MAX: usize = 64;
 pub struct Minute {
     /// Its begin.
     pub at: Moment,
+    /// Jobs that were pushed and not there already.
+    pub pushed: u64,
     /// Jobs that were granted.
     pub granted: u64,
+    /// Those of them whose run before was lost, its holder being gone.
+    pub lost: u64,
     /// Runs that succeeded.
     pub succeeded: u64,
     /// Runs that failed, for good or not.
     pub failed: u64,
-    waits: [u32; BOUNDS.len() + 1],
+    waits: [u32; WORK_BOUNDS.len() + 1],
 }
 
 impl Minute {
     fn of(at: Moment) -> Self {
-        Minute { at, granted: 0, succeeded: 0, failed: 0, waits: [0; BOUNDS.len() + 1] }
+        let waits = [0; WORK_BOUNDS.len() + 1];
+        Minute { at, pushed: 0, granted: 0, lost: 0, succeeded: 0, failed: 0, waits }
     }
 
     /// Of the jobs that were granted, this share (0 to 1) had waited no longer, by the bounds of the histogram: a job that
@@ -46,7 +50,7 @@ impl Minute {
             sum >= wanted
         };
         let at = self.waits.iter().position(within)?;
-        let bound = BOUNDS.get(at).or(BOUNDS.last()).copied().unwrap_or_default();
+        let bound = WORK_BOUNDS.get(at).or(WORK_BOUNDS.last()).copied().unwrap_or_default();
         Some(Span::from(Duration::from_secs_f64(bound)))
     }
 }
@@ -77,11 +81,16 @@ impl Minutes {
         known
     }
 
-    pub(crate) fn granted(&self, namespace: &Namespace, waits: &[Duration]) {
+    pub(crate) fn pushed(&self, namespace: &Namespace, jobs: u64) {
+        self.count(SystemClock.now(), namespace, |minute| minute.pushed += jobs);
+    }
+
+    pub(crate) fn granted(&self, namespace: &Namespace, waits: &[Duration], lost: u64) {
         self.count(SystemClock.now(), namespace, |minute| {
             minute.granted += waits.len() as u64;
+            minute.lost += lost;
             for wait in waits {
-                let times = &mut minute.waits[bucket_of(*wait)];
+                let times = &mut minute.waits[bucket_of(&WORK_BOUNDS, *wait)];
                 *times = times.saturating_add(1);
             }
         });
@@ -168,7 +177,7 @@ mod tests {
         let minutes = Minutes::default();
         let main = Namespace::main();
         let waits = [2, 2, 2, 900_000_000].map(Duration::from_millis);
-        minutes.granted(&main, &waits);
+        minutes.granted(&main, &waits, 0);
         let all = minutes.last(&main, 2);
         let minute = all.iter().find(|minute| minute.granted > 0).unwrap();
         assert_eq!(minute.waited(0.5), Some(Span::from_ms(5)));

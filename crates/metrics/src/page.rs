@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
-use tenure_engine::{Clock, Engine, SystemClock};
+use tenure_engine::{Clock, Engine, StoreWork, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::counts::{CallCounts, RunEnd};
@@ -44,7 +44,8 @@ families! {
     OLDEST "tenure_oldest_ready_seconds" gauge store "Since when the oldest ready job of a queue is ready; 0 if none is";
     QUEUE_WORKERS "tenure_queue_workers" gauge store "Workers that asked for jobs of a queue within the last minute";
     MISSED "tenure_schedule_missed_total" counter store "Moments of schedules into a queue that were skipped since the queue is there";
-    ENDED "tenure_jobs_total" counter server "Runs that ended, by outcome: failed is for good, retried runs again. A run that another server granted is in queue other";
+    PUSHED "tenure_jobs_pushed_total" counter server "Jobs that were pushed, by queue; not those that were there already, nor those of schedules";
+    ENDED "tenure_jobs_total" counter server "Runs that ended, by outcome: failed is for good, retried runs again, lost had a holder that is gone and is counted when its job is granted again. A run that another server granted is in queue other";
     WAIT "tenure_wait_seconds" histogram server "From the moment a job was due to its grant";
     RUN "tenure_run_seconds" histogram server "From a grant to its settle, both at this server";
     LATENESS "tenure_lateness_seconds" histogram server "From the moment of a schedule to the first grant of its job";
@@ -52,15 +53,21 @@ families! {
     CAPACITY "tenure_limit_capacity" gauge store "Permits that a limit has; absent for one that is only a rate";
     WAITING "tenure_limit_waiting" gauge store "Who stands in the line of a limit";
     POOL "tenure_pool_resources" gauge store "Resources of a pool by state";
-    LOST "tenure_leases_lost_total" counter server "Leases that were over when their holder sent a heartbeat or an outcome for them";
+    LOST "tenure_leases_lost_total" counter server "Leases, of locks too, that were over when their holder sent a heartbeat or an outcome for them";
     LEASES "tenure_leases" gauge store "Leases that live";
     SCHEDULES "tenure_schedules" gauge store "Schedules by state; due ones have a moment that is not decided yet";
     SCHEDULE_DUE "tenure_schedule_oldest_due_seconds" gauge store "Since when the oldest moment of a schedule is due; 0 if none is";
     EVENT_BYTES "tenure_events_bytes" gauge store "Bytes that the kept events take";
     EVENTS "tenure_events_last_number" gauge store "The number of the newest event; it grows by one with each";
-    UP "tenure_store_up" gauge server "1 if the store is well as this server sees it, else 0";
+    UP "tenure_store_up" gauge process "1 if the store is well as this server sees it, else 0";
     STORE_BYTES "tenure_store_bytes" gauge store "Bytes of the store: on disk, or all that its Redis has in memory";
-    READ "tenure_metrics_store_read" gauge server "1 if the state of a namespace could be read whole for this page, else 0";
+    COMMITS "tenure_store_commit_seconds" histogram server "Transactions of a folder's store, without their syncs";
+    SYNCS "tenure_store_sync_seconds" histogram server "Syncs of the disk; the calls that come meanwhile share the next one";
+    CALLS "tenure_store_call_seconds" histogram server "Calls to Redis by function, from sending one to its answer";
+    CALLS_FAILED "tenure_store_call_failures_total" counter server "Calls to Redis without a good answer: unavailable was not sent, unknown may have happened, refused did nothing";
+    OPENED "tenure_store_open_seconds" gauge process "How long it took to read the folder's store when the server began";
+    RECOVERS "tenure_store_recovering_seconds" gauge process "For how long nothing exclusive is granted yet, since Redis may have forgotten its last writes; 0 if it is well";
+    READ "tenure_metrics_store_read" gauge process "1 if the state of a namespace could be read whole for this page, else 0";
     REQUESTS "tenure_http_requests_total" counter server "Requests of the API by operation and class of status";
     HTTP_NOW "tenure_http_in_flight" gauge server "Requests that are being answered, those that wait for a job too";
     HTTP_TOOK "tenure_http_request_seconds" histogram server "From the head of a request to its answer, its wait for a job included";
@@ -241,6 +248,7 @@ impl Metrics {
         if let Some(found) = all.first() {
             text.sample(&STORE_BYTES, &[], found.stats.store.bytes);
         }
+        of_store_work(text, &self.engine.store_work());
         for (namespace, found) in &held.namespaces {
             let whole = found
                 .as_ref()
@@ -251,6 +259,10 @@ impl Metrics {
 
     fn of_queues(&self, text: &mut Text) {
         let queues = self.counts.seen();
+        for queue in queues.iter().filter(|queue| queue.pushed > 0) {
+            let labels = [("namespace", queue.namespace.as_str()), ("queue", queue.queue.as_str())];
+            text.sample(&PUSHED, &labels, queue.pushed);
+        }
         for queue in &queues {
             for (end, times) in RunEnd::ALL.iter().zip(queue.ends) {
                 let labels = [
@@ -284,6 +296,28 @@ impl Metrics {
         for (route, _, took) in &routes {
             text.histogram(&HTTP_TOOK, &[("route", *route)], took);
         }
+    }
+}
+
+/// What the engine did with its store.
+fn of_store_work(text: &mut Text, work: &StoreWork) {
+    if let Some(commits) = &work.commits {
+        text.histogram(&COMMITS, &[], commits);
+    }
+    if let Some(syncs) = &work.syncs {
+        text.histogram(&SYNCS, &[], syncs);
+    }
+    for (name, took) in &work.calls {
+        text.histogram(&CALLS, &[("function", name)], took);
+    }
+    for (kind, times) in &work.failed {
+        text.sample(&CALLS_FAILED, &[("kind", kind)], times);
+    }
+    if let Some(took) = work.opened_in {
+        text.sample(&OPENED, &[], took.as_secs_f64());
+    }
+    if let Some(left) = work.recovers_for {
+        text.sample(&RECOVERS, &[], left.as_secs_f64());
     }
 }
 
@@ -399,7 +433,7 @@ mod tests {
     fn the_guide_says_what_to_do_at_each_alert() {
         let alerts = ALERTS.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
         let alerts: Vec<_> = alerts.collect();
-        assert_eq!(alerts.len(), 6);
+        assert_eq!(alerts.len(), 7);
         for alert in alerts {
             assert!(GUIDE.contains(&format!("### {alert}\n")), "{alert}");
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use crate::histogram::{BOUNDS, Seen};
+use tenure_engine::histogram::Seen;
 
 /// A metric: its name once, with what it is for people.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ impl Text {
         let mut count = 0;
         for (at, times) in seen.buckets.iter().enumerate() {
             count += times;
-            let bound = BOUNDS.get(at).map_or("+Inf".to_owned(), f64::to_string);
+            let bound = seen.bounds.get(at).map_or("+Inf".to_owned(), f64::to_string);
             let _ = write!(self.text, "{}_bucket", family.name);
             self.labels(labels.iter().copied().chain([("le", bound.as_str())]));
             let _ = writeln!(self.text, " {count}");
@@ -84,6 +84,10 @@ impl Text {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use tenure_engine::histogram::Histogram;
+
     use super::*;
 
     #[test]
@@ -99,16 +103,18 @@ mod tests {
     #[test]
     fn buckets_add_up() {
         let family = Family { name: "t", kind: "histogram", help: "H" };
-        let mut seen = Seen { buckets: [0; BOUNDS.len() + 1], sum: 7.5 };
-        (seen.buckets[0], seen.buckets[14]) = (2, 1);
+        let times = Histogram::default();
+        for ms in [1, 1, 90_000_000] {
+            times.count(Duration::from_millis(ms));
+        }
         let mut text = Text::default();
-        text.histogram(&family, &[("queue", "q")], &seen);
+        text.histogram(&family, &[("queue", "q")], &times.seen());
         let text = text.end();
         for line in [
             "t_bucket{queue=\"q\",le=\"0.001\"} 2",
             "t_bucket{queue=\"q\",le=\"86400\"} 2",
             "t_bucket{queue=\"q\",le=\"+Inf\"} 3",
-            "t_sum{queue=\"q\"} 7.5",
+            "t_sum{queue=\"q\"} 90000.002",
             "t_count{queue=\"q\"} 3",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");

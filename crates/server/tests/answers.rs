@@ -338,7 +338,7 @@ fn the_server_says_what_it_is() {
     assert_eq!(document["paths"]["/v1/jobs"]["post"]["operationId"], "push");
     // Everything in the document is there.
     for (path, methods) in document["paths"].as_object().unwrap() {
-        // Only a server that counts has it; crates/cli/tests/serve.rs reads it there.
+        // Only a server that counts has it; crates/cli/tests/serve/metrics.rs reads it there.
         if path == "/metrics" {
             continue;
         }

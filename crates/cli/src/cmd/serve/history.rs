@@ -14,6 +14,8 @@ impl History for CountedHistory {
         let counted = self.0.minutes.last(namespace, minutes);
         let drawn = counted.iter().map(|minute| Minute {
             at: minute.at,
+            pushed: minute.pushed,
+            lost: minute.lost,
             succeeded: minute.succeeded,
             failed: minute.failed,
             half_waited: minute.waited(0.5),

@@ -1,0 +1,103 @@
+//! Counts of times by how long they were, without a lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How many bounds a histogram has.
+const BOUNDS: usize = 14;
+
+/// The upper bounds of the buckets, in seconds; times above the last one are in `+Inf` alone.
+pub type Bounds = [f64; BOUNDS];
+
+/// For times that jobs, runs and requests take.
+pub const WORK_BOUNDS: Bounds =
+    [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 86400.0];
+
+/// For times that a store takes.
+pub const STORE_BOUNDS: Bounds =
+    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// In which bucket a time is; the number of bounds for one above all of them.
+pub fn bucket_of(bounds: &Bounds, took: Duration) -> usize {
+    let seconds = took.as_secs_f64();
+    bounds.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS)
+}
+
+/// Times of one kind.
+#[derive(Debug)]
+pub struct Histogram {
+    bounds: &'static Bounds,
+    buckets: [AtomicU64; BOUNDS + 1],
+    sum_us: AtomicU64,
+}
+
+/// With [`WORK_BOUNDS`].
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram::with(&WORK_BOUNDS)
+    }
+}
+
+impl Histogram {
+    /// With these bounds, and no time yet.
+    pub fn with(bounds: &'static Bounds) -> Self {
+        Histogram { bounds, buckets: Default::default(), sum_us: AtomicU64::new(0) }
+    }
+
+    /// Counts a time.
+    pub fn count(&self, took: Duration) {
+        self.buckets[bucket_of(self.bounds, took)].fetch_add(1, Ordering::Relaxed);
+        let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.sum_us.fetch_add(us, Ordering::Relaxed);
+    }
+
+    /// What it holds now.
+    pub fn seen(&self) -> Seen {
+        let buckets = std::array::from_fn(|at| self.buckets[at].load(Ordering::Relaxed));
+        let sum = self.sum_us.load(Ordering::Relaxed) as f64 / 1e6;
+        Seen { bounds: self.bounds, buckets, sum }
+    }
+}
+
+/// What a histogram holds at one moment.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Seen {
+    /// Those of the histogram.
+    pub bounds: &'static Bounds,
+    /// Times in each bucket alone.
+    pub buckets: [u64; BOUNDS + 1],
+    /// Seconds of all together.
+    pub sum: f64,
+}
+
+impl Seen {
+    /// How many times there are.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_in_the_first_bucket_that_holds_it() {
+        for (ms, bucket) in [(0, 0), (1, 0), (2, 1), (1000, 6), (1001, 7), (100_000_000, 14)] {
+            assert_eq!(bucket_of(&WORK_BOUNDS, Duration::from_millis(ms)), bucket, "{ms} ms");
+        }
+        let times = Histogram::default();
+        times.count(Duration::from_millis(2));
+        times.count(Duration::from_secs(200_000));
+        let seen = times.seen();
+        assert_eq!((seen.buckets[1], seen.buckets[14], seen.count()), (1, 1, 2));
+        assert!((seen.sum - 200_000.002).abs() < 1e-6, "{}", seen.sum);
+    }
+
+    #[test]
+    fn bounds_grow() {
+        for bounds in [WORK_BOUNDS, STORE_BOUNDS] {
+            assert!(bounds.is_sorted_by(|one, next| one < next), "{bounds:?}");
+        }
+    }
+}

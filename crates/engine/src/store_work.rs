@@ -1,0 +1,139 @@
+//! What a store takes: how long its commits, syncs and calls are, which of them fail, and a line when it is slow.
+//!
+//! An engine counts here what it does anyway. Nothing is decided by it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use crate::Seldom;
+use crate::histogram::{Histogram, STORE_BOUNDS, Seen};
+
+/// What takes longer is told. A disk or a network that is well takes a hundredth of it.
+pub const SLOW: Duration = Duration::from_secs(1);
+
+/// What an engine did with its store since it was opened, for metrics.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StoreWork {
+    /// Transactions of a folder's store, without their syncs.
+    pub commits: Option<Seen>,
+    /// Syncs of a disk.
+    pub syncs: Option<Seen>,
+    /// Calls to another program, by their names.
+    pub calls: Vec<(&'static str, Seen)>,
+    /// Calls to another program that it did not answer or refused, by what is known of them.
+    pub failed: Vec<(&'static str, u64)>,
+    /// How long it took to read the store when it was opened; `None` if nothing is read then.
+    pub opened_in: Option<Duration>,
+    /// For how long nothing exclusive is granted yet, because the store may have forgotten what it answered; zero if it is
+    /// well, `None` for a store that never does so.
+    pub recovers_for: Option<Duration>,
+}
+
+/// What is done with a store, and lines about one that is slow.
+#[derive(Debug, Default)]
+pub struct StoreTimes {
+    times: RwLock<BTreeMap<&'static str, Arc<Histogram>>>,
+    slow: Mutex<SlowState>,
+}
+
+#[derive(Debug, Default)]
+struct SlowState {
+    lines: Seldom,
+    longest: Duration,
+}
+
+impl StoreTimes {
+    /// `what` took so long: it is counted, and there is a line if that is slow and none was written lately.
+    pub fn took(&self, what: &'static str, took: Duration) {
+        self.of(what).count(took);
+        if took < SLOW {
+            return;
+        }
+        let mut state = self.slow.lock().unwrap_or_else(PoisonError::into_inner);
+        state.longest = state.longest.max(took);
+        state.lines.happened(1);
+        if let Some(times) = state.lines.due(Instant::now()) {
+            let longest_ms = std::mem::take(&mut state.longest).as_millis() as u64;
+            let threshold_ms = SLOW.as_millis() as u64;
+            tracing::warn!(what, times, longest_ms, threshold_ms, "the store is slow");
+        }
+    }
+
+    fn of(&self, what: &'static str) -> Arc<Histogram> {
+        {
+            let times = self.times.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = times.get(what) {
+                return known.clone();
+            }
+        }
+        let mut times = self.times.write().unwrap_or_else(PoisonError::into_inner);
+        times.entry(what).or_insert_with(|| Arc::new(Histogram::with(&STORE_BOUNDS))).clone()
+    }
+
+    /// All that was counted, by name.
+    pub fn seen(&self) -> Vec<(&'static str, Seen)> {
+        let times = self.times.read().unwrap_or_else(PoisonError::into_inner);
+        times.iter().map(|(what, times)| (*what, times.seen())).collect()
+    }
+
+    /// What was counted under this name; `None` if nothing was.
+    pub fn seen_of(&self, what: &str) -> Option<Seen> {
+        let times = self.times.read().unwrap_or_else(PoisonError::into_inner);
+        times.get(what).map(|times| times.seen())
+    }
+}
+
+/// Calls to a store that failed, by what is known of them.
+#[derive(Debug, Default)]
+pub struct FailedCalls {
+    unavailable: AtomicU64,
+    unknown: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl FailedCalls {
+    /// It was not sent.
+    pub fn unavailable(&self) {
+        self.unavailable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It may have happened.
+    pub fn unknown(&self) {
+        self.unknown.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The store answered with an error of its own, and did nothing.
+    pub fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many there were of each kind.
+    pub fn seen(&self) -> Vec<(&'static str, u64)> {
+        let all = [
+            ("unavailable", &self.unavailable),
+            ("unknown", &self.unknown),
+            ("refused", &self.refused),
+        ];
+        all.map(|(kind, times)| (kind, times.load(Ordering::Relaxed))).to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_counted_by_what_they_were_for() {
+        let times = StoreTimes::default();
+        times.took("sync", Duration::from_millis(3));
+        times.took("sync", Duration::from_millis(4));
+        times.took("commit", Duration::from_millis(1));
+        let seen = times.seen();
+        let told: Vec<_> = seen.iter().map(|(what, seen)| (*what, seen.count())).collect();
+        assert_eq!(told, [("commit", 1), ("sync", 2)]);
+        assert_eq!(times.seen_of("sync").map(|seen| seen.sum), Some(0.007));
+        assert_eq!(times.seen_of("push"), None);
+    }
+}
