@@ -28,6 +28,7 @@ struct PoolSums {
     free: BTreeSet<(u64, LiveResourceId)>,
 }
 
+#[derive(Default)]
 pub(crate) struct Findings(Audited);
 
 impl Findings {
@@ -37,12 +38,17 @@ impl Findings {
             self.0.faults.push(fault());
         }
     }
+
+    /// What was found, and that it is in order if that is nothing.
+    pub(crate) fn done(self) -> Audited {
+        Audited { ok: self.0.faults.is_empty(), ..self.0 }
+    }
 }
 
 impl Space {
     /// Compares what is cached with what is held.
     pub fn audit(&self, now: Moment) -> Audited {
-        let mut found = Findings(Audited::default());
+        let mut found = Findings::default();
         self.audit_leases(&mut found);
         self.audit_jobs(&mut found);
         self.audit_lanes(&mut found);
@@ -56,8 +62,7 @@ impl Space {
             format!("{} schedules are counted as deleted, and {shells} are", self.shells)
         });
         self.audit_schedules(&mut found, now);
-        found.0.ok = found.0.faults.is_empty();
-        found.0
+        found.done()
     }
 
     fn audit_leases(&self, found: &mut Findings) {

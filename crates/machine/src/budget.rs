@@ -14,7 +14,11 @@ impl Machine {
         let [failed, ended] = self.kept;
         // What this very tick purged is in the archive still: nothing may be dropped twice. The
         // budget is looked at again once that is drained.
-        let purged = self.spaces.values().any(|space| !space.out.purged.is_empty());
+        let purged = self
+            .agenda
+            .stepped()
+            .filter_map(|name| self.spaces.get(name))
+            .any(|space| !space.out.purged.is_empty());
         if purged || failed + ended <= self.config.retain_bytes {
             return;
         }

@@ -9,6 +9,7 @@
 //! or `doors` hold it back, `ops/extend` keeps it, `ops/settle` and `ending` end it, `tick` does what
 //! time does.
 
+mod agenda;
 mod answer;
 mod audit;
 mod awaits;
@@ -58,6 +59,8 @@ pub(crate) mod waiting;
 
 use std::collections::BTreeMap;
 
+use agenda::{Agenda, Duty, is_ahead};
+use audit::Findings;
 use budget::class_index;
 pub use restore::BadRow;
 use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
@@ -209,6 +212,7 @@ pub trait Rest: Archive {
 pub struct Machine {
     config: Config,
     spaces: BTreeMap<Namespace, Space>,
+    agenda: Agenda,
     next_seq: Seq,
     /// Namespaces that ended since the last drain: their last row is to go.
     gone: Vec<Namespace>,
@@ -222,14 +226,16 @@ impl Machine {
         Machine {
             config,
             spaces: BTreeMap::new(),
+            agenda: Agenda::default(),
             next_seq: NO_JOB.next(),
             gone: Vec::new(),
             kept: [0, 0],
         }
     }
 
-    /// The space of a row or of a start.
+    /// The space of a row or of a start, which changes.
     fn space(&mut self, namespace: &Namespace) -> &mut Space {
+        self.agenda.steps(namespace);
         if !self.spaces.contains_key(namespace) {
             self.spaces
                 .insert(namespace.clone(), Space::new(namespace.clone(), self.config.patience));
@@ -249,6 +255,7 @@ impl Machine {
         rest: &dyn Rest,
     ) -> Result<Done, Refusal> {
         if let Some(space) = self.spaces.get_mut(namespace) {
+            self.agenda.steps(namespace);
             return space.step(command, clock, &mut self.next_seq, rest);
         }
         // A namespace begins with the first call that leaves something in it. One that only asks, or
@@ -256,6 +263,7 @@ impl Machine {
         let mut space = Space::new(namespace.clone(), self.config.patience);
         let done = space.step(command, clock, &mut self.next_seq, rest);
         if !space.holds_nothing() {
+            self.agenda.steps(namespace);
             self.spaces.insert(namespace.clone(), space);
         }
         done
@@ -264,22 +272,23 @@ impl Machine {
     /// Ticks every namespace that is due; after a leap, each in which leases live. `leapt` is what the wall clock
     /// gained on a monotonic clock since the last call of this.
     pub fn tick(&mut self, clock: Moment, leapt: Span, rest: &dyn Rest) {
+        let mut due = self.agenda.due(Duty::Tick, clock, &self.spaces);
+        // All are looked at where the clock leapt or stepped back: seldom, and by what is in none's own moments.
         let leaps = leapt > Span::from_us(LEAP_US);
-        let due: Vec<Namespace> = self
-            .spaces
-            .iter()
-            .filter(|(_, space)| {
-                space.next_due().is_some_and(|at| at <= clock || behind(space, clock))
-                    || leaps && !space.leases.is_empty()
-            })
-            .map(|(name, _)| name.clone())
-            .collect();
+        if leaps || self.agenda.may_be_ahead(clock, &self.spaces) {
+            let meant = |space: &&Space| {
+                leaps && !space.leases.is_empty()
+                    || is_ahead(space.last, clock) && space.next_due().is_some()
+            };
+            due.extend(self.spaces.values().filter(meant).map(|space| space.name.clone()));
+        }
         for namespace in due {
             // A tick refuses nothing.
             let _ = self.apply(&namespace, Command::Tick { leapt }, clock, rest);
             let ends = self.spaces.get(&namespace).and_then(Space::ends_at);
             if ends.is_some_and(|at| at <= clock) {
                 self.spaces.remove(&namespace);
+                self.agenda.forget(&namespace);
                 self.gone.push(namespace);
             }
         }
@@ -288,9 +297,7 @@ impl Machine {
 
     /// Decides moments of schedules that are due, in each namespace that has some.
     pub fn fire(&mut self, clock: Moment, rest: &dyn Rest) {
-        let due = |space: &Space| space.next_fire().is_some_and(|at| at <= clock);
-        let due: Vec<Namespace> =
-            self.spaces.iter().filter(|(_, space)| due(space)).map(|(n, _)| n.clone()).collect();
+        let due = self.agenda.due(Duty::Fire, clock, &self.spaces);
         for namespace in due {
             // It refuses nothing.
             let _ = self.apply(&namespace, Command::Fire, clock, rest);
@@ -299,26 +306,25 @@ impl Machine {
 
     /// The soonest moment at which a `fire` has something to decide. It makes no tick due.
     pub fn next_fire(&self) -> Option<Moment> {
-        self.spaces.values().filter_map(Space::next_fire).min()
+        self.agenda.next(Duty::Fire, &self.spaces)
     }
 
     /// The soonest moment at which a process that reads has a gauge to claim. It makes no tick due.
     pub fn next_gauge(&self) -> Option<Moment> {
-        self.spaces.values().filter_map(Space::next_gauge).min()
+        self.agenda.next(Duty::Gauge, &self.spaces)
     }
 
     /// The namespaces that have gauges to claim.
-    pub fn gauges_due(&self, clock: Moment) -> Vec<Namespace> {
-        let due = |space: &Space| space.next_gauge().is_some_and(|at| at <= clock);
-        self.spaces.iter().filter(|(_, space)| due(space)).map(|(name, _)| name.clone()).collect()
+    pub fn gauges_due(&self, clock: Moment) -> impl IntoIterator<Item = Namespace> + use<> {
+        self.agenda.due(Duty::Gauge, clock, &self.spaces)
     }
 
     /// The soonest moment at which a tick has something to do.
     pub fn next_due(&self) -> Option<Moment> {
-        self.spaces.values().filter_map(Space::next_due).min()
+        self.agenda.next(Duty::Tick, &self.spaces)
     }
 
-    /// By how much the clock is behind what was seen, if that is worth telling.
+    /// By how much the clock is behind what was seen, if that is worth telling. It looks at every namespace.
     pub fn clock_behind(&self) -> Option<Span> {
         self.spaces.values().filter_map(|space| space.behind).max()
     }
@@ -332,7 +338,8 @@ impl Machine {
             effects.rows.other.insert(key, None);
             effects.ended.push(namespace);
         }
-        for (name, space) in &mut self.spaces {
+        for name in self.agenda.take_stepped() {
+            let Some(space) = self.spaces.get_mut(&name) else { continue };
             let Rows { jobs, errors, other, data, childless } = space.drain_rows();
             effects.rows.jobs.extend(jobs);
             effects.rows.errors.extend(errors);
@@ -355,6 +362,7 @@ impl Machine {
             effects.deliveries.extend(deliveries.map(|delivery| (name.clone(), delivery)));
             let wanted = space.out.wanted.drain(..);
             effects.wanted.extend(wanted.map(|wanted| (name.clone(), wanted)));
+            self.agenda.note(space);
         }
         effects
     }
@@ -420,7 +428,9 @@ impl Machine {
 
     /// Checks every namespace.
     pub fn audit(&self, now: Moment) -> Audited {
-        let mut all = Audited { ok: true, ..Audited::default() };
+        let mut own = Findings::default();
+        self.agenda.audit(&self.spaces, &mut own);
+        let mut all = own.done();
         for space in self.spaces.values() {
             let audit = space.audit(now.max(space.last));
             all.ok &= audit.ok;
@@ -429,8 +439,4 @@ impl Machine {
         }
         all
     }
-}
-
-fn behind(space: &Space, clock: Moment) -> bool {
-    space.last.since(clock) > Span::from_us(tenure_core::bounds::CLOCK_BEHIND_LOUD_US)
 }

@@ -116,6 +116,8 @@ pub enum Scenario {
     WaitingBlocked,
     /// The lifecycle with a million scheduled jobs, relative to none.
     WaitingScheduled,
+    /// The lifecycle beside ten thousand namespaces in which nothing happens, relative to none.
+    IdleNamespaces,
     /// Opening a store of a million jobs.
     Start,
     /// From a push to the answer of a long poll that was idle.

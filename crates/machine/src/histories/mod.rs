@@ -5,6 +5,7 @@
 //! At the end everything is set free and every job must come to its end by events alone: a wake-up
 //! that was lost shows here. Mutants of the machine prove that these checks see what they look for.
 
+mod agenda;
 mod audited;
 mod budget;
 mod forgetting;

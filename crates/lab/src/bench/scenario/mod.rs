@@ -73,6 +73,7 @@ pub async fn measure(
         Scenario::WaitingReady => rate::waiting(&setup, rate::Waiting::Ready).await,
         Scenario::WaitingBlocked => rate::waiting(&setup, rate::Waiting::Blocked).await,
         Scenario::WaitingScheduled => rate::waiting(&setup, rate::Waiting::Scheduled).await,
+        Scenario::IdleNamespaces => rate::idle_namespaces(&setup).await,
         Scenario::Start => size::start(&setup).await,
         Scenario::LongPoll => late::long_poll(&setup).await,
         Scenario::Delayed => late::delayed(&setup).await,

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use tenure_console::exit::Failure;
-use tenure_core::names::{LimitName, PoolName, ResourceId};
+use tenure_core::job::{NewJob, When};
+use tenure_core::names::{JobId, LimitName, Namespace, PoolName, ResourceId};
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{Meant, PutLimit, SyncResources};
+use tenure_core::requests::{Meant, Push, PushAnswer, PutLimit, SyncResources};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_core::time::Span;
+use tenure_engine::EngineExt;
 
-use super::super::load::{API, Done, Jobs, LoadCaller, POOL, SITE, drain, fill, lifecycle};
+use super::super::load::{API, Done, Jobs, LoadCaller, POOL, SITE, drain, fill, lifecycle, queue};
 use super::super::target::{Place, Target};
 use super::{Figures, Setup, median};
 
@@ -87,6 +89,20 @@ pub async fn waiting(setup: &Setup<'_>, waiting: Waiting) -> Result<Figures, Fai
         Waiting::Scheduled => Jobs::Later(Span::from_s(3_600)),
     };
     fill(many.engine(), &jobs, setup.waiting).await?;
+    in_pairs(setup, &none, &many).await
+}
+
+/// The lifecycle in a store where other namespaces have something and nothing happens, in pairs with one that has none.
+pub async fn idle_namespaces(setup: &Setup<'_>) -> Result<Figures, Failure> {
+    const NAMESPACES: u32 = 10_000;
+    let (none, many) = (setup.open(Place::InProcess).await?, setup.open(Place::InProcess).await?);
+    for n in 0..NAMESPACES {
+        let mut job = NewJob::new(queue()?);
+        job.id = Some(JobId::parse("later")?);
+        job.when = When::In(Span::from_s(3_600));
+        let push = Push { jobs: vec![job], answer: PushAnswer::Ids };
+        many.engine().run(&Namespace::parse(&format!("idle-{n}"))?, push).await?;
+    }
     in_pairs(setup, &none, &many).await
 }
 
