@@ -26,6 +26,8 @@ const dot = document.querySelector(".live");
 let stream = null;
 let paused = sessionStorage.getItem("paused") === "1";
 let fetching = false;
+// Something happened while a page was on its way, which therefore may not show it.
+let again = false;
 
 function busy() {
   const at = document.activeElement;
@@ -36,6 +38,7 @@ function busy() {
 }
 
 async function refresh() {
+  if (fetching) again = true;
   if (fetching || busy()) return;
   fetching = true;
   try {
@@ -60,6 +63,10 @@ async function refresh() {
     // The server is away; the stream says so and comes again by itself.
   } finally {
     fetching = false;
+    if (again) {
+      again = false;
+      refresh();
+    }
   }
 }
 
@@ -68,8 +75,17 @@ function follow() {
   if (wanted && !stream) {
     stream = new EventSource(words.live);
     stream.addEventListener("changed", refresh);
-    stream.onopen = () => tell("on", words.liveOn);
-    stream.onerror = () => tell("", words.liveOff);
+    let lost = false;
+    stream.onopen = () => {
+      tell("on", words.liveOn);
+      // What happened while the server was away was told to nobody.
+      if (lost) refresh();
+      lost = false;
+    };
+    stream.onerror = () => {
+      lost = true;
+      tell("", words.liveOff);
+    };
   } else if (!wanted && stream) {
     stream.close();
     stream = null;
@@ -92,7 +108,11 @@ function pause() {
 }
 
 dot?.addEventListener("click", pause);
-document.addEventListener("visibilitychange", follow);
+document.addEventListener("visibilitychange", () => {
+  follow();
+  // Nobody told a hidden tab what happened.
+  if (stream) refresh();
+});
 addEventListener("pagehide", () => {
   stream?.close();
   stream = null;

@@ -10,29 +10,34 @@ use crate::visit::{Drawn, Unanswered, Visit};
 pub(crate) enum Field {
     /// As text; left out if it is empty.
     Text,
-    /// As text; null, which is the default, if it is empty.
+    /// As text; null, which is the default, if it is there and empty; left out if the form has no such field.
     TextOrNull,
     /// As a number; left out if it is empty. What is no number stays text, and is refused by the reader of the API with
     /// its own sentence.
     Number,
-    /// As a number; null if it is empty.
+    /// As a number; null if it is there and empty; left out if the form has no such field.
     NumberOrNull,
 }
 
 /// The body that the fields of a form come to, as JSON.
 pub(crate) fn said(visit: &Visit, fields: &[(&str, Field)]) -> String {
+    Value::Object(body(visit, fields)).to_string()
+}
+
+/// The same, for a page that adds to it.
+pub(crate) fn body(visit: &Visit, fields: &[(&str, Field)]) -> Map<String, Value> {
     let mut body = Map::new();
     for (name, field) in fields {
         let text = visit.form.get(name).map(str::trim).filter(|text| !text.is_empty());
         let value = match (field, text) {
             (Field::Text | Field::TextOrNull, Some(text)) => Value::from(text),
             (Field::Number | Field::NumberOrNull, Some(text)) => number(text),
-            (Field::TextOrNull | Field::NumberOrNull, None) => Value::Null,
-            (Field::Text | Field::Number, None) => continue,
+            (Field::TextOrNull | Field::NumberOrNull, None) if visit.form.has(name) => Value::Null,
+            (_, None) => continue,
         };
         body.insert((*name).to_owned(), value);
     }
-    Value::Object(body).to_string()
+    body
 }
 
 fn number(text: &str) -> Value {

@@ -38,8 +38,6 @@ sentences! { FrameWords;
     version(version): "version {version}", "版本 {version}";
     keys: "Keys", "快捷键";
     key_find: "find jobs", "查找任务";
-    key_go: "go to a page: o overview, q queues, j jobs, f failures, l limits, p pools, e leases, w workers, s schedules",
-        "前往页面：o 总览，q 队列，j 任务，f 失败，l 限额，p 资源池，e 租约，w 工作进程，s 定时";
     key_pause: "pause or go on with live updates", "暂停或继续实时更新";
     key_help: "show these keys", "显示快捷键";
     close: "Close", "关闭";
@@ -152,9 +150,13 @@ fn keys(words: FrameWords) -> Markup {
                 h2 id="help-title" { (words.keys()) }
                 dl class="facts" {
                     dt { kbd { "/" } } dd { (words.key_find()) }
-                    dt { kbd { "g" } } dd { (words.key_go()) }
                     dt { kbd { "p" } } dd { (words.key_pause()) }
                     dt { kbd { "?" } } dd { (words.key_help()) }
+                }
+                dl class="facts keys" {
+                    @for (section, _, key) in LINKS {
+                        div { dt { kbd { "g" } " " kbd { (key) } } dd { (section_name(section, words)) } }
+                    }
                 }
                 div { button { (words.close()) } }
             }

@@ -18,6 +18,11 @@ impl NamedValues {
         pairs.collect::<Option<Vec<_>>>().map(NamedValues)
     }
 
+    /// Whether this name is there, also if it says nothing.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key == name)
+    }
+
     /// The first value of this name that says something.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.0.iter();
@@ -52,6 +57,7 @@ mod tests {
         assert_eq!(form.get("q"), Some("a b&c"));
         assert_eq!(form.get("n"), Some("你"));
         assert_eq!((form.get("empty"), form.get("absent")), (None, None));
+        assert_eq!((form.has("empty"), form.has("absent")), (true, false));
         for text in ["q=%", "q=%ff", "%zz=1"] {
             assert_eq!(NamedValues::read(text), None, "{text}");
         }

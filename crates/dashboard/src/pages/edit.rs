@@ -8,6 +8,7 @@ use tenure_core::requests::{GetJob, Patch, Push, PushAnswer, Pushed};
 
 use super::{PageRow, Section, draw, job};
 use crate::acting::{Field, back_to, said};
+use crate::command::ShownCommand;
 use crate::language::sentences;
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -22,6 +23,8 @@ sentences! { Says;
     delay: "Wait before it may run, such as 10m", "运行前的等待时间，例如 10m";
     save: "Save", "保存";
     push: "Push", "推送";
+    no_command: "The command line moves a job to another time; the rest is changed here, or by the API.",
+        "命令行可更改任务的时间；其余内容在此处或通过 API 更改。";
     back: "Leave it as it is", "返回，不做更改";
 }
 
@@ -53,11 +56,26 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                         button class="main" { @if in_place { (says.save()) } @else { (says.push()) } }
                         a class="btn" href=(visit.to("jobs", &old.id)) { (says.back()) }
                     }
+                    @if in_place { p class="faint" { (says.no_command()) } }
+                    code class="cmd" tabindex="0" { (by_command(visit, &old, in_place).text()) }
                 }
             }
         }
     };
     Sheet::still(title, body)
+}
+
+/// The command that comes nearest. The payload is read from a file there, so that it stands in no history of a shell.
+fn by_command(visit: &Visit, old: &JobView, in_place: bool) -> ShownCommand {
+    let (id, queue, kind) = (old.id.to_string(), old.queue.to_string(), old.kind.to_string());
+    if in_place {
+        return visit.command(&["reschedule", &id, "--delay", "10m"]);
+    }
+    let mut words = vec!["push", queue.as_str(), "@payload.json"];
+    if !kind.is_empty() {
+        words.extend(["--kind", kind.as_str()]);
+    }
+    visit.command(&words)
 }
 
 fn fields(says: Says, old: &JobView) -> Markup {

@@ -39,8 +39,9 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let filter = decode::read_events(&kept)?.filter;
     let events = last(visit, &filter).await?;
     let field = |name: &str, label: String| {
+        let short = label.split([',', '，']).next().unwrap_or_default();
         html! {
-            input name=(name) value=[visit.query.get(name)] placeholder=(label) aria-label=(label) title=(label)
+            input name=(name) value=[visit.query.get(name)] placeholder=(short) aria-label=(label) title=(label)
                 autocomplete="off" spellcheck="false";
         }
     };
@@ -50,7 +51,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     words.extend(options.iter().map(String::as_str));
     let body = html! {
         div class="head" { h1 { (says.title()) } }
-        form class="acts" action="/events" {
+        form class="filters" action="/events" {
             @if !visit.ns().is_empty() { input type="hidden" name="ns" value=(visit.ns()); }
             (field("type", says.kind())) (field("queue", says.queue())) (field("job", says.job()))
             (field("limit", says.limit())) (field("pool", says.pool()))

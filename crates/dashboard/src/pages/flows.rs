@@ -8,7 +8,7 @@ use tenure_core::flow::{FlowState, FlowView};
 use tenure_core::requests::{CancelFlow, GetFlow, JobFilter, ListFlows, ListJobs, Page};
 use tenure_core::time::Span;
 
-use super::{PageRow, Section, draw, jobs};
+use super::{PageRow, Section, draw, flow_graph};
 use crate::acting::back_to;
 use crate::filter::term;
 use crate::language::sentences;
@@ -29,7 +29,6 @@ sentences! { Says;
     open: "open", "进行中";
     finished: "finished", "已结束";
     cancelling: "being cancelled", "正在取消";
-    jobs: "Jobs", "任务";
     all_jobs: "All its jobs", "全部任务";
     no_jobs: "Its jobs are not kept any more.", "其任务已不再保留。";
     cancel: "Cancel", "取消";
@@ -66,7 +65,7 @@ fn parts(flow: &FlowView) -> [BarPart; 4] {
         ("succeeded", counts.succeeded),
         ("failed", counts.failed),
         ("cancelled", counts.cancelled),
-        ("rest", counts.unfinished),
+        ("dependent", counts.unfinished),
     ]
 }
 
@@ -131,6 +130,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let filter = JobFilter { flow: Some(name.clone()), ..JobFilter::default() };
     let members = visit.ask(ListJobs { filter, ..ListJobs::default() }).await?;
     let path = crate::pairs::path(&["flows", name.as_str(), "cancel"]);
+    let all = parts(&flow).iter().map(|(_, n)| n).sum();
     let body = html! {
         div class="head" {
             div {
@@ -146,16 +146,15 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             }
         }
         (done(visit, &[("cancelled", says.did_cancel())]))
+        (bar(&parts(&flow), 0, false))
         div class="tiles" {
             @for (label, n) in numbers(says, &flow) {
                 div class="tile" { span class="label" { (label) } span class="big" { (grouped(n)) } }
             }
         }
-        section class="panel" {
-            header { h2 { (says.jobs()) } }
-            div class="body" { (bar(&parts(&flow), 0, false)) }
-            @if members.items.is_empty() { (empty(&says.no_jobs())) } @else { (jobs::table(visit, &members.items)) }
-        }
+        @if members.items.is_empty() {
+            section class="panel" { (empty(&says.no_jobs())) }
+        } @else { (flow_graph::panel(visit, &members.items, all)) }
         (command(visit, &visit.command(&["flow", name.as_str()])))
     };
     Sheet::live(name.to_string(), body)

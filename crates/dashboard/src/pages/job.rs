@@ -10,13 +10,15 @@ use tenure_core::secret::Json;
 
 use super::{PageRow, Section, draw};
 use crate::acting::back_to;
+use crate::command::ShownCommand;
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, at, button, command, done, fact, pill};
+use crate::show::{Confirm, ago, ask_first, at, button, commands, done, fact, pill};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 mod kin;
 mod needs;
 mod story;
+mod timeline;
 
 sentences! { Says;
     jobs: "Jobs", "任务";
@@ -130,7 +132,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                 (kin::panel(visit, parents.as_ref(), &children))
             }
         }
-        (command(visit, &visit.command(&["explain", &id])))
+        (commands(visit, &by_command(visit, &job)))
     };
     // What somebody reads does not change under his eyes.
     match shows_content(visit) {
@@ -163,6 +165,18 @@ fn actions(visit: &Visit, says: Says, job: &JobView) -> Markup {
             @if !runs { a class="btn danger" href=(visit.link(&path("delete"))) { (says.delete()) "…" } }
         }
     }
+}
+
+/// The same by the command line: what the page shows, and each of its buttons that does not ask first.
+fn by_command(visit: &Visit, job: &JobView) -> Vec<ShownCommand> {
+    let id = job.id.to_string();
+    let mut verbs = vec!["explain", "job"];
+    match job.state {
+        JobState::Scheduled => verbs.push("run-now"),
+        JobState::Failed | JobState::Cancelled => verbs.push("retry"),
+        _ => {}
+    }
+    verbs.into_iter().map(|verb| visit.command(&[verb, &id])).collect()
 }
 
 fn facts(visit: &Visit, says: Says, job: &JobView) -> Markup {

@@ -67,7 +67,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             @if search.can_be_acted_on() && found.is_ok() { (bulk::buttons(visit, &text)) }
         }
         (told(visit, says))
-        form class="find" action="/jobs" role="search" {
+        form class="find" action="/jobs" role="search" aria-label=(says.filter()) {
             @if !visit.ns().is_empty() { input type="hidden" name="ns" value=(visit.ns()); }
             input name="q" value=(text) placeholder=(says.hint()) aria-label=(says.filter())
                 title=(says.how()) autocomplete="off" spellcheck="false";
@@ -83,7 +83,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                         @if search == JobSearch::default() {
                             div class="empty" {
                                 p { (says.none_yet()) }
-                                code class="cmd" { "tenure push hello '{\"n\": 1}'" }
+                                code class="cmd" tabindex="0" { "tenure push hello '{\"n\": 1}'" }
                             }
                         } @else { (empty(&if list.next.is_some() { says.none_so_far() } else { says.none() })) }
                     } @else { (table(visit, &list.items)) }

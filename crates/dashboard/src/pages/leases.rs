@@ -70,7 +70,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = html! {
         div class="head" { h1 { (says.title()) } }
         (done(visit, &[("forced", says.did_force())]))
-        form class="acts" action="/leases" {
+        form class="filters" action="/leases" {
             @if !visit.ns().is_empty() { input type="hidden" name="ns" value=(visit.ns()); }
             (field("queue", says.queue())) (field("limit", says.limit()))
             (field("pool", says.pool())) (field("worker", says.worker()))

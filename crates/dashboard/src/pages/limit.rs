@@ -1,15 +1,17 @@
 //! One limit: its permits and who holds them, its line, and the cap, changed in place.
 
 use maud::{Markup, html};
+use serde_json::Value;
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::settings::{Holder, LimitView, Waiter};
 
-use super::{PageRow, Section, draw, limits};
-use crate::acting::{Field, back_to, said};
+use super::{PageRow, Section, draw, limits, rate_fields};
+use crate::acting::{Field, back_to, body, said};
+use crate::command::ShownCommand;
 use crate::language::sentences;
 use crate::show::{
-    ago, ask_to_delete, at, button, clock, command, done, empty, fact, form, squares,
+    ago, ask_to_delete, at, button, clock, commands, done, empty, fact, form, squares,
 };
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -44,6 +46,12 @@ sentences! { Says;
     gauge_failed: "It could not be read", "读取失败";
     paused_until: "Paused until", "暂停至";
     change: "Change", "更改";
+    change_all: "Change the settings", "更改设置";
+    change_what: "A field that is empty is not bounded. Permits that are held stay held.",
+        "留空的字段表示不限制。已发放的许可保持不变。";
+    own_settings: "The limit gets settings of its own; its template holds for it no more.",
+        "此限额将拥有自己的设置，模板不再适用。";
+    save: "Save", "保存";
     pause: "Pause", "暂停";
     pause_for: "For how long, such as 30s", "暂停多久，例如 30s";
     resume: "Resume", "恢复";
@@ -99,9 +107,24 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             div class="stack" { (permits(visit, says, &limit)) (line(visit, says, &limit)) }
             (settings(visit, says, &limit, &path("set")))
         }
-        (command(visit, &visit.command(&["limit", &name])))
+        (commands(visit, &by_command(visit, &limit)))
     };
     Sheet::live(name.clone(), body)
+}
+
+fn by_command(visit: &Visit, limit: &LimitView) -> Vec<ShownCommand> {
+    let (name, set) = (limit.name.to_string(), &limit.settings);
+    let or = |value: Option<String>, usual: &str| value.unwrap_or_else(|| usual.to_owned());
+    let concurrency = or(set.concurrency.map(|n| n.to_string()), "5");
+    let rate = rate_fields::option(set.rate.as_ref());
+    let mut words = vec!["limit", "set", &name, "--concurrency", &concurrency];
+    words.extend(rate.iter().map(String::as_str));
+    vec![
+        visit.command(&["limit", &name]),
+        visit.command(&words),
+        visit.command(&["limit", "pause", &name, "--for", "30s"]),
+        visit.command(&["limit", "resume", &name]),
+    ]
 }
 
 fn permits(visit: &Visit, says: Says, limit: &LimitView) -> Markup {
@@ -231,6 +254,31 @@ fn settings(visit: &Visit, says: Says, limit: &LimitView, path: &str) -> Markup 
                         span class="failed" { (reading.error.as_deref().unwrap_or_default()) }
                     })))
                 }
+                (editor(visit, says, limit, path))
+            }
+        }
+    }
+}
+
+/// All settings in a form that opens.
+fn editor(visit: &Visit, says: Says, limit: &LimitView, path: &str) -> Markup {
+    let set = &limit.settings;
+    let rest = (set.quarantine.us() > 0).then(|| set.quarantine.to_string());
+    html! {
+        details class="editor" {
+            summary { (says.change_all()) }
+            form class="fields" method="post" action=(visit.link(path)) {
+                p class="soft" { (says.change_what()) }
+                @if limit.template.is_some() { p class="soft" { (says.own_settings()) } }
+                label { (says.concurrency())
+                    input name="concurrency" inputmode="numeric" value=[set.concurrency] placeholder=(says.no_cap());
+                }
+                (rate_fields::fields(visit, set.rate.as_ref()))
+                label { (says.gap())
+                    input name="gap" value=[set.gap.map(|gap| gap.to_string())] placeholder="0s";
+                }
+                label { (says.quarantine()) input name="quarantine" value=[rest] placeholder="0s"; }
+                div { button class="main" { (says.save()) } }
             }
         }
     }
@@ -241,7 +289,14 @@ fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
 }
 
 async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
-    let body = said(visit, &[("concurrency", Field::NumberOrNull)]);
+    let fields = [
+        ("concurrency", Field::NumberOrNull),
+        ("gap", Field::TextOrNull),
+        ("quarantine", Field::TextOrNull),
+    ];
+    let mut body = body(visit, &fields);
+    rate_fields::say(visit, &mut body);
+    let body = Value::Object(body).to_string();
     visit.ask(decode::patch_limit(visit.name(), body.as_bytes())?).await?;
     back(visit, "set")
 }

@@ -2,9 +2,11 @@
 //! there. A row without a form is a page to look at; one that has both asks first and then acts.
 
 mod bulk;
+mod coming;
 mod edit;
 mod events;
 mod failures;
+mod flow_graph;
 mod flows;
 mod job;
 mod jobs;
@@ -16,6 +18,8 @@ mod pool;
 mod pools;
 mod queue;
 mod queues;
+mod rate_fields;
+mod resource;
 mod schedule;
 mod schedules;
 mod system;
@@ -94,6 +98,7 @@ fn all() -> impl Iterator<Item = &'static PageRow> {
         limit::ROWS,
         pools::ROWS,
         pool::ROWS,
+        resource::ROWS,
         leases::ROWS,
         workers::ROWS,
         schedules::ROWS,

@@ -1,18 +1,19 @@
-//! One pool: its resources, who holds which, and the three things that one does with them. Their data is shown nowhere, not even
-//! its keys.
+//! One pool: its resources, who holds which, and its settings. The data of resources is shown nowhere, not even its keys.
 
 use maud::{Markup, html};
+use serde_json::Value;
 use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
-use tenure_core::decode::{self, ResourcePath};
+use tenure_core::decode;
 use tenure_core::names::PoolName;
-use tenure_core::requests::{DeletePool, GetPool, ListResources, Page, RestoreResource};
-use tenure_core::settings::{PoolView, ResourceState, ResourceView};
+use tenure_core::requests::{DeletePool, GetPool, ListResources, Page};
+use tenure_core::settings::{Pick, PoolView, ResourceState, ResourceView};
 
-use super::{PageRow, Section, draw, limits, pools};
-use crate::acting::{Field, back_to, said};
+use super::{PageRow, Section, draw, limits, pools, rate_fields};
+use crate::acting::{Field, back_to, body};
+use crate::command::ShownCommand;
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, ask_to_delete, bar, command, done, empty, pager};
+use crate::show::{ago, ask_to_delete, bar, commands, done, empty, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -42,17 +43,23 @@ sentences! { Says;
     ban: "Ban", "禁用";
     restore: "Restore", "恢复";
     delete: "Delete", "删除";
-    cool_title(id): "Let \"{id}\" rest?", "让“{id}”冷却？";
-    cool_what: "It is handed out no more until then. Whoever holds it keeps it.",
-        "在此之前不再发放。当前持有者继续持有。";
-    cool_for: "For how long, such as 10m", "冷却多久，例如 10m";
-    ban_title(id): "Ban \"{id}\"?", "禁用“{id}”？";
-    ban_what: "It is handed out no more until it is restored. Whoever holds it keeps it.",
-        "在恢复之前不再发放。当前持有者继续持有。";
-    ban_reason: "Why, for whoever looks at it later", "原因，供以后查看";
     delete_title(pool): "Delete pool \"{pool}\"?", "删除资源池“{pool}”？";
     delete_what: "Its resources are forgotten with their data. A pool of which something is held is not deleted. Jobs that need it wait until it is there again.",
         "其资源及数据将被删除。仍有资源被持有的池不会被删除。需要它的任务将等待其重新出现。";
+    remove: "Remove", "移除";
+    add: "Add a resource", "添加资源";
+    change: "Change the settings", "更改设置";
+    cooldown_field: "Rest of a resource after each use", "每次使用后的冷却";
+    quarantine_field: "Rest after a lost holder", "持有者丢失后的冷却";
+    max_uses: "Uses after which a resource is banned", "禁用前的最大使用次数";
+    no_bound: "no bound", "无上限";
+    pick: "Which of the free ones", "选择方式";
+    lru: "the one whose last use is longest ago", "最久未使用的";
+    random: "any", "随机";
+    save: "Save", "保存";
+    did_set: "The pool is changed.", "资源池已更改。";
+    did_add(id): "\"{id}\" is added.", "“{id}”已添加。";
+    did_remove(id): "\"{id}\" is removed, or goes once it is free.", "“{id}”已移除，或将在空闲后移除。";
     did_cool(id): "\"{id}\" rests.", "“{id}”正在冷却。";
     did_ban(id): "\"{id}\" is banned.", "“{id}”已被禁用。";
     did_restore(id): "\"{id}\" is available again.", "“{id}”已恢复可用。";
@@ -61,13 +68,7 @@ sentences! { Says;
 pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Pools, "/pools/{}").shows(draw!(show)),
     PageRow::new(Section::Pools, "/pools/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
-    PageRow::new(Section::Pools, "/pools/{}/resources/{}/cool")
-        .shows(draw!(ask_cool))
-        .acts(draw!(cool)),
-    PageRow::new(Section::Pools, "/pools/{}/resources/{}/ban")
-        .shows(draw!(ask_ban))
-        .acts(draw!(ban)),
-    PageRow::new(Section::Pools, "/pools/{}/resources/{}/restore").acts(draw!(restore)),
+    PageRow::new(Section::Pools, "/pools/{}/set").acts(draw!(set)),
 ];
 
 /// Holders of a resource that its row names.
@@ -90,6 +91,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                 p class="sub" { (settings(says, &pool)) }
             }
             div class="acts" {
+                a class="btn main" href=(visit.link(&format!("{path}/add"))) { (says.add()) "…" }
                 a class="btn danger" href=(visit.link(&format!("{path}/delete"))) { (says.delete()) "…" }
             }
         }
@@ -97,6 +99,9 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             ("cooled", says.did_cool(about)),
             ("banned", says.did_ban(about)),
             ("restored", says.did_restore(about)),
+            ("added", says.did_add(about)),
+            ("removed", says.did_remove(about)),
+            ("set", says.did_set()),
         ]))
         div class="tiles" {
             @for (label, n) in pools::numbers(visit, &pool) {
@@ -109,9 +114,64 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             @if list.items.is_empty() { (empty(&says.none())) } @else { (table(visit, says, &name, &list.items)) }
             (pager(visit, &path, &[], list.next.as_deref(), list.partial))
         }
-        (command(visit, &visit.command(&["pool", name.as_str()])))
+        (editor(visit, says, &pool, &format!("{path}/set")))
+        (commands(visit, &by_command(visit, &name)))
     };
     Sheet::live(name.to_string(), body)
+}
+
+fn by_command(visit: &Visit, name: &PoolName) -> Vec<ShownCommand> {
+    let name = name.as_str();
+    vec![
+        visit.command(&["pool", name]),
+        visit.command(&["pool", "resources", name]),
+        visit.command(&["pool", "set", name, "--cooldown", "10s"]),
+        visit.command(&["pool", "restore", name, "ID"]),
+    ]
+}
+
+/// The settings in a form that opens.
+fn editor(visit: &Visit, says: Says, pool: &PoolView, path: &str) -> Markup {
+    let set = &pool.settings;
+    let rest = |span: tenure_core::time::Span| (span.us() > 0).then(|| span.to_string());
+    html! {
+        details class="panel editor" {
+            summary { (says.change()) }
+            form class="fields two" method="post" action=(visit.link(path)) {
+                label { (says.cooldown_field())
+                    input name="cooldown" value=[rest(set.cooldown)] placeholder="0s";
+                }
+                label { (says.quarantine_field())
+                    input name="quarantine" value=[rest(set.quarantine)] placeholder="0s";
+                }
+                (rate_fields::fields(visit, set.rate.as_ref()))
+                label { (says.max_uses())
+                    input name="max_uses" inputmode="numeric" value=[set.max_uses] placeholder=(says.no_bound());
+                }
+                label { (says.pick())
+                    select name="pick" {
+                        option value="lru" selected[set.pick == Pick::Lru] { (says.lru()) }
+                        option value="random" selected[set.pick == Pick::Random] { (says.random()) }
+                    }
+                }
+                div { button class="main" { (says.save()) } }
+            }
+        }
+    }
+}
+
+async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
+    let fields = [
+        ("cooldown", Field::TextOrNull),
+        ("quarantine", Field::TextOrNull),
+        ("max_uses", Field::NumberOrNull),
+        ("pick", Field::Text),
+    ];
+    let mut body = body(visit, &fields);
+    rate_fields::say(visit, &mut body);
+    let body = Value::Object(body).to_string();
+    visit.ask(decode::patch_pool(visit.name(), body.as_bytes())?).await?;
+    back_to(visit, &["pools", visit.name()], &[("did", "set")])
 }
 
 fn settings(says: Says, pool: &PoolView) -> Markup {
@@ -193,76 +253,11 @@ fn buttons(visit: &Visit, says: Says, pool: &PoolName, one: &ResourceView) -> Ma
             } @else {
                 form method="post" action=(path("restore")) { button class="small" { (says.restore()) } }
             }
+            @if !one.retiring {
+                a class="btn small danger" href=(path("remove")) { (says.remove()) "…" }
+            }
         }
     }
-}
-
-/// The resource that the path names.
-fn path_of(visit: &Visit) -> ResourcePath<'_> {
-    let second = visit.names.get(1).map_or("", String::as_str);
-    ResourcePath { name: visit.name(), id: second }
-}
-
-fn back(visit: &Visit, did: &str) -> Result<Drawn, Unanswered> {
-    back_to(visit, &["pools", visit.name()], &[("did", did), ("id", path_of(visit).id)])
-}
-
-async fn ask_cool(visit: &Visit) -> Result<Drawn, Unanswered> {
-    let says = Says(visit.tongue);
-    let ResourcePath { name, id } = path_of(visit);
-    ask_first(
-        visit,
-        Confirm {
-            title: says.cool_title(id),
-            says: vec![says.cool_what()],
-            fields: &[],
-            asks: Some(
-                html! { label { (says.cool_for()) input name="for" required placeholder="10m"; } },
-            ),
-            label: says.cool(),
-            is_danger: false,
-            command: visit.command(&["pool", "cool", name, id, "--for", "10m"]),
-            back: visit.to("pools", name),
-        },
-    )
-}
-
-async fn cool(visit: &Visit) -> Result<Drawn, Unanswered> {
-    let body = said(visit, &[("for", Field::Text)]);
-    visit.ask(decode::cool_resource(path_of(visit), body.as_bytes())?).await?;
-    back(visit, "cooled")
-}
-
-async fn ask_ban(visit: &Visit) -> Result<Drawn, Unanswered> {
-    let says = Says(visit.tongue);
-    let ResourcePath { name, id } = path_of(visit);
-    ask_first(
-        visit,
-        Confirm {
-            title: says.ban_title(id),
-            says: vec![says.ban_what()],
-            fields: &[],
-            asks: Some(
-                html! { label { (says.ban_reason()) input name="reason" maxlength="200"; } },
-            ),
-            label: says.ban(),
-            is_danger: true,
-            command: visit.command(&["pool", "ban", name, id]),
-            back: visit.to("pools", name),
-        },
-    )
-}
-
-async fn ban(visit: &Visit) -> Result<Drawn, Unanswered> {
-    let body = said(visit, &[("reason", Field::Text)]);
-    visit.ask(decode::ban_resource(path_of(visit), body.as_bytes())?).await?;
-    back(visit, "banned")
-}
-
-async fn restore(visit: &Visit) -> Result<Drawn, Unanswered> {
-    let (pool, resource) = decode::resource_path(path_of(visit))?;
-    visit.ask(RestoreResource { pool, resource }).await?;
-    back(visit, "restored")
 }
 
 async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {

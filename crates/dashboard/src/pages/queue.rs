@@ -4,13 +4,13 @@ use maud::{Markup, html};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::job::JobState;
-use tenure_core::requests::{DeleteQueue, GetQueue, ResumeQueue};
+use tenure_core::requests::{DeleteQueue, GetQueue, JobFilter, ListJobs, Page, ResumeQueue};
 use tenure_core::settings::QueueView;
 
-use super::{PageRow, Section, draw};
+use super::{PageRow, Section, draw, jobs};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
-use crate::show::{ago, ask_to_delete, at, button, command, done, fact, form, word};
+use crate::show::{ago, ask_to_delete, at, button, commands, done, empty, fact, form, word};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -41,6 +41,8 @@ sentences! { Says;
     skipped: "Moments of schedules skipped", "跳过的定时触发";
     change: "Change", "更改";
     no_bound: "no bound", "无上限";
+    newest: "Its newest jobs", "最新任务";
+    no_jobs: "None of its jobs is kept.", "没有保留的任务。";
     jobs_of: "All jobs of this queue", "此队列的全部任务";
 }
 
@@ -52,11 +54,18 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Queues, "/queues/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
 ];
 
+/// Of its jobs the newest ones; a link leads to all.
+const NEWEST_SHOWN: usize = 10;
+
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let queue = visit.ask(GetQueue { queue: decode::queue_path(visit.name())? }).await?;
     let name = queue.name.to_string();
     let path = |action: &str| crate::pairs::path(&["queues", &name, action]);
+    let of_queue = crate::filter::term("queue", &name);
+    let filter = JobFilter { queue: Some(queue.name.clone()), ..JobFilter::default() };
+    let page = Page { max: NEWEST_SHOWN, cursor: None };
+    let newest = jobs::first_found(visit, ListJobs { filter, page, ..ListJobs::default() }).await?;
     let counts = &queue.counts;
     let states = [
         (JobState::Ready, counts.ready),
@@ -79,7 +88,6 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                             }
                         }
                     }
-                    a href=(visit.to_jobs(&crate::filter::term("queue", &name))) { (says.jobs_of()) }
                 }
             }
             div class="acts" {
@@ -98,15 +106,24 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         ]))
         div class="tiles" {
             @for (state, n) in states {
-                @let filter = format!("{} state:{state}", crate::filter::term("queue", &name));
+                @let filter = format!("{of_queue} state:{state}");
                 a class="tile" href=(visit.to_jobs(&filter)) {
                     span class={ "label state " (state.as_str()) } { (word(state, visit.tongue)) }
                     span class="big" { (grouped(n)) }
                 }
             }
         }
+        section class="panel" {
+            header { h2 { (says.newest()) } a href=(visit.to_jobs(&of_queue)) { (says.jobs_of()) } }
+            @if newest.items.is_empty() { (empty(&says.no_jobs())) } @else { (jobs::table(visit, &newest.items)) }
+        }
         (settings(visit, says, &queue, &path("set")))
-        (command(visit, &visit.command(&["queue", &name])))
+        (commands(visit, &[
+            visit.command(&["queue", &name]),
+            visit.command(&["queue", "pause", &name, "--for", "30m"]),
+            visit.command(&["queue", "resume", &name]),
+            visit.command(&["queue", "set", &name, "--max-waiting", "1000"]),
+        ]))
     };
     Sheet::live(name.clone(), body)
 }

@@ -3,21 +3,26 @@
 use maud::{Markup, html};
 use tenure_core::count::grouped;
 use tenure_core::decode;
-use tenure_core::requests::{DeleteSchedule, GetSchedule, ResumeSchedule};
+use tenure_core::requests::{
+    DeleteSchedule, GetSchedule, JobFilter, ListJobs, Page, ResumeSchedule,
+};
 use tenure_core::schedule::ScheduleView;
 
-use super::{PageRow, Section, draw, schedules};
+use super::{PageRow, Section, coming, draw, jobs, schedules};
 use crate::acting::{Field, back_to, said};
 use crate::filter::term;
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, at, button, command, done, empty, fact, form, state};
+use crate::show::{Confirm, ago, ask_first, at, button, commands, done, empty, fact, form, state};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     schedules: "Schedules", "定时";
     jobs_of: "All its jobs", "全部任务";
     next: "Next moments", "接下来的时刻";
+    next_one: "next", "下次";
     none_next: "No moment is left.", "没有剩余的时刻。";
+    history: "Jobs that it made", "已创建的任务";
+    none_made: "None of its jobs is kept.", "没有保留的任务。";
     run_now: "Run now", "立即运行";
     pause: "Pause", "暂停";
     pause_for: "For how long, such as 1h; without it until it is resumed", "暂停多久，例如 1h；留空则直到恢复";
@@ -55,10 +60,16 @@ pub(super) const ROWS: &[PageRow] = &[
         .acts(draw!(delete)),
 ];
 
+/// Of its jobs the newest ones; a link leads to all.
+const MADE_SHOWN: usize = 10;
+
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let schedule = decode::schedule_path(visit.name())?;
-    let one = visit.ask(GetSchedule { schedule }).await?;
+    let one = visit.ask(GetSchedule { schedule: schedule.clone() }).await?;
+    let filter = JobFilter { schedule: Some(schedule), ..JobFilter::default() };
+    let page = Page { max: MADE_SHOWN, cursor: None };
+    let made = jobs::first_found(visit, ListJobs { filter, page, ..ListJobs::default() }).await?;
     let id = one.id.to_string();
     let path = |action: &str| crate::pairs::path(&["schedules", &id, action]);
     let next = one.next.as_deref().unwrap_or_default();
@@ -69,8 +80,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                 h1 { (id) }
                 p class="sub" {
                     @if let Some(standing) = schedules::standing(visit, &one) { (standing) }
-                    span { (one.summary) }
-                    a href=(visit.to_jobs(&term("schedule", &id))) { (says.jobs_of()) }
+                    span { (schedules::timing(visit, &one)) }
+                    @if let Some(next) = one.next_at { span { (says.next_one()) " " (ago(visit, next)) } }
                 }
             }
             div class="acts" {
@@ -89,13 +100,25 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         section class="panel" {
             header { h2 { (says.next()) } }
             @if next.is_empty() { (empty(&says.none_next())) } @else {
-                ol class="strip" {
-                    @for moment in next { li { (at(*moment)) span class="faint" { (ago(visit, *moment)) } } }
+                div class="body fields" {
+                    (coming::calendar(visit, &one))
+                    ol class="moments" {
+                        @for moment in next { li { (at(*moment)) span class="faint" { (ago(visit, *moment)) } } }
+                    }
                 }
             }
         }
+        section class="panel" {
+            header { h2 { (says.history()) } a href=(visit.to_jobs(&term("schedule", &id))) { (says.jobs_of()) } }
+            @if made.items.is_empty() { (empty(&says.none_made())) } @else { (jobs::table(visit, &made.items)) }
+        }
         (facts(visit, says, &one))
-        (command(visit, &visit.command(&["schedule", &id])))
+        (commands(visit, &[
+            visit.command(&["schedule", &id]),
+            visit.command(&["schedule", "run-now", &id]),
+            visit.command(&["schedule", "pause", &id, "--for", "1h"]),
+            visit.command(&["schedule", "resume", &id]),
+        ]))
     };
     Sheet::live(id.clone(), body)
 }

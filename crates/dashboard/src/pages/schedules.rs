@@ -6,7 +6,7 @@ use tenure_core::count::grouped;
 use tenure_core::requests::{ListSchedules, Page};
 use tenure_core::schedule::ScheduleView;
 
-use super::{PageRow, Section, draw};
+use super::{PageRow, Section, coming, draw};
 use crate::language::sentences;
 use crate::show::{ago, command, done, empty, pager, state};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
@@ -21,6 +21,7 @@ sentences! { Says;
     fired: "Fired", "已触发";
     skipped: "Skipped", "跳过";
     missed: "Missed", "错过";
+    every(span): "every {span}", "每 {span}";
     paused: "paused", "已暂停";
     ended: "ended", "已结束";
     did_delete: "The schedule is deleted. Its jobs go on.", "定时已删除，其任务继续。";
@@ -46,6 +47,16 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
+/// When it fires, as it was set.
+pub(super) fn timing(visit: &Visit, schedule: &ScheduleView) -> Markup {
+    let (says, timing) = (Says(visit.tongue), &schedule.settings.timing);
+    html! {
+        @if let Some(cron) = &timing.cron { code { (cron) } " " }
+        @if let Some(every) = timing.every { (says.every(every)) " " }
+        @if let Some(zone) = &timing.zone { (zone) }
+    }
+}
+
 /// Whether it fires, where it does not, in a word.
 pub(super) fn standing(visit: &Visit, schedule: &ScheduleView) -> Option<Markup> {
     let says = Says(visit.tongue);
@@ -64,6 +75,7 @@ fn table(visit: &Visit, says: Says, schedules: &[ScheduleView]) -> Markup {
                 thead {
                     tr {
                         th scope="col" { (says.schedule()) }
+                        th scope="col" { (coming::day_name(visit)) }
                         th scope="col" { (says.next()) }
                         th scope="col" { (says.last()) }
                         th scope="col" class="num" { (says.fired()) }
@@ -77,8 +89,9 @@ fn table(visit: &Visit, says: Says, schedules: &[ScheduleView]) -> Markup {
                             th scope="row" {
                                 a href=(visit.to("schedules", &one.id)) { (one.id) }
                                 @if let Some(standing) = standing(visit, one) { " " (standing) }
-                                div class="faint" { (one.summary) }
+                                div class="faint" { (timing(visit, one)) }
                             }
+                            td class="wide" { (coming::day(visit, one)) }
                             td class="soft" { @if let Some(next) = one.next_at { (ago(visit, next)) } }
                             td {
                                 @if let Some(last) = &one.last_ended {

@@ -5,8 +5,9 @@ use tenure_core::count::grouped;
 use tenure_core::requests::{Audit, GetStats};
 
 use super::{PageRow, Section, draw};
+use crate::attention;
 use crate::language::sentences;
-use crate::show::{button, command, fact};
+use crate::show::{button, command, commands, fact};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -29,8 +30,10 @@ sentences! { Says;
     run: "Run the audit", "运行审计";
     audit_ok(n): "Nothing is wrong: {n} things were checked.", "没有问题：已检查 {n} 项。";
     audit_bad(n): "Faults found: {n}.", "发现 {n} 处问题。";
-    doctor: "tenure doctor examines this machine, its settings and the store.",
-        "tenure doctor 会检查本机、其设置和存储。";
+    doctor: "What tenure doctor finds of the machine, the settings and a Redis is seen from the command line alone: it looks at the machine on which it runs.",
+        "tenure doctor 对机器、设置和 Redis 的检查仅可在命令行中查看：它检查的是运行它的机器。";
+    others: "The API lists neither the namespaces nor the other servers of a store. Go to a namespace by the field on the left, or by ?ns=NAME.",
+        "API 不列出存储的命名空间或其他服务器。可通过左侧输入框或 ?ns=NAME 前往命名空间。";
 }
 
 pub(super) const ROWS: &[PageRow] = &[
@@ -41,10 +44,12 @@ pub(super) const ROWS: &[PageRow] = &[
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let stats = visit.ask(GetStats).await?;
+    let found = attention::look(visit, &stats).await?;
     let health = visit.engine.health();
     let events = &stats.events;
     let body = html! {
         div class="head" { h1 { (says.title()) } }
+        (attention::panel(visit, &found))
         section class="panel" {
             header { h2 { (says.store()) } }
             div class="body" {
@@ -76,9 +81,12 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                 p class="soft" { (says.audit_what()) }
                 (button(visit, "/system/audit", "", &says.run()))
                 p class="faint" { (says.doctor()) }
+                p class="faint" { (says.others()) }
             }
         }
-        (command(visit, &visit.command(&["stats"])))
+        (commands(visit, &[
+            visit.command(&["stats"]), visit.command(&["audit"]), visit.command(&["doctor"]),
+        ]))
     };
     Sheet::live(says.title(), body)
 }

@@ -4,12 +4,14 @@ mod bars;
 mod charts;
 mod parts;
 mod states;
+mod strip;
 mod times;
 
 pub(crate) use bars::{BarPart, bar, place_in_line, squares};
 pub(crate) use charts::{bars_of_two, lines_of_two};
 pub(crate) use parts::{
-    Confirm, ask_first, ask_to_delete, button, command, done, empty, fact, form, pager,
+    Confirm, ask_first, ask_to_delete, button, command, commands, done, empty, fact, form, pager,
 };
 pub(crate) use states::{pill, state, word};
+pub(crate) use strip::strip;
 pub(crate) use times::{ago, at, clock, for_people};

@@ -16,12 +16,17 @@ sentences! { PartWords;
         "仅查看了前 10,000 条；下一页会继续查找。";
 }
 
-/// The same as a page or an action, for the command line.
+/// The same as a page, for the command line.
 pub(crate) fn command(visit: &Visit, shown: &ShownCommand) -> Markup {
+    commands(visit, std::slice::from_ref(shown))
+}
+
+/// The same as a page and each of its buttons.
+pub(crate) fn commands(visit: &Visit, shown: &[ShownCommand]) -> Markup {
     html! {
         details class="same" {
             summary { (PartWords(visit.tongue).by_command()) }
-            code class="cmd" { (shown.text()) }
+            @for one in shown { code class="cmd" tabindex="0" { (one.text()) } }
         }
     }
 }
@@ -86,7 +91,7 @@ pub(crate) fn ask_first(visit: &Visit, confirm: Confirm<'_>) -> Result<Drawn, Un
                         button class=(class) { (confirm.label) }
                         a class="btn" href=(confirm.back) { (words.back()) }
                     }
-                    code class="cmd" { (confirm.command.text()) }
+                    code class="cmd" tabindex="0" { (confirm.command.text()) }
                 }
             }
         }

@@ -8,15 +8,13 @@ use tenure_core::job::{JobView, Outcome};
 use tenure_core::requests::{EventsSince, GetStats, ReadEvents};
 use tenure_core::time::Moment;
 
+use super::timeline::{self, spans_of};
 use crate::language::sentences;
-use crate::show::{BarPart, bar, clock};
+use crate::show::clock;
 use crate::visit::{Unanswered, Visit};
 
 sentences! { StoryWords;
     title: "What happened", "发生了什么";
-    waited: "waited", "等待";
-    ran: "ran", "运行";
-    rested: "was to wait", "推迟";
     pushed: "Pushed", "已推送";
     replaced: "Its content was replaced by a push with the same unique key", "内容被相同唯一键的推送替换";
     changed: "Changed", "已更改";
@@ -45,6 +43,7 @@ pub(super) async fn panel(visit: &Visit, job: &JobView) -> Result<Markup, Unansw
     let words = StoryWords(visit.tongue);
     let events = events_of(visit, job).await?;
     let begins = events.first().is_some_and(|event| event.happened.kind == EventType::JobPushed);
+    let spans = if begins { spans_of(visit.now, job, &events) } else { Vec::new() };
     let steps = match begins {
         true => events.iter().filter_map(|event| of_event(visit, words, event)).collect(),
         false => of_memory(words, job),
@@ -53,16 +52,10 @@ pub(super) async fn panel(visit: &Visit, job: &JobView) -> Result<Markup, Unansw
         section class="panel" {
             header {
                 h2 { (words.title()) }
-                @if begins {
-                    p class="legend" {
-                        span class="ready" { i {} (words.waited()) }
-                        span class="running" { i {} (words.ran()) }
-                        span class="scheduled" { i {} (words.rested()) }
-                    }
-                }
+                @if begins { (timeline::legend(visit)) }
             }
             div class="body fields" {
-                @if begins { (bar(&spans(visit, job, &events), 0, false)) }
+                @if begins { (timeline::picture(visit, &spans)) }
                 ol class="life" {
                     @for step in &steps {
                         li {
@@ -185,43 +178,4 @@ fn of_memory(words: StoryWords, job: &JobView) -> Vec<StoryStep> {
     }
     steps.sort_by_key(|step| step.at);
     steps
-}
-
-/// The life of the job as the parts of a bar: waits, runs, and times in which it was not to run.
-fn spans(visit: &Visit, job: &JobView, events: &[Event]) -> Vec<BarPart> {
-    let end = job.finished_at.unwrap_or(visit.now);
-    let mut parts: Vec<BarPart> = Vec::new();
-    let mut now = ("ready", job.created_at);
-    let mut turn = |class: &'static str, at: Moment, now: &mut (&'static str, Moment)| {
-        if class != now.0 {
-            parts.push((now.0, at.since(now.1).us()));
-            *now = (class, at);
-        }
-    };
-    for event in events {
-        let at = event.happened.at;
-        let is_later = event.happened.about.run_at.is_some_and(|run_at| run_at > at);
-        let class = match event.happened.kind {
-            EventType::JobGranted => "running",
-            EventType::JobRetrying
-            | EventType::JobSnoozed
-            | EventType::JobReleased
-            | EventType::JobLost
-                if is_later =>
-            {
-                "scheduled"
-            }
-            EventType::JobRetrying
-            | EventType::JobSnoozed
-            | EventType::JobReleased
-            | EventType::JobLost
-            | EventType::JobReady => "ready",
-            EventType::JobBlocked => "blocked",
-            _ => continue,
-        };
-        turn(class, at, &mut now);
-    }
-    let (class, since) = now;
-    parts.push((class, end.since(since).us()));
-    parts
 }

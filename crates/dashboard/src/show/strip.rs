@@ -1,0 +1,46 @@
+//! A strip of time from now on, with a mark for each moment: hours or days in the reader's own clock, since it begins now.
+
+use maud::{Markup, html};
+use tenure_core::time::{Moment, Span};
+
+use super::bars::short;
+
+const WIDTH: f64 = 600.0;
+const HEIGHT: f64 = 20.0;
+
+/// A strip from `now` over `length`, with a line at each of `parts` equal parts. `name`: for readers that read aloud, and
+/// for a pointer that rests on it.
+pub(crate) fn strip(name: &str, now: Moment, length: Span, parts: u32, at: &[Moment]) -> Markup {
+    let place = |moment: Moment| moment.since(now).us() as f64 / length.us().max(1) as f64 * WIDTH;
+    html! {
+        svg class="strip" viewBox="0 0 600 20" preserveAspectRatio="none" role="img" aria-label=(name) {
+            title { (name) }
+            @for part in 0..=parts {
+                @let x = f64::from(part) * WIDTH / f64::from(parts.max(1));
+                line class="grid-line" x1=(short(x)) x2=(short(x)) y1="0" y2=(short(HEIGHT)) {}
+            }
+            @for moment in at.iter().filter(|moment| moment.since(now) <= length) {
+                rect x=(short(place(*moment).min(WIDTH - 2.0))) y="3" width="2" height="14" rx="1" {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_stand_where_they_are_in_time() {
+        let now = Moment::from_us(1_800_000_000_000_000);
+        let hour = |n: u64| now.plus(Span::from_s(n * 3_600));
+        let text =
+            strip("x", now, Span::from_s(24 * 3_600), 4, &[hour(0), hour(6), hour(24), hour(25)]);
+        let text = text.into_string();
+        assert_eq!(text.matches("<rect").count(), 3, "what is later is not there: {text}");
+        for part in ["x=\"0\"", "x=\"150\"", "x=\"598\""] {
+            assert!(text.contains(part), "{part} is missing in {text}");
+        }
+        assert_eq!(text.matches("<line").count(), 5);
+    }
+}
