@@ -13,18 +13,53 @@ use tenure_core::secret::Secret;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_engine_redis::link::Address;
+use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
 use tenure_server::{Config, Deps};
+use tenure_testkit::TempDir;
+use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 /// How long any one answer may take on a machine that builds beside the tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Where a server keeps what its pages show.
+pub enum Store {
+    Memory,
+    Folder(TempDir),
+    Redis(RedisServer),
+}
+
+impl Store {
+    pub fn folder() -> Self {
+        Store::Folder(TempDir::new())
+    }
+
+    pub fn redis() -> Self {
+        Store::Redis(RedisServer::start(Aof::Off, &[]))
+    }
+
+    fn open(&self) -> Arc<dyn Engine> {
+        let location = match self {
+            Store::Memory => Location::Memory,
+            Store::Folder(folder) => Location::Folder(folder.path().to_owned()),
+            Store::Redis(server) => {
+                let address = Address::parse(&server.url()).unwrap();
+                return Arc::new(RedisEngine::open(RedisOptions::new(address)).unwrap());
+            }
+        };
+        Arc::new(Embedded::open(Options::new(location)).unwrap())
+    }
+}
+
 pub struct Served {
     pub at: SocketAddr,
     engine: Arc<dyn Engine>,
     runtime: tokio::runtime::Runtime,
     stop: Option<oneshot::Sender<()>>,
+    /// It goes when nothing is open any more.
+    _store: Store,
 }
 
 /// An answer, as far as pages have one.
@@ -61,22 +96,25 @@ impl Served {
     }
 
     pub fn with(token: Option<&str>) -> Self {
-        Served::over(token, None)
+        Served::over(Store::Memory, token, None)
     }
 
     /// With somebody who counts.
     pub fn with_history(history: impl History) -> Self {
-        Served::over(None, Some(Arc::new(history)))
+        Served::over(Store::Memory, None, Some(Arc::new(history)))
     }
 
-    fn over(token: Option<&str>, history: Option<Arc<dyn History>>) -> Self {
-        let engine = Embedded::open(Options::new(Location::Memory)).unwrap();
-        let engine: Arc<dyn Engine> = Arc::new(engine);
+    /// Over this store, with somebody who counts if any does.
+    pub fn over(store: Store, token: Option<&str>, history: Option<Arc<dyn History>>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .unwrap();
+        let engine = {
+            let _inside = runtime.enter();
+            store.open()
+        };
         let token = token.map(Secret::new);
         let pages = Dashboard::new(engine.clone(), token.clone(), None, history);
         let deps = Deps {
@@ -94,7 +132,7 @@ impl Served {
         runtime.spawn(tenure_server::run(listener, deps, async {
             let _ = stopped.await;
         }));
-        Served { at, engine, runtime, stop: Some(stop) }
+        Served { at, engine, runtime, stop: Some(stop), _store: store }
     }
 
     /// Tells it to drain.
