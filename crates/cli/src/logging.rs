@@ -80,8 +80,8 @@ pub fn start(level: LogLevel, format: LogFormat) {
 }
 
 /// Where the server listens, whatever the level: programs that start one wait for this line.
-pub fn listening(at: impl Display, format: LogFormat) {
-    let message = format!("listening on http://{at}");
+pub fn listening(scheme: &str, at: impl Display, format: LogFormat) {
+    let message = format!("listening on {scheme}://{at}");
     let line = match format {
         LogFormat::Text => message,
         LogFormat::Json => {

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::budget::Budget;
 use crate::config::{Deps, MetricsDoor};
 use crate::conn::{self, Stage};
+use crate::gate::Here;
 use crate::service::Service;
 use crate::traffic::Traffic;
 
@@ -52,13 +53,15 @@ pub async fn run(
     let traffic = Arc::new(Traffic::new());
     let config = deps.config;
     let engine = deps.engine.clone();
+    let scheme = if deps.tls.is_some() { "https" } else { "http" };
     let service = Arc::new(Service {
         budget: Budget::new(config.in_flight_bytes_max),
         deps,
         traffic: traffic.clone(),
-        here,
+        here: Here { at: here, scheme },
         streams: Default::default(),
         refused: Default::default(),
+        handshakes: Default::default(),
         late: Default::default(),
     });
     let (stage, stages) = watch::channel(Stage::Serving);

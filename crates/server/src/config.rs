@@ -8,6 +8,7 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_core::secret::Secret;
 use tenure_engine::{Engine, MovedTime};
 use tenure_metrics::Metrics;
+use tenure_tls::ServerTls;
 
 use crate::pages::Pages;
 
@@ -75,6 +76,8 @@ pub struct Deps {
     pub token: Option<Secret>,
     /// Bounds.
     pub config: Config,
+    /// The server speaks HTTPS with this alone; `None`: HTTP in clear.
+    pub tls: Option<ServerTls>,
     /// Where a gauge may lead, beside what everybody may ask.
     pub gauge_hosts: GaugeHosts,
     /// The time of the engine, if a test moves it: only then the routes of the test clock are there. Normally `None`.

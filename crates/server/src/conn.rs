@@ -1,14 +1,15 @@
 //! One connection: driven until it is over, too slow, or told to end.
 
+use std::convert::Infallible;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::server::conn::{http1, http2};
+use hyper::service::{HttpService, service_fn};
 use hyper::{Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -16,10 +17,20 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::io::Watched;
+use crate::config::Config;
+use crate::handshake;
+use crate::io::{Socket, Stream, Watched};
+use crate::out::Out;
 use crate::problem;
 use crate::service::Service;
 use crate::traffic::{ConnectionTraffic, SocketVerdict};
+
+/// Requests that one connection of HTTP/2 may have at once: more wait at the caller.
+const STREAMS_MAX: u32 = 256;
+/// Bytes of one body, and of all bodies of a connection, that HTTP/2 keeps before anybody reads them. The budget of bytes does
+/// not see these: 20,000 connections could hold 5 GiB so, of callers whom nobody knows yet.
+const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
+const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
 
 /// What is told to all connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,35 +62,57 @@ pub(crate) async fn drive(
     let line = Arc::new(ConnectionTraffic::new(service.traffic.clone()));
     let _over = Over(line.clone());
     let peer = stream.peer_addr().ok().map(|at| at.ip());
-    let io = TokioIo::new(Watched::new(stream, line.clone()));
+    let socket = Socket { stream, line: line.clone() };
+    let stream = match &service.deps.tls {
+        None => Stream::Clear(socket),
+        Some(tls) => {
+            let shaking = handshake::shake(tls, socket, &config, &service.handshakes, peer);
+            let shaken = tokio::select! {
+                shaken = shaking => shaken,
+                _ = stage.wait_for(|stage| *stage == Stage::Ending) => None,
+            };
+            let Some(stream) = shaken else { return };
+            stream
+        }
+    };
+    let is_http2 = stream.is_http2();
+    let io = Watched::new(stream, line.clone());
     let answers = {
         let line = line.clone();
         service_fn(move |request: Request<Incoming>| {
             // Begun here, not in the future: the head is whole now.
             let turn = line.begin();
             let service = service.clone();
-            let answer = async move {
-                Ok::<_, std::convert::Infallible>(service.answer(request, turn, peer).await)
-            };
+            let answer =
+                async move { Ok::<_, Infallible>(service.answer(request, turn, peer).await) };
             Box::pin(answer) as Pin<Box<dyn Future<Output = _> + Send>>
         })
     };
+    if is_http2 {
+        return many_at_once(io, answers, &line, &config, stage).await;
+    }
     // A caller who closes its side is gone: that is how a wait ends and a grant is undone. How long
     // a head or an idle connection may last is looked after here, since a slow one is answered.
     let mut conn = http1::Builder::new()
         .half_close(false)
         .header_read_timeout(None)
         .max_buf_size(config.head_bytes_max)
-        .serve_connection(io, answers);
+        .serve_connection(TokioIo::new(io), answers.clone());
     let mut look = pin!(sleep_until(Instant::now() + ConnectionTraffic::look_every(&config)));
     let mut told = false;
     loop {
         tokio::select! {
             ended = &mut conn => {
+                let begins_http2 = ended.as_ref().is_err_and(hyper::Error::is_parse_version_h2);
                 if let Err(why) = ended {
                     tracing::debug!(%why, "a connection broke");
                 }
-                let io = conn.into_parts().io.into_inner();
+                let parts = conn.into_parts();
+                let io = parts.io.into_inner();
+                if begins_http2 {
+                    let io = io.rewound(parts.read_buf);
+                    return many_at_once(io, answers, &line, &config, stage).await;
+                }
                 if let Some(status) = io.held_back() {
                     last(io.into_stream(), &not_http(status), config.linger).await;
                 }
@@ -93,6 +126,51 @@ pub(crate) async fn drive(
                     last(stream, &slow_head(), config.linger).await;
                     return;
                 }
+            },
+            changed = stage.changed(), if !told => {
+                if changed.is_err() || *stage.borrow() == Stage::Ending {
+                    told = true;
+                    Pin::new(&mut conn).graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+/// Drives a connection of HTTP/2, on which a caller has many requests at once. Whoever resets one of them is gone as whoever
+/// closes a connection of HTTP/1.1: its wait ends, and what was granted to it is undone.
+async fn many_at_once<A>(
+    io: Watched,
+    answers: A,
+    line: &ConnectionTraffic,
+    config: &Config,
+    mut stage: watch::Receiver<Stage>,
+) where
+    A: HttpService<Incoming, ResBody = Out, Error = Infallible> + Unpin,
+    A::Future: Send + 'static,
+{
+    line.share();
+    let head_bytes_max = u32::try_from(config.head_bytes_max).unwrap_or(u32::MAX);
+    let mut conn = http2::Builder::new(TokioExecutor::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(head_bytes_max)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .serve_connection(TokioIo::new(io), answers);
+    let mut look = pin!(sleep_until(Instant::now() + ConnectionTraffic::look_every(config)));
+    let mut told = false;
+    loop {
+        tokio::select! {
+            ended = &mut conn => {
+                if let Err(why) = ended {
+                    tracing::debug!(%why, "a connection broke");
+                }
+                return;
+            }
+            () = &mut look => match line.look(config, Instant::now()) {
+                SocketVerdict::Well(next) => look.as_mut().reset(next),
+                // A head that comes slowly is no reason of its own here: the connection is over when it has been idle for too long.
+                SocketVerdict::Over | SocketVerdict::SlowHead => return,
             },
             changed = stage.changed(), if !told => {
                 if changed.is_err() || *stage.borrow() == Stage::Ending {
@@ -118,7 +196,7 @@ fn not_http(status: u16) -> Refusal {
 
 /// Says why the connection ends. Its sender may still be sending, and is read on for a moment so that
 /// it sees the answer.
-async fn last(mut stream: TcpStream, no: &Refusal, linger: Duration) {
+pub(crate) async fn last(mut stream: Stream, no: &Refusal, linger: Duration) {
     let (body, status) = (problem::json(no), no.code.status());
     let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
     let head = format!(

@@ -13,6 +13,15 @@ use tenure_core::refusal::Refusal;
 use tenure_core::secret::Secret;
 use tenure_core::sentences::{NameRefusal, ServerRefusal};
 
+/// Where a server is, as its own pages name it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Here {
+    /// It listens there.
+    pub at: SocketAddr,
+    /// `http` or `https`.
+    pub scheme: &'static str,
+}
+
 /// Names by which only this machine reaches itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -23,7 +32,7 @@ pub(crate) fn origin(
     headers: &HeaderMap,
     target: Option<&Authority>,
     any_host: bool,
-    here: SocketAddr,
+    here: Here,
 ) -> Result<(), Refusal> {
     let target = target.map(Authority::as_str);
     if !any_host {
@@ -62,7 +71,7 @@ fn is_loopback(host: &str) -> bool {
 
 /// Whether a page of this origin came from this server: by the name that it is called by now, or by
 /// a loopback name and the port that it listens on.
-fn is_own(origin: &str, headers: &HeaderMap, target: Option<&str>, here: SocketAddr) -> bool {
+fn is_own(origin: &str, headers: &HeaderMap, target: Option<&str>, here: Here) -> bool {
     let Some((scheme, place)) = origin.split_once("://") else { return false };
     let scheme = scheme.to_ascii_lowercase();
     if scheme != "http" && scheme != "https" {
@@ -72,8 +81,8 @@ fn is_own(origin: &str, headers: &HeaderMap, target: Option<&str>, here: SocketA
     if target.or(host).is_some_and(|host| host.eq_ignore_ascii_case(place)) {
         return true;
     }
-    let port = format!(":{}", here.port());
-    scheme == "http" && is_loopback(place) && place.ends_with(&port)
+    let port = format!(":{}", here.at.port());
+    scheme == here.scheme && is_loopback(place) && place.ends_with(&port)
 }
 
 /// Refuses a request that does not show the server's token.
@@ -116,7 +125,9 @@ pub(crate) fn namespace(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 mod tests {
     use super::*;
 
-    const HERE: &str = "127.0.0.1:7171";
+    fn here(scheme: &'static str) -> Here {
+        Here { at: "127.0.0.1:7171".parse().unwrap(), scheme }
+    }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -144,11 +155,10 @@ mod tests {
             ("", false),
         ] {
             let headers = headers(&[("host", host)]);
-            let here = HERE.parse().unwrap();
-            assert_eq!(origin(&headers, None, false, here).is_ok(), may, "{host}");
-            assert!(origin(&headers, None, true, here).is_ok(), "{host}");
+            assert_eq!(origin(&headers, None, false, here("http")).is_ok(), may, "{host}");
+            assert!(origin(&headers, None, true, here("http")).is_ok(), "{host}");
         }
-        let here = HERE.parse().unwrap();
+        let here = here("http");
         let twice = headers(&[("host", "localhost"), ("host", "localhost")]);
         assert!(origin(&twice, None, false, here).is_err());
         assert!(origin(&HeaderMap::new(), None, false, here).is_err());
@@ -173,9 +183,11 @@ mod tests {
             ("tenure.example", "https://evil.example", false),
         ] {
             let headers = headers(&[("host", host), ("origin", from)]);
-            let here = HERE.parse().unwrap();
-            assert_eq!(origin(&headers, None, true, here).is_ok(), may, "{host} {from}");
+            let may_call = |scheme| origin(&headers, None, true, here(scheme)).is_ok();
+            assert_eq!(may_call("http"), may, "{host} {from}");
         }
+        let headers = headers(&[("host", "127.0.0.1:7171"), ("origin", "https://localhost:7171")]);
+        assert!(origin(&headers, None, true, here("https")).is_ok());
     }
 
     #[test]

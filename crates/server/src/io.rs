@@ -6,16 +6,135 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::{Buf, Bytes};
+use tenure_tls::{AcceptedStream, is_http2};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::traffic::ConnectionTraffic;
 
+/// The system's side of a connection, below TLS if there is any: it says whether the other side takes what is written.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub stream: TcpStream,
+    pub line: Arc<ConnectionTraffic>,
+}
+
+impl Socket {
+    fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        self.line.wrote(written.is_ready());
+        written
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.wrote(written)
+    }
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.wrote(written)
+    }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// What HTTP is spoken over. One type for both, so that the HTTP library is compiled once.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Clear(Socket),
+    Tls(Box<AcceptedStream<Socket>>),
+}
+
+impl Stream {
+    /// Whether both sides agreed on HTTP/2 before its first byte.
+    pub(crate) fn is_http2(&self) -> bool {
+        match self {
+            Stream::Clear(_) => false,
+            Stream::Tls(stream) => is_http2(stream),
+        }
+    }
+}
+
+/// The same call on whichever stream it is.
+macro_rules! either {
+    ($stream:expr, $inner:ident => $call:expr) => {
+        match $stream {
+            Stream::Clear($inner) => $call,
+            Stream::Tls($inner) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), inner => Pin::new(inner).poll_read(cx, buf))
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        either!(self.get_mut(), inner => Pin::new(inner).poll_write(cx, buf))
+    }
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        either!(self.get_mut(), inner => Pin::new(inner).poll_write_vectored(cx, bufs))
+    }
+    fn is_write_vectored(&self) -> bool {
+        either!(self, inner => inner.is_write_vectored())
+    }
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), inner => Pin::new(inner).poll_flush(cx))
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        either!(self.get_mut(), inner => Pin::new(inner).poll_shutdown(cx))
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    stream: TcpStream,
+    stream: Stream,
     line: Arc<ConnectionTraffic>,
+    /// What was read already, and is read again first.
+    again: Bytes,
     /// The status of an answer that was held back; nothing is written after it.
     bare: Option<u16>,
 }
@@ -30,8 +149,14 @@ fn bare(text: &[u8]) -> Option<u16> {
 }
 
 impl Watched {
-    pub(crate) fn new(stream: TcpStream, line: Arc<ConnectionTraffic>) -> Self {
-        Watched { stream, line, bare: None }
+    pub(crate) fn new(stream: Stream, line: Arc<ConnectionTraffic>) -> Self {
+        Watched { stream, line, again: Bytes::new(), bare: None }
+    }
+
+    /// Reads these bytes again, for another parser.
+    pub(crate) fn rewound(mut self, again: Bytes) -> Self {
+        self.again = again;
+        self
     }
 
     /// The status of the parser's answer that was held back.
@@ -46,7 +171,7 @@ impl Watched {
     }
 
     /// The stream again.
-    pub(crate) fn into_stream(self) -> TcpStream {
+    pub(crate) fn into_stream(self) -> Stream {
         self.stream
     }
 }
@@ -57,19 +182,18 @@ impl AsyncRead for Watched {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.again.is_empty() {
+            let count = self.again.len().min(buf.remaining());
+            buf.put_slice(&self.again[..count]);
+            self.again.advance(count);
+            return Poll::Ready(Ok(()));
+        }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
             self.line.heard();
         }
         read
-    }
-}
-
-impl Watched {
-    fn wrote(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        self.line.wrote(written.is_ready());
-        written
     }
 }
 
@@ -82,8 +206,7 @@ impl AsyncWrite for Watched {
         if self.holds_back(buf) {
             return Poll::Ready(Ok(buf.len()));
         }
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.wrote(written)
+        Pin::new(&mut self.stream).poll_write(cx, buf)
     }
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
@@ -93,8 +216,7 @@ impl AsyncWrite for Watched {
         if self.holds_back(bufs.first().map_or(&[], |buf| buf)) {
             return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()));
         }
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        self.wrote(written)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()

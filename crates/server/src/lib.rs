@@ -1,7 +1,7 @@
 //! Tenure over HTTP: any [`Engine`](tenure_engine::Engine) behind the routes of the contract.
 //!
-//! The way of a request: `accept` takes connections; `conn` drives one of them and ends it when it
-//! is too slow; `service` takes one request through the `gate` (who may call), to its route in the
+//! The way of a request: `accept` takes connections; `handshake` begins TLS, where it is spoken; `conn` drives one
+//! connection and ends it when it is too slow; `service` takes one request through the `gate` (who may call), to its route in the
 //! table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
 //! `budget` of bytes. What is refused becomes a `problem`.
 //!
@@ -16,6 +16,7 @@ mod budget;
 mod config;
 mod conn;
 mod gate;
+mod handshake;
 mod io;
 mod listen;
 mod openapi;

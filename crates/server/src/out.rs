@@ -1,20 +1,19 @@
 //! The body of an answer: whole, or lines as they come.
 //!
-//! It carries its request's turn, which so ends with the last byte that is taken to be sent.
+//! It carries its request's turn, which so ends when the last of it is handed on to be sent. What was granted with it is
+//! followed further, until the last byte has left: see [`Piece`].
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::budget::HeldBytes;
-use crate::traffic::Turn;
+use crate::traffic::{Outgoing, Turn};
 
 /// Answers up to this are not counted: counting costs more than they do.
 const SMALL_BYTES: usize = 4 * 1024;
@@ -45,8 +44,6 @@ pub(crate) struct Out {
     from: From,
     /// Bytes in memory, unless they are few.
     counts: usize,
-    /// Set when the last byte was taken to be sent.
-    written: Option<Arc<AtomicBool>>,
     turn: Option<Turn>,
 }
 
@@ -55,7 +52,7 @@ impl Out {
     pub(crate) fn whole(bytes: Vec<u8>) -> Self {
         let counts = if bytes.capacity() > SMALL_BYTES { bytes.capacity() } else { 0 };
         let from = From::Whole((!bytes.is_empty()).then(|| Bytes::from(bytes)));
-        Out { from, counts, written: None, turn: None }
+        Out { from, counts, turn: None }
     }
 
     /// What it takes of the budget, until the system has taken its last byte.
@@ -76,7 +73,7 @@ impl Out {
 
     /// What comes through `lines` from a task.
     pub(crate) fn lines(lines: mpsc::Receiver<Bytes>, task: Tied) -> Self {
-        Out { from: From::Lines { lines, _task: task }, counts: 0, written: None, turn: None }
+        Out { from: From::Lines { lines, _task: task }, counts: 0, turn: None }
     }
 
     /// The request that this answers.
@@ -85,32 +82,60 @@ impl Out {
         self
     }
 
-    /// Tells when the last byte was taken to be sent.
-    pub(crate) fn telling(mut self, written: Arc<AtomicBool>) -> Self {
-        self.written = Some(written);
+    /// The same without its body, which the answer to HEAD does not have.
+    pub(crate) fn headless(mut self) -> Self {
+        self.from = From::Whole(None);
         self
     }
 }
 
+/// A part of an answer on its way out.
+///
+/// One connection may carry many answers, each at the pace of its reader: that a part was handed on says nothing of when it
+/// leaves. It is followed until its last byte was taken, and if it is dropped before that, whatever was granted with it is undone.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    bytes: Bytes,
+    /// `None`: nobody waits to hear when it has left.
+    outgoing: Option<Outgoing>,
+}
+
+impl Buf for Piece {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        match &mut self.outgoing {
+            Some(outgoing) if self.bytes.is_empty() => {
+                outgoing.taken();
+                self.outgoing = None;
+            }
+            Some(outgoing) => outgoing.moves(),
+            None => {}
+        }
+    }
+}
+
 impl Body for Out {
-    type Data = Bytes;
+    type Data = Piece;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
         let next = match &mut self.from {
-            From::Whole(bytes) => {
-                let bytes = bytes.take();
-                if let Some(written) = self.written.take() {
-                    written.store(true, Ordering::Release);
-                }
-                Poll::Ready(bytes)
-            }
+            From::Whole(bytes) => Poll::Ready(bytes.take()),
             From::Lines { lines, .. } => lines.poll_recv(cx),
         };
-        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
+        let piece = |bytes| Piece { bytes, outgoing: self.turn.as_ref().and_then(Turn::outgoing) };
+        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(piece(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,14 +1,13 @@
 //! One request: who calls, what for, and the answer.
 
 use std::borrow::Cow;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use hyper::body::Incoming;
-use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, Version};
 use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX, FORM_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
@@ -25,7 +24,8 @@ use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
 use crate::budget::{Budget, HeldBytes, Rank};
 use crate::config::Deps;
-use crate::gate;
+use crate::gate::{self, Here};
+use crate::handshake::FailedHandshakes;
 use crate::openapi;
 use crate::out::Out;
 use crate::pages::{self, Drains, Pages};
@@ -63,11 +63,11 @@ pub(crate) struct Service {
     pub deps: Deps,
     pub traffic: Arc<Traffic>,
     pub budget: Arc<Budget>,
-    /// Where the server listens.
-    pub here: SocketAddr,
+    pub here: Here,
     pub streams: EventStreams,
     pub refused: Arc<RefusedCallers>,
     pub late: LateHolders,
+    pub handshakes: FailedHandshakes,
 }
 
 /// Why a request has no good answer.
@@ -103,7 +103,11 @@ impl Service {
         turn: Turn,
         peer: Option<IpAddr>,
     ) -> Response<Out> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let is_http2 = head.version == Version::HTTP_2;
+        if is_http2 {
+            name_host(&mut head);
+        }
         let began = request_log::begin();
         let mut reading = Some(Reading::new(body, &head.headers));
         let counted = self.deps.metrics.as_ref().map(|door| door.metrics.http.begin());
@@ -130,11 +134,15 @@ impl Service {
         if let Some(reading) = reading {
             reading.linger(self.deps.config.linger);
         }
-        if closes || self.traffic.is_draining() {
+        // HTTP/2 has a word of its own for it, which goes to the whole connection.
+        if !is_http2 && (closes || self.traffic.is_draining()) {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
         if let Some(began) = began {
             request_log::tell(&head, peer, began, &response, self.deps.moved.is_some());
+        }
+        if is_http2 && head.method == Method::HEAD {
+            response = bodiless(response);
         }
         response.map(|out| out.of(turn))
     }
@@ -433,10 +441,9 @@ impl Service {
         let mut held = self.budget.take(0, Rank::Ordinary)?;
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
         self.late.heard(&reply);
-        let written = Arc::new(AtomicBool::new(false));
         let grant = match &reply {
             Reply::Lease(leased) | Reply::Settle(Settled { lease: Some(Ok(leased)), .. }) => {
-                Undelivered::of(engine, &namespace, leased, &written)
+                Undelivered::of(engine, &namespace, leased)
             }
             _ => None,
         };
@@ -452,9 +459,25 @@ impl Service {
             let told = Settled { settled, lease: Some(Err(no.below("/lease"))) };
             return Ok(answer::reply(Reply::Settle(told), false).map(|out| out.holding(held)));
         }
-        turn.line().granted(grant);
-        Ok(response.map(|out| out.holding(held).telling(written)))
+        turn.granted(grant);
+        Ok(response.map(|out| out.holding(held)))
     }
+}
+
+/// Over HTTP/2 the name of the server stands in the request line alone; whoever looks at it looks for the header.
+fn name_host(head: &mut Parts) {
+    let host = head.uri.authority().map(|host| HeaderValue::from_str(host.as_str()));
+    if let (false, Some(Ok(host))) = (head.headers.contains_key(HOST), host) {
+        head.headers.insert(HOST, host);
+    }
+}
+
+/// The head of an answer to HEAD, whose body the library of HTTP/2 would send.
+fn bodiless(mut response: Response<Out>) -> Response<Out> {
+    if let Some(length) = response.body().size_hint().exact() {
+        response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    response.map(Out::headless)
 }
 
 /// The same, answered at once: HEAD has no body that would be worth a wait.

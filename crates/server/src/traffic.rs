@@ -63,14 +63,37 @@ impl Traffic {
 /// What a connection is doing.
 #[derive(Clone, Copy, Debug)]
 struct Doing {
-    /// A request is being answered.
-    request: bool,
+    /// Requests that are being answered: one at most, except over HTTP/2.
+    requests: usize,
+    /// HTTP/2: many requests share the connection, and what comes of it need not be a head.
+    is_shared: bool,
     /// Since when the head of the next request is coming.
     head_since: Option<Instant>,
     /// Since when there is nothing to do.
     idle_since: Instant,
     /// Since when the other side takes none of what is written.
     stuck_since: Option<Instant>,
+    /// The number of the next request.
+    next: u64,
+}
+
+/// What was granted to a request, until its answer has left.
+#[derive(Debug)]
+struct Owed {
+    /// Of the request.
+    number: u64,
+    grant: Undelivered,
+    /// All of the answer was taken to be sent; it has left with the next flush.
+    is_taken: bool,
+}
+
+/// A part of an answer that many answers may hold up.
+#[derive(Debug)]
+struct Held {
+    /// Of the request.
+    number: u64,
+    /// Since when none of it was taken.
+    since: Instant,
 }
 
 /// One connection, as its stream, its requests and its driver see it.
@@ -79,7 +102,10 @@ pub(crate) struct ConnectionTraffic {
     traffic: Arc<Traffic>,
     doing: Mutex<Doing>,
     /// Grants whose answers have not left yet.
-    undelivered: Mutex<Vec<Undelivered>>,
+    undelivered: Mutex<Vec<Owed>>,
+    /// Parts of answers that were handed on and wait for their readers: over HTTP/2 alone, where each request has a pace of
+    /// its own.
+    held: Mutex<Vec<Held>>,
 }
 
 /// What is to be done about a connection.
@@ -96,12 +122,22 @@ pub(crate) enum SocketVerdict {
 impl ConnectionTraffic {
     pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
         let doing = Doing {
-            request: false,
+            requests: 0,
+            is_shared: false,
             head_since: None,
             idle_since: Instant::now(),
             stuck_since: None,
+            next: 0,
         };
-        ConnectionTraffic { traffic, doing: Mutex::new(doing), undelivered: Mutex::default() }
+        let (undelivered, held) = (Mutex::default(), Mutex::default());
+        ConnectionTraffic { traffic, doing: Mutex::new(doing), undelivered, held }
+    }
+
+    /// From now on many requests share the connection.
+    pub(crate) fn share(&self) {
+        let mut doing = self.doing();
+        doing.is_shared = true;
+        doing.head_since = None;
     }
 
     fn doing(&self) -> MutexGuard<'_, Doing> {
@@ -111,7 +147,7 @@ impl ConnectionTraffic {
     /// Bytes came.
     pub(crate) fn heard(&self) {
         let mut doing = self.doing();
-        if !doing.request && doing.head_since.is_none() {
+        if doing.requests == 0 && !doing.is_shared && doing.head_since.is_none() {
             doing.head_since = Some(Instant::now());
         }
     }
@@ -128,30 +164,49 @@ impl ConnectionTraffic {
 
     /// All that was to be written has left.
     pub(crate) fn flushed(&self) {
-        self.grants().retain(|grant| !grant.is_written());
-    }
-
-    /// A grant is on its way out.
-    pub(crate) fn granted(&self, grant: Undelivered) {
-        self.grants().push(grant);
+        self.grants().retain(|owed| !owed.is_taken);
     }
 
     /// Grants that never left; the connection is over.
     pub(crate) fn undelivered(&self) -> Vec<Undelivered> {
-        std::mem::take(&mut *self.grants())
+        std::mem::take(&mut *self.grants()).into_iter().map(|owed| owed.grant).collect()
     }
 
-    fn grants(&self) -> MutexGuard<'_, Vec<Undelivered>> {
+    /// The answer to this request will never leave.
+    fn lost(&self, number: u64) {
+        let found = {
+            let mut grants = self.grants();
+            let at = grants.iter().position(|owed| owed.number == number && !owed.is_taken);
+            at.map(|at| grants.swap_remove(at))
+        };
+        if let Some(owed) = found {
+            owed.grant.undo();
+        }
+    }
+
+    fn grants(&self) -> MutexGuard<'_, Vec<Owed>> {
         self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<Held>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A head is whole; its request is being answered until the turn is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> Turn {
         let mut doing = self.doing();
-        doing.request = true;
+        doing.requests += 1;
         doing.head_since = None;
+        let (number, is_shared) = (doing.next, doing.is_shared);
+        doing.next += 1;
         drop(doing);
-        let turn = Turn { line: self.clone(), counted: AtomicBool::new(false) };
+        let turn = Turn {
+            line: self.clone(),
+            number,
+            is_shared,
+            owes: AtomicBool::new(false),
+            counted: AtomicBool::new(false),
+        };
         if !self.traffic.is_draining() {
             turn.keeps();
         }
@@ -173,7 +228,11 @@ impl ConnectionTraffic {
             let end = since + config.write_pause_max;
             return if now >= end { SocketVerdict::Over } else { SocketVerdict::Well(end) };
         }
-        if doing.request {
+        let oldest = self.held().iter().map(|held| held.since).min();
+        if oldest.is_some_and(|since| now >= since + config.write_pause_max) {
+            return SocketVerdict::Over;
+        }
+        if doing.requests > 0 {
             return SocketVerdict::Well(now + config.write_pause_max);
         }
         match doing.head_since {
@@ -189,14 +248,36 @@ impl ConnectionTraffic {
 #[derive(Debug)]
 pub(crate) struct Turn {
     line: Arc<ConnectionTraffic>,
+    /// Which of the connection.
+    number: u64,
+    /// Others share the connection.
+    is_shared: bool,
+    /// Something was granted, and its answer was not handed on yet.
+    owes: AtomicBool,
     /// A drain waits for it.
     counted: AtomicBool,
 }
 
 impl Turn {
-    /// The connection.
-    pub(crate) fn line(&self) -> &ConnectionTraffic {
-        &self.line
+    /// The answer grants something: it is undone if the answer does not leave.
+    pub(crate) fn granted(&self, grant: Undelivered) {
+        self.owes.store(true, Ordering::Release);
+        self.line.grants().push(Owed { number: self.number, grant, is_taken: false });
+    }
+
+    /// Follows a part of the answer that is handed on now; `None` if nobody needs to know when it has left.
+    pub(crate) fn outgoing(&self) -> Option<Outgoing> {
+        let owes = self.owes.swap(false, Ordering::AcqRel);
+        if self.is_shared {
+            let mut held = self.line.held();
+            held.push(Held { number: self.number, since: Instant::now() });
+        }
+        (owes || self.is_shared).then(|| Outgoing {
+            line: self.line.clone(),
+            number: self.number,
+            owes,
+            is_shared: self.is_shared,
+        })
     }
 
     /// A drain waits for it from now on.
@@ -212,8 +293,11 @@ impl Drop for Turn {
         let now = Instant::now();
         {
             let mut doing = self.line.doing();
-            doing.request = false;
+            doing.requests -= 1;
             doing.idle_since = now;
+        }
+        if *self.owes.get_mut() {
+            self.line.lost(self.number);
         }
         let traffic = &self.line.traffic;
         traffic.answered.fetch_add(1, Ordering::Relaxed);
@@ -222,6 +306,50 @@ impl Drop for Turn {
                 *traffic.last() = now;
             }
             traffic.now.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// A part of an answer between the request that handed it on and the system.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    line: Arc<ConnectionTraffic>,
+    number: u64,
+    /// Something was granted with it.
+    owes: bool,
+    is_shared: bool,
+}
+
+impl Outgoing {
+    /// Some of it was taken.
+    pub(crate) fn moves(&self) {
+        let mut held = self.line.held();
+        if let Some(held) = held.iter_mut().find(|held| held.number == self.number) {
+            held.since = Instant::now();
+        }
+    }
+
+    /// All of it was taken: the next flush says that it has left.
+    pub(crate) fn taken(&mut self) {
+        if std::mem::take(&mut self.owes) {
+            let mut grants = self.line.grants();
+            if let Some(owed) = grants.iter_mut().find(|owed| owed.number == self.number) {
+                owed.is_taken = true;
+            }
+        }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        if self.is_shared {
+            let mut held = self.line.held();
+            if let Some(at) = held.iter().position(|held| held.number == self.number) {
+                held.swap_remove(at);
+            }
+        }
+        if self.owes {
+            self.line.lost(self.number);
         }
     }
 }

@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenure_core::lease::Leased;
 use tenure_core::names::Namespace;
@@ -18,30 +17,21 @@ pub(crate) struct Undelivered {
     engine: Arc<dyn Engine>,
     namespace: Namespace,
     leases: Vec<String>,
-    written: Arc<AtomicBool>,
 }
 
 impl Undelivered {
-    /// Of an answer to a lease call, unless it grants nothing that lasts. `written` is set when the
-    /// whole answer was taken to be sent.
+    /// Of an answer to a lease call, unless it grants nothing that lasts.
     pub(crate) fn of(
         engine: &Arc<dyn Engine>,
         namespace: &Namespace,
         leased: &Leased,
-        written: &Arc<AtomicBool>,
     ) -> Option<Self> {
         let leases: Vec<String> = leased.leases.iter().filter_map(|l| l.lease.clone()).collect();
         (!leases.is_empty()).then(|| Undelivered {
             engine: engine.clone(),
             namespace: namespace.clone(),
             leases,
-            written: written.clone(),
         })
-    }
-
-    /// Whether the whole answer was taken to be sent.
-    pub(crate) fn is_written(&self) -> bool {
-        self.written.load(Ordering::Acquire)
     }
 
     /// They are as if they had not been granted.

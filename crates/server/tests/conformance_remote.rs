@@ -61,6 +61,7 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>) -> (Open, Arc<dyn Engine>) 
         metrics: None,
         engine: engine.clone(),
         token: None,
+        tls: None,
         config,
         gauge_hosts: Default::default(),
         moved: None,

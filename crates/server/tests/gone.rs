@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use serde_json::json;
 use tenure_server::Config;
+use tenure_testkit::TempDir;
+use tenure_testkit::certificates::Authority;
+use tenure_tls::{HostName, ServerFiles, ServerTls, Tls};
+use wire::http2::{self, Http2};
 use wire::{Server, until};
 
 fn job(server: &Server, id: &str) -> serde_json::Value {
@@ -254,4 +258,156 @@ fn a_caller_who_closes_its_side_is_gone() {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).unwrap();
     assert!(rest.is_empty());
+}
+
+/// So much of an answer may come before any of it is read.
+const WINDOW: u32 = 64 * 1024;
+
+#[test]
+fn a_wait_over_http2_that_is_reset_gets_nothing_and_the_connection_goes_on() {
+    let server = Server::start();
+    let caller = Http2::clear(server.at, WINDOW);
+    for n in 0..20 {
+        let (id, queue) = (format!("j{n}"), format!("q{n}"));
+        let ask = json!({"queues": [queue], "wait": "60s", "worker": "w"}).to_string();
+        let waits = caller.ask("POST", "/v1/leases", &[], &ask);
+        until("it waits", || caller.call("GET", "/v1/workers", "").text().contains(&queue));
+        drop(waits);
+        let job = json!({"id": id, "queue": queue}).to_string();
+        caller.call("POST", "/v1/jobs", &job).good();
+        let ask = json!({"queues": [queue], "wait": "10s"}).to_string();
+        let leased = caller.call("POST", "/v1/leases", &ask).good();
+        assert_eq!(leased["leases"][0]["job"]["id"], id, "{leased}");
+        let job = caller.call("GET", &format!("/v1/jobs/{id}"), "").good();
+        assert_eq!((&job["attempt"], &job["lost"]), (&json!(1), &json!(0)));
+    }
+}
+
+#[test]
+fn a_grant_over_http2_that_is_not_read_is_undone_and_one_that_is_read_stays() {
+    let server = large();
+    let ask = json!({"queues": ["q"], "max": LARGE, "ttl": "1h", "request_id": "r"}).to_string();
+    // They read nothing: some stay, some let go of the call alone, or of the whole connection.
+    for ends in ["stays", "resets", "leaves", "resets"] {
+        let caller = Http2::clear(server.at, WINDOW);
+        let head = caller.head(caller.ask("POST", "/v1/leases", &[], &ask));
+        until("they are granted", || is_ready(&server, 0));
+        match ends {
+            "resets" => {
+                drop(head);
+                until("they are undone", || is_ready(&server, LARGE));
+                assert_eq!(caller.call("GET", "/healthz", "").status, 200, "the connection stands");
+            }
+            "leaves" => drop((head, caller)),
+            _ => {
+                until("they are undone", || is_ready(&server, LARGE));
+                until("the connection is closed", || caller.is_closed());
+            }
+        }
+        until("they are undone", || of_state(&server, "running") == 0);
+        assert_eq!((of_state(&server, "ready"), of_state(&server, "scheduled")), (LARGE, 0));
+    }
+    let job = job(&server, "j0");
+    assert_eq!((&job["attempt"], &job["lost"], &job["errors"]), (&json!(0), &json!(0), &json!([])));
+    // Whoever reads, slowly too, gets all of it, and keeps it when the connection is gone.
+    let caller = Http2::clear(server.at, WINDOW);
+    let leased = caller.call("POST", "/v1/leases", &ask).good();
+    drop(caller);
+    assert_eq!(leased["leases"].as_array().unwrap().len() as u64, LARGE);
+    until("it was seen", || server.get("/healthz").status == 200);
+    assert_eq!(server.live_leases(), LARGE);
+}
+
+#[test]
+fn a_server_that_drains_answers_who_waits_over_http2_and_ends_streams() {
+    let config = Config { quiet: Duration::from_millis(300), ..Config::default() };
+    let mut server = Server::with(None, config);
+    let caller = Http2::clear(server.at, WINDOW);
+    let stream = [("accept", "text/event-stream")];
+    let mut events = caller.head(caller.ask("GET", "/v1/events?wait=60s", &stream, ""));
+    assert!(caller.piece(&mut events).unwrap().starts_with(b"retry: "));
+    caller.call("POST", "/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    let mut seen = String::new();
+    while !seen.contains("event: job.pushed") {
+        let piece = caller.piece(&mut events).expect("the stream goes on");
+        seen.push_str(std::str::from_utf8(&piece).unwrap());
+    }
+    let wait = r#"{"queues": ["other"], "wait": "60s", "worker": "w"}"#;
+    let waits = caller.ask("POST", "/v1/leases", &[], wait);
+    until("it waits", || caller.call("GET", "/v1/workers", "").text().contains("\"w\""));
+    server.drain();
+    assert_eq!(caller.answer(caller.head(waits)).good()["leases"], json!([]));
+    while caller.piece(&mut events).is_some() {}
+    drop(events);
+    assert_eq!(server.ended().cut, 0);
+    until("the connection is closed", || caller.is_closed());
+}
+
+#[test]
+fn the_bounds_hold_over_http2() {
+    let config = Config { idle_max: Duration::from_millis(300), ..Config::default() };
+    let server = Server::with(None, config);
+    let caller = Http2::clear(server.at, WINDOW);
+    let head = caller.call("HEAD", "/openapi.json", "");
+    let whole = caller.call("GET", "/openapi.json", "");
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.header("content-length"), Some(whole.body.len().to_string().as_str()));
+    let long = format!("[\"{}\"]", "x".repeat(8 << 20));
+    caller.call("POST", "/v1/jobs", &long).refused(413, "too_large", None);
+    let push = r#"{"queue": "q"}"#;
+    let evil = [("origin", "http://evil.example")];
+    caller.call_with("POST", "/v1/jobs", &evil, push).refused(403, "forbidden_origin", None);
+    let host = [("host", "evil.example")];
+    caller.call_with("POST", "/v1/jobs", &host, push).refused(403, "forbidden_origin", None);
+    let own = format!("http://{}", server.at);
+    assert_eq!(caller.call_with("POST", "/v1/jobs", &[("origin", &own)], push).status, 201);
+    let head = "x".repeat(64 * 1024);
+    let sent = caller.ask("GET", "/healthz", &[("x-long", &head)], "");
+    assert_eq!(caller.head(sent).status(), 431);
+    assert_eq!(caller.call("GET", "/healthz", "").status, 200);
+    until("an idle connection is closed", || caller.is_closed());
+}
+
+/// A certificate for 127.0.0.1, and the authority of it.
+fn certificates(folder: &std::path::Path) -> (ServerFiles, std::path::PathBuf) {
+    let authority = Authority::named("of this test");
+    let files = authority.signs(&["127.0.0.1"]).write(folder, "server");
+    let ca = authority.write(folder, "ca");
+    let files = ServerFiles { certificate: files.certificate, key: files.key, client_ca: None };
+    (files, ca)
+}
+
+#[test]
+fn http2_is_chosen_over_tls_and_a_slow_or_wrong_handshake_holds_nothing() {
+    let folder = TempDir::new();
+    let (files, ca) = certificates(folder.path());
+    let config =
+        Config { head_max: Duration::from_millis(300), connections_max: 1, ..Config::default() };
+    let server = Server::with_tls(ServerTls::read(files).unwrap(), config);
+    for protocols in [&[b"h2".as_slice(), b"http/1.1"][..], &[b"http/1.1"], &[]] {
+        let tls = Tls::new(Some(&ca), protocols).unwrap();
+        let runtime = http2::runtime();
+        let stream = runtime.block_on(async {
+            let tcp = tokio::net::TcpStream::connect(server.at).await.unwrap();
+            tls.connect(HostName::parse("127.0.0.1").unwrap(), tcp).await.unwrap()
+        });
+        let chosen = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+        assert_eq!(chosen.as_deref(), protocols.first().copied());
+        if chosen.as_deref() == Some(b"h2") {
+            let caller = Http2::over(runtime, stream, server.at, "https", WINDOW);
+            assert_eq!(caller.call("GET", "/v1/stats", "").good()["leases"], 0);
+        }
+    }
+    // The only place is taken by whoever says nothing, half of a handshake, or something else.
+    let mut silent = server.connect();
+    until("it is let go", || silent.is_closed());
+    let mut half = server.connect();
+    half.send(&[0x16, 3, 1, 2]);
+    until("it is let go", || half.is_closed());
+    let clear = server.get("/healthz");
+    let problem = clear.refused(400, "bad_request", None);
+    assert!(problem["hint"].as_str().unwrap().contains("https://"), "{problem}");
+    let mut noise = server.connect();
+    noise.send(&[0x16, 3, 1, 0, 5, 9, 9, 9, 9, 9]);
+    until("it is let go", || noise.is_closed());
 }

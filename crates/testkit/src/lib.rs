@@ -1,5 +1,6 @@
 //! What the tests of the workspace have in common. Nothing of it is for production.
 
+pub mod certificates;
 mod dice;
 pub mod fake;
 mod folder;

@@ -33,6 +33,16 @@ pub struct ServeArgs {
     /// A command of the shell that prints the token, such as "pass show tenure".
     #[arg(long, value_name = "CMD")]
     pub token_command: Option<String>,
+    /// Speak HTTPS with the certificate in this PEM file, followed by those between it and its authority. Read anew
+    /// when it changes, and at SIGHUP.
+    #[arg(long, value_name = "FILE")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of that certificate, in PEM and without a passphrase.
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<PathBuf>,
+    /// Take only connections that show a certificate of an authority in this PEM file, health checks too.
+    #[arg(long, value_name = "FILE")]
+    pub tls_client_ca: Option<PathBuf>,
     /// What an answer survives: a power loss (always), or all but the last second of one (everysec).
     /// A Redis decides this itself, by its `appendfsync`.
     #[arg(long, value_enum, default_value_t = DurabilityArg::Always)]

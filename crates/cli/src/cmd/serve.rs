@@ -1,13 +1,15 @@
 //! `tenure serve`: a server on a store, until it is told to end.
 //!
-//! The first SIGTERM or SIGINT drains, a second one ends it at once. stderr has its log (see [`logging`]); never what
+//! The first SIGTERM or SIGINT drains, a second one ends it at once. SIGHUP has files read anew (see [`renewal`]). stderr has its log (see [`logging`]); never what
 //! is in a job, a resource or a token.
 
+mod encryption;
 mod health;
 mod history;
 mod listener;
 mod memory;
 mod metrics_port;
+mod renewal;
 mod service_manager;
 mod start;
 mod store;
@@ -16,17 +18,19 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tenure_core::gauge::GaugeHosts;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
 use tenure_server::{Config, Deps, MetricsDoor, Pages, route_names};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use self::history::CountedHistory;
 use self::listener::{addresses, bind};
 use self::metrics_port::MetricsPort;
+use self::renewal::{Renewal, Terminal};
 use self::service_manager::ServiceManager;
 use self::store::ServePlace;
 use crate::args::serve::ServeArgs;
@@ -69,19 +73,23 @@ async fn serve(
     if let Some(warning) = args.settings.warning() {
         tracing::warn!("{warning}");
     }
+    let mut renewal = Renewal::default();
+    let tls = encryption::of(&args, &mut renewal)?;
     let place = ServePlace::of(&args)?;
     let addresses = addresses("--listen", &args.listen, token.as_ref())?;
     let metrics_port =
         MetricsPort::of(args.metrics_listen.as_deref(), token.as_ref().or(metrics_token.as_ref()))?;
     let shown = place.to_string();
     let mut signals = Signals::listen()?;
+    let (terminal, renew) = (Terminal::of_this_process(), Notify::new());
     let listener = bind("--listen", &args.listen, &addresses)?;
     let mut manager = ServiceManager::of_environment();
     let (tell, mut fatal) = watch::channel(None);
     let opened = place.open(&args, accept_loss, tell).await?;
     // Only now: who reads this may call.
     if let Ok(at) = listener.local_addr() {
-        logging::listening(at, format);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        logging::listening(scheme, at, format);
         start::tell(&args, &shown, at, token_from.as_ref(), in_flight(&args));
         manager.ready(&format!("serves {shown} on {at}"));
     }
@@ -101,6 +109,7 @@ async fn serve(
     let deps = Deps {
         engine,
         token,
+        tls,
         config,
         gauge_hosts: gauge_hosts.clone(),
         moved,
@@ -120,12 +129,13 @@ async fn serve(
             tracing::info!(answered = report.answered, cut = report.cut, "stopped");
             Ok(())
         }
-        signal = second(&mut signals, &drain, &manager) => {
+        signal = second(&mut signals, &terminal, &renew, &drain, &manager) => {
             tracing::warn!("stopped at once by a second signal");
             Err(Failure::silent(by_signal(signal)))
         }
         why = stopped(&mut fatal) => Err(failure(&why)),
         never = metrics_port => match never {},
+        never = renewal.run(&renew, &manager) => match never {},
         never = health::tell(opened.engine(), &manager) => match never {},
         never = read_gauges(opened.engine(), gauge_hosts) => match never {},
     };
@@ -157,17 +167,29 @@ fn in_flight(args: &ServeArgs) -> u64 {
     args.max_in_flight_bytes.unwrap_or_else(memory::in_flight_bytes)
 }
 
-/// Tells the server to drain at the first signal; answers the second.
+/// Tells the server to drain at the first signal that ends it; answers the second.
 async fn second(
     signals: &mut Signals,
+    terminal: &Terminal,
+    renew: &Notify,
     drain: &watch::Sender<bool>,
     manager: &ServiceManager,
 ) -> i32 {
-    let first = signals.next().await;
+    let first = ending(signals, terminal, renew).await;
     tracing::info!(signal = first.as_str(), "told to end");
     manager.stopping();
     drain.send_replace(true);
-    signals.next().await as i32
+    ending(signals, terminal, renew).await as i32
+}
+
+/// The next signal that ends the server. SIGHUP has its files read anew, unless it tells that the terminal is closed.
+async fn ending(signals: &mut Signals, terminal: &Terminal, renew: &Notify) -> Signal {
+    loop {
+        match signals.next().await {
+            Signal::SIGHUP if !terminal.is_gone().await => renew.notify_one(),
+            other => return other,
+        }
+    }
 }
 
 /// Answers when the engine had to stop.

@@ -3,7 +3,7 @@
 //! `serve` and `work` have a variable and a key for each of their options; see [`layers`]. All other commands have the profile of
 //! whoever runs them; see [`profile`]. Nothing here knows what a setting does.
 
-mod file;
+pub mod file;
 pub mod layers;
 #[cfg(test)]
 mod page;

@@ -29,6 +29,11 @@ refusals! {
         detail("the request is not HTTP as it is written down in RFC 9112")
         hint("send one length, or chunks that are whole, and headers of one line each");
 
+    InClear "in_clear"
+        BadRequest
+        detail("the request is HTTP in clear, and this server speaks HTTPS")
+        hint("write https:// instead of http:// in the address");
+
     TransferCoding "transfer_coding" { shown: String }
         BadRequest
         detail("the transfer coding {shown:?} is not one that the server takes")

@@ -120,6 +120,7 @@ impl Served {
         let deps = Deps {
             engine: engine.clone(),
             token,
+            tls: None,
             config: Config::default(),
             gauge_hosts: Default::default(),
             moved: None,

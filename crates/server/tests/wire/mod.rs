@@ -1,6 +1,8 @@
 //! A server over an engine in memory, and a client that speaks raw bytes, right or wrong.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses its part")]
 
+pub mod http2;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use tenure_core::secret::Secret;
 use tenure_engine::{Engine, EngineExt, MovedTime};
 use tenure_engine_embedded::{Embedded, Location, MovedEngine, Options};
 use tenure_server::{Config, Deps, DrainReport};
+use tenure_tls::ServerTls;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -38,7 +41,13 @@ impl Server {
 
     pub fn with(token: Option<&str>, config: Config) -> Self {
         let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
-        Server::over(engine, token, config, None)
+        Server::over(engine, token, config, None, None)
+    }
+
+    /// One that speaks HTTPS.
+    pub fn with_tls(tls: ServerTls, config: Config) -> Self {
+        let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
+        Server::over(engine, None, config, None, Some(tls))
     }
 
     /// With a clock that a test moves. It stands at the first second of 2027, a Friday.
@@ -46,7 +55,7 @@ impl Server {
         let start = "2027-01-01T00:00:00Z".parse().unwrap();
         let engine = MovedEngine::open(start, Options::new(Location::Memory)).unwrap();
         let engine = Arc::new(engine);
-        Server::over(engine.clone(), None, Config::default(), Some(engine))
+        Server::over(engine.clone(), None, Config::default(), Some(engine), None)
     }
 
     fn over(
@@ -54,6 +63,7 @@ impl Server {
         token: Option<&str>,
         config: Config,
         moved: Option<Arc<dyn MovedTime>>,
+        tls: Option<ServerTls>,
     ) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -64,6 +74,7 @@ impl Server {
         let deps = Deps {
             engine: engine.clone(),
             token,
+            tls,
             config,
             gauge_hosts: Default::default(),
             moved,

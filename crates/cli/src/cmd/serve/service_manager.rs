@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
+use nix::time::{ClockId, clock_gettime};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -51,6 +52,19 @@ impl ServiceManager {
     /// What `systemctl status` shows.
     pub fn status(&self, status: &str) {
         self.tell(&format!("STATUS={}", one_line(status)));
+    }
+
+    /// Files are being read anew: `systemctl reload` waits until [`ServiceManager::reloaded`].
+    pub fn reloading(&self) {
+        let since_boot = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
+        if let Ok(since_boot) = since_boot {
+            self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", since_boot.as_micros()));
+        }
+    }
+
+    /// They are read.
+    pub fn reloaded(&self) {
+        self.tell("READY=1");
     }
 
     /// The server was told to end.

@@ -1,0 +1,201 @@
+//! What a server takes anew while it serves: its certificate and key. At SIGHUP at once, otherwise when the files are others than
+//! before.
+//!
+//! Files are compared by what the system says of them, through links: certbot and Kubernetes put another link in place of the
+//! one before. A change is taken once it has stayed for a look, since two files are not replaced in one step. What cannot be
+//! used changes nothing, and is told in the log.
+
+use std::convert::Infallible;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tenure_tls::ServerTls;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::service_manager::ServiceManager;
+
+/// Between two looks at the files.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Something that is made of files, and is made anew of them.
+pub trait Renewed: Send + 'static {
+    /// Reads the files, uses what they say, and tells the log of it.
+    fn renew(&mut self);
+}
+
+/// Which file it is, and as of when; `None`: it is not there.
+type Stamp = Option<(u64, u64, i64, i64, u64)>;
+
+fn stamp(file: &PathBuf) -> Stamp {
+    let found = fs::metadata(file).ok()?;
+    Some((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+}
+
+fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
+    files.iter().map(stamp).collect()
+}
+
+/// One that is read anew, and its files as they were read last.
+struct WatchedPart {
+    part: Box<dyn Renewed>,
+    files: Vec<PathBuf>,
+    taken: Vec<Stamp>,
+    /// At the last look.
+    seen: Vec<Stamp>,
+}
+
+impl WatchedPart {
+    /// Reads the files if they are others, and have been for a look; `now`: in any case.
+    fn look(&mut self, now: bool) {
+        let found = stamps(&self.files);
+        let stayed = std::mem::replace(&mut self.seen, found.clone()) == found;
+        if now || (stayed && found != self.taken) {
+            self.taken = found;
+            self.part.renew();
+        }
+    }
+}
+
+/// All that is read anew.
+#[derive(Default)]
+pub struct Renewal(Vec<WatchedPart>);
+
+impl Renewal {
+    /// Reads something for the first time, and has an eye on its files from before that on: no change is missed.
+    pub fn first<P: Renewed + Clone, E>(
+        &mut self,
+        files: Vec<PathBuf>,
+        read: impl FnOnce() -> Result<P, E>,
+    ) -> Result<P, E> {
+        let taken = stamps(&files);
+        let part = read()?;
+        let seen = taken.clone();
+        self.0.push(WatchedPart { part: Box::new(part.clone()), files, taken, seen });
+        Ok(part)
+    }
+
+    /// Looks for as long as it is polled; at once when it is told to.
+    pub async fn run(mut self, at_once: &Notify, manager: &ServiceManager) -> Infallible {
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            let now = tokio::select! {
+                () = at_once.notified() => true,
+                _ = looks.tick(), if !self.0.is_empty() => false,
+            };
+            if now {
+                manager.reloading();
+                if self.0.is_empty() {
+                    tracing::info!(
+                        "told to read its files anew, and has none: no certificate and no file of tokens"
+                    );
+                }
+            }
+            // A disk may be slow, and a file may lie on another machine.
+            let looked = spawn_blocking(move || {
+                self.0.iter_mut().for_each(|part| part.look(now));
+                self
+            });
+            self = match looked.await {
+                Ok(looked) => looked,
+                Err(why) => {
+                    tracing::error!(%why, "files are not read anew any more; this is a bug");
+                    std::future::pending().await
+                }
+            };
+            if now {
+                manager.reloaded();
+            }
+        }
+    }
+}
+
+impl Renewed for ServerTls {
+    fn renew(&mut self) {
+        let certificate = self.files().certificate.display().to_string();
+        match self.reload() {
+            Ok(()) => {
+                tracing::info!(certificate, "new connections get the certificate that was read now")
+            }
+            Err(why) => tracing::warn!(
+                certificate,
+                "the certificate and key that were read now cannot be used, and those before stay: {why}"
+            ),
+        }
+    }
+}
+
+/// Whether a SIGHUP comes of a terminal that was closed, and not of somebody who wants files to be read.
+pub struct Terminal {
+    /// The process was started on one.
+    was_there: bool,
+}
+
+impl Terminal {
+    /// As it is now.
+    pub fn of_this_process() -> Self {
+        Terminal { was_there: is_there() }
+    }
+
+    /// Waits a moment: the system tells of the end before all of it has come.
+    pub async fn is_gone(&self) -> bool {
+        if !self.was_there {
+            return false;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        !is_there()
+    }
+}
+
+fn is_there() -> bool {
+    File::open("/dev/tty").is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[derive(Clone)]
+    struct Counted(Arc<AtomicUsize>);
+
+    impl Renewed for Counted {
+        fn renew(&mut self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_file_is_taken_once_it_has_stayed_or_at_once_when_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let [link, new_link] = ["link", "new"].map(|name| folder.path().join(name));
+        fs::write(folder.path().join("one"), "1").unwrap();
+        fs::write(folder.path().join("two"), "2").unwrap();
+        std::os::unix::fs::symlink("one", &link).unwrap();
+        let count = Arc::new(AtomicUsize::new(0));
+        let mut renewal = Renewal::default();
+        let read = || Ok::<_, Infallible>(Counted(count.clone()));
+        let _ = renewal.first(vec![link.clone()], read);
+        let mut looked = |now| {
+            renewal.0[0].look(now);
+            count.load(Ordering::Relaxed)
+        };
+        assert_eq!((looked(false), looked(false)), (0, 0), "nothing changed");
+        std::os::unix::fs::symlink("two", &new_link).unwrap();
+        fs::rename(&new_link, &link).unwrap();
+        assert_eq!((looked(false), looked(false), looked(false)), (0, 1, 1));
+        fs::remove_file(&link).unwrap();
+        assert_eq!(
+            (looked(false), looked(false), looked(false)),
+            (1, 2, 2),
+            "gone is a change too"
+        );
+        assert_eq!((looked(true), looked(true)), (3, 4));
+    }
+}

@@ -1,0 +1,162 @@
+//! A server's side: its certificate and key, read anew while it serves, and the certificates that it asks of clients.
+//!
+//! Connections that stand keep what they began with. A pair that cannot be used changes nothing.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::server::{NoClientAuth, WebPkiClientVerifier};
+use tokio_rustls::rustls::sign::{CertifiedKey, SingleCertAndKey};
+use tokio_rustls::rustls::{self, InconsistentKeys, ServerConfig};
+pub use tokio_rustls::server::TlsStream as AcceptedStream;
+
+use crate::pem_files::{self, PemFileError};
+
+/// What HTTP calls the protocol that a handshake may choose.
+const H2: &[u8] = b"h2";
+
+/// The files by which a server is known, and by which it knows clients.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerFiles {
+    /// Its certificate, followed by those between it and the authority.
+    pub certificate: PathBuf,
+    /// The key that the certificate was made with.
+    pub key: PathBuf,
+    /// The authorities of clients: given, a connection without a certificate of one of them is refused.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// Why the files of a server cannot be used. No message has anything of a key in it.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerTlsError {
+    /// One of them.
+    #[error(transparent)]
+    File(#[from] PemFileError),
+    /// The two are each good, and not of each other.
+    #[error("the key in \"{}\" does not fit the certificate in \"{}\"; name the key that the certificate was made with", key.display(), certificate.display())]
+    Mismatch {
+        /// Of the certificate.
+        certificate: PathBuf,
+        /// Of the key.
+        key: PathBuf,
+    },
+    /// The key or certificate is of a kind that is not known, or is damaged within.
+    #[error("the certificate in \"{}\" with the key in \"{}\" cannot be used: {why}; ECDSA, Ed25519 and RSA are known", certificate.display(), key.display())]
+    Unusable {
+        /// Of the certificate.
+        certificate: PathBuf,
+        /// Of the key.
+        key: PathBuf,
+        /// What is wrong.
+        #[source]
+        why: rustls::Error,
+    },
+    /// The cryptography and the protocol versions do not go together: a bug of this build.
+    #[error("TLS cannot be set up: {0}")]
+    SetUp(String),
+}
+
+impl ServerTlsError {
+    /// The file and what the system says, if one could not be read at all.
+    pub fn unreadable(&self) -> Option<(&Path, &io::Error)> {
+        match self {
+            ServerTlsError::File(why) => why.unreadable(),
+            _ => None,
+        }
+    }
+}
+
+impl ServerFiles {
+    fn read(&self) -> Result<Arc<ServerConfig>, ServerTlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let chain = pem_files::certificates(&self.certificate)?;
+        let key = pem_files::key(&self.key)?;
+        let pair = CertifiedKey::from_der(chain, key, &provider).map_err(|why| {
+            let (certificate, key) = (self.certificate.clone(), self.key.clone());
+            match why {
+                rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                    ServerTlsError::Mismatch { certificate, key }
+                }
+                why => ServerTlsError::Unusable { certificate, key, why },
+            }
+        })?;
+        let set_up = |why: &dyn fmt::Display| ServerTlsError::SetUp(why.to_string());
+        let clients = match &self.client_ca {
+            None => Arc::new(NoClientAuth) as _,
+            Some(file) => {
+                let roots = Arc::new(pem_files::roots(file)?);
+                WebPkiClientVerifier::builder_with_provider(roots, provider.clone())
+                    .build()
+                    .map_err(|why| set_up(&why))?
+            }
+        };
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|why| set_up(&why))?
+            .with_client_cert_verifier(clients)
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(pair)));
+        config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
+        Ok(Arc::new(config))
+    }
+}
+
+/// What a server shows itself with, now. Clones share it.
+#[derive(Clone)]
+pub struct ServerTls {
+    files: Arc<ServerFiles>,
+    current: Arc<RwLock<Arc<ServerConfig>>>,
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ServerTls").field(&self.files).finish()
+    }
+}
+
+impl ServerTls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`ServerTlsError`]: one of them cannot be used, or they do not go together.
+    pub fn read(files: ServerFiles) -> Result<Self, ServerTlsError> {
+        let current = Arc::new(RwLock::new(files.read()?));
+        Ok(ServerTls { files: Arc::new(files), current })
+    }
+
+    /// The files.
+    pub fn files(&self) -> &ServerFiles {
+        &self.files
+    }
+
+    /// Reads them anew, for connections that come from now on.
+    ///
+    /// # Errors
+    /// As [`ServerTls::read`]; then all stays as it is.
+    pub fn reload(&self) -> Result<(), ServerTlsError> {
+        let new = self.files.read()?;
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+
+    /// Shakes hands with a caller.
+    ///
+    /// # Errors
+    /// It speaks no TLS, nothing that both know, or shows no certificate that is asked for; or it went away.
+    pub async fn accept<S>(&self, stream: S) -> io::Result<AcceptedStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
+        TlsAcceptor::from(current).accept(stream).await
+    }
+}
+
+/// Whether the handshake chose HTTP/2.
+pub fn is_http2<S>(stream: &AcceptedStream<S>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(H2)
+}
