@@ -20,6 +20,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tenure_core::gauge::GaugeAddress;
 use tenure_core::time::Span;
+use tenure_tls::Trust;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -42,6 +43,8 @@ pub struct Destination {
     login: Option<HeaderValue>,
     /// The login as its header has it, which no sentence may show.
     encoded: Option<String>,
+    /// Whom it trusts instead of the authorities of the system.
+    trust: Option<Trust>,
 }
 
 /// Why a text is no [`Destination`]. It shows nothing of the text.
@@ -137,7 +140,13 @@ impl Destination {
             login,
             encoded,
             address,
+            trust: None,
         })
+    }
+
+    /// The same, of a server that this trusts, with what is shown to it.
+    pub fn trusting(self, trust: Trust) -> Self {
+        Destination { trust: Some(trust), ..self }
     }
 
     /// The path and query of the address itself.
@@ -185,9 +194,17 @@ impl Destination {
             let tcp = timeout(CONNECT_MAX, dial).await.map_err(|_| ExchangeError::Unreachable)?;
             let tcp = tcp.map_err(ExchangeError::Connect)?;
             if self.tls {
-                let (tls, name) = tenure_tls::for_http(&self.host).map_err(ExchangeError::Tls)?;
-                let stream = tls.connect(name, tcp).await;
-                let stream = stream.map_err(|why| ExchangeError::Tls(why.to_string()))?;
+                let told = |why: std::io::Error| {
+                    let advice = tenure_tls::advice(&why, &self.host);
+                    ExchangeError::Tls(advice.unwrap_or_else(|| why.to_string()))
+                };
+                let (tls, name) = match &self.trust {
+                    None => tenure_tls::for_http(&self.host),
+                    Some(trust) => tenure_tls::for_http_trusting(trust, &self.host)
+                        .map_err(|why| why.to_string()),
+                }
+                .map_err(ExchangeError::Tls)?;
+                let stream = tls.connect(name, tcp).await.map_err(told)?;
                 hear(stream, request, keep).await
             } else {
                 hear(tcp, request, keep).await

@@ -15,6 +15,7 @@ use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
 
 use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 use crate::settings::profile;
+use crate::settings::trust::trust;
 
 /// What an address names, opened, with what is to be closed at the end.
 pub struct OpenedStore {
@@ -42,11 +43,14 @@ impl OpenedStore {
         match url {
             StoreUrl::Server(server) => {
                 let token = token()?;
-                let remote =
-                    Remote::open(&server, token.as_ref()).map_err(|error| match error {
+                let remote = Remote::trusting(&server, token.as_ref(), &trust()).map_err(
+                    |error| match error {
                         RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
+                        // Files of the command line, which it can see itself.
+                        RemoteError::Tls(error) => Failure::usage(error.to_string()),
                         error => Failure::new(UNAVAILABLE, error.to_string()),
-                    })?;
+                    },
+                )?;
                 Ok(OpenedStore::of(Arc::new(remote), namespace))
             }
             StoreUrl::Memory => OpenedStore::embedded(Location::Memory, namespace, false),

@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::io;
 
 use tenure_core::refusal::{Code, Refusal};
+use tenure_core::sentences::ServerRefusal;
 use tenure_engine::{CallError, Fault};
 
 /// The answer is no.
@@ -123,6 +124,11 @@ fn refused(code: Code) -> u8 {
     }
 }
 
+/// Whether a server refused the address and not the request: it has the code of what no program of ours sends.
+fn is_in_clear(no: &Refusal) -> bool {
+    no.code == Code::BadRequest && no.detail == Refusal::from(ServerRefusal::InClear).detail
+}
+
 impl From<Refusal> for Failure {
     fn from(no: Refusal) -> Self {
         let mut sentence = no.detail.clone();
@@ -133,7 +139,7 @@ impl From<Refusal> for Failure {
             sentence = format!("{sentence} (job '{job}')");
         }
         Failure {
-            code: refused(no.code),
+            code: if is_in_clear(&no) { UNAVAILABLE } else { refused(no.code) },
             sentence: Some(sentence),
             hint: Some(no.hint.clone()).filter(|hint| !hint.is_empty()),
             refusal: Some(Box::new(no)),

@@ -8,16 +8,16 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
     LOCATION, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use maud::Markup;
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::percent::decoded;
 use tenure_core::requests::GetStats;
-use tenure_core::secret::Secret;
 use tenure_core::time::Moment;
 use tenure_engine::{Clock, Engine, MovedTime, SystemClock};
-use tenure_server::{Drains, PageBody, PageFuture, Pages};
+use tenure_server::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused, Tokens};
 
 use crate::assets;
 use crate::history::History;
@@ -58,16 +58,16 @@ impl fmt::Debug for Dashboard {
 }
 
 impl Dashboard {
-    /// Pages over an engine. `token`: whoever shows it may see them; `None`: everybody may whom the server answers, which
+    /// Pages over an engine. `tokens`: whoever shows one may see them; with none everybody may whom the server answers, which
     /// then are loopback names alone. `moved`: the time of the engine, if a test moves it. `history`: who counts what the
     /// pictures of the overview show; without it there are none.
     pub fn new(
         engine: Arc<dyn Engine>,
-        token: Option<Secret>,
+        tokens: Tokens,
         moved: Option<Arc<dyn MovedTime>>,
         history: Option<Arc<dyn History>>,
     ) -> Self {
-        let door = Door::new(token);
+        let door = Door::new(tokens);
         Dashboard(Arc::new(Inner { engine, door, moved, history, live: LiveTabs::default() }))
     }
 }
@@ -122,7 +122,7 @@ impl Inner {
         }
         let is_foreign = posts && !is_own_form(&head.headers);
         match path {
-            "/login" if posts && !is_foreign => return self.login(&head.headers, tongue, &form),
+            "/login" if posts && !is_foreign => return self.login(&head, tongue, &form),
             "/login" if reads => return html(StatusCode::OK, layout::login(tongue, "/", false)),
             _ => {}
         }
@@ -155,7 +155,7 @@ impl Inner {
         match path {
             "/logout" if posts => {
                 let mut response = moved("/login");
-                set_cookie(&mut response, &Door::ends(&head.headers));
+                set_cookie(&mut response, &Door::ends(&head.headers, is_over_tls(&head)));
                 return response;
             }
             "/live" if reads => {
@@ -182,14 +182,18 @@ impl Inner {
         }
     }
 
-    fn login(&self, headers: &HeaderMap, tongue: Tongue, form: &NamedValues) -> Response<PageBody> {
+    fn login(&self, head: &Parts, tongue: Tongue, form: &NamedValues) -> Response<PageBody> {
         // Only a path of this server, whatever the form says.
         let to = form.get("to").filter(|to| is_own_path(to)).unwrap_or("/");
-        if !self.door.opens(form.get("token").unwrap_or_default().trim()) {
-            return html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, true));
+        let shown = form.get("token").unwrap_or_default().trim();
+        if !self.door.opens(shown) {
+            let mut response = html(StatusCode::UNAUTHORIZED, layout::login(tongue, to, true));
+            response.extensions_mut().insert(TokenRefused);
+            return response;
         }
         let mut response = moved(to);
-        set_cookie(&mut response, &self.door.begins(headers, self.now()));
+        let is_secure = is_over_tls(head);
+        set_cookie(&mut response, &self.door.begins(shown, &head.headers, is_secure, self.now()));
         response
     }
 
@@ -222,6 +226,13 @@ fn form(headers: &HeaderMap, body: &[u8]) -> Option<NamedValues> {
         return None;
     }
     NamedValues::read(std::str::from_utf8(body).ok()?)
+}
+
+/// Whether a browser came by TLS: to this server, or to a proxy in front that says so. Whoever forges its header keeps the
+/// cookie from himself.
+fn is_over_tls(head: &Parts) -> bool {
+    head.extensions.get::<OverTls>().is_some()
+        || head.headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https")
 }
 
 fn is_own_path(to: &str) -> bool {

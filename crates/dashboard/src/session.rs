@@ -1,7 +1,7 @@
-//! Who may see the pages: whoever has shown the server's token, by a cookie that is not the token.
+//! Who may see the pages: whoever has shown one of the server's tokens, by a cookie that is not the token.
 //!
-//! The cookie is an end and a signature of it, by a key that is made of the token: so it holds at every server with the same
-//! token and over restarts, it ends when the token is changed, and nothing is kept here
+//! The cookie is an end and a signature of it, by a key that is made of the token that was shown: so it holds at every server
+//! with the same token and over restarts, it ends when that token is no longer valid, and nothing is kept here
 //! (docs/decisions/088-a-signed-session.md).
 
 use hmac::{Hmac, Mac};
@@ -9,16 +9,17 @@ use http::header::{COOKIE, HOST, HeaderMap, ORIGIN};
 use sha2::Sha256;
 use tenure_core::secret::Secret;
 use tenure_core::time::{Moment, Span};
+use tenure_server::Tokens;
 
 /// After this the token is asked for again.
 const SESSION: Span = Span::from_s(12 * 60 * 60);
 /// What the key is for: the token signs nothing else with this text.
 const PURPOSE: &[u8] = b"tenure dashboard session 1";
 
-/// The keeper of the door; `None` as its token lets everybody in, since the server then answers loopback names alone.
+/// The keeper of the door; with no tokens it lets everybody in, since the server then answers loopback names alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
-    token: Option<Secret>,
+    tokens: Tokens,
 }
 
 fn signed(key: &[u8], text: &[u8]) -> Hmac<Sha256> {
@@ -39,47 +40,56 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 impl Door {
-    pub(crate) fn new(token: Option<Secret>) -> Self {
-        Door { token }
+    pub(crate) fn new(tokens: Tokens) -> Self {
+        Door { tokens }
     }
 
     /// Whether there is a token to be shown.
     pub(crate) fn is_locked(&self) -> bool {
-        self.token.is_some()
+        self.tokens.are_asked_for()
     }
 
-    /// Whether this is the token. The comparison is one of two signatures, and takes as long whatever was shown.
+    /// Whether this is a token.
     pub(crate) fn opens(&self, shown: &str) -> bool {
-        let Some(token) = &self.token else { return true };
-        let is = signed(token.reveal().as_bytes(), PURPOSE).finalize().into_bytes();
-        signed(shown.as_bytes(), PURPOSE).verify(&is).is_ok()
+        !self.is_locked() || self.tokens.take(shown.as_bytes())
     }
 
     /// Whether the cookie of a request lets it in.
     pub(crate) fn lets_in(&self, headers: &HeaderMap, now: Moment) -> bool {
-        let Some(token) = &self.token else { return true };
+        if !self.is_locked() {
+            return true;
+        }
+        let tokens = self.tokens.all();
         let name = cookie_name(headers);
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut shown = cookies.flat_map(|all| all.split(';')).filter_map(|one| {
             let (key, value) = one.trim().split_once('=')?;
             (key == name).then_some(value)
         });
-        shown.any(|value| is_signed(token, value, now))
+        shown.any(|value| tokens.iter().any(|token| is_signed(token, value, now)))
     }
 
-    /// The header that begins a session.
-    pub(crate) fn begins(&self, headers: &HeaderMap, now: Moment) -> String {
+    /// The header that begins a session of whoever showed this token, which [opens](Door::opens) the door. `is_secure`: the
+    /// browser came by TLS, and the cookie never leaves by anything else.
+    pub(crate) fn begins(
+        &self,
+        shown: &str,
+        headers: &HeaderMap,
+        is_secure: bool,
+        now: Moment,
+    ) -> String {
         let end = now.plus(SESSION).us().to_string();
-        let signature = match &self.token {
-            Some(token) => hex(&signature(token, &end).finalize().into_bytes()),
-            None => String::new(),
+        let signature = match self.is_locked() {
+            true => hex(&signature(&Secret::new(shown), &end).finalize().into_bytes()),
+            false => String::new(),
         };
-        set_cookie(headers, &format!("{end}.{signature}"), SESSION.us() / 1_000_000)
+        let value = format!("{end}.{signature}");
+        set_cookie(headers, &value, SESSION.us() / 1_000_000, is_secure)
     }
 
     /// The header that ends it.
-    pub(crate) fn ends(headers: &HeaderMap) -> String {
-        set_cookie(headers, "", 0)
+    pub(crate) fn ends(headers: &HeaderMap, is_secure: bool) -> String {
+        set_cookie(headers, "", 0, is_secure)
     }
 }
 
@@ -106,12 +116,9 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.len() <= 5 && text.bytes().all(|c| c.is_ascii_digit())
 }
 
-fn set_cookie(headers: &HeaderMap, value: &str, seconds: u64) -> String {
+fn set_cookie(headers: &HeaderMap, value: &str, seconds: u64, is_secure: bool) -> String {
     let name = cookie_name(headers);
-    // Behind a proxy that speaks TLS the cookie never leaves by anything else. Whoever forges this header keeps the
-    // cookie from himself.
-    let https = headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https");
-    let secure = if https { "; Secure" } else { "" };
+    let secure = if is_secure { "; Secure" } else { "" };
     format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 }
 
@@ -141,18 +148,19 @@ mod tests {
     }
 
     fn door(token: &str) -> Door {
-        Door::new(Some(Secret::new(token)))
+        Door::new(Tokens::from(Some(Secret::new(token))))
     }
 
-    fn cookie(door: &Door) -> String {
-        let set = door.begins(&headers(&[("host", "localhost:7171")]), NOW);
+    fn cookie(door: &Door, token: &str) -> String {
+        assert!(door.opens(token));
+        let set = door.begins(token, &headers(&[("host", "localhost:7171")]), false, NOW);
         set.split(';').next().unwrap().to_owned()
     }
 
     #[test]
     fn only_a_cookie_signed_by_this_token_lets_in_until_its_end() {
         let own = door("one");
-        let good = cookie(&own);
+        let good = cookie(&own, "one");
         let (name, value) = good.split_once('=').unwrap();
         let (end, signature) = value.split_once('.').unwrap();
         let later = format!("{name}={}0.{signature}", end);
@@ -160,7 +168,7 @@ mod tests {
             (good.as_str(), NOW, true),
             (&format!("a=b; {good}; c=d"), NOW, true),
             (&good, NOW.plus(SESSION), false),
-            (&cookie(&door("two")), NOW, false),
+            (&cookie(&door("two"), "two"), NOW, false),
             (&later, NOW, false),
             (&format!("{name}={end}."), NOW, false),
             (&format!("{name}={end}"), NOW, false),
@@ -172,7 +180,22 @@ mod tests {
             assert_eq!(own.lets_in(&headers, at), may, "{shown}");
         }
         assert!(!good.contains("one"));
-        assert!(Door::new(None).lets_in(&HeaderMap::new(), NOW));
+        assert!(Door::new(Tokens::default()).lets_in(&HeaderMap::new(), NOW));
+    }
+
+    #[test]
+    fn a_session_ends_with_the_token_that_began_it() {
+        let secrets = |all: [&str; 2]| all.map(Secret::new).to_vec();
+        let door = Door::new(Tokens::of(secrets(["old", "new"])));
+        let [by_old, by_new] = ["old", "new"].map(|token| cookie(&door, token));
+        let lets_in = |cookie: &str| {
+            let headers = headers(&[("host", "localhost:7171"), ("cookie", cookie)]);
+            door.lets_in(&headers, NOW)
+        };
+        assert!(lets_in(&by_old) && lets_in(&by_new));
+        door.tokens.replace(secrets(["new", "newer"]));
+        assert_eq!((lets_in(&by_old), lets_in(&by_new)), (false, true));
+        assert!(!door.opens("old") && door.opens("newer"));
     }
 
     #[test]

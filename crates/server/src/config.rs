@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::gauge::GaugeHosts;
-use tenure_core::secret::Secret;
 use tenure_engine::{Engine, MovedTime};
 use tenure_metrics::Metrics;
 use tenure_tls::ServerTls;
 
 use crate::pages::Pages;
+use crate::tokens::Tokens;
 
 /// Bounds of one server. The contract's own bounds are not here: they are `tenure_core::bounds`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,8 +72,8 @@ impl Config {
 pub struct Deps {
     /// Where state lives.
     pub engine: Arc<dyn Engine>,
-    /// Who shows it may call; `None`: who comes by a loopback name may.
-    pub token: Option<Secret>,
+    /// Who shows one may call; if there are none, who comes by a loopback name may.
+    pub tokens: Tokens,
     /// Bounds.
     pub config: Config,
     /// The server speaks HTTPS with this alone; `None`: HTTP in clear.
@@ -93,8 +93,8 @@ pub struct Deps {
 pub struct MetricsDoor {
     /// They count the calls of this server, and ask its engine for the state of the store.
     pub metrics: Arc<Metrics>,
-    /// It reads the metrics and nothing else; `None`: only the server's own token is taken.
-    pub token: Option<Secret>,
+    /// They read the metrics and nothing else; with none, only the server's own tokens are taken.
+    pub tokens: Tokens,
     /// Nothing else is answered: this port is for the metrics. Starts as false; `run_metrics` sets it.
     pub alone: bool,
 }

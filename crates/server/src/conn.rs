@@ -1,6 +1,7 @@
 //! One connection: driven until it is over, too slow, or told to end.
 
 use std::convert::Infallible;
+use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -208,10 +209,15 @@ pub(crate) async fn last(mut stream: Stream, no: &Refusal, linger: Duration) {
     let said = async {
         stream.write_all(head.as_bytes()).await?;
         stream.write_all(&body).await?;
-        stream.shutdown().await?;
-        let mut sink = [0; 4096];
-        while stream.read(&mut sink).await? > 0 {}
-        Ok::<_, std::io::Error>(())
+        end(&mut stream).await
     };
     let _ = timeout(linger, said).await;
+}
+
+/// Says nothing more, and reads on until the other side does not either.
+pub(crate) async fn end(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut sink = [0; 4096];
+    while stream.read(&mut sink).await? > 0 {}
+    Ok(())
 }

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
-use subtle::ConstantTimeEq;
 use tenure_core::refusal::Refusal;
-use tenure_core::secret::Secret;
 use tenure_core::sentences::{NameRefusal, ServerRefusal};
+
+use crate::tokens::Tokens;
 
 /// Where a server is, as its own pages name it.
 #[derive(Clone, Copy, Debug)]
@@ -85,13 +85,14 @@ fn is_own(origin: &str, headers: &HeaderMap, target: Option<&str>, here: Here) -
     scheme == here.scheme && is_loopback(place) && place.ends_with(&port)
 }
 
-/// Refuses a request that does not show the server's token.
-pub(crate) fn token(headers: &HeaderMap, token: Option<&Secret>) -> Result<(), Refusal> {
-    let Some(token) = token else { return Ok(()) };
+/// Refuses a request that does not show one of the tokens, if there are any.
+pub(crate) fn token(headers: &HeaderMap, tokens: &Tokens) -> Result<(), Refusal> {
+    if !tokens.are_asked_for() {
+        return Ok(());
+    }
     let mut shown = headers.get_all(AUTHORIZATION).iter();
     let shown = one(&mut shown).and_then(|header| bearer(header.as_bytes()));
-    let equal = shown.is_some_and(|shown| shown.ct_eq(token.reveal().as_bytes()).into());
-    if equal {
+    if shown.is_some_and(|shown| tokens.take(shown)) {
         return Ok(());
     }
     let no = match shown {
@@ -123,6 +124,8 @@ pub(crate) fn namespace(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use tenure_core::secret::Secret;
+
     use super::*;
 
     fn here(scheme: &'static str) -> Here {
@@ -192,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_token_must_be_shown_once_and_whole() {
-        let secret = Secret::new("s3cret");
+        let secret = Tokens::from(Some(Secret::new("s3cret")));
         for (shown, may) in [
             ("Bearer s3cret", true),
             ("bearer  s3cret", true),
@@ -203,11 +206,11 @@ mod tests {
             ("s3cret", false),
         ] {
             let headers = headers(&[("authorization", shown)]);
-            assert_eq!(token(&headers, Some(&secret)).is_ok(), may, "{shown}");
-            assert!(token(&headers, None).is_ok());
+            assert_eq!(token(&headers, &secret).is_ok(), may, "{shown}");
+            assert!(token(&headers, &Tokens::default()).is_ok());
         }
-        assert!(token(&HeaderMap::new(), Some(&secret)).is_err());
+        assert!(token(&HeaderMap::new(), &secret).is_err());
         let twice = headers(&[("authorization", "Bearer s3cret"), ("authorization", "Bearer x")]);
-        assert!(token(&twice, Some(&secret)).is_err());
+        assert!(token(&twice, &secret).is_err());
     }
 }

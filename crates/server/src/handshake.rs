@@ -11,7 +11,7 @@ use tenure_tls::ServerTls;
 use tokio::time::timeout;
 
 use crate::config::Config;
-use crate::conn::last;
+use crate::conn::{end, last};
 use crate::io::{Socket, Stream};
 
 /// The first byte of every handshake.
@@ -39,7 +39,14 @@ pub(crate) async fn shake(
             return None;
         }
         Some(match first[0] {
-            HANDSHAKE => tls.accept(socket).await.map_err(Some),
+            HANDSHAKE => match tls.accept(socket).await {
+                Ok(stream) => Ok(stream),
+                Err((why, mut socket)) => {
+                    // It may have sent a request already, and hears nothing if that is not read.
+                    let _ = timeout(config.linger, end(&mut socket)).await;
+                    Err(Some(why))
+                }
+            },
             _ => {
                 last(Stream::Clear(socket), &ServerRefusal::InClear.into(), config.linger).await;
                 Err(None)

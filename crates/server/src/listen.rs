@@ -32,20 +32,19 @@ impl fmt::Display for ListenRefused {
 }
 impl std::error::Error for ListenRefused {}
 
-/// Whether a server with this token may listen there.
+/// Whether a server with these tokens may listen there: each of them opens it.
 ///
 /// # Errors
-/// [`ListenRefused`] if the address is not loopback and the token is missing or short.
-pub fn may_listen(at: SocketAddr, token: Option<&Secret>) -> Result<(), ListenRefused> {
+/// [`ListenRefused`] if the address is not loopback and there is no token, or a short one.
+pub fn may_listen(at: SocketAddr, tokens: &[Secret]) -> Result<(), ListenRefused> {
     if at.ip().to_canonical().is_loopback() {
         return Ok(());
     }
-    match token {
-        None => Err(ListenRefused::NoToken(at)),
-        Some(token) if token.reveal().chars().count() < TOKEN_BYTES_MIN => {
-            Err(ListenRefused::ShortToken(at))
-        }
-        Some(_) => Ok(()),
+    let is_short = |token: &Secret| token.reveal().chars().count() < TOKEN_BYTES_MIN;
+    match tokens {
+        [] => Err(ListenRefused::NoToken(at)),
+        tokens if tokens.iter().any(is_short) => Err(ListenRefused::ShortToken(at)),
+        _ => Ok(()),
     }
 }
 
@@ -57,20 +56,23 @@ mod tests {
     fn only_a_good_token_opens_a_server_to_others() {
         let long = Secret::new("x".repeat(TOKEN_BYTES_MIN));
         let short = Secret::new("x".repeat(TOKEN_BYTES_MIN - 1));
-        for (at, token, may) in [
-            ("127.0.0.1:7171", None, true),
-            ("127.9.9.9:0", None, true),
-            ("[::1]:7171", None, true),
-            ("[::ffff:127.0.0.1]:1", None, true),
-            ("127.0.0.1:7171", Some(&short), true),
-            ("0.0.0.0:7171", None, false),
-            ("[::]:7171", None, false),
-            ("192.168.1.5:7171", None, false),
-            ("0.0.0.0:7171", Some(&short), false),
-            ("0.0.0.0:7171", Some(&long), true),
+        let (none, long_and_short) = (vec![], vec![long.clone(), short.clone()]);
+        let (long, short) = (vec![long.clone(), long], vec![short]);
+        for (at, tokens, may) in [
+            ("127.0.0.1:7171", &none, true),
+            ("127.9.9.9:0", &none, true),
+            ("[::1]:7171", &none, true),
+            ("[::ffff:127.0.0.1]:1", &none, true),
+            ("127.0.0.1:7171", &short, true),
+            ("0.0.0.0:7171", &none, false),
+            ("[::]:7171", &none, false),
+            ("192.168.1.5:7171", &none, false),
+            ("0.0.0.0:7171", &short, false),
+            ("0.0.0.0:7171", &long_and_short, false),
+            ("0.0.0.0:7171", &long, true),
         ] {
             let at: SocketAddr = at.parse().unwrap();
-            assert_eq!(may_listen(at, token).is_ok(), may, "{at}");
+            assert_eq!(may_listen(at, tokens).is_ok(), may, "{at}");
         }
     }
 }

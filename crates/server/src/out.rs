@@ -1,7 +1,7 @@
 //! The body of an answer: whole, or lines as they come.
 //!
 //! It carries its request's turn, which so ends when the last of it is handed on to be sent. What was granted with it is
-//! followed further, until the last byte has left: see [`Piece`].
+//! followed further, until the last byte has left: see [`AnswerPart`].
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -94,13 +94,13 @@ impl Out {
 /// One connection may carry many answers, each at the pace of its reader: that a part was handed on says nothing of when it
 /// leaves. It is followed until its last byte was taken, and if it is dropped before that, whatever was granted with it is undone.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct AnswerPart {
     bytes: Bytes,
     /// `None`: nobody waits to hear when it has left.
     outgoing: Option<Outgoing>,
 }
 
-impl Buf for Piece {
+impl Buf for AnswerPart {
     fn remaining(&self) -> usize {
         self.bytes.len()
     }
@@ -123,18 +123,19 @@ impl Buf for Piece {
 }
 
 impl Body for Out {
-    type Data = Piece;
+    type Data = AnswerPart;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Piece>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<AnswerPart>, Infallible>>> {
         let next = match &mut self.from {
             From::Whole(bytes) => Poll::Ready(bytes.take()),
             From::Lines { lines, .. } => lines.poll_recv(cx),
         };
-        let piece = |bytes| Piece { bytes, outgoing: self.turn.as_ref().and_then(Turn::outgoing) };
+        let piece =
+            |bytes| AnswerPart { bytes, outgoing: self.turn.as_ref().and_then(Turn::outgoing) };
         next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(piece(bytes)))))
     }
 

@@ -40,6 +40,14 @@ pub enum PageBody {
     Stream(mpsc::Receiver<Bytes>, AbortHandle),
 }
 
+/// Stands in the extensions of a request that came over TLS.
+#[derive(Clone, Copy, Debug)]
+pub struct OverTls;
+
+/// Stands in the extensions of an answer to whoever showed a wrong token: the log tells of its address.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenRefused;
+
 /// Says whether the server drains.
 #[derive(Clone)]
 pub struct Drains(Arc<Traffic>);

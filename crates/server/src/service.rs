@@ -28,7 +28,7 @@ use crate::gate::{self, Here};
 use crate::handshake::FailedHandshakes;
 use crate::openapi;
 use crate::out::Out;
-use crate::pages::{self, Drains, Pages};
+use crate::pages::{self, Drains, OverTls, Pages, TokenRefused};
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams};
@@ -114,7 +114,12 @@ impl Service {
         let mut name = "";
         let answer = self.routed(&head, &mut reading, &turn, &mut name).await;
         let (mut response, closes) = match answer {
-            Ok(response) => (response, false),
+            Ok(response) => {
+                if response.extensions().get::<TokenRefused>().is_some() {
+                    self.refused.refused(peer, Code::Unauthorized);
+                }
+                (response, false)
+            }
             Err(Stop::Refused(no)) => {
                 self.refused.refused(peer, no.code);
                 let closes = matches!(
@@ -155,7 +160,6 @@ impl Service {
         turn: &Turn,
         name: &mut &'static str,
     ) -> Result<Response<Out>, Stop> {
-        let token = self.deps.token.as_ref();
         let moved = self.deps.moved.as_ref();
         let found = routes::find(&head.method, head.uri.path(), moved.is_some());
         if let Found::Route(route, _) = &found {
@@ -167,8 +171,11 @@ impl Service {
         }
         let open = matches!(&found, Found::Route(route, _) if route.is_open());
         // On a port of its own a token for the metrics guards them also where the server has none.
-        let token = token.or_else(|| own_port.and_then(|door| door.token.as_ref()));
-        let any_host = open || token.is_some();
+        let tokens = match own_port {
+            Some(door) if !self.deps.tokens.are_asked_for() => &door.tokens,
+            _ => &self.deps.tokens,
+        };
+        let any_host = open || tokens.are_asked_for();
         gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
             && pages::may_be_page(head)
@@ -176,7 +183,7 @@ impl Service {
             return self.page(pages.as_ref(), head, reading).await;
         }
         if !open {
-            gate::token(&head.headers, token)
+            gate::token(&head.headers, tokens)
                 .or_else(|no| self.may_read_metrics(&found, head).then_some(()).ok_or(no))?;
         }
         body::codings(&head.headers)?;
@@ -279,8 +286,9 @@ impl Service {
 
     /// Whether this asks for the metrics, and shows the token that is for them alone.
     fn may_read_metrics(&self, found: &Found<'_>, head: &Parts) -> bool {
-        let own = self.deps.metrics.as_ref().and_then(|door| door.token.as_ref());
-        is_metrics(found) && own.is_some() && gate::token(&head.headers, own).is_ok()
+        let own = self.deps.metrics.as_ref().map(|door| &door.tokens);
+        let own = own.filter(|own| is_metrics(found) && own.are_asked_for());
+        own.is_some_and(|own| gate::token(&head.headers, own).is_ok())
     }
 
     /// A page, which looks itself at who may see it.
@@ -296,7 +304,10 @@ impl Service {
             Some(reading) => reading.whole(FORM_BYTES_MAX, &self.deps.config, &mut held).await?,
             None => bytes::Bytes::new(),
         };
-        let request = Request::from_parts(head.clone(), body);
+        let mut request = Request::from_parts(head.clone(), body);
+        if self.deps.tls.is_some() {
+            request.extensions_mut().insert(OverTls);
+        }
         let answer = pages.answer(request, Drains::of(&self.traffic)).await;
         Ok(pages::written(answer, held))
     }

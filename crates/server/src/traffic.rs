@@ -89,7 +89,7 @@ struct Owed {
 
 /// A part of an answer that many answers may hold up.
 #[derive(Debug)]
-struct Held {
+struct SlowPart {
     /// Of the request.
     number: u64,
     /// Since when none of it was taken.
@@ -105,7 +105,7 @@ pub(crate) struct ConnectionTraffic {
     undelivered: Mutex<Vec<Owed>>,
     /// Parts of answers that were handed on and wait for their readers: over HTTP/2 alone, where each request has a pace of
     /// its own.
-    held: Mutex<Vec<Held>>,
+    held: Mutex<Vec<SlowPart>>,
 }
 
 /// What is to be done about a connection.
@@ -188,7 +188,7 @@ impl ConnectionTraffic {
         self.undelivered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held(&self) -> MutexGuard<'_, Vec<Held>> {
+    fn held(&self) -> MutexGuard<'_, Vec<SlowPart>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -270,7 +270,7 @@ impl Turn {
         let owes = self.owes.swap(false, Ordering::AcqRel);
         if self.is_shared {
             let mut held = self.line.held();
-            held.push(Held { number: self.number, since: Instant::now() });
+            held.push(SlowPart { number: self.number, since: Instant::now() });
         }
         (owes || self.is_shared).then(|| Outgoing {
             line: self.line.clone(),

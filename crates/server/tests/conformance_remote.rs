@@ -60,7 +60,7 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>) -> (Open, Arc<dyn Engine>) 
         pages: None,
         metrics: None,
         engine: engine.clone(),
-        token: None,
+        tokens: Default::default(),
         tls: None,
         config,
         gauge_hosts: Default::default(),

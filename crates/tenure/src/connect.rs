@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
+#[cfg(feature = "http")]
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 #[cfg(feature = "redis")]
@@ -25,6 +27,8 @@ pub struct Connect {
     url: String,
     namespace: Option<String>,
     token: Option<Secret>,
+    #[cfg(feature = "http")]
+    trust: crate::remote::Trust,
 }
 
 /// An address may carry a password, so it is not shown.
@@ -121,7 +125,13 @@ impl Client {
     /// # Errors
     /// An address that is none; a store that cannot be opened; a feature that is missing. See [`ConnectError`].
     pub fn connect(url: &str) -> Connect {
-        Connect { url: url.to_owned(), namespace: None, token: None }
+        Connect {
+            url: url.to_owned(),
+            namespace: None,
+            token: None,
+            #[cfg(feature = "http")]
+            trust: Default::default(),
+        }
     }
 }
 
@@ -138,6 +148,27 @@ impl Connect {
         self
     }
 
+    /// The authority of a server's certificate (`https://`): a PEM file, which takes the place of the system's authorities.
+    /// Without effect on other addresses.
+    #[cfg(feature = "http")]
+    pub fn ca(mut self, file: impl Into<PathBuf>) -> Self {
+        self.trust.ca = Some(file.into());
+        self
+    }
+
+    /// What is shown to a server that asks its clients for certificates (`https://`): a PEM file with the certificate, and one
+    /// with its key. Without effect on other addresses.
+    #[cfg(feature = "http")]
+    pub fn client_certificate(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
+        let (certificate, key) = (certificate.into(), key.into());
+        self.trust.identity = Some(crate::remote::Identity { certificate, key });
+        self
+    }
+
     async fn open(self) -> Result<Client, ConnectError> {
         let namespace = self.namespace.as_deref().map(Namespace::parse);
         let namespace = namespace.transpose().map_err(ConnectError::Namespace)?;
@@ -145,7 +176,12 @@ impl Connect {
         if self.token.is_some() && !matches!(url, StoreUrl::Server(_)) {
             return Err(ConnectError::TokenForStore);
         }
-        let (engine, opened) = open(url, self.token).await?;
+        let server = ServerAccess {
+            token: self.token,
+            #[cfg(feature = "http")]
+            trust: self.trust,
+        };
+        let (engine, opened) = open(url, server).await?;
         Ok(Client::opened(engine, namespace.unwrap_or_else(Namespace::main), opened))
     }
 }
@@ -161,11 +197,20 @@ impl IntoFuture for Connect {
 
 type Engines = (Arc<dyn Engine>, Opened);
 
-async fn open(url: StoreUrl, token: Option<Secret>) -> Result<Engines, ConnectError> {
+/// What a server is reached with, beside its address.
+struct ServerAccess {
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "no server is spoken to"))]
+    token: Option<Secret>,
+    #[cfg(feature = "http")]
+    trust: crate::remote::Trust,
+}
+
+async fn open(url: StoreUrl, server: ServerAccess) -> Result<Engines, ConnectError> {
     match url {
         #[cfg(feature = "http")]
         StoreUrl::Server(url) => {
-            let remote = crate::remote::Remote::open(&url, token.as_ref())?;
+            let remote =
+                crate::remote::Remote::trusting(&url, server.token.as_ref(), &server.trust)?;
             Ok((Arc::new(remote), Opened::Elsewhere))
         }
         #[cfg(feature = "embedded")]
@@ -180,7 +225,7 @@ async fn open(url: StoreUrl, token: Option<Secret>) -> Result<Engines, ConnectEr
         }
         #[cfg(not(feature = "http"))]
         StoreUrl::Server(_) => {
-            drop(token);
+            drop(server);
             Err(ConnectError::NotBuilt { feature: "http" })
         }
         #[cfg(not(feature = "embedded"))]

@@ -17,6 +17,9 @@ use tokio_rustls::rustls::{
 
 use crate::pem_files::{self, PemFileError};
 
+/// What is offered to a server over HTTP: calls in flight become one here, and need no second way to share a connection.
+const HTTP_1: &[&[u8]] = &[b"http/1.1"];
+
 /// Why TLS cannot be set up. Nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -52,6 +55,15 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
+/// Whom a client trusts, and what it shows of itself.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Trust {
+    /// A PEM file of authorities, of which the server's certificate must be; `None`: those of the system.
+    pub ca: Option<PathBuf>,
+    /// What is shown to a server that asks for it.
+    pub identity: Option<Identity>,
+}
+
 /// What is trusted, and how it is spoken to. Clones share it.
 #[derive(Clone)]
 pub struct Tls {
@@ -62,23 +74,20 @@ impl Tls {
     /// Reads the roots once: those of the file `ca`, or the system's (`SSL_CERT_FILE` and `SSL_CERT_DIR`
     /// name other ones). `protocols` are offered to the other side (ALPN); Redis has none.
     pub fn new(ca: Option<&Path>, protocols: &[&[u8]]) -> Result<Self, TlsError> {
-        Tls::showing(None, ca, protocols)
+        let trust = Trust { ca: ca.map(Path::to_owned), identity: None };
+        Tls::trusting(&trust, protocols)
     }
 
-    /// The same, of a client that shows a certificate of its own where one is asked for.
-    pub fn showing(
-        identity: Option<&Identity>,
-        ca: Option<&Path>,
-        protocols: &[&[u8]],
-    ) -> Result<Self, TlsError> {
-        let roots = match ca {
+    /// The same, of a client that may show a certificate of its own where one is asked for.
+    pub fn trusting(trust: &Trust, protocols: &[&[u8]]) -> Result<Self, TlsError> {
+        let roots = match &trust.ca {
             Some(file) => pem_files::roots(file).map_err(|why| TlsError::Certificates { why })?,
             None => roots_of_the_system(),
         };
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_root_certificates(roots);
-        let mut config = match identity {
+        let mut config = match &trust.identity {
             None => config.with_no_client_auth(),
             Some(own) => {
                 let chain =
@@ -105,11 +114,19 @@ impl Tls {
     }
 }
 
+/// What speaks HTTP/1.1 over TLS with a host, and the name that its certificate must carry.
+///
+/// # Errors
+/// A file cannot be used, or no certificate can carry that name.
+pub fn for_http_trusting(trust: &Trust, host: &str) -> Result<(Tls, HostName), TlsError> {
+    Ok((Tls::trusting(trust, HTTP_1)?, HostName::parse(host)?))
+}
+
 /// What speaks HTTP over TLS with a host: by the usual roots, which are read once in the life of the process, and the name that its
 /// certificate must carry. The error is a sentence: it is kept for all who ask later.
 pub fn for_http(host: &str) -> Result<(Tls, HostName), String> {
     static TRUSTED: OnceLock<Result<Tls, String>> = OnceLock::new();
-    let tls = TRUSTED.get_or_init(|| Tls::new(None, &[b"http/1.1"]).map_err(|why| why.to_string()));
+    let tls = TRUSTED.get_or_init(|| Tls::new(None, HTTP_1).map_err(|why| why.to_string()));
     let name = HostName::parse(host).map_err(|why| why.to_string())?;
     Ok((tls.clone()?, name))
 }
@@ -135,9 +152,35 @@ fn roots_of_the_system() -> RootCertStore {
     roots
 }
 
+/// What to tell if `host` ended the connection since it does not take the certificate of this client, or misses one. Of TLS 1.3
+/// a client hears that after it has sent a request, which then nobody has read.
+pub fn refusal(failed: &(dyn Error + 'static), host: &str) -> Option<String> {
+    use AlertDescription as A;
+    match cause(failed)? {
+        rustls::Error::AlertReceived(A::CertificateRequired) => Some(format!(
+            "{host} asks callers for a certificate; name yours and its key (--client-cert and --client-key, \
+             TENURE_CLIENT_CERT and TENURE_CLIENT_KEY)"
+        )),
+        rustls::Error::AlertReceived(
+            A::UnknownCA
+            | A::BadCertificate
+            | A::DecryptError
+            | A::CertificateExpired
+            | A::CertificateUnknown,
+        ) => Some(format!(
+            "{host} does not take the certificate of this client; show one that is valid and of the authority that the \
+             server asks for"
+        )),
+        _ => None,
+    }
+}
+
 /// What to tell of a connection to `host` that TLS did not let come about, or ended; `None` if TLS is not why.
 pub fn advice(failed: &(dyn Error + 'static), host: &str) -> Option<String> {
     use CertificateError as C;
+    if let Some(refusal) = refusal(failed, host) {
+        return Some(refusal);
+    }
     let advice = match cause(failed)? {
         rustls::Error::InvalidCertificate(why) => match why {
             C::UnknownIssuer => format!(
@@ -167,21 +210,6 @@ pub fn advice(failed: &(dyn Error + 'static), host: &str) -> Option<String> {
                 "{host} does not speak TLS on this port; write http:// if it is to be called in clear"
             )
         }
-        rustls::Error::AlertReceived(
-            AlertDescription::CertificateRequired | AlertDescription::HandshakeFailure,
-        ) => format!(
-            "{host} asks callers for a certificate; name yours and its key (--client-cert and --client-key)"
-        ),
-        rustls::Error::AlertReceived(
-            AlertDescription::UnknownCA
-            | AlertDescription::BadCertificate
-            | AlertDescription::DecryptError
-            | AlertDescription::CertificateExpired
-            | AlertDescription::CertificateUnknown,
-        ) => format!(
-            "{host} does not take the certificate of this client; show one that is valid and of the authority that the \
-             server asks for"
-        ),
         why => format!("TLS with {host} failed: {why}"),
     };
     Some(advice)

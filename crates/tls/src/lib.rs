@@ -8,6 +8,8 @@ mod client;
 mod pem_files;
 mod server;
 
-pub use client::{HostName, Identity, Tls, TlsError, advice, for_http};
+pub use client::{
+    HostName, Identity, Tls, TlsError, Trust, advice, for_http, for_http_trusting, refusal,
+};
 pub use pem_files::PemFileError;
 pub use server::{AcceptedStream, ServerFiles, ServerTls, ServerTlsError, is_http2};

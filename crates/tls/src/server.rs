@@ -146,13 +146,14 @@ impl ServerTls {
     /// Shakes hands with a caller.
     ///
     /// # Errors
-    /// It speaks no TLS, nothing that both know, or shows no certificate that is asked for; or it went away.
-    pub async fn accept<S>(&self, stream: S) -> io::Result<AcceptedStream<S>>
+    /// It speaks no TLS, nothing that both know, or shows no certificate that is asked for; or it went away. Beside the error is
+    /// the stream, on which the caller was told.
+    pub async fn accept<S>(&self, stream: S) -> Result<AcceptedStream<S>, (io::Error, S)>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner).clone();
-        TlsAcceptor::from(current).accept(stream).await
+        TlsAcceptor::from(current).accept(stream).into_fallible().await
     }
 }
 

@@ -15,6 +15,7 @@ from typing import Any, Optional, TypeVar, Union
 
 from ._repeats import Answer, Attempts, ConnectionLost
 from ._settings import Settings
+from ._tls import advice, is_refused
 from ._wire import Plan, Request, Response, Stream, now, read_body, read_retry_after
 from .notices import Notices
 
@@ -31,12 +32,12 @@ _LONGEST_REST_S = 60.0
 class _Connection:
     """One connection, and when it was last used."""
 
-    def __init__(self, settings: Settings, timeout: float) -> None:
+    def __init__(self, settings: Settings, tls: Optional[ssl.SSLContext], timeout: float) -> None:
         self.used = False
         self.rests_since = 0.0
-        if settings.scheme == "https":
+        if tls is not None:
             self.http: http.client.HTTPConnection = http.client.HTTPSConnection(
-                settings.host, settings.port, timeout=timeout, context=_tls()
+                settings.host, settings.port, timeout=timeout, context=tls
             )
         else:
             self.http = http.client.HTTPConnection(settings.host, settings.port, timeout=timeout)
@@ -61,10 +62,6 @@ class _Connection:
             self.http.close()
 
 
-def _tls() -> ssl.SSLContext:
-    return ssl.create_default_context()
-
-
 class Transport:
     """Sends requests; safe for threads, and for use after a fork."""
 
@@ -73,6 +70,7 @@ class Transport:
         self.retry_for = retry_for
         self.notices: Notices = Notices()
         self._headers = settings.headers()
+        self._tls: Optional[ssl.SSLContext] = settings.tls()
         self._begin()
         _TRANSPORTS.add(self)
 
@@ -163,7 +161,9 @@ class Transport:
             # The server closes a kept connection without an answer when it restarts.
             closed = isinstance(fault, (http.client.RemoteDisconnected, ConnectionError))
             raise ConnectionLost(
-                _why(fault), sent=sent, was_idle=sent and closed and not fresh
+                advice(fault, self.settings.host) or _why(fault),
+                sent=sent and not is_refused(fault),
+                was_idle=sent and closed and not fresh,
             ) from None
         except BaseException:
             # Interrupted in the middle: what comes on this connection belongs to nobody.
@@ -184,7 +184,7 @@ class Transport:
                     connection.set_timeout(timeout)
                     return connection
                 connection.close()
-        return _Connection(self.settings, timeout)
+        return _Connection(self.settings, self._tls, timeout)
 
     def _give_back(self, connection: _Connection) -> None:
         connection.used = True

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
 from ._repeats import Answer, Attempts, ConnectionLost
 from ._settings import Settings
+from ._tls import advice, is_refused
 from ._wire import Plan, Request, Response, Stream, read_body, read_retry_after
 from .notices import Notices
 
@@ -35,13 +37,15 @@ class AsyncTransport:
             httpx.ConnectTimeout,
             httpx.PoolTimeout,
         )
-        self._faults: tuple[type[Exception], ...] = (httpx.TransportError,)
+        # What a server says of a certificate comes at the first reading, and httpx hands it on.
+        self._faults: tuple[type[Exception], ...] = (httpx.TransportError, ssl.SSLError)
         # `trust_env`: the blocking transport knows no proxies of the environment either. A call
         # that waits holds its connection, so their number has no bound here.
         self._client: httpx.AsyncClient = httpx.AsyncClient(
             base_url=settings.origin,
             headers=settings.headers(),
             trust_env=False,
+            verify=settings.tls() or True,
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=16),
         )
 
@@ -110,7 +114,8 @@ class AsyncTransport:
                 timeout=request.wait + _PATIENCE_S,
             )
         except self._faults as fault:
-            why = str(fault) or type(fault).__name__
-            raise ConnectionLost(why, sent=not isinstance(fault, self._unsent)) from None
+            why = advice(fault, self.settings.host) or str(fault) or type(fault).__name__
+            unsent = isinstance(fault, self._unsent) or is_refused(fault)
+            raise ConnectionLost(why, sent=not unsent) from None
         retry_after = read_retry_after(answer.headers.get("Retry-After"))
         return answer.status_code, read_body(answer.status_code, answer.content), retry_after

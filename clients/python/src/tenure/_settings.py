@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 from dataclasses import dataclass, field
 from typing import Optional
 from urllib.parse import quote, urlsplit
+
+from ._tls import context
 
 _DEFAULT_PORT = 7171
 #: `localhost:7171` and `[::1]:7171`, as people write an address.
@@ -25,10 +28,22 @@ class Settings:
     prefix: str
     token: Optional[str] = field(repr=False)
     namespace: Optional[str]
+    #: PEM files, for https: whom the server's certificate must be of, and what this client shows.
+    ca: Optional[str] = None
+    client_cert: Optional[str] = None
+    client_key: Optional[str] = None
 
     @classmethod
-    def find(cls, url: Optional[str], token: Optional[str], namespace: Optional[str]) -> Settings:
-        """Read what is given, and TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE for the rest."""
+    def find(
+        cls,
+        url: Optional[str],
+        token: Optional[str],
+        namespace: Optional[str],
+        ca: Optional[str] = None,
+        client_cert: Optional[str] = None,
+        client_key: Optional[str] = None,
+    ) -> Settings:
+        """Read what is given, and the variables of the environment for the rest."""
         where = url or os.environ.get("TENURE_URL") or f"http://127.0.0.1:{_DEFAULT_PORT}"
         if _HOST_AND_PORT.fullmatch(where):
             where = f"http://{where}"
@@ -58,7 +73,16 @@ class Settings:
             prefix=parts.path.rstrip("/"),
             token=token or os.environ.get("TENURE_TOKEN") or None,
             namespace=namespace or os.environ.get("TENURE_NAMESPACE") or None,
+            ca=ca or os.environ.get("TENURE_CA") or None,
+            client_cert=client_cert or os.environ.get("TENURE_CLIENT_CERT") or None,
+            client_key=client_key or os.environ.get("TENURE_CLIENT_KEY") or None,
         )
+
+    def tls(self) -> Optional[ssl.SSLContext]:
+        """Read the files of TLS; `None` for a server that is called in clear."""
+        if self.scheme != "https":
+            return None
+        return context(self.ca, self.client_cert, self.client_key)
 
     @property
     def origin(self) -> str:

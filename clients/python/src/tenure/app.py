@@ -6,7 +6,7 @@ import asyncio
 import sys
 import weakref
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, TypedDict, TypeVar, Union
 
 from . import _settings
 from ._settings import Settings
@@ -30,6 +30,15 @@ H = TypeVar("H", bound=Callable[..., Any])
 Exceptions = Union[type[Exception], tuple[type[Exception], ...]]
 
 
+class _ClientOptions(TypedDict):
+    """What an app gives to its clients, beside the address."""
+
+    retry_for: float
+    ca: Optional[str]
+    client_cert: Optional[str]
+    client_key: Optional[str]
+
+
 class App:
     """Handlers by queue and kind.
 
@@ -51,9 +60,10 @@ class App:
         *,
         retry_for: float = 60.0,
         owner: Optional[str] = None,
+        ca: Optional[str] = None,
     ) -> None:
         self._owner = _module_that_makes_it() if owner is None else owner
-        self._given = (url, token, namespace)
+        self._given = (url, token, namespace, ca)
         self._retry_for = retry_for
         self._client: Optional[Tenure] = None
         self._async_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncTenure] = (
@@ -74,7 +84,7 @@ class App:
         settings = self.settings
         client = self._client
         if client is None or client._settings != settings:
-            client = self._client = Tenure(*_address(settings), retry_for=self._retry_for)
+            client = self._client = Tenure(*_address(settings), **self._options(settings))
             client._layers = self._layers
         return client
 
@@ -85,7 +95,7 @@ class App:
         loop = asyncio.get_running_loop()
         client = self._async_clients.get(loop)
         if client is None or client._settings != settings:
-            client = AsyncTenure(*_address(settings), retry_for=self._retry_for)
+            client = AsyncTenure(*_address(settings), **self._options(settings))
             client._layers = self._layers
             self._async_clients[loop] = client
         return client
@@ -94,6 +104,14 @@ class App:
     def settings(self) -> Settings:
         """Where the server is."""
         return _settings.instead or Settings.find(*self._given)
+
+    def _options(self, settings: Settings) -> _ClientOptions:
+        return {
+            "retry_for": self._retry_for,
+            "ca": settings.ca,
+            "client_cert": settings.client_cert,
+            "client_key": settings.client_key,
+        }
 
     def job(
         self,

@@ -25,6 +25,10 @@ class Tenure(Pushing[Job[Any]], Watching, Blocking):
     Arguments that are not given come from TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE. A call
     whose answer is lost, or that meets a restarting server, is repeated for `retry_for` seconds.
 
+    For a server of `https://`, `ca` is a PEM file with the authority of its certificate, instead
+    of those of the system; `client_cert` and `client_key` are shown to one that asks for them.
+    The variables are TENURE_CA, TENURE_CLIENT_CERT and TENURE_CLIENT_KEY.
+
     >>> with Tenure(url) as client:
     ...     client.push("mail", {"to": "ann"}).queue
     'mail'
@@ -39,8 +43,11 @@ class Tenure(Pushing[Job[Any]], Watching, Blocking):
         namespace: Optional[str] = None,
         *,
         retry_for: float = 60.0,
+        ca: Optional[str] = None,
+        client_cert: Optional[str] = None,
+        client_key: Optional[str] = None,
     ) -> None:
-        self._settings = Settings.find(url, token, namespace)
+        self._settings = Settings.find(url, token, namespace, ca, client_cert, client_key)
         self._transport = Transport(self._settings, retry_for)
         self._keeper = Keeper(self._transport)
         self.jobs: Jobs = Jobs(self._transport)
@@ -111,8 +118,11 @@ class AsyncTenure(Pushing[AsyncJob[Any]], Watching, Awaiting):
         namespace: Optional[str] = None,
         *,
         retry_for: float = 60.0,
+        ca: Optional[str] = None,
+        client_cert: Optional[str] = None,
+        client_key: Optional[str] = None,
     ) -> None:
-        self._settings = Settings.find(url, token, namespace)
+        self._settings = Settings.find(url, token, namespace, ca, client_cert, client_key)
         self._transport = AsyncTransport(self._settings, retry_for)
         # Heartbeats go on a thread of their own, which a blocked event loop cannot stop.
         self._beats = Transport(self._settings, retry_for)

@@ -77,6 +77,7 @@ const ENVIRONMENT: &str = "  TENURE_URL          the server or store, as --url
   TENURE_NAMESPACE    the namespace, as --namespace
   TENURE_PROFILE      a profile with address, token and namespace, as --profile
   TENURE_TOKEN        the server's token; others could see an option
+  TENURE_CA           whom the certificate of an https:// server is of, as --ca
   TENURE_…            each option of `tenure serve` and `tenure work`
   TENURE_HTTP_SECRET  signs the requests of `tenure work --http`
   NO_COLOR            no colours";

@@ -17,6 +17,8 @@ pub mod serve;
 pub mod settings;
 pub mod value;
 
+use std::path::PathBuf;
+
 use clap::{ArgAction, Args, Parser, Subcommand};
 use tenure_core::names::Namespace;
 
@@ -59,6 +61,17 @@ pub struct Global {
         value_name = "NAME"
     )]
     pub profile: Option<String>,
+    /// Trust the authority in this PEM file to sign the certificate of an https:// server, instead of the system's.
+    #[arg(long, global = true, env = "TENURE_CA", hide_env_values = true, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Show this certificate, in PEM, to a server that asks for one.
+    #[arg(long, global = true, env = "TENURE_CLIENT_CERT", hide_env_values = true)]
+    #[arg(value_name = "FILE")]
+    pub client_cert: Option<PathBuf>,
+    /// The key of that certificate.
+    #[arg(long, global = true, env = "TENURE_CLIENT_KEY", hide_env_values = true)]
+    #[arg(value_name = "FILE")]
+    pub client_key: Option<PathBuf>,
     /// Write the answer as one JSON document.
     #[arg(long, global = true)]
     pub json: bool,

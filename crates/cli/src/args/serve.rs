@@ -27,7 +27,8 @@ pub struct ServeArgs {
     /// TENURE_STORE, where other users of this machine cannot see it.
     #[arg(long, value_name = "STORE", default_value = "file:./tenure-data")]
     pub store: String,
-    /// A file that holds the token; its line break is not part of it.
+    /// A file that holds the token, or several, one a line: each is valid, and clients show the first. Read anew when it
+    /// changes, and at SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
     /// A command of the shell that prints the token, such as "pass show tenure".

@@ -41,9 +41,9 @@ const PER_RUN: &[&str] = &[
 /// The trace of the job, under the name that tracing libraries read.
 pub const TRACEPARENT: &str = "TRACEPARENT";
 
-/// What opens the store, or says where that is kept: a token, or an address that may hold a password. CMD could do with them
+/// What opens the store, or says where that is kept: a token, a certificate, or an address that may hold a password. CMD could do with them
 /// all that this process may, and so could whatever reads CMD's environment.
-const CREDENTIALS: [&str; 11] = [
+const CREDENTIALS: [&str; 14] = [
     "TENURE_TOKEN",
     "TENURE_METRICS_TOKEN",
     "TENURE_URL",
@@ -54,6 +54,9 @@ const CREDENTIALS: [&str; 11] = [
     "TENURE_HTTP",
     "TENURE_HTTP_SECRET",
     "TENURE_SCRAPYD",
+    "TENURE_CA",
+    "TENURE_CLIENT_CERT",
+    "TENURE_CLIENT_KEY",
     profile::VARIABLE,
 ];
 

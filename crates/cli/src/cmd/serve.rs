@@ -13,6 +13,7 @@ mod renewal;
 mod service_manager;
 mod start;
 mod store;
+mod token_file;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,13 +25,13 @@ use tenure_dashboard::{Dashboard, History};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
-use tenure_server::{Config, Deps, MetricsDoor, Pages, route_names};
+use tenure_server::{Config, Deps, MetricsDoor, Pages, Tokens, route_names};
 use tokio::sync::{Notify, watch};
 
 use self::history::CountedHistory;
 use self::listener::{addresses, bind};
 use self::metrics_port::MetricsPort;
-use self::renewal::{Renewal, Terminal};
+use self::renewal::{Renewal, StartTerminal};
 use self::service_manager::ServiceManager;
 use self::store::ServePlace;
 use crate::args::serve::ServeArgs;
@@ -62,26 +63,25 @@ async fn serve(
     accept_loss: bool,
     format: LogFormat,
 ) -> Result<(), Failure> {
-    let (token_from, token) = match token {
-        Some((origin, token)) => (Some(origin), Some(token.read()?)),
-        None => (None, None),
-    };
+    let mut renewal = Renewal::default();
+    let (token_from, token) = token.unzip();
+    let tokens = token_file::read(token, &args, &mut renewal)?;
     let metrics_token = args.settings.metrics_token(
         args.metrics_token_file.as_deref(),
-        token.is_some() || args.metrics_listen.is_some(),
+        tokens.are_asked_for() || args.metrics_listen.is_some(),
     )?;
     if let Some(warning) = args.settings.warning() {
         tracing::warn!("{warning}");
     }
-    let mut renewal = Renewal::default();
     let tls = encryption::of(&args, &mut renewal)?;
     let place = ServePlace::of(&args)?;
-    let addresses = addresses("--listen", &args.listen, token.as_ref())?;
-    let metrics_port =
-        MetricsPort::of(args.metrics_listen.as_deref(), token.as_ref().or(metrics_token.as_ref()))?;
+    let addresses = addresses("--listen", &args.listen, &tokens.all())?;
+    let metrics_tokens = Tokens::from(metrics_token);
+    let guards = if tokens.are_asked_for() { &tokens } else { &metrics_tokens };
+    let metrics_port = MetricsPort::of(args.metrics_listen.as_deref(), &guards.all())?;
     let shown = place.to_string();
     let mut signals = Signals::listen()?;
-    let (terminal, renew) = (Terminal::of_this_process(), Notify::new());
+    let (terminal, renew) = (StartTerminal::of_this_process(), Notify::new());
     let listener = bind("--listen", &args.listen, &addresses)?;
     let mut manager = ServiceManager::of_environment();
     let (tell, mut fatal) = watch::channel(None);
@@ -102,19 +102,19 @@ async fn serve(
     let metrics = Arc::new(Metrics::new(opened.engine(), counts.clone(), route_names()));
     let pages = (!args.no_dashboard).then(|| {
         let history = Some(Arc::new(CountedHistory(counts)) as Arc<dyn History>);
-        let pages = Dashboard::new(engine.clone(), token.clone(), moved.clone(), history);
+        let pages = Dashboard::new(engine.clone(), tokens.clone(), moved.clone(), history);
         Arc::new(pages) as Arc<dyn Pages>
     });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
     let deps = Deps {
         engine,
-        token,
+        tokens,
         tls,
         config,
         gauge_hosts: gauge_hosts.clone(),
         moved,
         pages,
-        metrics: Some(MetricsDoor { metrics, token: metrics_token, alone: false }),
+        metrics: Some(MetricsDoor { metrics, tokens: metrics_tokens, alone: false }),
     };
     let metrics_port = metrics_port.serve(deps.clone());
     let (drain, drained) = watch::channel(false);
@@ -170,7 +170,7 @@ fn in_flight(args: &ServeArgs) -> u64 {
 /// Tells the server to drain at the first signal that ends it; answers the second.
 async fn second(
     signals: &mut Signals,
-    terminal: &Terminal,
+    terminal: &StartTerminal,
     renew: &Notify,
     drain: &watch::Sender<bool>,
     manager: &ServiceManager,
@@ -183,7 +183,7 @@ async fn second(
 }
 
 /// The next signal that ends the server. SIGHUP has its files read anew, unless it tells that the terminal is closed.
-async fn ending(signals: &mut Signals, terminal: &Terminal, renew: &Notify) -> Signal {
+async fn ending(signals: &mut Signals, terminal: &StartTerminal, renew: &Notify) -> Signal {
     loop {
         match signals.next().await {
             Signal::SIGHUP if !terminal.is_gone().await => renew.notify_one(),

@@ -9,7 +9,8 @@ pub mod layers;
 mod page;
 pub mod profile;
 mod shown;
-mod token;
+pub mod token;
+pub mod trust;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -93,14 +94,19 @@ impl Settings {
             .hint("give the server a token too (TENURE_TOKEN, --token-file), or the metrics a port of their own \
                    (--metrics-listen), or leave this one out"));
         }
-        let token = token.read()?;
+        let [token] = &token.read()?[..] else {
+            return Err(Failure::usage(format!(
+                "the {origin} names more than one token for the metrics"
+            ))
+            .hint("leave one line in it"));
+        };
         if token.reveal().chars().count() < TOKEN_BYTES_MIN {
             return Err(Failure::usage(format!(
                 "the token for the metrics ({origin}) is too short"
             ))
             .hint(format!("make it a random text of at least {TOKEN_BYTES_MIN} characters")));
         }
-        Ok(Some(token))
+        Ok(Some(token.clone()))
     }
 
     /// What the owner of the settings should mend, though they can be used.
@@ -142,19 +148,27 @@ pub enum ServerToken {
 }
 
 impl ServerToken {
-    /// The token itself; who may read it beside its owner is said in the log.
+    /// The tokens themselves; who may read them beside their owner is said in the log.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub fn read(self) -> Result<Secret, Failure> {
+    /// They cannot be read.
+    pub fn read(&self) -> Result<Vec<Secret>, Failure> {
         match self {
-            ServerToken::Here(token) => Ok(token),
+            ServerToken::Here(token) => Ok(vec![token.clone()]),
             ServerToken::Kept(source) => {
                 if let Some(warning) = source.warning() {
                     tracing::warn!("{warning}");
                 }
-                source.read()
+                source.read_all()
             }
+        }
+    }
+
+    /// The file that holds them, if one does.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            ServerToken::Kept(TokenSource::File(path)) => Some(path),
+            _ => None,
         }
     }
 }

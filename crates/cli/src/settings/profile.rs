@@ -17,10 +17,12 @@ use crate::exit::Failure;
 use crate::output::{hint, tell};
 use crate::settings::file::{FileEntry, FileTable, FileValue, SettingsFile, beside, only_known};
 use crate::settings::token::TokenSource;
+use crate::settings::trust::{self, ProfileTrust};
 
 /// The variable that names the profile.
 pub const VARIABLE: &str = "TENURE_PROFILE";
-const KEYS: [&str; 4] = ["url", "token_file", "token_command", "namespace"];
+const KEYS: [&str; 7] =
+    ["url", "token_file", "token_command", "namespace", "ca", "client_cert", "client_key"];
 
 /// The profile of this process, once its command line is read.
 static CHOSEN: OnceLock<Chosen> = OnceLock::new();
@@ -58,9 +60,16 @@ pub fn apply(cli: &mut Cli, read: &ArgMatches) -> Result<(), Failure> {
     if !opens_a_store(&cli.command) {
         return Ok(());
     }
+    let trusted = apply_found(cli, read)?;
+    trust::choose(&cli.global, trusted)
+}
+
+/// Does so, and answers what of the profile is for TLS.
+fn apply_found(cli: &mut Cli, read: &ArgMatches) -> Result<ProfileTrust, Failure> {
+    let nothing = ProfileTrust::default();
     let named = cli.global.profile.clone();
     if named.as_deref() == Some("") {
-        return Ok(());
+        return Ok(nothing);
     }
     let file = match path() {
         Some(path) => SettingsFile::read(&path)?.ok_or(path),
@@ -68,7 +77,7 @@ pub fn apply(cli: &mut Cli, read: &ArgMatches) -> Result<(), Failure> {
     };
     let file = match (file, named.as_deref()) {
         (Ok(file), _) => file,
-        (Err(_), None) => return Ok(()),
+        (Err(_), None) => return Ok(nothing),
         (Err(path), Some(name)) => {
             return Err(Failure::usage(format!(
                 "there is no profile {name:?}: there is no file '{}'",
@@ -79,7 +88,7 @@ pub fn apply(cli: &mut Cli, read: &ArgMatches) -> Result<(), Failure> {
             )));
         }
     };
-    let Some((name, profile)) = Profile::of(&file, named.as_deref())? else { return Ok(()) };
+    let Some((name, profile)) = Profile::of(&file, named.as_deref())? else { return Ok(nothing) };
     let said =
         |id: &str| read.value_source(id).filter(|source| *source != ValueSource::DefaultValue);
     let own_address = match said("url") {
@@ -108,7 +117,7 @@ pub fn apply(cli: &mut Cli, read: &ArgMatches) -> Result<(), Failure> {
     let elsewhere = matches!(&cli.command, Command::Doctor(args) if args.address.is_some());
     let token = profile.token.filter(|_| own_address && !elsewhere);
     let _ = CHOSEN.set(Chosen { name, token });
-    Ok(())
+    Ok(if own_address && !elsewhere { profile.trust } else { nothing })
 }
 
 fn opens_a_store(command: &Command) -> bool {
@@ -140,6 +149,7 @@ struct Profile {
     url: Option<String>,
     namespace: Option<Namespace>,
     token: Option<TokenSource>,
+    trust: ProfileTrust,
 }
 
 impl Profile {
@@ -189,7 +199,13 @@ impl Profile {
             (Some(path), None) => Some(TokenSource::File(beside(file, path))),
             (None, command) => command.map(|command| TokenSource::Command(command.to_owned())),
         };
-        Ok(Profile { url: get("url")?.map(str::to_owned), namespace, token })
+        let path = |key: &str| Ok::<_, Failure>(get(key)?.map(|path| beside(file, path)));
+        let trust = ProfileTrust {
+            ca: path("ca")?,
+            certificate: path("client_cert")?,
+            key: path("client_key")?,
+        };
+        Ok(Profile { url: get("url")?.map(str::to_owned), namespace, token, trust })
     }
 }
 

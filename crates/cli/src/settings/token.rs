@@ -1,4 +1,5 @@
-//! A token that is kept outside of the settings: in a file of its own, or printed by a command such as `pass`.
+//! Tokens that are kept outside of the settings: in a file of their own, or printed by a command such as `pass`. One a line;
+//! empty lines and those that begin with `#` are no tokens. A server takes each of them, a client shows the first.
 //!
 //! What was read goes into a [`Secret`] and nowhere else; no message shows a part of it.
 
@@ -8,12 +9,13 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use tenure_core::secret::Secret;
+use tenure_server::TOKENS_MAX;
 
 use crate::exit::{DENIED, Failure};
 use crate::settings::file::readable_by_others;
 
-/// No token is longer.
-const BYTES_MAX: u64 = 4096;
+/// No file of tokens is longer.
+const BYTES_MAX: u64 = 16 * 1024;
 
 /// Where a token is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,18 +27,26 @@ pub enum TokenSource {
 }
 
 impl TokenSource {
-    /// The token. A command may ask its user something on the terminal, and is waited for.
+    /// The first token, which a client shows.
     ///
     /// # Errors
-    /// It cannot be read, is empty, or is more than one line.
+    /// As [`TokenSource::read_all`].
     pub fn read(&self) -> Result<Secret, Failure> {
+        self.read_all().map(|mut all| all.swap_remove(0))
+    }
+
+    /// All tokens, one at least. A command may ask its user something on the terminal, and is waited for.
+    ///
+    /// # Errors
+    /// They cannot be read, there is none, or there are too many.
+    pub fn read_all(&self) -> Result<Vec<Secret>, Failure> {
         match self {
             TokenSource::File(path) => {
                 let what = format!("the token in '{}'", path.display());
                 let text = File::open(path).and_then(text_of);
                 let text =
                     text.map_err(|why| Failure::file(format!("cannot read {what}"), &why))?;
-                one_line(&text, &what)
+                tokens(&text, &what)
             }
             TokenSource::Command(command) => {
                 let ran = Command::new("sh").args(["-c", command]).stdout(Stdio::piped()).spawn();
@@ -50,7 +60,7 @@ impl TokenSource {
                 if !ended.success() {
                     return Err(failed(&ended));
                 }
-                one_line(&said.map_err(|why| failed(&why))?, "what the token command prints")
+                tokens(&said.map_err(|why| failed(&why))?, "what the token command prints")
             }
         }
     }
@@ -70,16 +80,21 @@ fn text_of(from: impl Read) -> io::Result<String> {
     Ok(text)
 }
 
-/// The token without the line break at its end.
-fn one_line(text: &str, what: &str) -> Result<Secret, Failure> {
-    let token = text.trim();
-    let why = match token {
-        "" => "is empty",
-        _ if text.len() as u64 > BYTES_MAX => "is longer than 4,096 bytes",
-        _ if token.contains(char::is_control) => "is more than one line",
-        _ => return Ok(Secret::new(token.to_owned())),
+/// The tokens of a text, a line each.
+fn tokens(text: &str, what: &str) -> Result<Vec<Secret>, Failure> {
+    let lines = text.lines().map(str::trim);
+    let found: Vec<&str> =
+        lines.filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let why = match found.len() {
+        _ if text.len() as u64 > BYTES_MAX => "is longer than 16 KiB".to_owned(),
+        0 => "is empty".to_owned(),
+        n if n > TOKENS_MAX => format!("has {n} lines, and {TOKENS_MAX} tokens are the most"),
+        _ if found.iter().any(|token| token.contains(char::is_control)) => {
+            "has a control character in it".to_owned()
+        }
+        _ => return Ok(found.into_iter().map(Secret::new).collect()),
     };
-    Err(Failure::usage(format!("{what} {why}")).hint("a token is one line of text"))
+    Err(Failure::usage(format!("{what} {why}")).hint("write a token on a line of its own"))
 }
 
 #[cfg(test)]
@@ -87,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_the_one_line_of_its_source() {
+    fn a_client_shows_the_first_token_and_a_server_takes_each() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let of = |source: &TokenSource| source.read().map(|token| token.reveal().to_owned());
@@ -95,12 +110,17 @@ mod tests {
             ("geheim\n", Ok("geheim")),
             ("  geheim\r\n\n", Ok("geheim")),
             ("\n", Err("is empty")),
-            ("a\nb", Err("is more than one line")),
-            (&"x".repeat(5000), Err("is longer")),
+            ("# since May\n\na\nb\n", Ok("a")),
+            ("# nothing\n", Err("is empty")),
+            ("a\tb", Err("has a control character")),
+            (&"geheim\n".repeat(9), Err("has 9 lines, and 8 tokens are the most")),
+            (&"x".repeat(17_000), Err("is longer")),
         ] {
             std::fs::write(&path, text).unwrap();
             let file = TokenSource::File(path.clone());
             let command = TokenSource::Command(format!("cat '{}'", path.display()));
+            let all = file.read_all().map_or(0, |all| all.len());
+            assert_eq!(all, if text.contains("May") { 2 } else { usize::from(is.is_ok()) });
             for source in [file, command] {
                 match (of(&source), is) {
                     (Ok(token), Ok(is)) => assert_eq!(token, is),

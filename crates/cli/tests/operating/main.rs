@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod encrypted;
 mod logs;
 #[cfg(target_os = "linux")]
 mod package;
@@ -10,6 +11,7 @@ mod secrets;
 mod settings;
 #[cfg(target_os = "linux")]
 mod supervised;
+mod tokens;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -61,8 +63,8 @@ impl Server {
             }
         });
         let mut server = Server { child, at: String::new(), said };
-        let line = server.line("listening on http://");
-        let (_, at) = line.split_once("listening on http://").unwrap();
+        let line = server.line("listening on http");
+        let (_, at) = line.split_once("://").unwrap();
         server.at = at.split('"').next().unwrap().to_owned();
         server
     }

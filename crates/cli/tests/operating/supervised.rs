@@ -44,7 +44,12 @@ fn is_told_the_life_of_a_server(manager: &UnixDatagram, server: Server) {
     assert_eq!(next(manager), format!("READY=1\nSTATUS=serves memory: on {at}"));
     // Two of them, so that they go on.
     assert_eq!((next(manager), next(manager)), ("WATCHDOG=1".to_owned(), "WATCHDOG=1".to_owned()));
-    kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    let tell = |signal| kill(Pid::from_raw(server.child.id().try_into().unwrap()), signal).unwrap();
+    tell(Signal::SIGHUP);
+    let reloading = next_but_heartbeats(manager);
+    assert!(reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{reloading}");
+    assert_eq!(next_but_heartbeats(manager), "READY=1");
+    tell(Signal::SIGTERM);
     assert_eq!(next_but_heartbeats(manager), "STOPPING=1\nSTATUS=draining");
     server.line("stopped");
 }

@@ -15,7 +15,7 @@ use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Embedded, Location, Options};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
-use tenure_server::{Config, Deps};
+use tenure_server::{Config, Deps, Tokens};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::net::TcpListener;
@@ -115,11 +115,11 @@ impl Served {
             let _inside = runtime.enter();
             store.open()
         };
-        let token = token.map(Secret::new);
-        let pages = Dashboard::new(engine.clone(), token.clone(), None, history);
+        let tokens = Tokens::from(token.map(Secret::new));
+        let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history);
         let deps = Deps {
             engine: engine.clone(),
-            token,
+            tokens,
             tls: None,
             config: Config::default(),
             gauge_hosts: Default::default(),

@@ -70,10 +70,9 @@ impl Server {
             .enable_all()
             .build()
             .unwrap();
-        let token = token.map(Secret::new);
         let deps = Deps {
             engine: engine.clone(),
-            token,
+            tokens: token.map(Secret::new).into(),
             tls,
             config,
             gauge_hosts: Default::default(),

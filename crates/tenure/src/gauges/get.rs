@@ -72,7 +72,10 @@ pub(super) async fn get(
         if tls {
             let (tls, name) = tenure_tls::for_http(host).map_err(ReadFailed::Tls)?;
             let stream = tls.connect(name, tcp).await;
-            hear(stream.map_err(|why| ReadFailed::Tls(why.to_string()))?, request).await
+            let told = |why: io::Error| {
+                ReadFailed::Tls(tenure_tls::advice(&why, host).unwrap_or_else(|| why.to_string()))
+            };
+            hear(stream.map_err(told)?, request).await
         } else {
             hear(tcp, request).await
         }

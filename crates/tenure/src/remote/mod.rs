@@ -36,7 +36,8 @@ use tenure_core::requests::{GetFlow, GetResult, Reply, Request, Settle};
 use tenure_core::secret::Secret;
 use tenure_engine::joining::{Joining, MakesCalls};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
-use tenure_tls::{HostName, Tls, TlsError};
+pub use tenure_tls::{Identity, Trust};
+use tenure_tls::{TlsError, for_http_trusting};
 
 use self::ask::{HttpCall, Unsendable};
 use self::wire::{NoAnswer, Wire};
@@ -90,11 +91,24 @@ impl Remote {
     /// # Errors
     /// [`RemoteError`]: the token or host cannot stand in a request, or TLS cannot be set up.
     pub fn open(url: &ServerUrl, token: Option<&Secret>) -> Result<Self, RemoteError> {
+        Remote::trusting(url, token, &Trust::default())
+    }
+
+    /// The same, of a server whose certificate is of another authority than those of the system, or that asks for one of its
+    /// clients. In clear (`http://`) it is the same as [`Remote::open`].
+    ///
+    /// # Errors
+    /// As [`Remote::open`], and if a file of `trust` cannot be used.
+    pub fn trusting(
+        url: &ServerUrl,
+        token: Option<&Secret>,
+        trust: &Trust,
+    ) -> Result<Self, RemoteError> {
         let host = HeaderValue::from_str(&url.authority())
             .map_err(|_| RemoteError::Host(url.host.clone()))?;
         let token = token.map(bearer).transpose().map_err(|_| RemoteError::Token)?;
         let tls = match url.tls {
-            true => Some((Tls::new(None, &[b"http/1.1"])?, HostName::parse(&url.host)?)),
+            true => Some(for_http_trusting(trust, &url.host)?),
             false => None,
         };
         let wire = Wire::new(url.clone(), tls);

@@ -20,11 +20,11 @@ use hyper::header::{HeaderMap, RETRY_AFTER};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tenure_core::requests::Effect;
-use tenure_tls::{HostName, Tls};
+use tenure_tls::{HostName, Tls, advice, refusal};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Handle, Id};
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use crate::url::ServerUrl;
@@ -59,13 +59,21 @@ pub struct Heard {
 /// A connection and the task that drives it; dropping it closes the connection at once.
 struct Conn {
     sender: SendRequest<Full<Bytes>>,
-    driver: AbortHandle,
+    /// Ends with what the server told of a client that it does not take.
+    driver: JoinHandle<Option<String>>,
     idle_since: Instant,
 }
 
 impl Drop for Conn {
     fn drop(&mut self) {
         self.driver.abort();
+    }
+}
+
+impl Conn {
+    /// Why the server closed a new connection at once, if it said so.
+    async fn refusal(&mut self) -> Option<String> {
+        timeout(CONNECT_MAX, &mut self.driver).await.ok()?.ok()?
     }
 }
 
@@ -111,16 +119,21 @@ impl Wire {
                     next = Some(request);
                     continue;
                 }
-                return Err(NoAnswer::NotSent("the connection was closed at once".to_owned()));
+                let closed = || "the connection was closed at once".to_owned();
+                return Err(NoAnswer::NotSent(conn.refusal().await.unwrap_or_else(closed)));
             }
             let spare = (kept && effect == Effect::Reads).then(|| request.clone());
             let sending = conn.sender.try_send_request(request);
+            // By the handshake, of which the end may come after the request was sent.
+            let mut refused = None;
             let heard = timeout(limit, async {
                 match sending.await {
                     Ok(response) => hear(response).await.map_err(|why| (why, None)),
                     Err(mut failed) => {
                         let unsent = failed.take_message();
-                        Err((failed.into_error().to_string(), unsent))
+                        let error = failed.into_error();
+                        refused = refusal(&error, &self.url.host);
+                        Err((error.to_string(), unsent))
                     }
                 }
             });
@@ -128,6 +141,9 @@ impl Wire {
                 Ok(Ok(heard)) => {
                     self.keep(runtime, conn);
                     return Ok(heard);
+                }
+                Ok(Err(_)) if refused.is_some() => {
+                    return Err(NoAnswer::NotSent(refused.unwrap_or_default()));
                 }
                 // It came back unsent: the server had closed the connection meanwhile.
                 Ok(Err((_, Some(unsent)))) if kept => next = Some(unsent),
@@ -189,13 +205,13 @@ impl Wire {
             // Requests are small and waited for: never held back to be sent together.
             tcp.set_nodelay(true).map_err(|why| format!("{}: {why}", place()))?;
             match &self.tls {
-                None => handshake(tcp).await,
+                None => handshake(tcp, &self.url.host).await,
                 Some((tls, name)) => {
-                    let stream = tls
-                        .connect(name.clone(), tcp)
-                        .await
-                        .map_err(|why| format!("{}: {why}", place()))?;
-                    handshake(stream).await
+                    let stream = tls.connect(name.clone(), tcp).await.map_err(|why| {
+                        advice(&why, &self.url.host)
+                            .unwrap_or_else(|| format!("{}: {why}", place()))
+                    })?;
+                    handshake(stream, &self.url.host).await
                 }
             }
         };
@@ -205,17 +221,16 @@ impl Wire {
     }
 }
 
-async fn handshake<S>(stream: S) -> Result<Conn, String>
+async fn handshake<S>(stream: S, host: &str) -> Result<Conn, String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, driver) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|why| why.to_string())?;
-    // How a connection ends is told to its requests; the driver's own word adds nothing.
-    let driver = tokio::spawn(async move {
-        let _ = driver.await;
-    })
-    .abort_handle();
+    // How a connection ends is told to its requests. The driver's own word adds something where there is none yet.
+    let host = host.to_owned();
+    let driver =
+        tokio::spawn(async move { driver.await.err().and_then(|why| refusal(&why, &host)) });
     Ok(Conn { sender, driver, idle_since: Instant::now() })
 }
 

@@ -34,7 +34,7 @@ else:
 
 log: logging.Logger = logger("tenure.django")
 
-_KNOWN = {"URL", "TOKEN", "NAMESPACE"}
+_KNOWN = {"URL", "TOKEN", "NAMESPACE", "CA"}
 #: A request that waits for a server to come back holds a thread of the web server meanwhile.
 _RETRY_FOR_S = 5.0
 
@@ -57,7 +57,9 @@ class App(_App):
             raise ImproperlyConfigured(
                 f'settings.TENURE has no "{unknown[0]}"; it takes {", ".join(sorted(_KNOWN))}'
             )
-        found = Settings.find(given.get("URL"), given.get("TOKEN"), given.get("NAMESPACE"))
+        found = Settings.find(
+            given.get("URL"), given.get("TOKEN"), given.get("NAMESPACE"), given.get("CA")
+        )
         return _settings.instead or found
 
 

@@ -24,6 +24,7 @@ use super::{Examined, folder, listener};
 use crate::exchange::{Destination, Keep, Received};
 use crate::exit::{Failure, UNAVAILABLE};
 use crate::output::size;
+use crate::settings::trust::trust;
 use crate::store::{OpenedStore, token};
 
 /// The contract that this command speaks.
@@ -121,6 +122,7 @@ fn told(server: &ServerUrl, findings: Vec<Finding>) -> Examined {
 async fn ask(server: &ServerUrl, path: &str, token: Option<&Secret>) -> Result<Received, Failure> {
     let away = |why: String| Failure::from(Fault::Unavailable(format!("{server}: {why}")));
     let there = Destination::parse(&server.to_string()).map_err(|why| away(why.to_string()))?;
+    let there = there.trusting(trust());
     let target = there.below(path, "").ok_or_else(|| Failure::bug("a path that is no path"))?;
     let mut request = Request::get(target);
     if let Some(token) = token {

@@ -8,14 +8,14 @@ use tenure_server::may_listen;
 
 use crate::exit::{DENIED, Failure, UNAVAILABLE};
 
-/// The addresses that an option names, of which each may be listened on with this token.
+/// The addresses that an option names, of which each may be listened on with these tokens.
 ///
 /// # Errors
 /// It names none, or one that other machines reach without a good token.
 pub fn addresses(
     option: &str,
     listen: &str,
-    token: Option<&Secret>,
+    tokens: &[Secret],
 ) -> Result<Vec<SocketAddr>, Failure> {
     let found: Vec<SocketAddr> = listen
         .to_socket_addrs()
@@ -28,7 +28,7 @@ pub fn addresses(
         return Err(Failure::usage(format!("{option}: '{listen}' names no address")));
     }
     for at in &found {
-        may_listen(*at, token).map_err(|no| Failure::usage(format!("{option}: {no}")))?;
+        may_listen(*at, tokens).map_err(|no| Failure::usage(format!("{option}: {no}")))?;
     }
     Ok(found)
 }

@@ -11,19 +11,20 @@ use tokio::net::TcpListener;
 use super::listener::{addresses, bind};
 use crate::exit::Failure;
 
-const OPTION: &str = "--metrics-listen";
+/// The option that names the port.
+pub const OPTION: &str = "--metrics-listen";
 
 /// The port, if there is to be one.
 pub struct MetricsPort(Option<TcpListener>);
 
 impl MetricsPort {
-    /// Listens. `token`: what is asked of who reads there, if anything is.
+    /// Listens. `tokens`: one of them is asked of who reads there, if there are any.
     ///
     /// # Errors
     /// As those of [`addresses`] and [`bind`].
-    pub fn of(listen: Option<&str>, token: Option<&Secret>) -> Result<Self, Failure> {
+    pub fn of(listen: Option<&str>, tokens: &[Secret]) -> Result<Self, Failure> {
         let Some(listen) = listen else { return Ok(MetricsPort(None)) };
-        Ok(MetricsPort(Some(bind(OPTION, listen, &addresses(OPTION, listen, token)?)?)))
+        Ok(MetricsPort(Some(bind(OPTION, listen, &addresses(OPTION, listen, tokens)?)?)))
     }
 
     /// Answers there until it is dropped, also while the server drains.

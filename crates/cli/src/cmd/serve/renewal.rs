@@ -130,15 +130,15 @@ impl Renewed for ServerTls {
 }
 
 /// Whether a SIGHUP comes of a terminal that was closed, and not of somebody who wants files to be read.
-pub struct Terminal {
+pub struct StartTerminal {
     /// The process was started on one.
     was_there: bool,
 }
 
-impl Terminal {
+impl StartTerminal {
     /// As it is now.
     pub fn of_this_process() -> Self {
-        Terminal { was_there: is_there() }
+        StartTerminal { was_there: is_there() }
     }
 
     /// Waits a moment: the system tells of the end before all of it has come.

@@ -1,0 +1,49 @@
+//! Whom a client trusts, and what it shows of itself, over `https://`: flags, then variables, then the profile.
+
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use tenure::remote::{Identity, Trust};
+
+use crate::args::Global;
+use crate::exit::Failure;
+
+/// Of this process, once its command line is read.
+static CHOSEN: OnceLock<Trust> = OnceLock::new();
+
+/// Of this process.
+pub fn trust() -> Trust {
+    CHOSEN.get().cloned().unwrap_or_default()
+}
+
+/// What a profile says of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileTrust {
+    pub ca: Option<PathBuf>,
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
+/// Decides it, before a store is opened.
+///
+/// # Errors
+/// A certificate is named without its key, or a key without its certificate.
+pub fn choose(global: &Global, profile: ProfileTrust) -> Result<(), Failure> {
+    let given = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
+    let certificate = given(&global.client_cert).or(profile.certificate);
+    let key = given(&global.client_key).or(profile.key);
+    let identity = match (certificate, key) {
+        (None, None) => None,
+        (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
+        (certificate, _) => {
+            let (one, other) = match certificate {
+                Some(_) => ("certificate", "key"),
+                None => ("key", "certificate"),
+            };
+            return Err(Failure::usage(format!("a client {one} is named, and its {other} is not"))
+                .hint("name both: --client-cert and --client-key, or their variables"));
+        }
+    };
+    let _ = CHOSEN.set(Trust { ca: given(&global.ca).or(profile.ca), identity });
+    Ok(())
+}
