@@ -5,7 +5,8 @@
 //! and the dashboard show the same sentences. What replies do not tell, as since when a limit is full, is left out
 //! unless whoever asks has watched it ([`AttentionReplies::since`]).
 //!
-//! Waiting alone is no finding: a full limit with a line that moves is a limit at work.
+//! Waiting alone is no finding: a full limit with a line that moves is a limit at work. Failures alone are only noted: where
+//! much is fetched from strangers, some of it always fails.
 
 mod watched;
 
@@ -16,12 +17,12 @@ use serde::{Serialize, Serializer};
 
 use self::watched::is_unattended;
 pub use self::watched::{WatchedSubjects, is_empty, is_full};
-use crate::bounds::{ATTENTION_AFTER_US, HOLDERS_SHOWN};
+use crate::bounds::{ATTENTION_AFTER_US, ATTENTION_FAILED_PERCENT, HOLDERS_SHOWN};
 use crate::count::{counted, grouped, of, rough};
 use crate::job::JobState;
 use crate::names::{JobId, LimitName, PoolName, QueueName, ScheduleId};
 use crate::requests::{Failures, Stats};
-use crate::schedule::ScheduleView;
+use crate::schedule::{LastEnded, ScheduleView};
 use crate::settings::{LimitView, PoolView, QueueView};
 use crate::shell::quoted;
 use crate::time::{Moment, Span};
@@ -61,6 +62,8 @@ pub fn never_watched(_: &Subject) -> Option<Moment> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttentionSeverity {
+    /// Worth knowing, but nobody has to do anything: all is well.
+    Note,
     /// Work goes on, but not as it should.
     Look,
     /// Work waits, and nothing will move it until somebody does something.
@@ -71,9 +74,15 @@ impl AttentionSeverity {
     /// In a word, as programs read it.
     pub const fn as_str(self) -> &'static str {
         match self {
+            AttentionSeverity::Note => "note",
             AttentionSeverity::Look => "look",
             AttentionSeverity::Stuck => "stuck",
         }
+    }
+
+    /// Whether somebody has to do something, so that not all is well.
+    pub const fn needs_somebody(self) -> bool {
+        !matches!(self, AttentionSeverity::Note)
     }
 }
 
@@ -256,7 +265,7 @@ pub struct Finding {
 pub fn findings(looked: &AttentionReplies<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
     looked.queues.iter().for_each(|queue| of_queue(looked, queue, &mut all));
-    of_failures(looked.failures, &mut all);
+    of_failures(looked, &mut all);
     looked.limits.iter().for_each(|limit| of_limit(looked, limit, &mut all));
     looked.pools.iter().for_each(|pool| of_pool(looked, pool, &mut all));
     of_schedules(looked, &mut all);
@@ -287,9 +296,9 @@ fn of_queue(looked: &AttentionReplies<'_>, queue: &QueueView, all: &mut Vec<Find
     all.extend(most.map(|most| Finding::new(subject, AttentionCause::QueueFull { most })));
 }
 
-fn of_failures(failures: &Failures, all: &mut Vec<Finding>) {
+fn of_failures(looked: &AttentionReplies<'_>, all: &mut Vec<Finding>) {
     let mut queues: BTreeMap<&QueueName, (u64, (String, u64))> = BTreeMap::new();
-    for group in &failures.items {
+    for group in &looked.failures.items {
         let (failed, most) = queues.entry(&group.queue).or_default();
         *failed += group.count;
         if group.count > most.1 {
@@ -297,8 +306,21 @@ fn of_failures(failures: &Failures, all: &mut Vec<Finding>) {
         }
     }
     all.extend(queues.into_iter().map(|(queue, (failed, most))| {
-        Finding::new(Subject::Queue(queue.clone()), AttentionCause::Failed { failed, most })
+        let cause = AttentionCause::Failed { failed, most };
+        let finding = Finding::new(Subject::Queue(queue.clone()), cause);
+        // A queue that forgets sooner what succeeded does not tell the share.
+        let view = looked.queues.iter().find(|view| view.name == *queue);
+        let kept =
+            view.is_none_or(|view| view.settings.retain.is_none_or(|for_| for_ >= FAILED_WITHIN));
+        let states = looked.stats.queues.get(queue);
+        let succeeded = states.and_then(|states| states.get(&JobState::Succeeded));
+        finding.noted_if(!kept || are_few(failed, succeeded.copied().unwrap_or_default()))
     }));
+}
+
+/// Whether as many failures are usual: where much is fetched from strangers, some of it always fails.
+fn are_few(failed: u64, succeeded: u64) -> bool {
+    failed.saturating_mul(100) <= (failed + succeeded).saturating_mul(ATTENTION_FAILED_PERCENT)
 }
 
 fn of_limit(looked: &AttentionReplies<'_>, limit: &LimitView, all: &mut Vec<Finding>) {
@@ -356,13 +378,14 @@ fn of_schedules(looked: &AttentionReplies<'_>, all: &mut Vec<Finding>) {
         let cause = AttentionCause::Overdue { due: stats.due, oldest };
         all.push(Finding::new(Subject::Schedules, cause));
     }
-    for schedule in looked.schedules {
-        let ended = schedule.last_ended.as_ref();
-        if let Some(ended) = ended.filter(|ended| ended.state == JobState::Failed) {
-            let ago = looked.now.since(ended.finished_at);
-            let cause = AttentionCause::LastFailed { job: ended.job.clone(), ago };
-            all.push(Finding::new(Subject::Schedule(schedule.id.clone()), cause));
-        }
+    let ended = || looked.schedules.iter().filter_map(|one| Some((one, one.last_ended.as_ref()?)));
+    let has_failed = |ended: &LastEnded| ended.state == JobState::Failed;
+    let failed = ended().filter(|(_, ended)| has_failed(ended)).count() as u64;
+    let few = are_few(failed, ended().count() as u64 - failed);
+    for (schedule, ended) in ended().filter(|(_, ended)| has_failed(ended)) {
+        let ago = looked.now.since(ended.finished_at);
+        let cause = AttentionCause::LastFailed { job: ended.job.clone(), ago };
+        all.push(Finding::new(Subject::Schedule(schedule.id.clone()), cause).noted_if(few));
     }
 }
 
@@ -384,6 +407,13 @@ impl Finding {
         let (severity, sentence, fix) =
             (cause.severity(), cause.sentence(&subject), cause.fix(&subject));
         Finding { severity, subject, sentence, fix, cause }
+    }
+
+    fn noted_if(mut self, so: bool) -> Self {
+        if so {
+            self.severity = AttentionSeverity::Note;
+        }
+        self
     }
 }
 

@@ -212,6 +212,8 @@ pub const STUB_US: u64 = 60 * SECOND_US;
 pub const PLACE_US: u64 = 5 * SECOND_US;
 /// What has waited for so long, or has been full or due for so long, needs an operator's attention.
 pub const ATTENTION_AFTER_US: u64 = 300 * SECOND_US;
+/// What fails needs an operator's attention where it is more than this of a hundred that ended.
+pub const ATTENTION_FAILED_PERCENT: u64 = 10;
 /// A worker, and the interest in a queue, is forgotten after so long without a call.
 pub const WORKER_US: u64 = 60 * SECOND_US;
 /// A job whose result somebody waits for when it ends is kept at least this long, whatever its `retain` says: otherwise the

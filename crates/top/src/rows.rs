@@ -121,6 +121,7 @@ fn attention(findings: &[Finding], filter: &str, width: usize) -> Vec<ScreenRow>
             tone: match one.severity {
                 AttentionSeverity::Stuck => Tone::Stuck,
                 AttentionSeverity::Look => Tone::Look,
+                AttentionSeverity::Note => Tone::Plain,
             },
             opens: match &one.subject {
                 Subject::Queue(name) => Some(View::Queue(name.clone())),

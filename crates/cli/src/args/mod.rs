@@ -173,8 +173,10 @@ Exit code 0 says that all is well, 1 that something needs attention, 69
 that the server or the store is away. What needs attention:
   stuck  work waits that nothing moves: no worker, a pause, a closed limit,
          a pool without resources
-  look   work goes on worse than it should: jobs that wait for minutes or
-         that failed in the last hour, limits that stand still, late schedules")]
+  look   work goes on worse than it should: jobs that wait for minutes, more
+         than a tenth failed in the last hour, limits that stand still, late
+         schedules
+Where fewer fail, that is a note: it is shown, and all is well.")]
     Status,
     /// Watch queues, limits, pools and workers, and why jobs wait.
     Top(TopArgs),

@@ -1,6 +1,6 @@
 //! `tenure status`: ten lines that say whether all is well, and what to do where it is not.
 //!
-//! It only asks, and its exit code is the answer: 0, or 1 if something needs attention.
+//! It only asks, and its exit code is the answer: 0, or 1 if something needs somebody. A finding that is only worth knowing is shown.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ pub async fn run(client: &Client, out: Output, address: &str) -> Result<(), Fail
         return Ok(());
     }
     let not_ready = report.server.as_ref().is_some_and(|server| !server.ready);
-    let count = report.attention.len() as u64 + u64::from(not_ready);
+    let count = needs_somebody(&report.attention).count() as u64 + u64::from(not_ready);
     Err(Failure::new(NO, counted(count, "thing needs attention", "things need attention")))
 }
 
@@ -108,7 +108,8 @@ fn report(
     let mut empty_pools: Vec<_> = pools.items.iter().filter_map(empty).collect();
     empty_pools.sort_by_key(|pool| std::cmp::Reverse(pool.waiting));
     StatusReport {
-        ok: attention.is_empty() && server.as_ref().is_none_or(|server| server.ready),
+        ok: needs_somebody(&attention).next().is_none()
+            && server.as_ref().is_none_or(|server| server.ready),
         address,
         server,
         namespace,
@@ -127,6 +128,11 @@ fn report(
         attention,
         looked_at_a_part_of,
     }
+}
+
+/// The findings because of which not all is well.
+fn needs_somebody(all: &[Finding]) -> impl Iterator<Item = &Finding> {
+    all.iter().filter(|one| one.severity.needs_somebody())
 }
 
 fn full(limit: &LimitView) -> Option<FullLimit> {
@@ -240,10 +246,11 @@ fn attention(report: &StatusReport, width: usize) -> String {
     for one in report.attention.iter().take(SHOWN) {
         say(one.severity.as_str(), &one.sentence, &one.fix);
     }
-    match report.attention.len().saturating_sub(SHOWN) {
-        0 if report.ok => text.push_str("all is well\n"),
-        0 => {}
-        more => text.push_str(&format!("and {more} more: --json has all\n")),
+    if let more @ 1.. = report.attention.len().saturating_sub(SHOWN) {
+        text.push_str(&format!("and {more} more: --json has all\n"));
+    }
+    if report.ok {
+        text.push_str("all is well\n");
     }
     text
 }

@@ -43,6 +43,28 @@ fn the_exit_code_says_whether_something_needs_attention() {
 }
 
 #[test]
+fn a_job_that_failed_among_many_is_shown_and_all_is_well() {
+    let folder = Folder::new();
+    let cmd = ["--", "sh", "-c", "test $TENURE_JOB_ID != bad || { echo no page >&2; exit 65; }"];
+    let work = [&["work", "crawl", "--until-empty"][..], &cmd].concat();
+    folder.run(&["push", "crawl", "1", "--id", "bad"]);
+    folder.run(&work);
+    let (code, out, err) = folder.told(&["status"]);
+    let failed = "queue 'crawl': 1 job failed in the last hour with \"no page\"";
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains(&format!("look   {failed}\n")), "{out}");
+
+    let lines = folder.0.path().join("lines");
+    std::fs::write(&lines, "1\n".repeat(9)).unwrap();
+    folder.run(&["push", "crawl", "--payloads", "--lines", lines.to_str().unwrap()]);
+    folder.run(&work);
+    let (code, out, err) = folder.told(&["status"]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains(&format!("note   {failed}\n")), "{out}");
+    assert!(out.ends_with("\nall is well\n"), "{out}");
+}
+
+#[test]
 fn a_server_is_named_with_its_version_and_one_that_is_away_is_69() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");

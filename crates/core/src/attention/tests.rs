@@ -296,6 +296,45 @@ fn failures_are_said_once_for_each_queue_with_the_most_frequent_error() {
 }
 
 #[test]
+fn failures_are_noted_where_at_most_a_tenth_failed_or_nobody_can_tell() {
+    let day = Span::from_s(86_400);
+    for (failed, succeeded, retain, severity) in [
+        (1, 0, None, AttentionSeverity::Look),
+        (1, 8, None, AttentionSeverity::Look),
+        (1, 9, None, AttentionSeverity::Note),
+        (101, 900, None, AttentionSeverity::Look),
+        (100, 900, None, AttentionSeverity::Note),
+        (1, 0, Some(day), AttentionSeverity::Look),
+        // What succeeded is forgotten sooner than what failed.
+        (1, 0, Some(Span::ZERO), AttentionSeverity::Note),
+        (9, 0, Some(Span::from_s(3_599)), AttentionSeverity::Note),
+        (9, 0, Some(Span::from_s(3_600)), AttentionSeverity::Look),
+    ] {
+        let mut crawl = queue(json!({}));
+        crawl.settings.retain = retain;
+        let items = vec![FailureGroup {
+            queue: crawl.name.clone(),
+            kind: String::new(),
+            error: String::new(),
+            count: failed,
+            first_at: ago(60),
+            last_at: ago(6),
+            job: JobId::parse("j").unwrap(),
+        }];
+        let states = [(JobState::Succeeded, succeeded)].into();
+        let stats = Stats { queues: [(crawl.name.clone(), states)].into(), ..Stats::default() };
+        let failures = Failures { items, partial: false };
+        let told = Told { stats, queues: vec![crawl], failures, ..Told::default() };
+        let found: Vec<_> = told.findings().iter().map(|one| one.severity).collect();
+        assert_eq!(found, [severity], "{failed} of {succeeded}, kept for {retain:?}");
+    }
+    assert!(AttentionSeverity::Stuck > AttentionSeverity::Look);
+    assert!(AttentionSeverity::Look > AttentionSeverity::Note);
+    let severities = [AttentionSeverity::Note, AttentionSeverity::Look, AttentionSeverity::Stuck];
+    assert_eq!(severities.map(AttentionSeverity::needs_somebody), [false, true, true]);
+}
+
+#[test]
 fn schedules_need_attention_that_do_not_fire_or_whose_last_job_failed() {
     let due = |s| {
         let schedules = ScheduleStats { count: 9, paused: 0, due: 3, oldest_due_at: Some(ago(s)) };
@@ -318,6 +357,13 @@ fn schedules_need_attention_that_do_not_fire_or_whose_last_job_failed() {
         .unwrap()
     };
     let told = |state| Told { schedules: vec![schedule(state)], ..Told::default() };
+    let of_many = |well: usize| {
+        let mut schedules = vec![schedule("failed")];
+        schedules.resize_with(1 + well, || schedule("succeeded"));
+        Told { schedules, ..Told::default() }.findings()[0].severity
+    };
+    assert_eq!(of_many(8), AttentionSeverity::Look);
+    assert_eq!(of_many(9), AttentionSeverity::Note);
     says(&told("succeeded"), &[], &"succeeded");
     says(
         &told("failed"),
