@@ -1,8 +1,10 @@
-//! What this same binary is started for by `demo` and by the scripts that build packages. Nobody types these.
+//! What this same binary is started for by `demo`, by the completions of a shell and by the scripts that build packages.
+//! Nobody types these.
 
 use clap::Parser;
 use tenure_console::program::ChildProcessArgs;
 
+use crate::cmd::complete_names;
 use crate::cmd::man_pages::ManPagesArgs;
 use crate::demo::worker::{self, WorkerArgs};
 use crate::exit::Failure;
@@ -16,6 +18,8 @@ pub enum InternalCommand {
     ChildProcess(ChildProcessArgs),
     /// Writes the manual pages, for a package.
     ManPages(ManPagesArgs),
+    /// Prints the names that fit where the cursor of a shell is.
+    CompleteNames,
 }
 
 impl InternalCommand {
@@ -25,6 +29,7 @@ impl InternalCommand {
             InternalCommand::DemoWorker(args) => worker::run(args).await,
             InternalCommand::ChildProcess(args) => Err(args.become_it()),
             InternalCommand::ManPages(args) => args.write(),
+            InternalCommand::CompleteNames => complete_names::run().await,
         }
     }
 }

@@ -198,6 +198,13 @@ Where fewer fail, that is a note: it is shown, and all is well.")]
     #[command(subcommand)]
     Redis(redis::RedisCommand),
     /// Print the completions of a shell.
+    #[command(after_help = "Examples:
+  source <(tenure completions bash)       in ~/.bashrc
+  source <(tenure completions zsh)        in ~/.zshrc, after compinit
+  tenure completions fish | source        in ~/.config/fish/config.fish
+
+In these three, names of queues, limits, pools, jobs, schedules and flows
+complete too, if a server answers within 300 ms.")]
     Completions {
         /// The shell.
         shell: clap_complete::Shell,

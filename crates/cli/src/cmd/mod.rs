@@ -4,6 +4,8 @@
 
 pub mod audit;
 pub mod cancel;
+pub mod complete_names;
+pub mod completions;
 pub mod contact;
 pub mod copy;
 pub mod doctor;
@@ -71,7 +73,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
     }
     match cli.command {
         Command::Version => version::version(out),
-        Command::Completions { shell } => version::completions(out, shell),
+        Command::Completions { shell } => completions::run(out, shell),
         Command::Serve(args) => serve::run(args, cli.global.accept_loss).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,

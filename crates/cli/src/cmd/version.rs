@@ -1,9 +1,7 @@
-//! `tenure version` and `tenure completions`: what needs no store.
+//! `tenure version`.
 
-use clap::CommandFactory;
 use serde::Serialize;
 
-use crate::args::Cli;
 use crate::exit::Failure;
 use crate::output::Output;
 
@@ -28,11 +26,4 @@ pub fn version(out: Output) -> Result<(), Failure> {
         Some(commit) => format!("tenure {} ({commit})\n", version.version),
         None => format!("tenure {}\n", version.version),
     })
-}
-
-/// Prints the completions of a shell.
-pub fn completions(out: Output, shell: clap_complete::Shell) -> Result<(), Failure> {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "tenure", &mut text);
-    out.text(&String::from_utf8_lossy(&text))
 }

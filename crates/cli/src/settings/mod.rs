@@ -192,7 +192,15 @@ impl From<Failure> for Unread {
 /// # Errors
 /// It cannot be read.
 pub fn command_line() -> Result<Cli, Unread> {
-    of(std::env::args_os().collect(), |name| std::env::var_os(name))
+    of_words(std::env::args_os().collect())
+}
+
+/// The same for a line that nobody typed.
+///
+/// # Errors
+/// It cannot be read.
+pub fn of_words(words: Vec<OsString>) -> Result<Cli, Unread> {
+    of(words, |name| std::env::var_os(name))
 }
 
 fn of(words: Vec<OsString>, variables: impl Fn(&str) -> Option<OsString>) -> Result<Cli, Unread> {

@@ -38,6 +38,12 @@ pub fn name() -> Option<&'static str> {
     CHOSEN.get().map(|chosen| chosen.name.as_str())
 }
 
+/// Whether the token of the profile comes from a command, which may ask a person.
+pub fn asks_a_command() -> bool {
+    let token = CHOSEN.get().and_then(|chosen| chosen.token.as_ref());
+    matches!(token, Some(TokenSource::Command(_)))
+}
+
 /// The token of the profile, if this command speaks to its address.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 // A test that cannot even start the command is to fail loudly.
 #![allow(clippy::unwrap_used)]
 
+mod completions;
 mod events;
 mod files;
 mod flows;
