@@ -12,6 +12,7 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod supervised;
 mod tokens;
+mod upgrade;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
