@@ -155,5 +155,10 @@ document.addEventListener("change", (event) => {
   if (event.target instanceof Element && event.target.matches("select[data-go]")) event.target.form.submit();
 });
 
+// On a phone the way to the pages is a line that is longer than the screen.
+const nav = document.getElementById("nav");
+const here = nav?.querySelector("[aria-current]");
+if (here) nav.scrollLeft = here.offsetLeft - (nav.clientWidth - here.offsetWidth) / 2;
+
 local(document);
 follow();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::header::{
@@ -173,9 +174,14 @@ impl Inner {
         visit.names = names;
         let draw = if posts { page.posted } else { page.shown };
         let Some(draw) = draw else { return bare(StatusCode::METHOD_NOT_ALLOWED) };
+        let begin = Instant::now();
         match draw(&visit).await {
             Ok(Drawn::Page(sheet)) => {
-                self.drawn(&visit, page.section, StatusCode::OK, &sheet).await
+                let drawn = self.drawn(&visit, page.section, StatusCode::OK, &sheet).await;
+                if sheet.is_live {
+                    self.live.drew(begin.elapsed());
+                }
+                drawn
             }
             Ok(Drawn::Elsewhere(to)) => moved(&to),
             Err(stop) => self.stopped(&visit, page.section, stop).await,

@@ -1,11 +1,11 @@
 //! Live pages: one stream per tab says that something changed; the tab then fetches its page again.
 //!
-//! However many tabs there are, one watcher per namespace looks for news, and the more tabs there are the less often each of
-//! them is told, so that all together fetch no more than twenty pages a second
-//! (docs/decisions/089-live-pages-are-told-that-something-changed.md).
+//! However many tabs there are, one watcher per namespace looks for news. The more tabs there are and the longer a page takes to
+//! draw, the less often each of them is told, so that all together take a twentieth of a processor
+//! (docs/decisions/089-live-pages-are-told-that-something-changed.md, docs/decisions/100-tabs-are-told-as-often-as-pages-are-cheap.md).
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,8 +22,10 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// One tab is told no more often than this.
 const PAUSE: Duration = Duration::from_millis(500);
-/// So many tabs are told that often; ten times as many a tenth as often.
-const TABS_AT_PAUSE: usize = 10;
+/// The pages of all tabs take this part of the time of one processor at most: one in so many.
+const SHARE: u64 = 20;
+/// However dear a page is, a tab is not left alone for longer than this.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// What no event tells (a heartbeat, a rest that is over) is seen after this.
 const STALE: Duration = Duration::from_secs(5);
 /// How often a stream looks whether the server drains. It is a comment to the browser, too.
@@ -33,6 +35,8 @@ const LOOK: Duration = Duration::from_secs(1);
 #[derive(Clone, Default)]
 pub(crate) struct LiveTabs {
     tabs: Arc<AtomicUsize>,
+    /// What a page takes to draw, in microseconds: a mean in which the last eight or so count.
+    cost_us: Arc<AtomicU64>,
     watched: Arc<Mutex<HashMap<Namespace, watch::Sender<u64>>>>,
 }
 
@@ -95,10 +99,19 @@ impl LiveTabs {
         receiver
     }
 
+    /// Takes down how long a page took to draw. That it had to wait for a busy machine counts, too: then less is told.
+    pub(crate) fn drew(&self, took: Duration) {
+        let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        let mean = self.cost_us.load(Ordering::Relaxed);
+        // Two pages at once may lose one of them, which a mean can bear.
+        self.cost_us.store(mean - mean / 8 + took / 8, Ordering::Relaxed);
+    }
+
     /// How long each tab waits between two pages.
     fn pause(&self) -> Duration {
-        let tens = self.tabs.load(Ordering::Acquire).div_ceil(TABS_AT_PAUSE).max(1);
-        PAUSE * u32::try_from(tens).unwrap_or(u32::MAX)
+        let tabs = self.tabs.load(Ordering::Acquire).max(1) as u64;
+        let all = self.cost_us.load(Ordering::Relaxed).saturating_mul(tabs);
+        Duration::from_micros(all.saturating_mul(SHARE)).clamp(PAUSE, PAUSE_MAX)
     }
 }
 
@@ -141,6 +154,32 @@ async fn tell(
         }
         if drains.is_draining() {
             return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tab_waits_longer_the_more_there_are_and_the_dearer_a_page_is() {
+        for (tabs, ms, pause_ms) in [
+            (1, 0, 500),
+            (1, 2, 500),
+            (10, 2, 500),
+            (100, 2, 4_000),
+            (1, 50, 1_000),
+            (100, 15, 30_000),
+            (200, 1_000, 60_000),
+        ] {
+            let live = LiveTabs::default();
+            live.tabs.store(tabs, Ordering::Release);
+            for _ in 0..200 {
+                live.drew(Duration::from_millis(ms));
+            }
+            let (found, wanted) = (live.pause().as_millis() as f64, f64::from(pause_ms));
+            assert!((found - wanted).abs() <= wanted / 50.0, "{tabs} tabs, {ms} ms: {found}");
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Jobs, newest first, that a search names.
 
+use std::collections::BTreeMap;
+
 use maud::{Markup, html};
 use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::job::{JobState, JobView};
-use tenure_core::requests::{BulkChange, GetJob, GetStats, ListJobs, Listed};
+use tenure_core::requests::{BulkChange, GetJob, GetStats, ListJobs, Listed, Stats};
 
 use super::{PageRow, Section, bulk, draw};
 use crate::filter::JobSearch;
@@ -52,7 +54,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         visit.ask(GetJob { job }).await?;
         return Ok(Drawn::Elsewhere(visit.to("jobs", id)));
     }
-    let found = match look(visit, &search).await {
+    let stats = visit.ask(GetStats).await?;
+    let found = match look(visit, &search, &stats).await {
         Ok(list) => Ok(list),
         Err(Unanswered::Refused(no)) => Err(no),
         Err(stop) => return Err(stop),
@@ -73,7 +76,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                 title=(says.how()) autocomplete="off" spellcheck="false";
             button class="main" { (says.filter()) }
         }
-        (tabs(visit, says, &search).await?)
+        (tabs(visit, says, &search, &stats))
         @match &found {
             Err(no) => p class="notice bad" role="alert" { (no.detail) ". " (no.hint) },
             Ok(list) => {
@@ -116,7 +119,17 @@ pub(super) async fn first_found(
 }
 
 /// One page of jobs; with a group as many pages as are looked at in one call elsewhere.
-async fn look(visit: &Visit, search: &JobSearch) -> Result<Listed<JobView>, Unanswered> {
+async fn look(
+    visit: &Visit,
+    search: &JobSearch,
+    stats: &Stats,
+) -> Result<Listed<JobView>, Unanswered> {
+    // To find that there is none the store would look at all jobs of the queue.
+    if let Some(state) = search.state()
+        && counts(search, stats).is_some_and(|of| of.get(&state).is_none_or(|n| *n == 0))
+    {
+        return Ok(Listed { items: Vec::new(), next: None, partial: false });
+    }
     let mut cursor = visit.query.get("cursor").map(str::to_owned);
     let Some(group) = search.group() else {
         return first_found(visit, search.request(LIST_DEFAULT, cursor.as_deref())?).await;
@@ -154,20 +167,24 @@ fn told(visit: &Visit, says: Says) -> Markup {
     )
 }
 
-/// A tab for each state, with how many there are where the totals say it.
-async fn tabs(visit: &Visit, says: Says, search: &JobSearch) -> Result<Markup, Unanswered> {
-    let stats = visit.ask(GetStats).await?;
-    let counts = match search.queue_alone() {
+/// How many jobs of each state a search names, where the totals say it.
+fn counts<'s>(search: &JobSearch, stats: &'s Stats) -> Option<&'s BTreeMap<JobState, u64>> {
+    match search.queue_alone() {
         Some(queue) => {
             let mut queues = stats.queues.iter();
             queues.find(|(name, _)| name.as_str() == queue).map(|(_, counts)| counts)
         }
         None => search.is_of_state_alone().then_some(&stats.jobs),
-    };
+    }
+}
+
+/// A tab for each state, with how many there are where the totals say it.
+fn tabs(visit: &Visit, says: Says, search: &JobSearch, stats: &Stats) -> Markup {
+    let counts = counts(search, stats);
     let count = |state: JobState| counts.map(|of| of.get(&state).copied().unwrap_or_default());
     let here = search.state();
     let is_any = search.in_state(None) == *search;
-    Ok(html! {
+    html! {
         nav class="tabs" aria-label=(says.state()) {
             a href=(visit.to_jobs(&search.in_state(None).text()))
                 aria-current=[is_any.then_some("true")] { (says.all()) }
@@ -181,7 +198,7 @@ async fn tabs(visit: &Visit, says: Says, search: &JobSearch) -> Result<Markup, U
                 }
             }
         }
-    })
+    }
 }
 
 /// Jobs, a row each.

@@ -33,6 +33,7 @@ sentences! { Says;
     throughput_hour: "Runs that ended, per minute", "每分钟结束的运行";
     throughput_day: "Runs that ended, per 15 minutes", "每 15 分钟结束的运行";
     succeeded: "succeeded", "成功";
+    pushed: "pushed", "推送";
     failed_word: "failed", "失败";
     wait: "Wait from due to start", "从到期到开始的等待";
     half: "half within", "一半不超过";
@@ -163,6 +164,8 @@ fn charts(says: Says, minutes: &[Minute], is_day: bool) -> Markup {
             (sum(|minute| minute.succeeded), sum(|minute| minute.failed))
         })
         .collect();
+    let pushed: Vec<u64> =
+        bars.iter().map(|bar| bar.iter().map(|minute| minute.pushed).sum()).collect();
     // The worst minute of a bar, since a mean would hide it.
     let worst = |bar: &[Minute], pick: fn(&Minute) -> Option<Span>| {
         bar.iter().filter_map(pick).max().map(|span| span.us() as f64)
@@ -190,10 +193,11 @@ fn charts(says: Says, minutes: &[Minute], is_day: bool) -> Markup {
                     p class="legend" {
                         span class="ready" { i {} (says.succeeded()) }
                         span class="failed" { i {} (says.failed_word()) }
+                        span class="came" { i {} (says.pushed()) }
                     }
                 }
                 div class="body" {
-                    (bars_of_two(&throughput, &ended, steps, ends, |n| grouped(n as u64)))
+                    (bars_of_two(&throughput, &ended, &pushed, steps, ends, |n| grouped(n as u64)))
                 }
             }
             section class="panel" {

@@ -2,11 +2,11 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use tenure_core::bounds::LIST_DEFAULT;
+use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::names::PoolName;
-use tenure_core::requests::{DeletePool, GetPool, ListResources, Page};
+use tenure_core::requests::{DeletePool, GetPool, ListResources, Listed, Page};
 use tenure_core::settings::{Pick, PoolView, ResourceState, ResourceView};
 
 use super::{PageRow, Section, draw, limits, pools, rate_fields};
@@ -33,10 +33,10 @@ sentences! { Says;
     uses: "Uses", "使用次数";
     last: "Last used", "上次使用";
     actions: "Actions", "操作";
-    available: "available", "可用";
-    leased: "leased", "已租用";
-    cooling: "cooling", "冷却中";
-    banned: "banned", "已禁用";
+    all: "All", "全部";
+    none_so: "None of its resources stands so.", "没有处于此状态的资源。";
+    none_so_far: "None of those that were looked at stands so; the next page looks further.",
+        "已查看的资源中没有处于此状态的；下一页会继续查找。";
     retiring: "retiring", "待移除";
     more(n): "and {n} more", "以及另外 {n} 个";
     cool: "Cool", "冷却";
@@ -78,9 +78,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let name: PoolName = decode::pool_path(visit.name())?;
     let pool = visit.ask(GetPool { pool: name.clone() }).await?;
-    let cursor = visit.query.get("cursor").map(str::to_owned);
-    let page = Page { max: LIST_DEFAULT, cursor };
-    let list = visit.ask(ListResources { pool: name.clone(), page }).await?;
+    let wanted = visit.query.get("state");
+    let list = look(visit, &name, wanted).await?;
     let path = crate::pairs::path(&["pools", name.as_str()]);
     let about = visit.query.get("id").unwrap_or_default();
     let body = html! {
@@ -111,13 +110,68 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         section class="panel" {
             header { h2 { (says.resources()) } (pools::legend(visit)) }
             div class="body" { (bar(&pools::parts(&pool), 0, false)) }
-            @if list.items.is_empty() { (empty(&says.none())) } @else { (table(visit, says, &name, &list.items)) }
-            (pager(visit, &path, &[], list.next.as_deref(), list.partial))
+            (tabs(visit, says, &path, &pool, wanted))
+            @if list.items.is_empty() {
+                (empty(&match (wanted, &list.next) {
+                    (None, _) => says.none(),
+                    (Some(_), None) => says.none_so(),
+                    (Some(_), Some(_)) => says.none_so_far(),
+                }))
+            } @else { (table(visit, says, &name, &list.items)) }
+            (pager(visit, &path, &[("state", wanted.unwrap_or_default())], list.next.as_deref(), list.partial))
         }
         (editor(visit, says, &pool, &format!("{path}/set")))
         (commands(visit, &by_command(visit, &name)))
     };
     Sheet::live(name.to_string(), body)
+}
+
+/// One page of resources; of one state as many of ten thousand as stand so, since the API lists them by id alone.
+async fn look(
+    visit: &Visit,
+    pool: &PoolName,
+    state: Option<&str>,
+) -> Result<Listed<ResourceView>, Unanswered> {
+    let mut cursor = visit.query.get("cursor").map(str::to_owned);
+    let Some(state) = state else {
+        let page = Page { max: LIST_DEFAULT, cursor };
+        return visit.ask(ListResources { pool: pool.clone(), page }).await;
+    };
+    let mut all = Listed { items: Vec::new(), next: None, partial: false };
+    let (mut max, mut looked) = (LIST_DEFAULT, 0);
+    while looked < LIST_SCAN_MAX {
+        let page = Page { max, cursor: cursor.clone() };
+        let mut list = visit.ask(ListResources { pool: pool.clone(), page }).await?;
+        looked += max;
+        list.items.retain(|one| pools::standing(visit, one).0 == state);
+        // Where few stand so, one looks further at once; where many do, the page stays short.
+        max = if list.items.is_empty() { (max * 4).min(LIST_MAX) } else { LIST_DEFAULT };
+        all.items.append(&mut list.items);
+        (all.next, all.partial) = (list.next, list.partial);
+        if all.next.is_none() || all.items.len() >= LIST_DEFAULT {
+            return Ok(all);
+        }
+        cursor.clone_from(&all.next);
+    }
+    all.partial = true;
+    Ok(all)
+}
+
+/// A tab for each state of a resource.
+fn tabs(visit: &Visit, says: Says, path: &str, pool: &PoolView, here: Option<&str>) -> Markup {
+    let states = ["available", "leased", "cooling", "banned"];
+    html! {
+        nav class="tabs" aria-label=(says.state()) {
+            a href=(visit.link(path)) aria-current=[here.is_none().then_some("true")] { (says.all()) }
+            @for (state, (label, n)) in states.into_iter().zip(pools::numbers(visit, pool)) {
+                a href=(visit.link_with(path, &[("state", state)]))
+                    aria-current=[(here == Some(state)).then_some("true")] {
+                    (label)
+                    @if n > 0 { span class="count" { (grouped(n)) } }
+                }
+            }
+        }
+    }
 }
 
 fn by_command(visit: &Visit, name: &PoolName) -> Vec<ShownCommand> {
@@ -206,12 +260,7 @@ fn table(visit: &Visit, says: Says, pool: &PoolName, resources: &[ResourceView])
 }
 
 fn row(visit: &Visit, says: Says, pool: &PoolName, one: &ResourceView) -> Markup {
-    let (class, word) = match one.state {
-        ResourceState::Available if one.in_use > 0 => ("leased", says.leased()),
-        ResourceState::Available => ("available", says.available()),
-        ResourceState::Cooling => ("cooling", says.cooling()),
-        ResourceState::Banned => ("banned", says.banned()),
-    };
+    let (class, word) = pools::standing(visit, one);
     let more = one.holders.len().saturating_sub(HOLDERS_SHOWN);
     html! {
         tr {

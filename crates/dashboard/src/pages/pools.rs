@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
 use tenure_core::requests::{ListPools, Page};
-use tenure_core::settings::PoolView;
+use tenure_core::settings::{PoolView, ResourceState, ResourceView};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
@@ -65,6 +65,17 @@ pub(super) fn parts(pool: &PoolView) -> [BarPart; 4] {
         ("cooling", pool.cooling),
         ("banned", pool.banned),
     ]
+}
+
+/// The word for where a resource stands, and the class of its colour.
+pub(super) fn standing(visit: &Visit, one: &ResourceView) -> (&'static str, String) {
+    let says = Says(visit.tongue);
+    match one.state {
+        ResourceState::Available if one.in_use > 0 => ("leased", says.leased()),
+        ResourceState::Available => ("available", says.available()),
+        ResourceState::Cooling => ("cooling", says.cooling()),
+        ResourceState::Banned => ("banned", says.banned()),
+    }
 }
 
 /// The numbers of a pool, by their names.

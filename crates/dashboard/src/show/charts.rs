@@ -44,15 +44,18 @@ fn plot(name: &str, drawn: Markup, scale: [String; 3], ends: [&str; 2]) -> Marku
     }
 }
 
-/// A bar for each step of time: `second` stands below, and both together are the height.
+/// A bar for each step of time, whose second value stands below, so that both together are the height; and a line over
+/// them of what came, by which a backlog is seen to grow.
 pub(crate) fn bars_of_two(
     name: &str,
     values: &[(u64, u64)],
+    came: &[u64],
     steps: usize,
     ends: [&str; 2],
     shown: impl Fn(f64) -> String,
 ) -> Markup {
-    let scale = Scale::of(values.iter().map(|(one, two)| (one + two) as f64));
+    let ended = values.iter().map(|(one, two)| (one + two) as f64);
+    let scale = Scale::of(ended.chain(came.iter().map(|n| *n as f64)));
     let step = WIDTH / steps.max(1) as f64;
     let skipped = steps.saturating_sub(values.len());
     let bar = |class: &str, at: usize, from: f64, height: f64| {
@@ -64,11 +67,20 @@ pub(crate) fn bars_of_two(
             }
         }
     };
+    let points: Vec<String> = came
+        .iter()
+        .enumerate()
+        .map(|(at, n)| {
+            let x = ((skipped + at) as f64 + 0.5) * step;
+            format!("{},{}", short(x), short(HEIGHT - scale.height(*n as f64)))
+        })
+        .collect();
     let drawn = html! {
         @for (at, (one, two)) in values.iter().enumerate() {
             (bar("bad", at, 0.0, scale.height(*two as f64)))
             (bar("good", at, scale.height(*two as f64), scale.height(*one as f64)))
         }
+        polyline class="trace came" points=(points.join(" ")) {}
     };
     plot(name, drawn, [shown(scale.top), shown(scale.top / 2.0), shown(0.0)], ends)
 }

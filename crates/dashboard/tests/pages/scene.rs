@@ -188,6 +188,7 @@ pub fn paths(scene: &Scene, names: &[String; 6]) -> Vec<String> {
         format!("/pools/{pool}/resources/{resource}/cool"),
         format!("/pools/{pool}/resources/{resource}/remove"),
         format!("/pools/{pool}/add"),
+        format!("/pools/{pool}?state=available"),
         format!("/schedules/{schedule}"),
         format!("/schedules/{schedule}/delete"),
         format!("/flows/{flow}"),

@@ -63,7 +63,7 @@ impl History for WorseHour {
     fn minutes(&self, _: &Namespace, minutes: usize) -> Vec<Minute> {
         let minute = |n: u64| Minute {
             at: Moment::from_us(n * 60_000_000),
-            pushed: 900,
+            pushed: 880 + 4 * n + 60 * (n % 5),
             lost: n % 2,
             succeeded: 900 - 5 * n + 120 * (n % 3),
             failed: if n > 40 { 4 * (n - 40) } else { n % 2 },
@@ -79,8 +79,8 @@ fn the_last_hour_is_drawn_from_what_was_counted() {
     let served = Served::with_history(WorseHour);
     let page = served.get("/").page();
     assert_eq!(page.matches("class=\"good\"").count(), 60 + 1, "{page}");
-    // Two lines, each with a gap where no job was granted.
-    assert_eq!(page.matches("<polyline").count(), 4, "{page}");
+    // What was pushed; and two lines of waits, each with a gap where no job was granted.
+    assert_eq!(page.matches("<polyline").count(), 1 + 4, "{page}");
     for part in ["Runs that ended, per minute", "role=\"img\"", "60 min ago", "Runs that failed"] {
         assert!(page.contains(part), "{part} is missing in {page}");
     }
@@ -133,6 +133,53 @@ fn a_limit_shows_who_holds_it_and_who_waits() {
     assert_eq!(served.get("/limits?name=site:a").leads_to(), "/limits/site:a");
     let page = served.get("/workers").page();
     assert!(page.contains("worker-7") && page.contains(&first), "{page}");
+}
+
+#[test]
+fn resources_of_one_state_are_found_among_many() {
+    let served = Served::start();
+    served.ask(decode::put_pool("p", b"{}").unwrap());
+    let ids: Vec<_> = (0..1_000).map(|n| serde_json::json!({"id": format!("r{n:04}")})).collect();
+    for some in ids.chunks(500) {
+        let some = serde_json::json!(some).to_string();
+        served.ask(decode::add_resources("p", some.as_bytes()).unwrap());
+    }
+    served.ask(decode::ban_resource(decode::ResourcePath { name: "p", id: "r0999" }, b"").unwrap());
+    let page = served.get("/pools/p?state=banned").page();
+    assert!(page.contains("r0999") && !page.contains("r0001"), "{page}");
+    let page = served.get("/pools/p?state=available").page();
+    assert!(page.contains("r0001") && page.contains("rel=\"next\""), "{page}");
+    let page = served.get("/pools/p?state=cooling").page();
+    assert!(page.contains("None of its resources stands so."), "{page}");
+}
+
+#[test]
+fn a_flow_is_drawn_step_by_step_and_says_what_it_leaves_out() {
+    let served = Served::start();
+    let many: Vec<_> = (0..120)
+        .map(|n| match n {
+            0 => serde_json::json!({"id": "root", "ref": "r", "queue": "q", "flow": "f"}),
+            n => serde_json::json!({"id": format!("leaf-{n:03}"), "queue": "q", "flow": "f", "after": [{"ref": "r"}]}),
+        })
+        .collect();
+    served.push(&serde_json::json!(many).to_string());
+    let page = served.get("/flows/f").page();
+    assert!(page.contains("the newest 100 of 120 jobs"), "{page}");
+    let chain = serde_json::json!([
+        {"id": "a", "ref": "a", "queue": "q", "flow": "g"},
+        {"id": "b", "ref": "b", "queue": "q", "flow": "g", "after": [{"ref": "a"}]},
+        {"id": "c", "queue": "q", "flow": "g", "after": [{"ref": "a"}, {"ref": "b"}]},
+    ]);
+    served.push(&chain.to_string());
+    let page = served.get("/flows/g").page();
+    assert_eq!(page.matches("class=\"edge\"").count(), 3, "{page}");
+    // Each stands right of the last that it waits for.
+    let x = |id: &str| {
+        let drawn =
+            page.split(&format!("<title>{id}</title><rect class=\"box\" x=\"")).nth(1).unwrap();
+        drawn.split('"').next().unwrap().parse::<u32>().unwrap()
+    };
+    assert!(x("a") < x("b") && x("b") < x("c"), "{page}");
 }
 
 #[test]
