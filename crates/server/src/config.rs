@@ -72,7 +72,7 @@ impl Config {
 pub struct Deps {
     /// Where state lives.
     pub engine: Arc<dyn Engine>,
-    /// Who shows one may call; if there are none, who comes by a loopback name may.
+    /// A caller that shows one may call; if there are none, any caller by a loopback name may.
     pub tokens: Tokens,
     /// Bounds.
     pub config: Config,

@@ -16,9 +16,9 @@ use crate::tokens::Tokens;
 /// Where a server is, as its own pages name it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Here {
-    /// It listens there.
+    /// The address of its listener; its port is that of its own origins.
     pub at: SocketAddr,
-    /// `http` or `https`.
+    /// That of its own origins: `http`, or `https` where it speaks TLS.
     pub scheme: &'static str,
 }
 

@@ -133,7 +133,7 @@ impl AsyncWrite for Stream {
 pub(crate) struct Watched {
     stream: Stream,
     line: Arc<ConnectionTraffic>,
-    /// What was read already, and is read again first.
+    /// Bytes that one parser has read and another one is to read first; empty except where HTTP/2 begins in clear.
     again: Bytes,
     /// The status of an answer that was held back; nothing is written after it.
     bare: Option<u16>,

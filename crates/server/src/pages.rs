@@ -44,7 +44,7 @@ pub enum PageBody {
 #[derive(Clone, Copy, Debug)]
 pub struct OverTls;
 
-/// Stands in the extensions of an answer to whoever showed a wrong token: the log tells of its address.
+/// Stands in the extensions of an answer to a caller that showed a wrong token: the log tells of its address.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenRefused;
 

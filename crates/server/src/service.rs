@@ -475,7 +475,7 @@ impl Service {
     }
 }
 
-/// Over HTTP/2 the name of the server stands in the request line alone; whoever looks at it looks for the header.
+/// Over HTTP/2 the name of the server stands in the request line alone, and the gate and the pages look for it in the header.
 fn name_host(head: &mut Parts) {
     let host = head.uri.authority().map(|host| HeaderValue::from_str(host.as_str()));
     if let (false, Some(Ok(host))) = (head.headers.contains_key(HOST), host) {

@@ -1,4 +1,4 @@
-//! The tokens of a server: whoever shows one of them may call. They can be changed while it serves, so that callers change
+//! The tokens of a server: a caller that shows one of them may call. They can be replaced while it serves, so that callers change
 //! theirs one by one and none is refused meanwhile.
 
 use std::fmt;

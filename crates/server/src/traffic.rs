@@ -77,10 +77,10 @@ struct Doing {
     next: u64,
 }
 
-/// What was granted to a request, until its answer has left.
+/// Leases that were granted to a request, until its answer has left.
 #[derive(Debug)]
 struct Owed {
-    /// Of the request.
+    /// Which request of the connection it was.
     number: u64,
     grant: Undelivered,
     /// All of the answer was taken to be sent; it has left with the next flush.
@@ -90,7 +90,7 @@ struct Owed {
 /// A part of an answer that many answers may hold up.
 #[derive(Debug)]
 struct SlowPart {
-    /// Of the request.
+    /// Which request of the connection it answers.
     number: u64,
     /// Since when none of it was taken.
     since: Instant,

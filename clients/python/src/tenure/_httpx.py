@@ -37,7 +37,7 @@ class AsyncTransport:
             httpx.ConnectTimeout,
             httpx.PoolTimeout,
         )
-        # What a server says of a certificate comes at the first reading, and httpx hands it on.
+        # A server refuses a certificate at the first reading, and httpx hands that error on.
         self._faults: tuple[type[Exception], ...] = (httpx.TransportError, ssl.SSLError)
         # `trust_env`: the blocking transport knows no proxies of the environment either. A call
         # that waits holds its connection, so their number has no bound here.

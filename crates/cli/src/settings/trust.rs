@@ -8,15 +8,15 @@ use tenure::remote::{Identity, Trust};
 use crate::args::Global;
 use crate::exit::Failure;
 
-/// Of this process, once its command line is read.
+/// Set once, when the command line of this process is read.
 static CHOSEN: OnceLock<Trust> = OnceLock::new();
 
-/// Of this process.
+/// Whom this process trusts; the system's authorities before its command line is read.
 pub fn trust() -> Trust {
     CHOSEN.get().cloned().unwrap_or_default()
 }
 
-/// What a profile says of it.
+/// The keys of a profile that are about TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileTrust {
     pub ca: Option<PathBuf>,

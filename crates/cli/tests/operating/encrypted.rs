@@ -1,5 +1,5 @@
-//! A server over TLS: its files, a certificate that is renewed, certificates of clients, and what a client is told that comes to
-//! no connection.
+//! A server over TLS: its files, a certificate that is renewed, certificates of clients, and the sentence of a client whose
+//! handshake fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -99,6 +99,8 @@ fn a_certificate_is_renewed_while_connections_go_on_and_a_broken_one_changes_not
     link(&files);
     let server = Server::start(serve(home.path(), &linked, &[]));
     assert!(server.line("listening on").contains("https://"));
+    let names_it = format!("by {}", linked.certificate.display());
+    assert!(server.line("tenure serves").contains(&names_it), "{}", server.log());
     let (taken, stays) = ("new connections get the certificate", "those before stay");
     let mut old = Secure::to(&server, &ca);
     assert!(old.is_well());
@@ -172,7 +174,7 @@ fn what_is_wrong_with_a_file_is_told_before_anything_is_served() {
     }
 }
 
-/// What a client says that asks for `stats`: exit code and stderr.
+/// Asks for `stats`: exit code and stderr.
 fn asks(home: &Path, url: &str, more: &[&str]) -> (i32, String) {
     let (code, _, err) = told(&mut tenure(home, &[&["--url", url, "stats"][..], more].concat()));
     (code, err)

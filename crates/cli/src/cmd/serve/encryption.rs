@@ -7,7 +7,7 @@ use crate::args::serve::ServeArgs;
 use crate::exit::Failure;
 use crate::settings::file::readable_by_others;
 
-/// What the server shows itself with; `None`: it speaks HTTP in clear.
+/// The certificate and key of the server; `None`: it speaks HTTP in clear.
 ///
 /// # Errors
 /// Half of it is named, or a file cannot be used.

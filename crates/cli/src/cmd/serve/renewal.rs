@@ -1,9 +1,9 @@
-//! What a server takes anew while it serves: its certificate and key. At SIGHUP at once, otherwise when the files are others than
-//! before.
+//! Reads files again while a server serves: its certificate and key, and its tokens. SIGHUP has them read at once; otherwise they
+//! are read when they have changed.
 //!
-//! Files are compared by what the system says of them, through links: certbot and Kubernetes put another link in place of the
-//! one before. A change is taken once it has stayed for a look, since two files are not replaced in one step. What cannot be
-//! used changes nothing, and is told in the log.
+//! A change is seen in the metadata of a file, through links: certbot and Kubernetes put another link in place of the one before.
+//! It is taken once it has stayed for a look, since two files are not replaced in one step. A file that cannot be used changes
+//! nothing, and the log says so.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -78,7 +78,7 @@ impl Renewal {
         Ok(part)
     }
 
-    /// Looks for as long as it is polled; at once when it is told to.
+    /// Looks for as long as it is polled; at once when `at_once` is notified.
     pub async fn run(mut self, at_once: &Notify, manager: &ServiceManager) -> Infallible {
         let mut looks = interval(LOOK_EVERY);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

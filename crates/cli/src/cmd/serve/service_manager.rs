@@ -62,7 +62,7 @@ impl ServiceManager {
         }
     }
 
-    /// They are read.
+    /// The files are read: `systemctl reload` returns.
     pub fn reloaded(&self) {
         self.tell("READY=1");
     }

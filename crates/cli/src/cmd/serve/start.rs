@@ -43,6 +43,8 @@ pub fn tell(
         store,
         address = %at,
         token = token.map_or("none".to_owned(), |origin| format!("from {origin}")),
+        tls = args.tls_cert.as_ref().map(|file| format!("by {}", file.display())),
+        client_ca = args.tls_client_ca.as_ref().map(|file| file.display().to_string()),
         durability,
         retain_bytes = size(args.retain_bytes, config.retain_bytes),
         events_bytes = size(args.events_bytes, options.events_bytes),
