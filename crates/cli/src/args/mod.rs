@@ -113,7 +113,7 @@ Each option has a variable, TENURE_ and its name in capitals
 pub enum Command {
     /// Run a server on a store.
     #[command(after_help = SERVE_AFTER)]
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Run a command for each job of one or more queues.
     Work(Box<leases::WorkArgs>),
     /// Run a command while holding a lock.

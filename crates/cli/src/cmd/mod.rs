@@ -74,7 +74,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Version => version::version(out),
         Command::Completions { shell } => completions::run(out, shell),
-        Command::Serve(args) => serve::run(args, cli.global.accept_loss).await,
+        Command::Serve(args) => serve::run(*args, cli.global.accept_loss).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
         Command::Redis(command) => redis::run(out, command),
