@@ -380,8 +380,8 @@ pub(crate) fn told(operation: &str, why: LinkError) -> CallError {
             let mut layouts = parameters(&message);
             let (there, own) = (layouts.next().unwrap_or("?"), layouts.next().unwrap_or("?"));
             Fault::Unavailable(format!(
-                "another release of Tenure uses this namespace in another form (layout {there}, and this release has \
-                 {own}): run one release, or use another prefix"
+                "another release of Tenure keeps this namespace in another form (layout {there}, and this release has \
+                 {own}): run that release, or bring the namespace over with its `tenure copy`, as docs/deploy/upgrade.md says"
             ))
             .into()
         }

@@ -214,6 +214,7 @@ fn a_redis_of_another_layout_is_refused_and_its_copy_is_taken() {
     let (code, _, err) = told(command.env("TENURE_URL", redis.url()));
     assert_eq!(code, 69, "{err}");
     assert!(err.contains("(layout 11, and this release has "), "{err}");
+    assert!(err.contains("`tenure copy`, as docs/deploy/upgrade.md says"), "{err}");
 
     // What the release before copied into a folder, and this one copies back. A copy ends leases as released.
     unpack("layout-11.moved.gz", &home.path().join("moved/tenure.db"));
