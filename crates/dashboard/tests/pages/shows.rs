@@ -63,7 +63,7 @@ impl History for WorseHour {
     fn minutes(&self, _: &Namespace, minutes: usize) -> Vec<Minute> {
         let minute = |n: u64| Minute {
             at: Moment::from_us(n * 60_000_000),
-            pushed: 880 + 4 * n + 60 * (n % 5),
+            pushed: 940 + 6 * n,
             lost: n % 2,
             succeeded: 900 - 5 * n + 120 * (n % 3),
             failed: if n > 40 { 4 * (n - 40) } else { n % 2 },
