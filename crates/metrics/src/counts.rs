@@ -9,7 +9,7 @@ use tenure_core::lease::LeaseView;
 use tenure_core::names::{Namespace, QueueName};
 use tenure_engine::histogram::{Histogram, Seen};
 
-use crate::held::{OpenRun, OpenRuns};
+use crate::held::OpenRuns;
 use crate::minutes::Minutes;
 use crate::{NAMES_MAX, OTHER};
 
@@ -58,6 +58,13 @@ pub(crate) struct QueueCounts {
     pub run: Histogram,
 }
 
+/// A run that this process granted.
+#[derive(Debug)]
+struct OpenRun {
+    queue: Arc<QueueCounts>,
+    since: Instant,
+}
+
 /// The queues of each namespace.
 type Queues = HashMap<Namespace, HashMap<QueueName, Arc<QueueCounts>>>;
 
@@ -66,7 +73,7 @@ type Queues = HashMap<Namespace, HashMap<QueueName, Arc<QueueCounts>>>;
 pub struct CallCounts {
     queues: RwLock<Queues>,
     rest: Arc<QueueCounts>,
-    held: OpenRuns,
+    held: OpenRuns<OpenRun>,
     pub(crate) lateness: Histogram,
     lost: AtomicU64,
     /// The same, minute by minute.

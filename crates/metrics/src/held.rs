@@ -1,4 +1,4 @@
-//! Which leases this process granted and has not seen end: their queue, and since when they run.
+//! Which leases this process granted and has not seen end, and what it is to remember of each.
 //!
 //! A lease may end elsewhere, or never be heard of again. So the map has two generations: when the younger one is full, the
 //! older one is forgotten. Nothing is searched for and nothing grows.
@@ -6,44 +6,45 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
-use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
-
-use crate::counts::QueueCounts;
 
 /// Callers meet at one lock only if their leases fall into the same part.
 const PARTS: usize = 16;
 /// Leases of one generation of a part: at least 65,536 that run at once are known.
 const GENERATION: usize = 4096;
 
-/// A run.
-#[derive(Clone, Debug)]
-pub(crate) struct OpenRun {
-    pub queue: Arc<QueueCounts>,
-    pub since: Instant,
+#[derive(Debug)]
+struct Generations<R> {
+    young: HashMap<String, R>,
+    old: HashMap<String, R>,
 }
 
-#[derive(Debug, Default)]
-struct Generations {
-    young: HashMap<String, OpenRun>,
-    old: HashMap<String, OpenRun>,
+impl<R> Default for Generations<R> {
+    fn default() -> Self {
+        Generations { young: HashMap::new(), old: HashMap::new() }
+    }
 }
 
-/// See the module.
-#[derive(Debug, Default)]
-pub(crate) struct OpenRuns {
-    parts: [Mutex<Generations>; PARTS],
+/// Runs by their leases: at least 65,536 that run at once. `R` is what is remembered of a run.
+#[derive(Debug)]
+pub struct OpenRuns<R> {
+    parts: [Mutex<Generations<R>>; PARTS],
     hasher: RandomState,
 }
 
-impl OpenRuns {
-    fn part(&self, lease: &str) -> &Mutex<Generations> {
+impl<R> Default for OpenRuns<R> {
+    fn default() -> Self {
+        OpenRuns { parts: std::array::from_fn(|_| Mutex::default()), hasher: RandomState::new() }
+    }
+}
+
+impl<R> OpenRuns<R> {
+    fn part(&self, lease: &str) -> &Mutex<Generations<R>> {
         &self.parts[(self.hasher.hash_one(lease) % PARTS as u64) as usize]
     }
 
     /// A run began.
-    pub(crate) fn began(&self, lease: &str, run: OpenRun) {
+    pub fn began(&self, lease: &str, run: R) {
         let mut part = self.part(lease).lock().unwrap_or_else(PoisonError::into_inner);
         if part.young.len() >= GENERATION {
             part.old = mem::take(&mut part.young);
@@ -52,7 +53,7 @@ impl OpenRuns {
     }
 
     /// It is over; `None` if this process knows nothing of it.
-    pub(crate) fn ended(&self, lease: &str) -> Option<OpenRun> {
+    pub fn ended(&self, lease: &str) -> Option<R> {
         let mut part = self.part(lease).lock().unwrap_or_else(PoisonError::into_inner);
         let old = part.old.remove(lease);
         part.young.remove(lease).or(old)
@@ -66,16 +67,15 @@ mod tests {
     #[test]
     fn a_run_is_ended_once_and_old_ones_are_forgotten() {
         let held = OpenRuns::default();
-        let run = OpenRun { queue: Arc::default(), since: Instant::now() };
-        held.began("first", run.clone());
+        held.began("first", 0);
         assert!(held.ended("first").is_some());
         assert!(held.ended("first").is_none());
-        held.began("first", run.clone());
+        held.began("first", 0);
         for n in 0..4 * PARTS * GENERATION {
-            held.began(&n.to_string(), run.clone());
+            held.began(&n.to_string(), n);
         }
         assert!(held.ended("first").is_none(), "it was forgotten");
-        let known = |part: &Mutex<Generations>| {
+        let known = |part: &Mutex<Generations<usize>>| {
             let part = part.lock().unwrap();
             part.young.len() + part.old.len()
         };

@@ -2,7 +2,7 @@
 //!
 //! [`CountingEngine`] stands around an engine and counts grants and ends in `counts`; `minutes` keeps the same for pictures of the
 //! last day. `state` asks the engine for what it holds, once a second at most. `page` is the list of all metrics: it names
-//! each once, with its help, and `text` writes it.
+//! each once, with its help; `text` writes it, and another [`SampleSink`] may take the same.
 //!
 //! Nothing here decides anything. A label has at most [`NAMES_MAX`] names, the rest are summed up in `other`, so that a
 //! program with a queue for each customer does not fill a Prometheus.
@@ -19,9 +19,12 @@ mod text;
 
 pub use counted::CountingEngine;
 pub use counts::CallCounts;
+pub use held::OpenRuns;
 pub use http::{HttpCounts, InFlight};
 pub use minutes::{Minute, Minutes};
 pub use page::{CONTENT_TYPE, Metrics};
+pub use tenure_engine::histogram::Seen;
+pub use text::{Family, SampleSink};
 
 /// So many names has a label at most; the rest are summed up in `other`.
 pub const NAMES_MAX: usize = 200;

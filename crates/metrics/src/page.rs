@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use crate::counts::{CallCounts, RunEnd};
 use crate::http::{CLASSES, HttpCounts};
 use crate::state::{self, NamespaceState};
-use crate::text::{Family, Text};
+use crate::text::{Family, SampleSink, Text};
 use crate::{NAMES_MAX, OTHER, process};
 
 /// The type of the text.
@@ -116,13 +116,18 @@ impl Metrics {
 
     /// The text now. What the store says may be a second old.
     pub async fn text(&self) -> String {
-        let held = self.held().await;
         let mut text = Text::default();
-        self.of_store(&mut text, &held);
-        self.of_queues(&mut text);
-        self.of_http(&mut text);
-        of_process(&mut text);
+        self.write(&mut text).await;
         text.end()
+    }
+
+    /// Hands all samples to whoever wants them in another form.
+    pub async fn write(&self, text: &mut dyn SampleSink) {
+        let held = self.held().await;
+        self.of_store(text, &held);
+        self.of_queues(text);
+        self.of_http(text);
+        of_process(text);
     }
 
     async fn held(&self) -> Arc<StoreState> {
@@ -158,7 +163,7 @@ impl Metrics {
         all
     }
 
-    fn of_store(&self, text: &mut Text, held: &StoreState) {
+    fn of_store(&self, text: &mut dyn SampleSink, held: &StoreState) {
         let now = SystemClock.now();
         let all: Vec<&NamespaceState> =
             held.namespaces.iter().filter_map(|(_, state)| state.as_ref()).collect();
@@ -223,7 +228,7 @@ impl Metrics {
 
     fn of_namespaces(
         &self,
-        text: &mut Text,
+        text: &mut dyn SampleSink,
         held: &StoreState,
         all: &[&NamespaceState],
         now: Moment,
@@ -233,7 +238,7 @@ impl Metrics {
                 for found in all {
                     let mut labels = vec![("namespace", found.namespace.as_str())];
                     labels.extend(state.map(|state| ("state", state)));
-                    text.sample(family, &labels, of(found));
+                    text.sample(family, &labels, of(found) as f64);
                 }
             };
         each(&LEASES, None, &|found| found.stats.leases);
@@ -244,24 +249,24 @@ impl Metrics {
         each(&EVENT_BYTES, None, &|found| found.stats.events.bytes);
         each(&EVENTS, None, &|found| found.stats.events.last.map_or(0, |last| last.number));
         let well = self.engine.health().degraded.is_none();
-        text.sample(&UP, &[], u8::from(well));
+        text.sample(&UP, &[], f64::from(u8::from(well)));
         if let Some(found) = all.first() {
-            text.sample(&STORE_BYTES, &[], found.stats.store.bytes);
+            text.sample(&STORE_BYTES, &[], found.stats.store.bytes as f64);
         }
         of_store_work(text, &self.engine.store_work());
         for (namespace, found) in &held.namespaces {
             let whole = found
                 .as_ref()
                 .is_some_and(|found| !(found.queues.cut || found.limits.cut || found.pools.cut));
-            text.sample(&READ, &[("namespace", namespace.as_str())], u8::from(whole));
+            text.sample(&READ, &[("namespace", namespace.as_str())], f64::from(u8::from(whole)));
         }
     }
 
-    fn of_queues(&self, text: &mut Text) {
+    fn of_queues(&self, text: &mut dyn SampleSink) {
         let queues = self.counts.seen();
         for queue in queues.iter().filter(|queue| queue.pushed > 0) {
             let labels = [("namespace", queue.namespace.as_str()), ("queue", queue.queue.as_str())];
-            text.sample(&PUSHED, &labels, queue.pushed);
+            text.sample(&PUSHED, &labels, queue.pushed as f64);
         }
         for queue in &queues {
             for (end, times) in RunEnd::ALL.iter().zip(queue.ends) {
@@ -270,7 +275,7 @@ impl Metrics {
                     ("queue", queue.queue.as_str()),
                     ("outcome", end.as_str()),
                 ];
-                text.sample(&ENDED, &labels, times);
+                text.sample(&ENDED, &labels, times as f64);
             }
         }
         for queue in &queues {
@@ -282,17 +287,17 @@ impl Metrics {
             text.histogram(&RUN, &labels, &queue.run);
         }
         text.histogram(&LATENESS, &[], &self.counts.lateness.seen());
-        text.sample(&LOST, &[], self.counts.lost_ever());
+        text.sample(&LOST, &[], self.counts.lost_ever() as f64);
     }
 
-    fn of_http(&self, text: &mut Text) {
+    fn of_http(&self, text: &mut dyn SampleSink) {
         let routes = self.http.seen();
         for (route, classes, _) in &routes {
             for (class, times) in CLASSES.iter().zip(classes).filter(|(_, times)| **times > 0) {
-                text.sample(&REQUESTS, &[("route", *route), ("status", *class)], times);
+                text.sample(&REQUESTS, &[("route", *route), ("status", *class)], *times as f64);
             }
         }
-        text.sample(&HTTP_NOW, &[], self.http.now());
+        text.sample(&HTTP_NOW, &[], self.http.now() as f64);
         for (route, _, took) in &routes {
             text.histogram(&HTTP_TOOK, &[("route", *route)], took);
         }
@@ -300,7 +305,7 @@ impl Metrics {
 }
 
 /// What the engine did with its store.
-fn of_store_work(text: &mut Text, work: &StoreWork) {
+fn of_store_work(text: &mut dyn SampleSink, work: &StoreWork) {
     if let Some(commits) = &work.commits {
         text.histogram(&COMMITS, &[], commits);
     }
@@ -311,7 +316,7 @@ fn of_store_work(text: &mut Text, work: &StoreWork) {
         text.histogram(&CALLS, &[("function", name)], took);
     }
     for (kind, times) in &work.failed {
-        text.sample(&CALLS_FAILED, &[("kind", kind)], times);
+        text.sample(&CALLS_FAILED, &[("kind", kind)], *times as f64);
     }
     if let Some(took) = work.opened_in {
         text.sample(&OPENED, &[], took.as_secs_f64());
@@ -321,11 +326,11 @@ fn of_store_work(text: &mut Text, work: &StoreWork) {
     }
 }
 
-fn of_process(text: &mut Text) {
+fn of_process(text: &mut dyn SampleSink) {
     let Some(process) = process::read() else { return };
     text.sample(&CPU, &[], process.cpu_seconds);
-    text.sample(&RESIDENT, &[], process.resident_bytes);
-    text.sample(&FILES, &[], process.open_files);
+    text.sample(&RESIDENT, &[], process.resident_bytes as f64);
+    text.sample(&FILES, &[], process.open_files as f64);
     text.sample(&START, &[], process.start);
 }
 
@@ -364,7 +369,7 @@ enum Sum {
 
 /// A sample for each of the first names, and one for the rest.
 fn gauge<T>(
-    text: &mut Text,
+    text: &mut dyn SampleSink,
     family: &Family,
     label: &str,
     state: Option<&str>,
@@ -375,7 +380,7 @@ fn gauge<T>(
     let mut write = |namespace: &str, name: &str, value: u64| {
         let mut labels = vec![("namespace", namespace), (label, name)];
         labels.extend(state.map(|state| ("state", state)));
-        text.sample(family, &labels, value);
+        text.sample(family, &labels, value as f64);
     };
     let (named, rest) = rows.split_at(rows.len().min(NAMES_MAX));
     for row in named {

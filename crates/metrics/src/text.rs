@@ -1,16 +1,27 @@
 //! Prometheus's text format, version 0.0.4.
 
-use std::fmt::{Display, Write};
+use std::fmt::Write;
 
 use tenure_engine::histogram::Seen;
 
 /// A metric: its name once, with what it is for people.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Family {
+pub struct Family {
+    /// As Prometheus knows it.
     pub name: &'static str,
     /// `gauge`, `counter` or `histogram`.
     pub kind: &'static str,
+    /// A sentence, and in brackets whether it adds up over servers.
     pub help: &'static str,
+}
+
+/// Takes the samples of a page: those of a family one after the other.
+pub trait SampleSink: Send {
+    /// One number, with its labels.
+    fn sample(&mut self, family: &Family, labels: &[(&str, &str)], value: f64);
+
+    /// Times.
+    fn histogram(&mut self, family: &Family, labels: &[(&str, &str)], seen: &Seen);
 }
 
 /// A text that is being written. A family without a sample is left out.
@@ -50,16 +61,21 @@ impl Text {
         }
     }
 
-    /// One number.
-    pub(crate) fn sample(&mut self, family: &Family, labels: &[(&str, &str)], value: impl Display) {
+    /// The whole text.
+    pub(crate) fn end(self) -> String {
+        self.text
+    }
+}
+
+impl SampleSink for Text {
+    fn sample(&mut self, family: &Family, labels: &[(&str, &str)], value: f64) {
         self.family(family);
         self.text.push_str(family.name);
         self.labels(labels.iter().copied());
         let _ = writeln!(self.text, " {value}");
     }
 
-    /// A histogram.
-    pub(crate) fn histogram(&mut self, family: &Family, labels: &[(&str, &str)], seen: &Seen) {
+    fn histogram(&mut self, family: &Family, labels: &[(&str, &str)], seen: &Seen) {
         self.family(family);
         let mut count = 0;
         for (at, times) in seen.buckets.iter().enumerate() {
@@ -75,11 +91,6 @@ impl Text {
             let _ = writeln!(self.text, " {value}");
         }
     }
-
-    /// The whole text.
-    pub(crate) fn end(self) -> String {
-        self.text
-    }
 }
 
 #[cfg(test)]
@@ -94,7 +105,7 @@ mod tests {
     fn names_stay_within_their_quotes() {
         let family = Family { name: "a", kind: "gauge", help: "H" };
         let mut text = Text::default();
-        text.sample(&family, &[("queue", "x\"} 1\n\\")], 2);
+        text.sample(&family, &[("queue", "x\"} 1\n\\")], 2.0);
         text.sample(&family, &[], 0.5);
         let wanted = "# HELP a H\n# TYPE a gauge\na{queue=\"x\\\"} 1\\n\\\\\"} 2\na 0.5\n";
         assert_eq!(text.end(), wanted);

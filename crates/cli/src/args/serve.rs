@@ -95,6 +95,10 @@ pub struct ServeArgs {
     /// token itself.
     #[arg(long, value_name = "FILE")]
     pub metrics_token_file: Option<PathBuf>,
+    /// A collector of OpenTelemetry that takes traces and metrics over HTTP, such as http://127.0.0.1:4318. Only in builds with
+    /// the feature otlp, as packages have it.
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
     /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until
     /// POST /v1/test/clock moves it.
     #[arg(long, value_name = "MOMENT", num_args = 0..=1, require_equals = true)]

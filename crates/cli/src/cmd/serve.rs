@@ -9,6 +9,7 @@ mod history;
 mod listener;
 mod memory;
 mod metrics_port;
+mod otlp;
 mod renewal;
 mod service_manager;
 mod start;
@@ -31,6 +32,7 @@ use tokio::sync::{Notify, watch};
 use self::history::CountedHistory;
 use self::listener::{addresses, bind};
 use self::metrics_port::MetricsPort;
+use self::otlp::Otlp;
 use self::renewal::{Renewal, StartTerminal};
 use self::service_manager::ServiceManager;
 use self::store::ServePlace;
@@ -74,6 +76,7 @@ async fn serve(
         tracing::warn!("{warning}");
     }
     let tls = encryption::of(&args, &mut renewal)?;
+    let otlp = Otlp::of(args.otlp.as_deref())?;
     let place = ServePlace::of(&args)?;
     let addresses = addresses("--listen", &args.listen, &tokens.all())?;
     let metrics_tokens = Tokens::from(metrics_token);
@@ -99,7 +102,9 @@ async fn serve(
     let (config, moved) = (config(&args), opened.moved());
     let counts = Arc::new(CallCounts::default());
     let engine: Arc<dyn Engine> = Arc::new(CountingEngine::new(opened.engine(), counts.clone()));
+    let engine = otlp.around(engine);
     let metrics = Arc::new(Metrics::new(opened.engine(), counts.clone(), route_names()));
+    let sending = otlp.start(&metrics);
     let pages = (!args.no_dashboard).then(|| {
         let history = Some(Arc::new(CountedHistory(counts)) as Arc<dyn History>);
         let pages = Dashboard::new(engine.clone(), tokens.clone(), moved.clone(), history);
@@ -139,6 +144,7 @@ async fn serve(
         never = health::tell(opened.engine(), &manager) => match never {},
         never = read_gauges(opened.engine(), gauge_hosts) => match never {},
     };
+    sending.end().await;
     opened.leave().await;
     let closed = tokio::task::spawn_blocking(move || opened.close());
     closed.await.map_err(|why| Failure::bug(format!("the store was not closed: {why}")))?;

@@ -22,7 +22,7 @@ use tenure_server::TOKEN_BYTES_MIN;
 
 use self::file::{SettingsFile, readable_by_others};
 use self::layers::{LayeredSetting, Layers, Origin, PREFIX};
-use self::shown::has_password;
+pub use self::shown::has_password;
 use self::token::TokenSource;
 use crate::args::{Cli, Command};
 use crate::exit::Failure;

@@ -43,9 +43,9 @@ pub fn as_toml(settings: &[LayeredSetting], token: Option<&Origin>) -> String {
     text
 }
 
-/// An address of a store without its password; all else as it is.
+/// An address without its password; all else as it is.
 fn without_password(key: &str, value: &str) -> String {
-    if key != "store" || !has_password(value) {
+    if !matches!(key, "store" | "otlp") || !has_password(value) {
         return value.to_owned();
     }
     value.parse::<StoreUrl>().map_or_else(|_| "•••".to_owned(), |url| url.to_string())

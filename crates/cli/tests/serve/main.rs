@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod metrics;
+#[cfg(feature = "otlp")]
+mod otlp;
+mod prometheus;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
