@@ -235,7 +235,7 @@ def test_a_misspelt_setting_is_refused(project: Project, url: str) -> None:
     with (project.folder / "settings.py").open("a") as file:
         file.write('TENURE["URI"] = "http://127.0.0.1:1"\n')
     told = project.manage("tenure_worker", "shop.jobs:app", url=url, code=1)
-    assert 'settings.TENURE has no "URI"; it takes NAMESPACE, TOKEN, URL' in told
+    assert 'settings.TENURE has no "URI"; it takes CA, NAMESPACE, TOKEN, URL' in told
 
 
 def test_connections_are_closed_around_each_run(project: Project, url: str) -> None:

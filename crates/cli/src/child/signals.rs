@@ -1,7 +1,7 @@
 //! The signals by which this process is told to end.
 //!
 //! A signal that whoever started this process chose to ignore (`nohup`, `&` in a script) stays
-//! ignored.
+//! ignored, but for a server's SIGHUP, which ends nothing: see [`Signals::of_a_server`].
 
 use std::future::poll_fn;
 use std::io;
@@ -23,10 +23,18 @@ pub struct Signals {
 impl Signals {
     /// Listens from now on.
     pub fn listen() -> Result<Self, Failure> {
-        let ignored = ignored();
+        Signals::but_for(is_ignored)
+    }
+
+    /// The same, and to SIGHUP also where it is ignored: under `nohup` too it has a server read its files.
+    pub fn of_a_server() -> Result<Self, Failure> {
+        Signals::but_for(|kind| kind != Signal::SIGHUP && is_ignored(kind))
+    }
+
+    fn but_for(left_out: impl Fn(Signal) -> bool) -> Result<Self, Failure> {
         let mut streams = Vec::new();
         for kind in ENDING {
-            if ignored & (1 << (kind as u64 - 1)) != 0 {
+            if left_out(kind) {
                 continue;
             }
             let stream: io::Result<Stream> = signal(SignalKind::from_raw(kind as i32));
@@ -51,9 +59,10 @@ impl Signals {
     }
 }
 
-/// The signals that this process ignores, a bit each; none where the system does not say.
-fn ignored() -> u64 {
+/// Whether this process ignores it; not where the system does not say.
+pub fn is_ignored(signal: Signal) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    mask & (1 << (signal as u64 - 1)) != 0
 }

@@ -83,8 +83,8 @@ async fn serve(
     let guards = if tokens.are_asked_for() { &tokens } else { &metrics_tokens };
     let metrics_port = MetricsPort::of(args.metrics_listen.as_deref(), &guards.all())?;
     let shown = place.to_string();
-    let mut signals = Signals::listen()?;
     let (terminal, renew) = (StartTerminal::of_this_process(), Notify::new());
+    let mut signals = Signals::of_a_server()?;
     let listener = bind("--listen", &args.listen, &addresses)?;
     let mut manager = ServiceManager::of_environment();
     let (tell, mut fatal) = watch::channel(None);

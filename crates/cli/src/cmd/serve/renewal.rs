@@ -11,12 +11,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tenure_tls::ServerTls;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::service_manager::ServiceManager;
+use crate::child::signals::is_ignored;
 
 /// Between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -131,14 +133,14 @@ impl Renewed for ServerTls {
 
 /// Whether a SIGHUP comes of a terminal that was closed, and not of somebody who wants files to be read.
 pub struct StartTerminal {
-    /// The process was started on one.
+    /// The process was started on one, and not to outlive it.
     was_there: bool,
 }
 
 impl StartTerminal {
-    /// As it is now.
+    /// As it is now. One that is told to ignore SIGHUP, as by `nohup`, outlives its terminal.
     pub fn of_this_process() -> Self {
-        StartTerminal { was_there: is_there() }
+        StartTerminal { was_there: !is_ignored(Signal::SIGHUP) && is_there() }
     }
 
     /// Waits a moment: the system tells of the end before all of it has come.
