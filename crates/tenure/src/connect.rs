@@ -107,6 +107,11 @@ impl Client {
     ///     .token(Secret::new("geheim"))
     ///     .namespace("tenant-7")
     ///     .await?;
+    /// // A private authority, and a server that asks its clients for certificates.
+    /// let of_our_own = Client::connect("https://tenure.internal")
+    ///     .ca("authority.pem")
+    ///     .client_certificate("client.pem", "client.key")
+    ///     .await?;
     /// # Ok(())
     /// # }
     /// ```
