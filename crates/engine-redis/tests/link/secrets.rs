@@ -113,7 +113,9 @@ async fn tls_is_spoken_to_who_shows_the_right_certificate_and_to_nobody_else() {
 
 #[tokio::test]
 async fn certificates_that_cannot_be_read_are_told_at_the_opening() {
-    for (name, part) in [("nothing.pem", "nothing.pem"), ("server.key", "there is none in it")] {
+    for (name, part) in
+        [("nothing.pem", "nothing.pem"), ("server.key", "there is no certificate in")]
+    {
         let url = format!("rediss://127.0.0.1:1?ca={}", file(name));
         let address = Address::parse(&url).unwrap();
         let said = Link::open(address, LinkOptions::default()).unwrap_err();
