@@ -291,6 +291,15 @@ class Workers:
     def log(self) -> str:
         return self._log.read_text()
 
+    def says(self, words: str, within: float = 20.0) -> None:
+        """Wait until the log says so; one that does not is shown."""
+        try:
+            until(lambda: words in self.log(), within)
+        except AssertionError:
+            raise AssertionError(
+                f"no {words!r} within {within} s in this log:\n{self.log()}"
+            ) from None
+
     def notes(self, first: str = "") -> list[list[str]]:
         """The journal's lines that begin with a word."""
         lines = [line.split() for line in self.journal.read_text().splitlines()]

@@ -91,7 +91,7 @@ def test_a_worker_without_its_server_says_so_within_two_seconds_and_when_it_is_b
         assert began is not None and (said - began).total_seconds() < 2
         assert f"WARNING cannot reach {server.url}: connection refused" in workers.log()
         server.start()
-        until(lambda: f"INFO reached {server.url} again after " in workers.log(), 20)
+        workers.says(f"INFO reached {server.url} again after ")
         assert workers.log().count("cannot reach") == 1
     finally:
         workers.kill_all()
@@ -113,9 +113,9 @@ def test_a_worker_whose_server_hangs_says_so_while_it_asks_and_while_it_runs(
             workers.start("--ttl", "6s", "--concurrency", "1")
             until((lambda: workers.notes("begin")) if busy else lambda: list(client.workers()), 20)
         server.pause()
-        until(lambda: f"WARNING cannot reach {server.url}: it does not answer" in workers.log(), 20)
+        workers.says(f"WARNING cannot reach {server.url}: it does not answer")
         server.go_on()
-        until(lambda: f"INFO reached {server.url} again after " in workers.log(), 20)
+        workers.says(f"INFO reached {server.url} again after ")
     finally:
         server.go_on()
         workers.kill_all()
