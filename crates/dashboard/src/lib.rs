@@ -19,6 +19,7 @@ mod history;
 mod language;
 mod layout;
 mod live;
+mod look_through;
 mod pages;
 mod pairs;
 mod session;

@@ -1,7 +1,7 @@
 //! The signals by which this process is told to end.
 //!
 //! A signal that whoever started this process chose to ignore (`nohup`, `&` in a script) stays
-//! ignored, but for a server's SIGHUP, which ends nothing: see [`Signals::of_a_server`].
+//! ignored, except for a server's SIGHUP, which ends nothing: see [`Signals::of_a_server`].
 
 use std::future::poll_fn;
 use std::io;
@@ -23,15 +23,15 @@ pub struct Signals {
 impl Signals {
     /// Listens from now on.
     pub fn listen() -> Result<Self, Failure> {
-        Signals::but_for(is_ignored)
+        Signals::all_except(is_ignored)
     }
 
     /// The same, and to SIGHUP also where it is ignored: under `nohup` too it has a server read its files.
     pub fn of_a_server() -> Result<Self, Failure> {
-        Signals::but_for(|kind| kind != Signal::SIGHUP && is_ignored(kind))
+        Signals::all_except(|kind| kind != Signal::SIGHUP && is_ignored(kind))
     }
 
-    fn but_for(left_out: impl Fn(Signal) -> bool) -> Result<Self, Failure> {
+    fn all_except(left_out: impl Fn(Signal) -> bool) -> Result<Self, Failure> {
         let mut streams = Vec::new();
         for kind in ENDING {
             if left_out(kind) {

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
+use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::job::{JobState, JobView};
-use tenure_core::requests::{BulkChange, GetJob, GetStats, ListJobs, Listed, Stats};
+use tenure_core::requests::{BulkChange, GetJob, GetStats, ListJobs, Listed, Page, Stats};
 
 use super::{PageRow, Section, bulk, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
+use crate::look_through::look_through;
 use crate::show::{ago, command, done, empty, pager, state, word};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -130,23 +131,13 @@ async fn look(
     {
         return Ok(Listed { items: Vec::new(), next: None, partial: false });
     }
-    let mut cursor = visit.query.get("cursor").map(str::to_owned);
+    let cursor = visit.query.get("cursor").map(str::to_owned);
     let Some(group) = search.group() else {
         return first_found(visit, search.request(LIST_DEFAULT, cursor.as_deref())?).await;
     };
-    let mut all = Listed { items: Vec::new(), next: None, partial: false };
-    for _ in 0..LIST_SCAN_MAX / LIST_MAX {
-        let mut list = visit.ask(search.request(LIST_MAX, cursor.as_deref())?).await?;
-        list.items.retain(|job| job.group.as_ref().is_some_and(|of| of.as_str() == group));
-        all.items.append(&mut list.items);
-        (all.next, all.partial) = (list.next, list.partial);
-        if all.next.is_none() || all.items.len() >= LIST_DEFAULT {
-            return Ok(all);
-        }
-        cursor.clone_from(&all.next);
-    }
-    all.partial = true;
-    Ok(all)
+    let ask = async |page: Page| visit.ask(search.request(page.max, page.cursor.as_deref())?).await;
+    let is_of = |job: &JobView| job.group.as_ref().is_some_and(|of| of.as_str() == group);
+    look_through(cursor, LIST_MAX, ask, is_of).await
 }
 
 /// What an action did that led here.

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
+use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::names::PoolName;
@@ -13,6 +13,7 @@ use super::{PageRow, Section, draw, limits, pools, rate_fields};
 use crate::acting::{Field, back_to, body};
 use crate::command::ShownCommand;
 use crate::language::sentences;
+use crate::look_through::look_through;
 use crate::show::{ago, ask_to_delete, bar, commands, done, empty, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -132,29 +133,15 @@ async fn look(
     pool: &PoolName,
     state: Option<&str>,
 ) -> Result<Listed<ResourceView>, Unanswered> {
-    let mut cursor = visit.query.get("cursor").map(str::to_owned);
-    let Some(state) = state else {
-        let page = Page { max: LIST_DEFAULT, cursor };
-        return visit.ask(ListResources { pool: pool.clone(), page }).await;
-    };
-    let mut all = Listed { items: Vec::new(), next: None, partial: false };
-    let (mut max, mut looked) = (LIST_DEFAULT, 0);
-    while looked < LIST_SCAN_MAX {
-        let page = Page { max, cursor: cursor.clone() };
-        let mut list = visit.ask(ListResources { pool: pool.clone(), page }).await?;
-        looked += max;
-        list.items.retain(|one| pools::standing(visit, one).0 == state);
-        // Where few stand so, one looks further at once; where many do, the page stays short.
-        max = if list.items.is_empty() { (max * 4).min(LIST_MAX) } else { LIST_DEFAULT };
-        all.items.append(&mut list.items);
-        (all.next, all.partial) = (list.next, list.partial);
-        if all.next.is_none() || all.items.len() >= LIST_DEFAULT {
-            return Ok(all);
+    let cursor = visit.query.get("cursor").map(str::to_owned);
+    let ask = |page| visit.ask(ListResources { pool: pool.clone(), page });
+    match state {
+        None => ask(Page { max: LIST_DEFAULT, cursor }).await,
+        Some(state) => {
+            let stands_so = |one: &ResourceView| pools::standing(visit, one).0 == state;
+            look_through(cursor, LIST_DEFAULT, ask, stands_so).await
         }
-        cursor.clone_from(&all.next);
     }
-    all.partial = true;
-    Ok(all)
 }
 
 /// A tab for each state of a resource.
