@@ -3,6 +3,9 @@
 use super::line::InLine;
 use super::state::{DoorKey, LiveResourceId, PoolId, QueueId, Space};
 use super::stored::lease_id;
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use tenure_core::bounds::{HOLDERS_SHOWN, WORKER_US};
 use tenure_core::gauge::GaugeView;
 use tenure_core::job::JobState;
@@ -15,19 +18,23 @@ use tenure_core::settings::{
 };
 use tenure_core::time::{Moment, Span};
 
-/// A page of what is listed by name: `all` in order of their names.
-pub(crate) fn page<K: ToString, T>(all: impl Iterator<Item = (K, T)>, page: &Page) -> Listed<T> {
-    let after = page.cursor.as_deref();
+/// What stands behind the page's cursor, in order of names. A long list that is read in pages would else cost its square.
+pub(crate) fn behind<'a, K: Borrow<str> + Ord, V>(
+    all: &'a BTreeMap<K, V>,
+    page: &Page,
+) -> impl Iterator<Item = (&'a K, &'a V)> + use<'a, K, V> {
+    let from = page.cursor.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+    all.range::<str, _>((from, Bound::Unbounded))
+}
+
+/// A page of what is listed by name: of what stands behind its cursor, in order of names.
+pub(crate) fn page<K: ToString, T>(behind: impl Iterator<Item = (K, T)>, page: &Page) -> Listed<T> {
     let mut items = Vec::new();
-    let mut next = None;
     let mut last = None;
-    for (name, item) in all {
-        let name = name.to_string();
-        if after.is_some_and(|after| name.as_str() <= after) {
-            continue;
-        }
+    let mut next = None;
+    for (name, item) in behind {
         if items.len() == page.max {
-            next = last;
+            next = last.map(|name: K| name.to_string());
             break;
         }
         items.push(item);
@@ -108,8 +115,8 @@ impl Space {
     }
 
     pub(crate) fn list_queues(&self, p: &Page, now: Moment) -> Listed<QueueView> {
-        let all = self.queue_by_name.iter().filter(|(_, slot)| !self.queues[**slot].hidden);
-        page(all.filter_map(|(name, slot)| Some((name, self.queue_view(*slot, now)?))), p)
+        let there = behind(&self.queue_by_name, p).filter(|(_, slot)| !self.queues[**slot].hidden);
+        page(there.filter_map(|(name, slot)| Some((name, self.queue_view(*slot, now)?))), p)
     }
 
     // ---- Limits ----
@@ -170,20 +177,22 @@ impl Space {
     /// What is set, and what is in use.
     pub(crate) fn list_limits(&self, p: &Page, now: Moment) -> Listed<LimitView> {
         let lock = LimitName::parse("lock:*").ok();
-        let names: std::collections::BTreeSet<&LimitName> = self
-            .limit_settings
-            .keys()
-            .chain(lock.as_ref())
-            .chain(self.limit_by_name.iter().filter_map(|(name, slot)| {
-                let l = &self.limits[*slot];
-                let used = l.in_use > 0
-                    || l.resting_sum > 0
-                    || l.external > 0
-                    || l.paused_until.is_some()
-                    || l.door.is_some_and(|door| self.doors[door].waiting > 0);
-                used.then_some(name)
-            }))
-            .collect();
+        let lock =
+            lock.as_ref().filter(|lock| p.cursor.as_deref().is_none_or(|c| lock.as_str() > c));
+        let set = behind(&self.limit_settings, p).map(|(name, _)| name);
+        let used = behind(&self.limit_by_name, p).filter_map(|(name, slot)| {
+            let l = &self.limits[*slot];
+            let used = l.in_use > 0
+                || l.resting_sum > 0
+                || l.external > 0
+                || l.paused_until.is_some()
+                || l.door.is_some_and(|door| self.doors[door].waiting > 0);
+            used.then_some(name)
+        });
+        // The first of both together are among the first of each.
+        let enough = p.max + 1;
+        let names: BTreeSet<&LimitName> =
+            set.take(enough).chain(lock).chain(used.take(enough)).collect();
         page(names.into_iter().map(|name| (name, self.limit_view(name, false, now))), p)
     }
 
@@ -205,7 +214,7 @@ impl Space {
 
     pub(crate) fn list_pools(&self, p: &Page) -> Listed<PoolView> {
         let there =
-            self.pool_by_name.iter().filter(|(_, slot)| self.pools[**slot].settings.is_some());
+            behind(&self.pool_by_name, p).filter(|(_, slot)| self.pools[**slot].settings.is_some());
         page(there.map(|(name, slot)| (name, self.pool_view(*slot))), p)
     }
 
@@ -241,8 +250,8 @@ impl Space {
         p: &Page,
         now: Moment,
     ) -> Listed<ResourceView> {
-        let all = self.pools[pool].resources.iter();
-        page(all.map(|(id, slot)| (id, self.resource_view(*slot, now))), p)
+        let there = behind(&self.pools[pool].resources, p);
+        page(there.map(|(id, slot)| (id, self.resource_view(*slot, now))), p)
     }
 
     // ---- Leases, workers, totals ----
@@ -297,7 +306,7 @@ impl Space {
 
     pub(crate) fn list_workers(&self, p: &Page, now: Moment) -> Listed<WorkerView> {
         let recent = |at: Moment| at.plus(Span::from_us(WORKER_US)) > now;
-        let there = self.workers.iter().filter(|(_, w)| recent(w.seen_at) || w.waiting > 0);
+        let there = behind(&self.workers, p).filter(|(_, w)| recent(w.seen_at) || w.waiting > 0);
         let views = there.map(|(id, w)| {
             let queues = w.queues.iter().filter(|(_, at)| recent(**at));
             let queues = queues.filter_map(|(queue, _)| self.queues.get(*queue)?.name.clone());

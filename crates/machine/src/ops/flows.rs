@@ -4,6 +4,7 @@ use crate::answer::{Act, Context};
 use crate::ops::cancel::Named;
 use crate::rows::Archive;
 use crate::state::{Kin, Parent, Seq, Space};
+use crate::views;
 use tenure_core::flow::{FlowCounts, FlowView, ParentView};
 use tenure_core::names::{FlowName, JobId};
 use tenure_core::refusal::Refusal;
@@ -51,15 +52,8 @@ impl Space {
 
     fn list_flows(&self, request: ListFlows) -> Listed<FlowView> {
         let page = request.page;
-        let from = page.cursor.as_deref();
-        let behind = |name: &FlowName| from.is_none_or(|from| name.as_str() > from);
-        let there = self.flows.iter().filter(|(name, _)| behind(name));
-        let mut items: Vec<FlowView> =
-            there.take(page.max + 1).map(|(name, flow)| flow.view(name)).collect();
-        let more = items.len() > page.max;
-        items.truncate(page.max);
-        let next = items.last().filter(|_| more).map(|flow| flow.flow.to_string());
-        Listed { items, next, partial: false }
+        let there = views::behind(&self.flows, &page);
+        views::page(there.map(|(name, flow)| (name, flow.view(name))), &page)
     }
 
     fn kin_of_named(&self, named: &Named) -> Option<Kin> {
