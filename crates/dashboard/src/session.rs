@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn door(token: &str) -> Door {
-        Door::new(Tokens::from(Some(Secret::new(token))))
+        Door::new(Tokens::of(vec![Secret::new(token)]))
     }
 
     fn cookie(door: &Door, token: &str) -> String {

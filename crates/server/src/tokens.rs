@@ -49,12 +49,6 @@ impl Tokens {
     }
 }
 
-impl From<Option<Secret>> for Tokens {
-    fn from(token: Option<Secret>) -> Self {
-        Tokens::of(token.into_iter().collect())
-    }
-}
-
 impl fmt::Debug for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tokens({})", self.all().len())

@@ -91,8 +91,8 @@ pub struct ServeArgs {
     /// for metrics.
     #[arg(long, value_name = "HOST:PORT")]
     pub metrics_listen: Option<String>,
-    /// A file with a second token, for a Prometheus: it reads /metrics and nothing else. TENURE_METRICS_TOKEN may hold the
-    /// token itself.
+    /// A file with tokens for a Prometheus, one a line: each reads /metrics and nothing else. Read anew as that of --token-file.
+    /// TENURE_METRICS_TOKEN may hold the token itself.
     #[arg(long, value_name = "FILE")]
     pub metrics_token_file: Option<PathBuf>,
     /// A collector of OpenTelemetry that takes traces and metrics over HTTP, such as http://127.0.0.1:4318. Only in builds with

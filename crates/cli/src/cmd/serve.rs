@@ -26,7 +26,7 @@ use tenure_dashboard::{Dashboard, History};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
-use tenure_server::{Config, Deps, MetricsDoor, Pages, Tokens, route_names};
+use tenure_server::{Config, Deps, MetricsDoor, Pages, route_names};
 use tokio::sync::{Notify, watch};
 
 use self::history::CountedHistory;
@@ -68,10 +68,11 @@ async fn serve(
     let mut renewal = Renewal::default();
     let (token_from, token) = token.unzip();
     let tokens = token_file::read(token, &args, &mut renewal)?;
-    let metrics_token = args.settings.metrics_token(
+    let of_metrics = args.settings.metrics_token(
         args.metrics_token_file.as_deref(),
         tokens.are_asked_for() || args.metrics_listen.is_some(),
     )?;
+    let metrics_tokens = token_file::read_of_metrics(of_metrics, &mut renewal)?;
     if let Some(warning) = args.settings.warning() {
         tracing::warn!("{warning}");
     }
@@ -79,7 +80,6 @@ async fn serve(
     let otlp = Otlp::of(args.otlp.as_deref())?;
     let place = ServePlace::of(&args)?;
     let addresses = addresses("--listen", &args.listen, &tokens.all())?;
-    let metrics_tokens = Tokens::from(metrics_token);
     let guards = if tokens.are_asked_for() { &tokens } else { &metrics_tokens };
     let metrics_port = MetricsPort::of(args.metrics_listen.as_deref(), &guards.all())?;
     let shown = place.to_string();

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use tenure_core::secret::Secret;
-use tenure_server::TOKEN_BYTES_MIN;
 
 use self::file::{SettingsFile, readable_by_others};
 use self::layers::{LayeredSetting, Layers, Origin, PREFIX};
@@ -69,16 +68,16 @@ impl Settings {
         ])
     }
 
-    /// The token that reads the metrics alone, if one is named. `guards`: the server has a token of its own, or the metrics
-    /// a port of theirs; otherwise nobody would be asked for it.
+    /// The token that reads the metrics alone, by where it is kept, and who said so. `guards`: the server has a token of its own,
+    /// or the metrics a port of theirs; otherwise nobody would be asked for it.
     ///
     /// # Errors
-    /// It cannot be read, is short, is named twice, or everybody may read the metrics without it.
+    /// It is named twice, or everybody may read the metrics without it.
     pub fn metrics_token(
         &self,
         file: Option<&Path>,
         guards: bool,
-    ) -> Result<Option<Secret>, Failure> {
+    ) -> Result<Option<(Origin, ServerToken)>, Failure> {
         let variable = format!("{PREFIX}METRICS_TOKEN");
         let here = crate::store::token_in(&variable)?;
         let here = here.map(|token| (Origin::Variable(variable), ServerToken::Here(token)));
@@ -94,19 +93,7 @@ impl Settings {
             .hint("give the server a token too (TENURE_TOKEN, --token-file), or the metrics a port of their own \
                    (--metrics-listen), or leave this one out"));
         }
-        let [token] = &token.read()?[..] else {
-            return Err(Failure::usage(format!(
-                "the {origin} names more than one token for the metrics"
-            ))
-            .hint("leave one line in it"));
-        };
-        if token.reveal().chars().count() < TOKEN_BYTES_MIN {
-            return Err(Failure::usage(format!(
-                "the token for the metrics ({origin}) is too short"
-            ))
-            .hint(format!("make it a random text of at least {TOKEN_BYTES_MIN} characters")));
-        }
-        Ok(Some(token.clone()))
+        Ok(Some((origin, token)))
     }
 
     /// What the owner of the settings should mend, though they can be used.

@@ -140,6 +140,35 @@ fn a_token_for_metrics_alone_needs_a_server_with_a_token_and_is_long() {
 }
 
 #[test]
+fn tokens_for_the_metrics_change_one_by_one_while_it_serves() {
+    const OWN: &str = "own-token-of-the-server-0123456789";
+    let [old, new] = ["old", "new"].map(|word| format!("{word}-token-of-a-prometheus-0123456789"));
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("metrics-tokens");
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    write(&old);
+    std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
+    let more = ["--metrics-token-file", file.to_str().unwrap()];
+    let mut server = Server::start_with("memory:", &more, Some(OWN));
+    let taken = |server: &Server| {
+        [&old, &new, "short"].map(|token| ask(server, "GET /metrics", token, "").0 == "200")
+    };
+    assert_eq!(taken(&server), [true, false, false]);
+    for (text, said, valid) in [
+        (format!("{old}\n{new}\n"), "are valid, and no others", [true, true, false]),
+        (format!("{new}\nshort\n"), "is too short", [true, true, false]),
+        (format!("{new}\n"), "are valid, and no others", [false, true, false]),
+    ] {
+        write(&text);
+        server.signal(Signal::SIGHUP);
+        let mut lines = server.stderr.by_ref().lines().map(Result::unwrap);
+        let line = lines.find(|line| line.contains("that were read now")).unwrap();
+        assert!(line.contains(said) && !line.contains("prometheus-0"), "{line}");
+        assert_eq!(taken(&server), valid);
+    }
+}
+
+#[test]
 fn metrics_may_have_a_port_and_a_token_of_their_own() {
     const READS: &str = "token-of-a-prometheus-0123456789abc";
     let args = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--no-dashboard"];

@@ -115,7 +115,7 @@ impl Served {
             let _inside = runtime.enter();
             store.open()
         };
-        let tokens = Tokens::from(token.map(Secret::new));
+        let tokens = Tokens::of(token.map(Secret::new).into_iter().collect());
         let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history);
         let deps = Deps {
             engine: engine.clone(),

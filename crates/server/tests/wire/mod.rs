@@ -15,7 +15,7 @@ use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
 use tenure_engine::{Engine, EngineExt, MovedTime};
 use tenure_engine_embedded::{Embedded, Location, MovedEngine, Options};
-use tenure_server::{Config, Deps, DrainReport};
+use tenure_server::{Config, Deps, DrainReport, Tokens};
 use tenure_tls::ServerTls;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
@@ -72,7 +72,7 @@ impl Server {
             .unwrap();
         let deps = Deps {
             engine: engine.clone(),
-            tokens: token.map(Secret::new).into(),
+            tokens: Tokens::of(token.map(Secret::new).into_iter().collect()),
             tls,
             config,
             gauge_hosts: Default::default(),

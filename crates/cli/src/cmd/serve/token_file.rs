@@ -1,10 +1,10 @@
-//! The tokens of a server, and the file of them, which is read anew while it serves.
+//! The tokens of a server and those of its metrics, and the files of them, which are read anew while it serves.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure_core::secret::Secret;
-use tenure_server::Tokens;
+use tenure_server::{TOKEN_BYTES_MIN, Tokens};
 
 use super::listener::addresses;
 use super::metrics_port;
@@ -12,47 +12,88 @@ use super::renewal::{Renewal, Renewed};
 use crate::args::serve::ServeArgs;
 use crate::exit::Failure;
 use crate::settings::ServerToken;
+use crate::settings::layers::Origin;
+
+/// Says of tokens that were read whether they may become valid.
+type Check = Arc<dyn Fn(&[Secret]) -> Result<(), Failure> + Send + Sync>;
 
 /// Tokens that are a file's.
 #[derive(Clone)]
 struct TokenFile {
     path: PathBuf,
     source: Arc<ServerToken>,
+    check: Check,
     tokens: Tokens,
-    /// Options that say where the server listens, and what they say: no new token may be too short for that.
-    listens: Vec<(&'static str, String)>,
 }
 
-/// Reads them, and their file anew from now on.
+/// Reads the tokens of a server, and their file anew from now on. None becomes valid that is too short for where it listens.
 ///
 /// # Errors
-/// They cannot be read.
+/// They cannot be read, or are too short.
 pub fn read(
     token: Option<ServerToken>,
     args: &ServeArgs,
     renewal: &mut Renewal,
 ) -> Result<Tokens, Failure> {
-    let Some(token) = token else { return Ok(Tokens::default()) };
-    let Some(path) = token.file().map(ToOwned::to_owned) else {
-        return token.read().map(Tokens::of);
-    };
     let metrics = args.metrics_listen.clone().map(|listen| (metrics_port::OPTION, listen));
-    let listens = [("--listen", args.listen.clone())].into_iter().chain(metrics).collect();
-    let first = || {
-        let (source, tokens) = (Arc::new(token), Tokens::default());
-        let mut file = TokenFile { path: path.clone(), source, tokens, listens };
-        file.tokens = Tokens::of(file.source.read()?);
+    let listens = [("--listen", args.listen.clone())].into_iter().chain(metrics);
+    checked(token, long_enough_for(listens.collect()), renewal)
+}
+
+/// Reads the tokens that open the metrics alone, as [`read`] does those of the server.
+///
+/// # Errors
+/// They cannot be read, or are too short.
+pub fn read_of_metrics(
+    token: Option<(Origin, ServerToken)>,
+    renewal: &mut Renewal,
+) -> Result<Tokens, Failure> {
+    let Some((origin, token)) = token else { return Ok(Tokens::default()) };
+    let check = move |tokens: &[Secret]| {
+        if tokens.iter().all(|token| token.reveal().chars().count() >= TOKEN_BYTES_MIN) {
+            return Ok(());
+        }
+        Err(Failure::usage(format!("the token for the metrics ({origin}) is too short"))
+            .hint(format!("make it a random text of at least {TOKEN_BYTES_MIN} characters")))
+    };
+    checked(Some(token), Arc::new(check), renewal)
+}
+
+/// `listens`: options that say where the server listens, and what they say.
+fn long_enough_for(listens: Vec<(&'static str, String)>) -> Check {
+    Arc::new(move |tokens| {
+        listens.iter().try_for_each(|(option, listen)| addresses(option, listen, tokens).map(drop))
+    })
+}
+
+fn checked(
+    token: Option<ServerToken>,
+    check: Check,
+    renewal: &mut Renewal,
+) -> Result<Tokens, Failure> {
+    let Some(token) = token else { return Ok(Tokens::default()) };
+    let path = token.file().map(ToOwned::to_owned);
+    let mut file = TokenFile {
+        path: path.clone().unwrap_or_default(),
+        source: Arc::new(token),
+        check,
+        tokens: Tokens::default(),
+    };
+    let first = move || {
+        file.tokens = Tokens::of(file.found()?);
         Ok::<_, Failure>(file)
     };
-    renewal.first(vec![path.clone()], first).map(|file| file.tokens)
+    let read = match path {
+        Some(path) => renewal.first(vec![path], first),
+        None => first(),
+    };
+    read.map(|file| file.tokens)
 }
 
 impl TokenFile {
     fn found(&self) -> Result<Vec<Secret>, Failure> {
         let found = self.source.read()?;
-        for (option, listen) in &self.listens {
-            addresses(option, listen, &found)?;
-        }
+        (self.check)(&found)?;
         Ok(found)
     }
 }
@@ -94,8 +135,8 @@ mod tests {
         std::fs::write(&path, &long).unwrap();
         let source = Arc::new(ServerToken::Kept(TokenSource::File(path.clone())));
         let tokens = Tokens::of(source.read().unwrap());
-        let listens = vec![("--listen", "0.0.0.0:7171".to_owned())];
-        let mut file = TokenFile { path: path.clone(), source, tokens, listens };
+        let check = long_enough_for(vec![("--listen", "0.0.0.0:7171".to_owned())]);
+        let mut file = TokenFile { path: path.clone(), source, check, tokens };
         let mut valid = |text: &str| {
             std::fs::write(&path, text).unwrap();
             file.renew();
