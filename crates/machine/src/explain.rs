@@ -4,16 +4,16 @@ use super::doors::Fit;
 use super::limits::rate_fits_at;
 use super::state::{
     CALLERS, CallerId, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation,
-    LiveJobId, Parent, Place, PoolId, QueueId, Space, Stand, Which,
+    LiveJobId, Parent, Place, PoolId, QueueId, Space, Stand, Which, is_recent,
 };
 use super::stored::lease_id;
-use tenure_core::bounds::{HOLDERS_SHOWN, ITEMS_MAX, WORKER_US};
+use tenure_core::bounds::{HOLDERS_SHOWN, ITEMS_MAX};
 use tenure_core::job::JobState;
 use tenure_core::lease::{Explained, Reason, RunningLease};
 use tenure_core::names::JobId;
 use tenure_core::sentences::{WaitCause, Wanted};
 use tenure_core::settings::Holder;
-use tenure_core::time::{Moment, Span};
+use tenure_core::time::Moment;
 
 impl Space {
     /// Explains a live job.
@@ -104,18 +104,17 @@ impl Space {
 
     fn explain_workers(&self, queue: QueueId, name: &str, now: Moment) -> Option<Reason> {
         let q = &self.queues[queue];
-        let recent = |at: Moment| at.plus(Span::from_us(WORKER_US)) > now;
         if !q.takers.is_empty() {
             return None;
         }
-        if q.asked_at.is_none_or(|at| !recent(at)) {
+        if self.is_unasked(queue, now) {
             let why = Reason::from(WaitCause::NoWorker { name: name.to_owned() });
             return Some(Reason { name: Some(name.to_owned()), ..why });
         }
         let mut asking = 0u64;
         let mut busy = 0u64;
         for (id, worker) in &self.workers {
-            if worker.queues.get(&queue).is_some_and(|at| recent(*at)) {
+            if worker.queues.get(&queue).is_some_and(|at| is_recent(*at, now)) {
                 asking += 1;
                 let holds = self.holding.contains_key(&Some(id.clone()));
                 busy += u64::from(holds && worker.waiting == 0);

@@ -1,12 +1,12 @@
 //! How settings and what they govern are shown. It only reads.
 
 use super::line::InLine;
-use super::state::{DoorKey, LiveResourceId, PoolId, QueueId, Space};
+use super::state::{DoorKey, LiveResourceId, PoolId, QueueId, Space, is_recent};
 use super::stored::lease_id;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
-use tenure_core::bounds::{HOLDERS_SHOWN, WORKER_US};
+use tenure_core::bounds::HOLDERS_SHOWN;
 use tenure_core::gauge::GaugeView;
 use tenure_core::job::JobState;
 use tenure_core::lease::{Fence, HeldResource, LeaseSummary};
@@ -16,7 +16,7 @@ use tenure_core::secret::Json;
 use tenure_core::settings::{
     Holder, LimitView, PoolView, QueueCounts, QueueView, ResourceState, ResourceView, Waiter,
 };
-use tenure_core::time::{Moment, Span};
+use tenure_core::time::Moment;
 
 /// What stands behind the page's cursor, in order of names. A long list that is read in pages would else cost its square.
 pub(crate) fn behind<'a, K: Borrow<str> + Ord, V>(
@@ -61,13 +61,17 @@ impl Space {
     // ---- Queues ----
 
     pub(crate) fn queue_view(&self, queue: QueueId, now: Moment) -> Option<QueueView> {
+        let recent = |at: &Moment| is_recent(*at, now);
+        let workers = self.workers.values().filter(|w| w.queues.get(&queue).is_some_and(recent));
+        self.view_of_queue(queue, workers.count() as u64, now)
+    }
+
+    fn view_of_queue(&self, queue: QueueId, workers: u64, now: Moment) -> Option<QueueView> {
         let q = self.queues.get(queue)?;
         let paused_until = q.paused_until.filter(|until| *until > now);
         let c = &q.counts;
         let whole = q.place != super::state::Place::Open;
         let blocked = if whole { c.waiting } else { c.blocked };
-        let recent = |at: &Moment| at.plus(Span::from_us(WORKER_US)) > now;
-        let workers = self.workers.values().filter(|w| w.queues.get(&queue).is_some_and(recent));
         Some(QueueView {
             name: q.name.clone()?,
             paused: paused_until.is_some(),
@@ -82,7 +86,7 @@ impl Space {
             },
             oldest_ready_at: self.oldest_ready(queue),
             skipped: q.skipped,
-            workers: workers.count() as u64,
+            workers,
         })
     }
 
@@ -116,7 +120,14 @@ impl Space {
 
     pub(crate) fn list_queues(&self, p: &Page, now: Moment) -> Listed<QueueView> {
         let there = behind(&self.queue_by_name, p).filter(|(_, slot)| !self.queues[**slot].hidden);
-        page(there.filter_map(|(name, slot)| Some((name, self.queue_view(*slot, now)?))), p)
+        // Once for all: to ask each worker for each queue is the product of both.
+        let mut workers: HashMap<QueueId, u64> = HashMap::new();
+        for queue in self.workers.values().flat_map(|w| w.asked_lately(now)) {
+            *workers.entry(queue).or_default() += 1;
+        }
+        let view =
+            |slot| self.view_of_queue(slot, workers.get(&slot).copied().unwrap_or_default(), now);
+        page(there.filter_map(|(name, slot)| Some((name, view(*slot)?))), p)
     }
 
     // ---- Limits ----
@@ -305,11 +316,11 @@ impl Space {
     }
 
     pub(crate) fn list_workers(&self, p: &Page, now: Moment) -> Listed<WorkerView> {
-        let recent = |at: Moment| at.plus(Span::from_us(WORKER_US)) > now;
-        let there = behind(&self.workers, p).filter(|(_, w)| recent(w.seen_at) || w.waiting > 0);
+        let there =
+            behind(&self.workers, p).filter(|(_, w)| is_recent(w.seen_at, now) || w.waiting > 0);
         let views = there.map(|(id, w)| {
-            let queues = w.queues.iter().filter(|(_, at)| recent(**at));
-            let queues = queues.filter_map(|(queue, _)| self.queues.get(*queue)?.name.clone());
+            let queues = w.asked_lately(now);
+            let queues = queues.filter_map(|queue| self.queues.get(queue)?.name.clone());
             let view = WorkerView {
                 id: id.clone(),
                 host: w.host.clone(),

@@ -8,7 +8,7 @@ use super::facts::{Delivery, Granted};
 use super::grant::Tried;
 use super::state::{
     Asker, CALLERS, Caller, CallerId, HeldNeed, KeptPlace, LaneKey, Place, QueueId, Space, Taker,
-    TakerId,
+    TakerId, is_recent,
 };
 use tenure_core::bounds::{LINE_MAX, PLACE_US, STEPS_MAX, WORKER_US};
 use tenure_core::lease::{Leased, Worker};
@@ -56,7 +56,7 @@ impl Space {
         if ends > now || worker.waiting > 0 {
             let again = if ends > now { ends } else { now.plus(Span::from_us(WORKER_US)) };
             self.worker_ends.set(again, id.clone());
-            worker.queues.retain(|_, at| at.plus(Span::from_us(WORKER_US)) > now);
+            worker.queues.retain(|_, at| is_recent(*at, now));
         } else {
             self.workers.remove(id);
         }

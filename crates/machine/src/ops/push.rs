@@ -5,9 +5,10 @@ use crate::ops::after::{Fate, Heir, Way};
 use crate::ops::follow_ups::JobsAndKinship;
 use crate::replacing::may_replace;
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
-use crate::state::{Due, Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand};
+use crate::state::{
+    Due, Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand, is_recent,
+};
 use crate::stored::{StoredLife, StoredShape};
-use tenure_core::bounds::WORKER_US;
 use tenure_core::events::EventType;
 use tenure_core::flow::Kinship;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};
@@ -460,7 +461,7 @@ impl Space {
     /// Whether nobody asked for a queue within the last minute.
     pub(crate) fn is_unasked(&self, queue: QueueId, now: Moment) -> bool {
         let asked = self.queues[queue].asked_at;
-        asked.is_none_or(|at| at.plus(Span::from_us(WORKER_US)) <= now)
+        asked.is_none_or(|at| !is_recent(at, now))
     }
 
     /// Stores a job. One whose `run_at` is over is ready; it may be older than the job.

@@ -37,7 +37,7 @@ pub(crate) use schedule_table::{PackedSchedule, ScheduleTable};
 pub(crate) use schedules::Schedule;
 pub(crate) use space::{Out, Space};
 pub(crate) use waiting::{
-    Asker, Awaited, AwaitingCall, Caller, Holding, KeptPlace, Taker, WorkerState,
+    Asker, Awaited, AwaitingCall, Caller, Holding, KeptPlace, Taker, WorkerState, is_recent,
 };
 
 pub(crate) type QueueId = Id<Queue>;

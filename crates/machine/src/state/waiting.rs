@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{HeldNeed, LaneId, QueueId, Seq, TakerId};
+use tenure_core::bounds::WORKER_US;
 use tenure_core::names::{FlowName, RequestId, WorkerId};
 use tenure_core::time::{Moment, Span};
 
@@ -73,6 +74,11 @@ pub(crate) struct Holding {
     pub suspects: u64,
 }
 
+/// Whether a call of then still says that its caller is there.
+pub(crate) fn is_recent(at: Moment, now: Moment) -> bool {
+    at.plus(Span::from_us(WORKER_US)) > now
+}
+
 /// Who called within the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerState {
@@ -83,4 +89,12 @@ pub(crate) struct WorkerState {
     pub seen_at: Moment,
     /// Lease calls that wait now.
     pub waiting: u32,
+}
+
+impl WorkerState {
+    /// The queues that it asked for lately.
+    pub(crate) fn asked_lately(&self, now: Moment) -> impl Iterator<Item = QueueId> + use<'_> {
+        let lately = self.queues.iter().filter(move |(_, at)| is_recent(**at, now));
+        lately.map(|(queue, _)| *queue)
+    }
 }
