@@ -31,8 +31,20 @@ impl Writer {
         self.0.push(value);
     }
     pub(crate) fn text(&mut self, text: &str) {
-        self.u64(text.len() as u64);
-        self.0.extend_from_slice(text.as_bytes());
+        self.bytes(text.as_bytes());
+    }
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
+        self.u64(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+    /// A value that is often the one `before`: then it is one byte.
+    pub(crate) fn again<'a>(&mut self, before: &mut Option<&'a [u8]>, value: &'a [u8]) {
+        if *before == Some(value) {
+            return self.byte(0);
+        }
+        *before = Some(value);
+        self.u64(value.len() as u64 + 1);
+        self.0.extend_from_slice(value);
     }
     pub(crate) fn moment(&mut self, at: Moment) {
         self.u64(at.us());
@@ -84,10 +96,27 @@ impl<'a> Reader<'a> {
         Some(*byte)
     }
     pub(crate) fn text(&mut self) -> Option<&'a str> {
-        let len = usize::try_from(self.u64()?).ok()?;
-        let (text, rest) = self.0.split_at_checked(len)?;
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.u64()?;
+        self.some(len)
+    }
+    fn some(&mut self, len: u64) -> Option<&'a [u8]> {
+        let (bytes, rest) = self.0.split_at_checked(usize::try_from(len).ok()?)?;
         self.0 = rest;
-        std::str::from_utf8(text).ok()
+        Some(bytes)
+    }
+    /// The other side of [`Writer::again`]; `read` is asked only for a value that is not the one `before`.
+    pub(crate) fn again<T: Clone>(
+        &mut self,
+        before: &mut Option<T>,
+        read: impl FnOnce(&'a [u8]) -> Option<T>,
+    ) -> Option<T> {
+        if let Some(len) = self.u64()?.checked_sub(1) {
+            *before = Some(read(self.some(len)?)?);
+        }
+        before.clone()
     }
     pub(crate) fn moment(&mut self) -> Option<Moment> {
         self.u64().map(Moment::from_us)

@@ -149,6 +149,19 @@ pub(crate) struct StubRow {
     pub until: u64,
 }
 
+impl MetaRow {
+    /// The numbers of a row, if it is written just as this release writes them.
+    pub(crate) fn of(text: &str) -> Option<MetaRow> {
+        let row: MetaRow = serde_json::from_str(text).ok()?;
+        (row.text()? == text).then_some(row)
+    }
+
+    /// The row.
+    pub(crate) fn text(&self) -> Option<String> {
+        json(self)
+    }
+}
+
 fn json(row: &impl Serialize) -> Option<String> {
     // These rows are plain numbers and texts, for which writing JSON cannot fail.
     serde_json::to_string(row).ok()

@@ -14,6 +14,7 @@ mod answer;
 mod audit;
 mod awaits;
 mod budget;
+mod changes;
 pub(crate) mod codec;
 pub mod copied;
 pub(crate) mod doors;
@@ -73,6 +74,7 @@ pub use stored::{
 
 pub use self::answer::{Compared, Elsewhere, ExplainedAt, JobAt, Known, Totals, WithoutData};
 pub use self::awaits::{FlowOutcome, FlowWait, JobStands, Look, ResultOutcome, ResultWait};
+pub use self::changes::{BatchEvents, CHANGES_FORMAT, Changes, NewEvents};
 pub use self::entries::{decode_events, encode_events};
 use self::facts::{Delivery, Fact, Notified};
 pub use self::kin::{child_key, child_of};

@@ -142,7 +142,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
+    /// All kinds, in the order in which they are declared. A journal holds a kind by its place here: a new one comes last.
     pub const ALL: [Kind; 19] = [
         Kind::Meta,
         Kind::Queue,

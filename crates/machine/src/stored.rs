@@ -227,7 +227,7 @@ pub(crate) struct StoredLife {
     pub kin: Option<Box<Kin>>,
 }
 
-fn outcome_byte(outcome: Outcome) -> u8 {
+pub(crate) fn outcome_byte(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Succeeded => 0,
         Outcome::Failed => 1,
@@ -238,7 +238,7 @@ fn outcome_byte(outcome: Outcome) -> u8 {
     }
 }
 
-fn outcome_of(byte: u8) -> Option<Outcome> {
+pub(crate) fn outcome_of(byte: u8) -> Option<Outcome> {
     Some(match byte {
         0 => Outcome::Succeeded,
         1 => Outcome::Failed,

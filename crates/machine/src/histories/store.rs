@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::rows::{Archive, Archived, Class, DataKey, Kind, LiveRow, RowKey, Rows};
 use crate::stored::StoredShape;
-use crate::{Config, Machine, Rest, SeenJob, Seq, child_key, seen_in_life};
+use crate::{Changes, Config, Machine, Rest, SeenJob, Seq, child_key, seen_in_life};
 use tenure_core::job::JobState;
 use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
@@ -30,7 +30,12 @@ pub(super) struct Store {
 }
 
 impl Store {
+    /// Writes what is left of rows after they went through a journal, which must be all of them.
     pub(super) fn write(&mut self, rows: Rows) {
+        let changes = Changes { rows, ..Changes::default() };
+        let read = Changes::decode(&changes.encode()).expect("what was encoded is decoded");
+        assert_eq!(read, changes, "a journal changes nothing");
+        let Changes { rows, .. } = read;
         for (seq, change) in rows.jobs {
             self.last_seq = self.last_seq.max(seq);
             if change.deleted {

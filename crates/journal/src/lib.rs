@@ -1,0 +1,85 @@
+//! The journal of a store: entries of bytes, each with a number, a checksum and the checksum of the entry before.
+//!
+//! An engine whose journal appends writes each batch to it as one [`JournalEntry`], and sends the answers of the
+//! batch when [`Journal::append`] has said [`Appended::Done`]. So whatever was answered can be made again from the
+//! entries, in any process. How entries are kept, and who else may append, is the matter of each implementation.
+//!
+//! This crate knows bytes and numbers. It must never know a rule of jobs, a table of SQL, a key of Redis or a
+//! server.
+
+mod entry;
+pub mod memory;
+mod reply;
+
+pub use entry::{BadEntry, JournalEntry, Position};
+pub use reply::{Replier, Reply};
+
+/// What is sent to a journal.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Append {
+    /// This entry is to be the next.
+    Entry(JournalEntry),
+    /// No entry: the answer only proves that the journal still ends here, and that it still takes entries of this
+    /// process.
+    Nothing(Position),
+}
+
+impl Append {
+    /// Where the journal ends once this is done.
+    pub fn end(&self) -> Position {
+        match self {
+            Append::Entry(entry) => entry.position(),
+            Append::Nothing(end) => *end,
+        }
+    }
+}
+
+/// What a journal answers to an append.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Appended {
+    /// It is there. Also the answer to a repeat.
+    Done,
+    /// Another process appends now, or entry `n` has another content: this process is to append nothing more.
+    Deposed,
+    /// This is not the journal that the process opened, or not the same run of the program that keeps it.
+    Moved,
+    /// The append does not follow on the last entry, which is this one.
+    At(u64),
+    /// Nobody knows whether it happened: the same append is to be sent again, and nothing else.
+    Unsure(String),
+    /// Nothing was written, because there is no room.
+    Full,
+}
+
+/// Why entries cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The journal cannot be reached, or says something that is no answer.
+    #[error("the journal cannot be read: {0}")]
+    Away(String),
+    /// What it holds is not what was appended.
+    #[error("entry {number} of the journal is not what was appended: {why}")]
+    Damaged {
+        /// The number that the entry should have.
+        number: u64,
+        /// What is wrong with it.
+        why: BadEntry,
+    },
+}
+
+/// A journal that appends, opened by one process.
+pub trait Journal: Send + Sync + 'static {
+    /// Begins to append, and returns without waiting for the answer.
+    ///
+    /// Appends arrive in the order in which they are begun, unless one is lost. A repeat of an append is answered as
+    /// the first time, so the caller sends the same one again when the answer is [`Appended::Unsure`]. An
+    /// implementation paces this: it answers `Unsure` only after it has tried for as long as it sees fit.
+    fn append(&self, append: Append) -> Reply;
+
+    /// The entries that follow on the one with the number `after`, in their order, as many as are sensible at once;
+    /// none at the end. May block.
+    ///
+    /// # Errors
+    /// The journal cannot be reached, or an entry is damaged.
+    fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError>;
+}

@@ -1,0 +1,284 @@
+//! A journal in memory, with a line to it that a test makes slow, lossy or broken at will.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::{Append, Appended, Journal, JournalEntry, Position, ReadError, Replier, Reply};
+
+/// Entries that one read answers at most.
+const PAGE: usize = 64;
+
+/// What becomes of an append on the line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It arrives, and so does its answer.
+    Arrives,
+    /// It arrives, and its answer is lost.
+    ReplyLost,
+    /// It is lost.
+    Lost,
+    /// It is taken for lost, and arrives behind the next one: its bytes lay in a socket.
+    Late,
+    /// It arrives, and once more behind the next one.
+    Twice,
+    /// It does not arrive: this is answered.
+    Answered(Appended),
+}
+
+type Fates = Box<dyn FnMut(&Append) -> Fate + Send>;
+
+#[derive(Default)]
+struct Inside {
+    entries: Vec<JournalEntry>,
+    fates: Option<Fates>,
+    /// Set: all that arrives is answered so.
+    ended: Option<Appended>,
+    /// What arrives behind the next append.
+    late: Vec<Append>,
+    /// Answers are held back.
+    holds: bool,
+    held: VecDeque<(Replier, Appended)>,
+    /// Appends that were begun, also those that were lost.
+    begun: Vec<Append>,
+}
+
+/// See the module. One value is one journal, for all engines that it is given to.
+#[derive(Default)]
+pub struct MemoryJournal {
+    inside: Mutex<Inside>,
+    changed: Condvar,
+}
+
+impl MemoryJournal {
+    /// A journal with these entries, whose line is whole.
+    pub fn with(entries: Vec<JournalEntry>) -> Self {
+        let inside = Inside { entries, ..Inside::default() };
+        MemoryJournal { inside: Mutex::new(inside), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// All entries.
+    pub fn entries(&self) -> Vec<JournalEntry> {
+        self.lock().entries.clone()
+    }
+
+    /// All appends that were begun, repeats too.
+    pub fn begun(&self) -> Vec<Append> {
+        self.lock().begun.clone()
+    }
+
+    /// Asks `fates` what becomes of each append from now on.
+    pub fn fates(&self, fates: impl FnMut(&Append) -> Fate + Send + 'static) {
+        self.lock().fates = Some(Box::new(fates));
+    }
+
+    /// From now on all that arrives is answered so, and nothing is written. Answers that are held back stay as they are.
+    pub fn end(&self, answer: Appended) {
+        self.lock().ended = Some(answer);
+    }
+
+    /// From now on answers are held back. What they answer happens.
+    pub fn hold(&self) {
+        self.lock().holds = true;
+    }
+
+    /// Sends the oldest answer that is held back; whether there was one.
+    pub fn release_one(&self) -> bool {
+        let held = self.lock().held.pop_front();
+        held.map(|(replier, appended)| replier.answer(appended)).is_some()
+    }
+
+    /// Sends all answers that are held back, and holds none any more.
+    pub fn release(&self) {
+        let held = {
+            let mut inside = self.lock();
+            inside.holds = false;
+            std::mem::take(&mut inside.held)
+        };
+        held.into_iter().for_each(|(replier, appended)| replier.answer(appended));
+    }
+
+    /// Waits until at least `appends` were begun; whether that came to be within `patience`.
+    pub fn wait_for_begun(&self, appends: usize, patience: Duration) -> bool {
+        let inside = self.lock();
+        let waited = self
+            .changed
+            .wait_timeout_while(inside, patience, |inside| inside.begun.len() < appends);
+        waited.unwrap_or_else(PoisonError::into_inner).0.begun.len() >= appends
+    }
+}
+
+impl Inside {
+    fn end(&self) -> Position {
+        self.entries.last().map(JournalEntry::position).unwrap_or_default()
+    }
+
+    /// An append arrives.
+    fn arrives(&mut self, append: &Append) -> Appended {
+        if let Some(ended) = &self.ended {
+            return ended.clone();
+        }
+        let end = self.end();
+        let Append::Entry(entry) = append else {
+            return if append.end() == end { Appended::Done } else { Appended::At(end.number) };
+        };
+        let Position { number, .. } = entry.position();
+        let there = number.checked_sub(1).and_then(|before| self.entries.get(before as usize));
+        if let Some(there) = there {
+            return if there == entry { Appended::Done } else { Appended::Deposed };
+        }
+        match entry.follows(end) {
+            Ok(()) => {
+                self.entries.push(entry.clone());
+                Appended::Done
+            }
+            Err(_) => Appended::At(end.number),
+        }
+    }
+
+    fn send(&mut self, append: &Append) -> Appended {
+        let fate = match &mut self.fates {
+            Some(fates) => fates(append),
+            None => Fate::Arrives,
+        };
+        let late = std::mem::take(&mut self.late);
+        let unsure = || Appended::Unsure("the line broke".to_owned());
+        let answer = match fate {
+            Fate::Arrives => self.arrives(append),
+            Fate::ReplyLost => {
+                self.arrives(append);
+                unsure()
+            }
+            Fate::Lost => unsure(),
+            Fate::Late => {
+                self.late.push(append.clone());
+                unsure()
+            }
+            Fate::Twice => {
+                self.late.push(append.clone());
+                self.arrives(append)
+            }
+            Fate::Answered(answer) => answer,
+        };
+        for append in late {
+            self.arrives(&append);
+        }
+        answer
+    }
+}
+
+impl Journal for MemoryJournal {
+    fn append(&self, append: Append) -> Reply {
+        let (replier, reply) = Reply::new();
+        let mut inside = self.lock();
+        let answer = inside.send(&append);
+        inside.begun.push(append);
+        let answers = match inside.holds {
+            true => {
+                inside.held.push_back((replier, answer));
+                None
+            }
+            false => Some((replier, answer)),
+        };
+        drop(inside);
+        self.changed.notify_all();
+        if let Some((replier, answer)) = answers {
+            replier.answer(answer);
+        }
+        reply
+    }
+
+    fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {
+        let inside = self.lock();
+        let from = usize::try_from(after).unwrap_or(usize::MAX);
+        Ok(inside.entries.iter().skip(from).take(PAGE).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    fn entry(before: Position, body: &[u8]) -> JournalEntry {
+        JournalEntry::after(before, 1, body)
+    }
+
+    fn answer(journal: &MemoryJournal, append: &Append) -> Appended {
+        journal.append(append.clone()).wait(PATIENCE).expect("it answers at once")
+    }
+
+    #[test]
+    fn a_number_has_one_content_and_a_repeat_is_answered_as_the_first_time() {
+        let journal = MemoryJournal::default();
+        let (start, one) = (Position::default(), entry(Position::default(), b"one"));
+        let two = entry(one.position(), b"two");
+        let (at_one, other) = (one.position(), entry(start, b"uno"));
+        for (what, append, said) in [
+            ("a check before the first", Append::Nothing(start), Appended::Done),
+            ("one that is too early", Append::Entry(two.clone()), Appended::At(0)),
+            ("the first", Append::Entry(one.clone()), Appended::Done),
+            ("the first again", Append::Entry(one.clone()), Appended::Done),
+            ("another of its number", Append::Entry(other.clone()), Appended::Deposed),
+            (
+                "one that follows on the other",
+                Append::Entry(entry(other.position(), b"x")),
+                Appended::At(1),
+            ),
+            ("a check of a past that is over", Append::Nothing(start), Appended::At(1)),
+            ("a check", Append::Nothing(at_one), Appended::Done),
+            ("the second", Append::Entry(two.clone()), Appended::Done),
+            ("the first again, late", Append::Entry(one.clone()), Appended::Done),
+        ] {
+            assert_eq!(answer(&journal, &append), said, "{what}");
+        }
+        assert_eq!(journal.entries(), [one, two]);
+        assert_eq!(journal.read(1).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_line_loses_doubles_and_delays_what_it_is_told_to() {
+        for (fate, first, there, after_next) in [
+            (Fate::ReplyLost, None, 1, 2),
+            (Fate::Lost, None, 0, 0),
+            // The next is too early, and the first comes behind it.
+            (Fate::Late, None, 0, 1),
+            (Fate::Twice, Some(Appended::Done), 1, 2),
+            (Fate::Answered(Appended::Full), Some(Appended::Full), 0, 0),
+        ] {
+            let journal = MemoryJournal::default();
+            let mut once = Some(fate.clone());
+            journal.fates(move |_| once.take().unwrap_or(Fate::Arrives));
+            let one = entry(Position::default(), b"one");
+            let said = answer(&journal, &Append::Entry(one.clone()));
+            let is_unsure = matches!(said, Appended::Unsure(_));
+            assert_eq!((!is_unsure).then_some(said), first, "{fate:?}");
+            assert_eq!(journal.entries().len(), there, "{fate:?}");
+            answer(&journal, &Append::Entry(entry(one.position(), b"two")));
+            assert_eq!(journal.entries().len(), after_next, "{fate:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_held_back_comes_when_it_is_released() {
+        let journal = MemoryJournal::default();
+        journal.hold();
+        let reply = journal.append(Append::Nothing(Position::default()));
+        assert!(journal.wait_for_begun(1, PATIENCE));
+        assert_eq!(reply.wait(Duration::ZERO), None);
+        assert!(journal.release_one() && !journal.release_one());
+        assert_eq!(reply.wait(PATIENCE), Some(Appended::Done));
+    }
+
+    #[test]
+    fn a_journal_that_is_gone_leaves_open_whether_it_happened() {
+        let (replier, reply) = Reply::new();
+        drop(replier);
+        assert!(matches!(reply.wait(PATIENCE), Some(Appended::Unsure(_))));
+    }
+}
