@@ -148,13 +148,15 @@ pub fn not_opened(error: &OpenError) -> Failure {
         | OpenError::Foreign { .. }
         | OpenError::Missing { .. }
         | OpenError::Frozen { .. }
-        | OpenError::Unfinished { .. } => UNAVAILABLE,
+        | OpenError::Unfinished { .. }
+        | OpenError::Journal(_) => UNAVAILABLE,
         OpenError::Folder { .. }
         | OpenError::Incomplete { .. }
         | OpenError::Store { .. }
         | OpenError::Row { .. }
         | OpenError::Shorter { .. }
-        | OpenError::Unreadable { .. } => DISK,
+        | OpenError::Unreadable { .. }
+        | OpenError::OtherRows { .. } => DISK,
         OpenError::System(_) => NOT_STARTED,
     };
     // It says what to do next after a semicolon.

@@ -9,11 +9,10 @@ use tenure_core::time::Moment;
 use tenure_engine::CallError;
 use tenure_machine::facts::Granted;
 use tenure_machine::rows::Rows;
-use tenure_machine::{Done, JobStands, Seq, SettledAs, Stands, StoredJob};
+use tenure_machine::{Changes, Done, JobStands, Seq, SettledAs, Stands, StoredJob};
 use tokio::sync::oneshot;
 
 use crate::merge::merge;
-use crate::streams::BatchEvents;
 
 /// What the state answers; the caller's side makes the reply of it.
 #[derive(Debug)]
@@ -97,27 +96,26 @@ pub(crate) struct Pending {
 pub(crate) struct Batch {
     /// Grows by one with each.
     pub number: u64,
-    pub rows: Rows,
-    /// What happened, with the rows that say so.
-    pub events: BatchEvents,
-    /// The highest row number that was ever used, if this batch raised it.
-    pub last_seq: Seq,
+    pub changes: Changes,
+    /// About what the changes take in a journal; counted only where the journal appends.
+    pub bytes: usize,
     pub answers: Vec<Pending>,
 }
 
 impl Batch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.events.is_empty() && self.answers.is_empty()
+        self.changes.is_empty() && self.answers.is_empty()
     }
 
     /// Adds the rows of one more step.
     pub(crate) fn add(&mut self, later: Rows) {
-        if self.rows.is_empty() {
-            self.rows = later;
+        let Changes { rows, last_seq, .. } = &mut self.changes;
+        if rows.is_empty() {
+            *rows = later;
         } else {
             let Rows { jobs, errors, other, childless, data } = later;
             for (seq, change) in jobs {
-                match self.rows.jobs.entry(seq) {
+                match rows.jobs.entry(seq) {
                     std::collections::btree_map::Entry::Occupied(there) => {
                         merge(there.into_mut(), change)
                     }
@@ -126,13 +124,13 @@ impl Batch {
                     }
                 }
             }
-            self.rows.errors.extend(errors);
-            self.rows.other.extend(other);
-            self.rows.childless.extend(childless);
-            self.rows.data.extend(data);
+            rows.errors.extend(errors);
+            rows.other.extend(other);
+            rows.childless.extend(childless);
+            rows.data.extend(data);
         }
-        if let Some((seq, _)) = self.rows.jobs.last_key_value() {
-            self.last_seq = self.last_seq.max(*seq);
+        if let Some((seq, _)) = rows.jobs.last_key_value() {
+            *last_seq = (*last_seq).max(*seq);
         }
     }
 }

@@ -3,6 +3,7 @@
 //! What is kept beside the log says how far it was when it was synced last; see `synced`.
 
 use rusqlite::Connection;
+use tenure_journal::Position;
 use tenure_machine::{NO_JOB, Seq};
 
 use crate::rows;
@@ -20,16 +21,37 @@ pub(crate) struct Numbers {
     pub commit: u64,
     /// The highest row number of a job that was ever used.
     pub last_seq: Seq,
+    /// The checksum of the journal's entry of the same number; `None` where no journal appends.
+    pub entry: Option<u64>,
 }
 
 impl Numbers {
     fn sum(self) -> i64 {
-        Sum::of(KEY).int(self.commit as i64).int(rows::number_of(self.last_seq)).end()
+        let sum = Sum::of(KEY).int(self.commit as i64).int(rows::number_of(self.last_seq));
+        match self.entry {
+            Some(entry) => sum.int(entry as i64).end(),
+            None => sum.end(),
+        }
     }
 
     /// As they are stored.
     pub(crate) fn text(self) -> String {
-        format!("{} {} {}", self.commit, self.last_seq, self.sum())
+        match self.entry {
+            Some(entry) => {
+                format!("{} {} {} {}", self.commit, self.last_seq, entry as i64, self.sum())
+            }
+            None => format!("{} {} {}", self.commit, self.last_seq, self.sum()),
+        }
+    }
+
+    /// Where the journal stood when this was written.
+    pub(crate) fn position(self) -> Position {
+        Position { number: self.commit, sum: self.entry.unwrap_or_default() }
+    }
+
+    /// Those of the next commit, which raises the highest row number to this one.
+    pub(crate) fn next(self, last_seq: Seq, entry: Option<u64>) -> Numbers {
+        Numbers { commit: self.commit + 1, last_seq: self.last_seq.max(last_seq), entry }
     }
 
     /// Those of a store. A store without them has none yet; `Err` is what stands in their place.
@@ -38,15 +60,15 @@ impl Numbers {
             // An older release kept only this.
             let last_seq =
                 fact(conn, "last_seq")?.and_then(|text| text.parse().ok()).unwrap_or(NO_JOB);
-            return Ok(Ok(Numbers { commit: 0, last_seq }));
+            return Ok(Ok(Numbers { last_seq, ..Numbers::default() }));
         };
-        let mut words = text.split(' ').map(str::parse::<i64>);
-        let (Some(Ok(commit)), Some(Ok(last_seq)), Some(Ok(sum)), None) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            return Ok(Err(text));
+        let words: Result<Vec<i64>, _> = text.split(' ').map(str::parse).collect();
+        let (commit, last_seq, entry, sum) = match words.as_deref() {
+            Ok([commit, last_seq, sum]) => (*commit, *last_seq, None, *sum),
+            Ok([commit, last_seq, entry, sum]) => (*commit, *last_seq, Some(*entry as u64), *sum),
+            _ => return Ok(Err(text)),
         };
-        let numbers = Numbers { commit: commit as u64, last_seq: rows::seq_of(last_seq) };
+        let numbers = Numbers { commit: commit as u64, last_seq: rows::seq_of(last_seq), entry };
         Ok(if numbers.sum() == sum { Ok(numbers) } else { Err(text) })
     }
 }
@@ -60,13 +82,17 @@ mod tests {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute("CREATE TABLE store(key TEXT, value TEXT)", []).unwrap();
         assert_eq!(Numbers::read(&conn).unwrap(), Ok(Numbers::default()));
-        let numbers = Numbers { commit: 12, last_seq: Seq::new(345) };
-        conn.execute("INSERT INTO store VALUES(?1, ?2)", [KEY, &numbers.text()]).unwrap();
-        assert_eq!(Numbers::read(&conn).unwrap(), Ok(numbers));
-        for (from, to) in [("12 ", "13 "), (" 345 ", " 344 "), ("12 ", "12 1 "), ("12", "x")] {
-            let changed = numbers.text().replacen(from, to, 1);
-            conn.execute("UPDATE store SET value = ?1", [&changed]).unwrap();
-            assert_eq!(Numbers::read(&conn).unwrap(), Err(changed));
+        conn.execute("INSERT INTO store VALUES(?1, '')", [KEY]).unwrap();
+        let put = |text: &str| conn.execute("UPDATE store SET value = ?1", [text]).unwrap();
+        for entry in [None, Some(678), Some(u64::MAX)] {
+            let numbers = Numbers { commit: 12, last_seq: Seq::new(345), entry };
+            put(&numbers.text());
+            assert_eq!(Numbers::read(&conn).unwrap(), Ok(numbers));
+            for (from, to) in [("12 ", "13 "), (" 345 ", " 344 "), ("12 ", "12 1 "), ("12", "x")] {
+                let changed = numbers.text().replacen(from, to, 1);
+                put(&changed);
+                assert_eq!(Numbers::read(&conn).unwrap(), Err(changed));
+            }
         }
     }
 }

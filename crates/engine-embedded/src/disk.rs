@@ -1,5 +1,6 @@
 //! The thread that writes: one batch, one transaction, and then its answers, or the way to the
-//! thread that syncs it first.
+//! thread that syncs it first. Where a journal appends, that begins before the batch is written and is waited for
+//! after it, so that the two go on side by side.
 //!
 //! A commit that fails is the end: what it did is unknown, nothing is tried again, and no later
 //! batch is written, since it may rest on what was lost.
@@ -16,6 +17,7 @@ use tenure_engine::{CallError, Fault};
 
 use crate::batch::{Answer, Batch, Pending};
 use crate::commit::Numbers;
+use crate::confirm::{Appending, Begun, InRows};
 use crate::hand_off::HandedOff;
 use crate::inbox::Ask;
 use crate::options::Fatal;
@@ -44,13 +46,15 @@ pub(crate) enum Answers {
     SyncedLater(Syncing),
     /// After it was synced.
     AfterSync(SyncSender<Committed>),
+    /// After its append, which began before its commit.
+    AfterAppend(Appending),
 }
 
 impl Answers {
     fn syncing(&mut self) -> Option<&mut Syncing> {
         match self {
             Answers::SyncedLater(syncing) => Some(syncing),
-            Answers::AfterCommit | Answers::AfterSync(_) => None,
+            Answers::AfterCommit | Answers::AfterSync(_) | Answers::AfterAppend(_) => None,
         }
     }
 }
@@ -159,30 +163,36 @@ fn write_one(
     how: &mut Answers,
     batch: Batch,
 ) -> Result<(), Fatal> {
-    let Batch { number, rows, events, last_seq, answers } = batch;
+    let Batch { number, changes, answers, .. } = batch;
+    let begun = match how {
+        Answers::AfterAppend(appending) => Some(appending.begin(writer.position(), &changes)),
+        _ => None,
+    };
+    let entry = begun.as_ref().map(Begun::sum);
     let mut commit = None;
-    if !rows.is_empty() || !events.is_empty() {
+    if !changes.is_empty() {
         let began = Instant::now();
-        let mut done = writer.write(&rows, &events, last_seq);
+        let mut done = writer.write(&changes, entry);
         // What the machine knows already must be written, so room is made for it: by the reserve, and then by
         // the log, which can be written from its beginning once all of it is in the store.
         for _ in 0..ROOM_TRIES {
             if !done.as_ref().is_err_and(is_full) || !upkeep.make_room(&shared.room) {
                 break;
             }
-            done = writer.write(&rows, &events, last_seq);
+            done = writer.write(&changes, entry);
         }
         shared.times.took(COMMIT, began.elapsed());
         match done {
             Ok(number) => {
                 commit = Some(number);
-                let written = Written::of(rows);
+                let written = Written::of(changes.rows);
                 shared.bodies.put(written.new, &written.changed);
                 shared.data.committed(written.data.iter());
                 upkeep.batch_written(&shared.room);
             }
             Err(why) => {
-                let no = match is_full(&why) {
+                // The journal was sent this batch, and may have it.
+                let no = match is_full(&why) && begun.is_none() {
                     true => CallError::Refused(full(shared.room.max_bytes())),
                     false => Fault::Unknown(why.to_string()).into(),
                 };
@@ -192,6 +202,9 @@ fn write_one(
         }
     }
     shared.committed.store(number, Ordering::Release);
+    if let (Answers::AfterAppend(appending), Some(begun)) = (&*how, begun) {
+        return appending.hand_on(InRows { number, begun, answers });
+    }
     match how {
         Answers::AfterSync(sync) => {
             let committed = Committed { number, commit, answers };
@@ -203,7 +216,7 @@ fn write_one(
                 (syncing.needed, syncing.commit) = (true, commit);
             }
         }
-        Answers::AfterCommit => {}
+        Answers::AfterCommit | Answers::AfterAppend(_) => {}
     }
     if let Err(fatal) = shared.look(LookWhen::BeforeAnswer) {
         refuse(answers, &Fault::Unknown(fatal.to_string()).into());

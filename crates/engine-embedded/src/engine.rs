@@ -20,12 +20,14 @@ use tenure_machine::{Command, Config, parse_lease_id};
 use crate::batch::Answer;
 use crate::call;
 use crate::commit::Numbers;
+use crate::confirm::{self, Appending};
 use crate::copy;
 use crate::damage::Damage;
 use crate::disk::{self, Answers, Syncing};
 use crate::error::OpenError;
 use crate::folder::Folder;
 use crate::inbox::Ask;
+use crate::load::load;
 use crate::options::{Durability, Fatal, Location, Options};
 use crate::overlay::Overlay;
 use crate::readers::Readers;
@@ -54,6 +56,7 @@ pub struct Embedded {
 struct Threads {
     state: JoinHandle<()>,
     disk: JoinHandle<Option<Connection>>,
+    /// It syncs, or confirms what was appended.
     sync: Option<JoinHandle<()>>,
 }
 
@@ -64,7 +67,11 @@ impl Embedded {
         let folder = Folder::open(&options.location)?;
         let conn = open_writer(&folder, &options)?;
         copy::refuse_marked(&conn, &folder)?;
-        let numbers = start::numbers(&conn, &folder)?;
+        let bound = streams::bound(options.events_bytes, options.max_bytes);
+        let mut numbers = start::numbers(&conn, &folder)?;
+        if let Some(journal) = &options.journal {
+            numbers = load(&conn, &folder, &**journal, numbers, bound)?;
+        }
         let now = options.clock.now();
         let log = log(&folder, &options, numbers)?;
         let reader =
@@ -76,12 +83,17 @@ impl Embedded {
             folder: &folder,
             numbers,
             config: options.config,
-            accept_loss: options.accept_loss,
+            accept_loss: options.accept_loss && options.journal.is_none(),
+            is_copy: options.journal.is_some(),
             now,
         };
         let (machine, recovery) = start.restore(&mut overlay, &damage)?;
-        let bound = streams::bound(options.events_bytes, options.max_bytes);
-        let ends = streams::open(&conn, bound, options.durability, options.accept_loss, now);
+        // The journal keeps all events that it took, whatever becomes of these rows.
+        let (durability, may_lack) = match options.journal {
+            Some(_) => (Durability::Always, false),
+            None => (options.durability, options.accept_loss),
+        };
+        let ends = streams::open(&conn, bound, durability, may_lack, now);
         let ends = ends.map_err(|why| schema::store_error(&folder, why))?;
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         let watch = folder.watch()?;
@@ -97,20 +109,22 @@ impl Embedded {
         }));
         Upkeep::new(&conn, &shared.files).begin(&shared.room);
         let (answers, sync) = match (log, options.durability) {
-            (None, _) => (Answers::AfterCommit, None),
+            (None, _) => match options.journal {
+                Some(journal) => {
+                    let (appending, in_rows) = Appending::new(journal.clone());
+                    let confirms = move |shared: &Arc<_>| confirm::run(shared, &*journal, &in_rows);
+                    let thread = spawn_waiting("tenure-confirm", &shared, confirms);
+                    (Answers::AfterAppend(appending), Some(thread.map_err(system)?))
+                }
+                None => (Answers::AfterCommit, None),
+            },
             (Some((log, synced)), Durability::Everysec) => {
                 (Answers::SyncedLater(Syncing::new(log, synced)), None)
             }
             (Some((log, synced)), Durability::Always) => {
                 let (to_sync, committed) = sync::way();
-                let shared = shared.clone();
-                let thread = spawn("tenure-sync", move || {
-                    let syncs = AssertUnwindSafe(|| sync::run(&shared, &log, synced, &committed));
-                    if let Err(panic) = catch_unwind(syncs) {
-                        shared.stop_for(Fatal::Bug(words(&*panic)));
-                    }
-                    shared.disk_ended();
-                });
+                let syncs = move |shared: &Arc<_>| sync::run(shared, &log, synced, &committed);
+                let thread = spawn_waiting("tenure-sync", &shared, syncs);
                 (Answers::AfterSync(to_sync), Some(thread.map_err(system)?))
             }
         };
@@ -296,6 +310,21 @@ fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
+/// Starts the thread that waits until what is committed is safe, and answers it.
+fn spawn_waiting(
+    name: &str,
+    shared: &Arc<Shared>,
+    waits: impl FnOnce(&Arc<Shared>) + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let shared = shared.clone();
+    spawn(name, move || {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waits(&shared))) {
+            shared.stop_for(Fatal::Bug(words(&*panic)));
+        }
+        shared.disk_ended();
+    })
+}
+
 /// Opens the store for writing. On a full disk even that may need the reserve.
 fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenError> {
     match schema::open_writer(folder, options) {
@@ -306,14 +335,14 @@ fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenErr
     }
 }
 
-/// What is to be synced, and how far it is; nothing if the store goes with the process. A log that
-/// has lost something is refused.
+/// The log to sync, and how far it is synced; nothing if the store goes with the process or is a copy of a journal.
+/// A log that has lost something is refused.
 fn log(
     folder: &Folder,
     options: &Options,
     numbers: Numbers,
 ) -> Result<Option<(File, Synced)>, OpenError> {
-    if options.location == Location::Memory {
+    if options.location == Location::Memory || options.journal.is_some() {
         return Ok(None);
     }
     synced::check(folder, numbers.commit, options.accept_loss)?;

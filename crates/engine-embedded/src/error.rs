@@ -129,6 +129,19 @@ pub enum OpenError {
         /// The copy is whole.
         whole: bool,
     },
+    /// The journal cannot be read, or does not let this process append.
+    #[error("the journal of the store cannot be used: {0}")]
+    Journal(String),
+    /// The rows that are here are no copy of the journal.
+    #[error(
+        "the rows in {folder:?} are no copy of the journal: {why}; remove the folder, it is made anew from the journal"
+    )]
+    OtherRows {
+        /// The folder.
+        folder: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
     /// It is an unfinished copy.
     #[error(
         "the store in {folder:?} is an unfinished copy; finish it by the same `tenure copy` \

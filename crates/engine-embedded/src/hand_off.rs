@@ -91,6 +91,11 @@ impl HandOff {
         self.changed.notify_all();
     }
 
+    /// Whether the engine ends as a crash would.
+    pub(crate) fn is_crashed(&self) -> bool {
+        self.lock().crashed
+    }
+
     /// What is here is not to be written.
     pub(crate) fn crash(&self) {
         let mut inside = self.lock();

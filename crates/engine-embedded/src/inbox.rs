@@ -37,6 +37,8 @@ pub(crate) enum Ask {
     Undo(Vec<Fence>),
     /// A process reads gauges from now on, as long as the other end of this is held.
     ReadGauges(GaugeReader),
+    /// Answered when whatever was read before may be answered.
+    Pass,
     /// Waiting calls are answered, and no more may wait.
     Drain,
     /// Answered when nothing is due any more.
@@ -120,6 +122,11 @@ impl Inbox {
     /// No call is taken or answered any more.
     pub(crate) fn crash(&self) {
         self.change(|inside| inside.crashed = true);
+    }
+
+    /// Whether the engine is to end.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().closing
     }
 
     /// Drops the calls that nobody will take: their callers see that they are gone.

@@ -202,7 +202,7 @@ async fn filled(
     let read = shared.readers.read(move |conn| read(conn, &ns, leases, unread)).await;
     let ReadLeases { leases: read, as_granted } = read?;
     if !as_granted {
-        shared.committed_is_durable().await?;
+        shared.read_may_be_answered().await?;
     }
     let looked = looked.into_iter().filter_map(|n| read.get(n));
     for (lease, _) in looked.filter(|(_, whole)| matches!(whole, Whole::Yes)) {

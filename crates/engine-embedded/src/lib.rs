@@ -7,6 +7,13 @@
 //! commit).
 //! Every answer, of reads too, leaves after the batch that it saw is durable.
 //!
+//! What makes a batch durable is the journal ([`Options::journal`]). In a folder the rows are the truth, and `sync`
+//! syncs their log; in memory nothing is waited for. A journal that appends is the truth itself, and the rows are a copy
+//! of it: the disk begins to append a batch, writes its rows meanwhile, and `confirm` waits for the journal and sends the
+//! answers. Another process may own the store by then, so an answer without rows waits for an append too, which must be
+//! begun after the answer was decided, or read. `load` brings the rows up to the journal at an opening, and a
+//! [`Replica`] follows a journal that another process writes.
+//!
 //! Memory is the index, the rows are the truth: [`Embedded::open`] builds the machine anew from
 //! them. What only rows know (payloads, labels, finished jobs, data of resources) is read by the
 //! threads of `readers`, after the commit, and never by the two that everybody waits for; but for
@@ -20,6 +27,7 @@ mod bodies;
 mod call;
 mod commit;
 mod compact;
+mod confirm;
 mod copy;
 mod damage;
 mod data;
@@ -35,12 +43,14 @@ mod inbox;
 mod kin;
 mod lease_call;
 mod lists;
+mod load;
 mod many;
 mod merge;
 mod moved;
 mod options;
 mod overlay;
 mod readers;
+mod replica;
 mod reserve;
 mod result_call;
 mod room;
@@ -66,7 +76,8 @@ pub use copy::CopyFolder;
 pub use engine::Embedded;
 pub use error::OpenError;
 pub use moved::MovedEngine;
-pub use options::{Durability, Fatal, Location, Options};
+pub use options::{Durability, Fatal, Location, LostJournal, Options};
+pub use replica::Replica;
 pub use schema::FORMAT;
 pub use start::Recovery;
 pub use tenure_machine::Config;

@@ -26,6 +26,16 @@ pub(crate) async fn many(
     if asked.matches_nothing() {
         return Ok(DoneMany::all(0));
     }
+    let done = portions(shared, namespace, &asked).await?;
+    // The last portion may have been read in vain, without a step after it.
+    shared.read_may_be_answered().await.map(|()| done)
+}
+
+async fn portions(
+    shared: &Shared,
+    namespace: &Namespace,
+    asked: &ManyJobs,
+) -> Result<DoneMany, CallError> {
     let max = asked.max as u64;
     let mut from = match (asked.oldest_first, asked.row) {
         (false, row) => LookFrom::Below(row.map_or(Seq::MAX, Seq::new)),
@@ -36,9 +46,9 @@ pub(crate) async fn many(
     loop {
         let wanted = MANY_PORTION.min((max - done) as usize);
         let Looked { found, last, looked, .. } =
-            portion(shared, namespace, &asked, from, (wanted, left)).await?;
+            portion(shared, namespace, asked, from, (wanted, left)).await?;
         left = left.saturating_sub(looked);
-        let step = change(shared, namespace, &asked, found).await?;
+        let step = change(shared, namespace, asked, found).await?;
         done += step.done;
         untold = untold.or(step.untold);
         if let Some(seq) = step.stopped_at {
@@ -60,7 +70,7 @@ pub(crate) async fn many(
     }
 }
 
-/// Jobs whose rows match; `bounds` are the most that are found, and the most rows that are looked at.
+/// Jobs whose rows match, for a step that looks again at each; `bounds` are the most that are found, and the most rows that are looked at.
 async fn portion(
     shared: &Shared,
     namespace: &Namespace,
@@ -72,6 +82,7 @@ async fn portion(
     let content = asked.filter.asks_for_content();
     let ns = namespace.clone();
     let looked = shared
+        .readers
         .read(move |conn| {
             look(conn, &ns, &sieve, from, bounds, |row| {
                 let read = || -> rusqlite::Result<Option<SeenJob>> {

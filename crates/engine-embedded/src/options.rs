@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tenure_core::bounds::EVENTS_BYTES_DEFAULT;
 use tenure_engine::{Clock, SystemClock};
+use tenure_journal::{Appended, Journal};
 use tenure_machine::Config;
 
 /// Where the rows are.
@@ -39,15 +40,67 @@ pub enum Fatal {
     /// The folder, or a file in it, was removed, moved or replaced. What was answered lately is in the
     /// files that this process had open, and in no folder if those were removed.
     Moved(String),
+    /// The journal took an entry for the last time, and this is what it said of a later one.
+    Journal(LostJournal),
     /// A broken invariant; nothing of the step that broke it was written.
     Bug(String),
+}
+
+/// Why a journal takes no more entries of an engine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LostJournal {
+    /// Another process appends to it now.
+    Deposed,
+    /// It is not the journal that was opened, or its program was started anew.
+    Moved,
+    /// It has forgotten entries that it had taken.
+    Forgot {
+        /// The last entry that was taken.
+        end: u64,
+        /// The last entry that it has.
+        has: u64,
+    },
+    /// It has no room.
+    Full,
+    /// The engine was closed before the journal could say whether the last entries are there.
+    Unsure(String),
+}
+
+impl LostJournal {
+    /// Reads the outcome of an append; `None` if it is done. `end`: the last entry that the journal took before.
+    pub(crate) fn of(appended: Appended, end: u64) -> Option<LostJournal> {
+        match appended {
+            Appended::Done => None,
+            Appended::Deposed => Some(LostJournal::Deposed),
+            Appended::Moved => Some(LostJournal::Moved),
+            Appended::At(has) => Some(LostJournal::Forgot { end, has }),
+            Appended::Unsure(why) => Some(LostJournal::Unsure(why)),
+            Appended::Full => Some(LostJournal::Full),
+        }
+    }
+}
+
+impl fmt::Display for LostJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LostJournal::Deposed => f.write_str("another process owns the store now"),
+            LostJournal::Moved => f.write_str("its journal is not the one that was opened"),
+            LostJournal::Forgot { end, has } => {
+                write!(f, "its journal ends at entry {has}, and had taken all up to {end}")
+            }
+            LostJournal::Full => f.write_str("there is no room for its journal"),
+            LostJournal::Unsure(why) => {
+                write!(f, "it was closed before its journal answered the last entries: {why}")
+            }
+        }
+    }
 }
 
 impl Fatal {
     /// The exit code that a process should end with.
     pub const fn exit_code(&self) -> i32 {
         match self {
-            Fatal::Disk(_) | Fatal::Moved(_) => 74,
+            Fatal::Disk(_) | Fatal::Moved(_) | Fatal::Journal(_) => 74,
             Fatal::Bug(_) => 70,
         }
     }
@@ -61,6 +114,7 @@ impl fmt::Display for Fatal {
                 f,
                 "{seen}; put the folder back where it was, or start again with what is there now"
             ),
+            Fatal::Journal(lost) => write!(f, "the store is not served here any more: {lost}"),
             Fatal::Bug(why) => write!(f, "the engine stopped, this is a bug: {why}"),
         }
     }
@@ -73,6 +127,10 @@ pub struct Options {
     pub location: Location,
     /// What an answer promises; nothing beyond the process for [`Location::Memory`].
     pub durability: Durability,
+    /// The journal that is the truth, and of which the rows are a copy: they are brought up to it when the engine is
+    /// opened, and what is answered was appended to it before, whatever `durability` says. The rows are never synced
+    /// then. `None`: the rows are the truth.
+    pub journal: Option<Arc<dyn Journal>>,
     /// Settings of the state machine: `patience`, `retain_bytes`.
     pub config: Config,
     /// Bytes of events that each namespace keeps, the newest; 0: none. Where `max_bytes` is set, at most an eighth of it.
@@ -100,6 +158,7 @@ impl Options {
         Options {
             location,
             durability: Durability::Always,
+            journal: None,
             config: Config::default(),
             events_bytes: EVENTS_BYTES_DEFAULT,
             clock: Arc::new(SystemClock),
@@ -117,6 +176,7 @@ impl fmt::Debug for Options {
         f.debug_struct("Options")
             .field("location", &self.location)
             .field("durability", &self.durability)
+            .field("appends", &self.journal.is_some())
             .field("config", &self.config)
             .finish_non_exhaustive()
     }

@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub damage: Arc<Damage>,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
+    /// Whether a journal appends: then it is the truth, and not the rows.
+    pub appends: bool,
     /// Bytes of events that a namespace keeps; 0: none are kept.
     pub events_bytes: u64,
     /// The number of the last batch that is committed: whoever reads may see it.
@@ -92,6 +94,7 @@ impl Shared {
             damage,
             clock: options.clock.clone(),
             config: options.config,
+            appends: options.journal.is_some(),
             events_bytes: streams::bound(options.events_bytes, options.max_bytes),
             committed: AtomicU64::new(0),
             durable: watch::Sender::new(Durable::default()),
@@ -125,18 +128,29 @@ impl Shared {
         self.durable.send_modify(|durable| durable.ended = true);
     }
 
-    /// Reads rows for an answer that shows them as they are now, and waits until what it may have
-    /// seen is durable.
+    /// Reads rows for an answer that shows them as they are now, and waits until that may be sent.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, CallError> {
         let read = self.readers.read(read).await?;
-        self.committed_is_durable().await.map(|()| read)
+        self.read_may_be_answered().await.map(|()| read)
+    }
+
+    /// Waits until the rows that a caller has read may be sent: they are durable, and no other process owned the store
+    /// when they were read.
+    pub(crate) async fn read_may_be_answered(&self) -> Result<(), CallError> {
+        if !self.appends {
+            return self.committed_is_durable().await;
+        }
+        // The answer comes with a batch like any other, so after an append that is begun from now on. The call may have
+        // done something before it read.
+        let passed = self.ask(&Namespace::main(), Ask::Pass).await;
+        passed.map(drop).map_err(CallError::after_a_part)
     }
 
     /// Waits until what is committed now is durable.
-    pub(crate) async fn committed_is_durable(&self) -> Result<(), CallError> {
+    async fn committed_is_durable(&self) -> Result<(), CallError> {
         let seen = self.committed.load(Ordering::Acquire);
         let mut durable = self.durable.subscribe();
         // The sender is a field of this, so waiting ends by what is waited for.

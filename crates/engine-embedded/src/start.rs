@@ -74,6 +74,8 @@ pub(crate) struct Start<'a> {
     pub config: Config,
     /// What cannot be read is dropped.
     pub accept_loss: bool,
+    /// The rows are a copy of a journal: what cannot be read is not mended here, since the journal would not know of it.
+    pub is_copy: bool,
     pub now: Moment,
 }
 
@@ -95,6 +97,11 @@ impl Start<'_> {
     ) -> Result<(Machine, Recovery), OpenError> {
         let folder = || self.folder.path().to_owned();
         self.restore_all(overlay, damage).map_err(|why| match why {
+            Failed::Row(why) if self.is_copy => OpenError::OtherRows { folder: folder(), why },
+            Failed::Many(jobs) if self.is_copy => {
+                let why = format!("{jobs} of its jobs cannot be read");
+                OpenError::OtherRows { folder: folder(), why }
+            }
             Failed::Store(why) => store_error(self.folder, why),
             Failed::Row(why) => OpenError::Row { folder: folder(), why },
             Failed::Many(jobs) => OpenError::Unreadable { folder: folder(), jobs },
@@ -244,7 +251,7 @@ impl Start<'_> {
         })?;
         if !damaged.is_empty() {
             let many = damaged.len() > DAMAGED_MAX || damaged.len() > whole + 3;
-            if many && !self.accept_loss {
+            if self.is_copy || many && !self.accept_loss {
                 return Err(Failed::Many(damaged.len()));
             }
             self.end_damaged(damaged, (overlay, damage, &mut totals), namespaces)?;

@@ -4,14 +4,14 @@
 //! An entry holds the events of one namespace in one batch. The row of a stream is written with every entry: its life, the
 //! numbers of its oldest and newest event, and the bytes of all its entries.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
 use tenure_core::bounds::EVENTS_TRIM_MAX;
-use tenure_core::events::{EventId, Happened, StreamStands};
+use tenure_core::events::{EventId, StreamStands};
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
-use tenure_machine::encode_events;
+use tenure_machine::{BatchEvents, NewEvents, encode_events};
 
 use crate::options::Durability;
 use crate::rows;
@@ -26,29 +26,6 @@ const CLEAN: &str = "clean";
 const CUT_PART: u64 = 64;
 /// Of a folder that may take only so many bytes, each stream may take this part.
 const FOLDER_PART: u64 = 8;
-
-/// Events of a namespace that a batch writes.
-#[derive(Default)]
-pub(crate) struct NewEvents {
-    pub life: u64,
-    /// The number of the first of them.
-    pub first: u64,
-    pub events: Vec<Happened>,
-}
-
-/// What a batch does to streams.
-#[derive(Default)]
-pub(crate) struct BatchEvents {
-    /// Namespaces that ended: their streams go first.
-    pub ended: Vec<Namespace>,
-    pub new: BTreeMap<Namespace, NewEvents>,
-}
-
-impl BatchEvents {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ended.is_empty() && self.new.is_empty()
-    }
-}
 
 /// A stream, with what it takes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

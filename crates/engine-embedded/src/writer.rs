@@ -10,12 +10,13 @@ use tenure_core::job::{JobError, JobState};
 use tenure_core::names::FlowName;
 use tenure_core::secret::Json;
 use tenure_core::trace::TraceParent;
+use tenure_journal::{BadEntry, JournalEntry, Position};
 use tenure_machine::rows::{Class, DataKey, JobChange, Kind, RowKey, Rows};
-use tenure_machine::{Seq, child_key};
+use tenure_machine::{CHANGES_FORMAT, Changes, Seq, child_key};
 
 use crate::commit::{self, Numbers};
 use crate::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
-use crate::streams::{BatchEvents, StreamWriter};
+use crate::streams::StreamWriter;
 use crate::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
 
 /// How the class of an end stands in a row.
@@ -29,6 +30,15 @@ pub(crate) fn class_number(class: Class) -> i64 {
 /// Whether more of the life of a live job changes than where it stands. The error of an end is written with the end.
 pub(crate) fn changes_life(change: &JobChange) -> bool {
     change.progress.is_some() || change.error.is_some() && change.end.is_none()
+}
+
+/// Why entries of a journal were not written. Nothing of them was.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ApplyError {
+    #[error("entry {number} of the journal cannot be applied: {why}")]
+    Entry { number: u64, why: BadEntry },
+    #[error(transparent)]
+    Store(#[from] rusqlite::Error),
 }
 
 /// The statements of one connection.
@@ -141,53 +151,89 @@ impl<'c> Writer<'c> {
         })
     }
 
-    /// Writes all of it, or nothing, and answers the number of the commit. An error leaves open whether it
-    /// is durable, unless it says that there is no room: then nothing was written, and the same rows may
-    /// be written again.
-    pub(crate) fn write(
-        &mut self,
-        rows: &Rows,
-        events: &BatchEvents,
-        last_seq: Seq,
-    ) -> rusqlite::Result<u64> {
-        self.write_with(rows, events, last_seq, None)
+    /// Those of the last commit.
+    pub(crate) fn numbers(&self) -> Numbers {
+        self.numbers
     }
 
-    /// As [`Writer::write`], and a small fact of the store with it.
+    /// Where the journal stood when the store was written last.
+    pub(crate) fn position(&self) -> Position {
+        self.numbers.position()
+    }
+
+    /// Writes all of it, or nothing, and answers the number of the commit. `entry` is the checksum of its entry in a
+    /// journal that appends. An error leaves open whether it is durable, unless it says that there is no room: then
+    /// nothing was written, and the same rows may be written again.
+    pub(crate) fn write(&mut self, changes: &Changes, entry: Option<u64>) -> rusqlite::Result<u64> {
+        let numbers = self.numbers.next(changes.last_seq, entry);
+        self.in_one_step(numbers, |writer| writer.write_changes(changes))?;
+        Ok(numbers.commit)
+    }
+
+    /// Writes what entries of a journal hold, all in one transaction: the ones that follow on what is here. An entry
+    /// that is here already is passed over, so that the same ones may be applied again.
+    pub(crate) fn apply(&mut self, entries: &[JournalEntry]) -> Result<(), ApplyError> {
+        let mut numbers = self.numbers;
+        let mut all = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let Position { number, sum } = entry.position();
+            if number < numbers.commit || entry.position() == numbers.position() {
+                continue;
+            }
+            let bad = |why| ApplyError::Entry { number, why };
+            if number == numbers.commit {
+                return Err(bad(BadEntry::OtherPast { before: number }));
+            }
+            entry.follows(numbers.position()).map_err(bad)?;
+            let body = entry.body(CHANGES_FORMAT).map_err(bad)?;
+            let changes = Changes::decode(body);
+            let changes = changes.ok_or(bad(BadEntry::Body { format: CHANGES_FORMAT }))?;
+            numbers = numbers.next(changes.last_seq, Some(sum));
+            all.push(changes);
+        }
+        if all.is_empty() {
+            return Ok(());
+        }
+        let write =
+            |writer: &mut Self| all.iter().try_for_each(|changes| writer.write_changes(changes));
+        Ok(self.in_one_step(numbers, write)?)
+    }
+
+    /// Rows that are no batch of the engine, and a small fact of the store with them.
     pub(crate) fn write_marked(
         &mut self,
         rows: &Rows,
         last_seq: Seq,
         fact: (&str, &str),
     ) -> rusqlite::Result<()> {
-        self.write_with(rows, &BatchEvents::default(), last_seq, Some(fact)).map(drop)
+        let numbers = self.numbers.next(last_seq, None);
+        self.in_one_step(numbers, |writer| {
+            writer.write_rows(rows)?;
+            writer.put_fact.execute([fact.0, fact.1]).map(drop)
+        })
     }
 
-    fn write_with(
+    fn in_one_step(
         &mut self,
-        rows: &Rows,
-        events: &BatchEvents,
-        last_seq: Seq,
-        fact: Option<(&str, &str)>,
-    ) -> rusqlite::Result<u64> {
-        let Numbers { commit, last_seq: before } = self.numbers;
-        let numbers = Numbers { commit: commit + 1, last_seq: before.max(last_seq) };
+        numbers: Numbers,
+        write: impl FnOnce(&mut Self) -> rusqlite::Result<()>,
+    ) -> rusqlite::Result<()> {
         self.begin.execute([])?;
-        let done = self.write_rows(rows).and_then(|()| {
-            self.streams.write(events)?;
-            if let Some((key, value)) = fact {
-                self.put_fact.execute([key, value])?;
-            }
+        let done = write(self).and_then(|()| {
             self.put_fact.execute([commit::KEY, &numbers.text()])?;
-            self.commit.execute([])?;
-            Ok(numbers.commit)
+            self.commit.execute([]).map(drop)
         });
         match done {
-            Ok(_) => self.numbers = numbers,
+            Ok(()) => self.numbers = numbers,
             // It may have been rolled back already; the first error is the one that matters.
             Err(_) => drop(self.rollback.execute([])),
         }
         done
+    }
+
+    fn write_changes(&mut self, changes: &Changes) -> rusqlite::Result<()> {
+        self.write_rows(&changes.rows)?;
+        self.streams.write(&changes.events)
     }
 
     fn write_rows(&mut self, rows: &Rows) -> rusqlite::Result<()> {

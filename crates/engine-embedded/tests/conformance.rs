@@ -1,10 +1,12 @@
-//! Every rule of the suite, on this engine.
+//! Every rule of the suite, on this engine: in a folder, and where a journal appends.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_journal::memory::MemoryJournal;
 use tenure_testkit::{TempDir, TestClock};
 
 /// The engine that is open now, for those who hold it only as an `Engine`.
@@ -12,13 +14,29 @@ type Open = Arc<std::sync::Mutex<Arc<Embedded>>>;
 
 struct Folder;
 
+/// Each engine has rows of its own, which go with it; only the journal is left of one that ends.
+struct Appending;
+
 struct Here {
-    dir: TempDir,
+    place: Place,
     clock: Arc<TestClock>,
     open: Open,
 }
 
-fn options(dir: &TempDir, clock: &Arc<TestClock>) -> Options {
+/// The place that outlives an engine.
+enum Place {
+    Folder(TempDir),
+    Journal(Arc<MemoryJournal>),
+}
+
+fn options(place: &Place, clock: &Arc<TestClock>) -> Options {
+    let dir = match place {
+        Place::Folder(dir) => dir,
+        Place::Journal(journal) => {
+            let options = Options::new(Location::Memory);
+            return Options { clock: clock.clone(), journal: Some(journal.clone()), ..options };
+        }
+    };
     Options {
         clock: clock.clone(),
         // Syncing is tested elsewhere; here it would only be slow.
@@ -27,26 +45,34 @@ fn options(dir: &TempDir, clock: &Arc<TestClock>) -> Options {
     }
 }
 
-fn open(dir: &TempDir, clock: &Arc<TestClock>) -> Arc<Embedded> {
-    Arc::new(Embedded::open(options(dir, clock)).expect("the store can be opened"))
+fn open(place: &Place, clock: &Arc<TestClock>) -> Arc<Embedded> {
+    Arc::new(Embedded::open(options(place, clock)).expect("the store can be opened"))
 }
 
 impl Factory for Folder {
     fn open(&self) -> Task<'_, Bench> {
-        Box::pin(async {
-            let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
-            let engine = open(&dir, &clock);
-            let now_open = Arc::new(std::sync::Mutex::new(engine.clone()));
-            let open_now = now_open.clone();
-            let control = MovedClock::new(clock.clone(), move || {
-                let engine = open_now.lock().expect("nobody panics with it").clone();
-                Box::pin(async move { engine.settled().await })
-            });
-            let store = Here { dir, clock, open: now_open };
-            let can = Capabilities { reopen: true, clock_back: true, crowd: true, gauges: true };
-            Bench::new(engine, Arc::new(control), can, Box::new(store))
-        })
+        Box::pin(async { bench(Place::Folder(TempDir::new())) })
     }
+}
+
+impl Factory for Appending {
+    fn open(&self) -> Task<'_, Bench> {
+        Box::pin(async { bench(Place::Journal(Arc::default())) })
+    }
+}
+
+fn bench(place: Place) -> Bench {
+    let clock = Arc::new(TestClock::default());
+    let engine = open(&place, &clock);
+    let now_open = Arc::new(std::sync::Mutex::new(engine.clone()));
+    let open_now = now_open.clone();
+    let control = MovedClock::new(clock.clone(), move || {
+        let engine = open_now.lock().expect("nobody panics with it").clone();
+        Box::pin(async move { engine.settled().await })
+    });
+    let store = Here { place, clock, open: now_open };
+    let can = Capabilities { reopen: true, clock_back: true, crowd: true, gauges: true };
+    Bench::new(engine, Arc::new(control), can, Box::new(store))
 }
 
 impl Store for Here {
@@ -55,7 +81,7 @@ impl Store for Here {
             drop(old);
             let crashed = self.open.lock().expect("nobody panics with it").clone();
             crashed.crash();
-            let engine = open(&self.dir, &self.clock);
+            let engine = open(&self.place, &self.clock);
             *self.open.lock().expect("nobody panics with it") = engine.clone();
             engine as Arc<dyn Engine>
         })
@@ -63,3 +89,20 @@ impl Store for Here {
 }
 
 tenure_conformance::conformance_tests!(Folder);
+
+#[test]
+fn every_rule_holds_where_a_journal_appends() {
+    let cases = tenure_conformance::all();
+    let next = AtomicUsize::new(0);
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    tenure_conformance::check(&Appending, case.name);
+                }
+            });
+        }
+    });
+    assert!(cases.len() > 700, "only {} rules were tried", cases.len());
+}

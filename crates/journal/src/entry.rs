@@ -31,15 +31,15 @@ pub enum BadEntry {
     /// One or more entries before it are missing.
     #[error("it has the number {number}, and {wanted} comes next")]
     OutOfTurn {
-        /// Its number.
+        /// The number that the entry says it has.
         number: u64,
         /// The number that should follow.
         wanted: u64,
     },
-    /// The entry before it is not the one that it was written after.
-    #[error("it does not follow on entry {before} that is here, but on another of that number")]
+    /// The entry of that number, before it or in its place, has another content here.
+    #[error("entry {before} is another here")]
     OtherPast {
-        /// The number of the entry before.
+        /// The number of that entry.
         before: u64,
     },
     /// Another release wrote its body.
@@ -47,7 +47,7 @@ pub enum BadEntry {
         "its body has format {format}, and this release knows {known}; open the store with the release that wrote it"
     )]
     Format {
-        /// Its format.
+        /// The format that the entry says its body has.
         format: u16,
         /// The format that is known.
         known: u16,
@@ -55,7 +55,7 @@ pub enum BadEntry {
     /// Its bytes are those that were written, and the body is not of its format.
     #[error("its body is not of format {format}, which it claims")]
     Body {
-        /// Its format.
+        /// The format that the entry says its body has.
         format: u16,
     },
 }
@@ -63,8 +63,8 @@ pub enum BadEntry {
 /// An entry whose checksum has been made or checked. Clones share its bytes.
 ///
 /// The checksum covers the number and the checksum of the entry before, so an entry that is damaged, cut, in a wrong
-/// place or of another past is found by whoever reads it. It protects from accidents, not from somebody who can write
-/// the journal.
+/// place or of another past is found when it is read. It protects from accidents, not from somebody who can write the
+/// journal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     bytes: Arc<[u8]>,

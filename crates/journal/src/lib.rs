@@ -2,7 +2,7 @@
 //!
 //! An engine whose journal appends writes each batch to it as one [`JournalEntry`], and sends the answers of the
 //! batch when [`Journal::append`] has said [`Appended::Done`]. So whatever was answered can be made again from the
-//! entries, in any process. How entries are kept, and who else may append, is the matter of each implementation.
+//! entries, in any process. Each implementation decides how entries are kept, and which process may append.
 //!
 //! This crate knows bytes and numbers. It must never know a rule of jobs, a table of SQL, a key of Redis or a
 //! server.
@@ -14,7 +14,7 @@ mod reply;
 pub use entry::{BadEntry, JournalEntry, Position};
 pub use reply::{Replier, Reply};
 
-/// What is sent to a journal.
+/// A message to a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Append {
     /// This entry is to be the next.
@@ -34,7 +34,7 @@ impl Append {
     }
 }
 
-/// What a journal answers to an append.
+/// The answer of a journal to an append.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Appended {
     /// It is there. Also the answer to a repeat.
@@ -57,12 +57,12 @@ pub enum ReadError {
     /// The journal cannot be reached, or says something that is no answer.
     #[error("the journal cannot be read: {0}")]
     Away(String),
-    /// What it holds is not what was appended.
+    /// It holds other bytes than were appended.
     #[error("entry {number} of the journal is not what was appended: {why}")]
     Damaged {
         /// The number that the entry should have.
         number: u64,
-        /// What is wrong with it.
+        /// The fault that was found.
         why: BadEntry,
     },
 }

@@ -16,7 +16,7 @@ pub enum Fate {
     Arrives,
     /// It arrives, and its answer is lost.
     ReplyLost,
-    /// It is lost.
+    /// It is lost on its way.
     Lost,
     /// It is taken for lost, and arrives behind the next one: its bytes lay in a socket.
     Late,
@@ -61,7 +61,7 @@ impl MemoryJournal {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All entries.
+    /// All entries that were taken, in their order.
     pub fn entries(&self) -> Vec<JournalEntry> {
         self.lock().entries.clone()
     }
@@ -81,7 +81,7 @@ impl MemoryJournal {
         self.lock().ended = Some(answer);
     }
 
-    /// From now on answers are held back. What they answer happens.
+    /// From now on answers are held back, while the appends take place.
     pub fn hold(&self) {
         self.lock().holds = true;
     }
@@ -117,7 +117,7 @@ impl Inside {
         self.entries.last().map(JournalEntry::position).unwrap_or_default()
     }
 
-    /// An append arrives.
+    /// Takes an append that arrives, or refuses it.
     fn arrives(&mut self, append: &Append) -> Appended {
         if let Some(ended) = &self.ended {
             return ended.clone();

@@ -2,7 +2,7 @@
 //! another copy of the store is made from.
 //!
 //! Of each value that jobs beside each other mostly share (namespace, queue, kind, shape) only the first is written. The
-//! layout has a number, [`CHANGES_FORMAT`]: whoever changes it raises that number. Reading never panics: bytes that are not
+//! layout has a number, [`CHANGES_FORMAT`]: a change of it raises that number. Reading never panics: bytes that are not
 //! of this form are `None`. They have no checksum; the entry of the journal around them has.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct NewEvents {
     pub life: u64,
     /// The number of the first of them.
     pub first: u64,
-    /// In their order.
+    /// The events, in the order in which they happened.
     pub events: Vec<Happened>,
 }
 

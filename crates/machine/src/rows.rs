@@ -232,6 +232,29 @@ impl Rows {
             && self.childless.is_empty()
             && self.data.is_empty()
     }
+    /// About what they take in a journal.
+    pub fn bytes(&self) -> usize {
+        let text = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.text().len());
+        let job = |change: &JobChange| {
+            let new = change.new.as_ref().map_or(0, |new| {
+                let labels = new.2.labels.iter().map(|(name, value)| name.len() + value.len());
+                new.2.payload.text().len() + new.2.kind.len() + labels.sum::<usize>()
+            });
+            let patch = change.patch.as_ref().map_or(0, |patch| text(&patch.payload));
+            let end = change.end.as_ref().map_or(0, |end| text(&end.result));
+            let error = change.error.as_ref().and_then(Option::as_ref).map_or(0, String::len);
+            let progress = change.progress.as_ref().map_or(0, text);
+            64 + new + patch + end + error + progress + change.life.as_ref().map_or(0, Vec::len)
+        };
+        let row = |(key, value): (&RowKey, &Option<String>)| {
+            16 + key.key.len() + value.as_ref().map_or(0, String::len)
+        };
+        self.jobs.values().map(job).sum::<usize>()
+            + self.errors.iter().map(|(_, error)| 16 + error.error.len()).sum::<usize>()
+            + self.other.iter().map(row).sum::<usize>()
+            + 16 * self.childless.len()
+            + self.data.values().map(|data| 64 + text(data)).sum::<usize>()
+    }
     pub(crate) fn job(&mut self, seq: Seq) -> &mut JobChange {
         self.jobs.entry(seq).or_default()
     }

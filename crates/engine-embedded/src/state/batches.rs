@@ -2,6 +2,8 @@
 //!
 //! It must never send an answer whose rows are not durable, nor wait for the disk but at the end.
 
+use tenure_machine::rows::Rows;
+
 use crate::batch::Batch;
 use crate::disk;
 use crate::inbox::Envelope;
@@ -10,7 +12,36 @@ use crate::watch::LookWhen;
 
 use super::{AwaitingEnd, StateThread, Waiting};
 
+/// Bytes of rows at which a batch is closed where a journal appends, so that no append takes the journal long. A
+/// single call may exceed it.
+const BATCH_BYTES: usize = 1 << 20;
+
 impl StateThread {
+    /// Counts what rows take in a journal, if one appends.
+    pub(super) fn weigh(&mut self, rows: &Rows) {
+        if self.shared.appends {
+            self.batch.bytes += rows.bytes();
+        }
+    }
+
+    /// A batch that is large enough takes no more. It is handed on when those before it are.
+    pub(super) fn close_large(&mut self) {
+        if self.batch.bytes >= BATCH_BYTES {
+            let batch = self.take_batch();
+            self.closed.push_back(batch);
+        }
+    }
+
+    fn take_batch(&mut self) -> Batch {
+        let next = Batch { number: self.batch.number + 1, ..Batch::default() };
+        std::mem::replace(&mut self.batch, next)
+    }
+
+    /// Whether all was handed on.
+    fn is_handed_on(&self) -> bool {
+        self.closed.is_empty() && self.batch.is_empty()
+    }
+
     /// Hands the batch on, if there is room for it.
     pub(super) fn hand_on(&mut self) {
         if let Some(why) = self.overlay.failure() {
@@ -21,11 +52,14 @@ impl StateThread {
             self.refuse(Vec::new());
             return;
         }
-        if self.batch.is_empty() {
+        if self.is_handed_on() {
             return;
         }
-        let writes_nothing = self.batch.rows.is_empty() && self.batch.events.is_empty();
-        if writes_nothing && self.shared.durable() + 1 == self.batch.number {
+        // Where a journal appends, what is durable may be another's by now: only an append tells.
+        if !self.shared.appends
+            && self.batch.changes.is_empty()
+            && self.shared.durable() + 1 == self.batch.number
+        {
             // All that these answers saw is durable.
             match self.shared.look(LookWhen::BeforeAnswer) {
                 Ok(()) => disk::send(&self.shared, std::mem::take(&mut self.batch.answers)),
@@ -39,11 +73,10 @@ impl StateThread {
         if !self.shared.hand_off.has_room() {
             return;
         }
-        let next = Batch { number: self.batch.number + 1, ..Batch::default() };
-        let batch = std::mem::replace(&mut self.batch, next);
+        let batch = self.closed.pop_front().unwrap_or_else(|| self.take_batch());
         if let Err(batch) = self.shared.hand_off.put(batch) {
             // Only this thread puts, so there still is room; but nothing is lost if there is not.
-            self.batch = batch;
+            self.closed.push_front(batch);
         }
     }
 
@@ -55,7 +88,8 @@ impl StateThread {
         let waiting = std::mem::take(&mut self.waiting).into_values().map(|wait| wait.reply);
         let awaiting = std::mem::take(&mut self.awaiting).into_values().map(|call| call.reply);
         let waiting = waiting.chain(awaiting).chain(self.take_readers());
-        let answers = std::mem::take(&mut self.batch.answers).into_iter().map(|one| one.reply);
+        let closed = std::mem::take(&mut self.closed).into_iter().flat_map(|batch| batch.answers);
+        let answers = closed.chain(std::mem::take(&mut self.batch.answers)).map(|one| one.reply);
         for reply in calls.chain(waiting).chain(answers) {
             let _ = reply.send(Err(no.clone()));
         }
@@ -73,9 +107,9 @@ impl StateThread {
         for reply in self.take_readers() {
             let _ = reply.send(Err(no.clone()));
         }
-        while !self.batch.is_empty() && self.shared.fatal().is_none() {
+        while !self.is_handed_on() && self.shared.fatal().is_none() {
             self.hand_on();
-            if !self.batch.is_empty() {
+            if !self.is_handed_on() {
                 // The disk pokes when it takes what was handed off.
                 if !self.shared.inbox.wait_for_poke() {
                     return;

@@ -8,11 +8,10 @@ use std::sync::atomic::Ordering;
 use tenure_core::events::{EventId, Happened};
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
-use tenure_machine::{Done, TakerId};
+use tenure_machine::{Done, NewEvents, TakerId};
 
 use super::StateThread;
 use crate::batch::{Answer, Reply};
-use crate::streams::NewEvents;
 
 /// A call that waits for an event.
 struct WaitingReader {
@@ -65,10 +64,8 @@ impl StateThread {
             // No two lives of a namespace begin at one moment: between them lies a day in which nobody called.
             let begins = EventId { life: at.us(), number: 0 };
             let end = self.streams.ends.entry(namespace.clone()).or_insert(begins);
-            let new = self.batch.events.new.entry(namespace.clone()).or_insert_with(|| NewEvents {
-                life: end.life,
-                first: end.number + 1,
-                events: Vec::new(),
+            let new = self.batch.changes.events.new.entry(namespace.clone()).or_insert_with(|| {
+                NewEvents { life: end.life, first: end.number + 1, events: Vec::new() }
             });
             end.number += events.len() as u64;
             new.events.extend(events);
@@ -80,9 +77,9 @@ impl StateThread {
     pub(super) fn end_streams(&mut self, ended: Vec<Namespace>) {
         for namespace in &ended {
             self.streams.ends.remove(namespace);
-            self.batch.events.new.remove(namespace);
+            self.batch.changes.events.new.remove(namespace);
         }
-        self.batch.events.ended.extend(ended);
+        self.batch.changes.events.ended.extend(ended);
     }
 
     /// A reader has seen all up to an event, and waits for the next.

@@ -13,7 +13,7 @@ mod schedules;
 mod steps;
 mod time;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -67,6 +67,8 @@ pub(crate) struct StateThread {
     machine: Machine,
     overlay: Overlay,
     batch: Batch,
+    /// Batches before it that take no more, and that the disk had no room for yet.
+    closed: VecDeque<Batch>,
     waiting: HashMap<TakerId, Waiting>,
     /// Calls that wait for an end.
     awaiting: HashMap<TakerId, AwaitingEnd>,
@@ -104,6 +106,7 @@ impl StateThread {
             machine,
             overlay,
             batch: Batch { number: 1, ..Batch::default() },
+            closed: VecDeque::new(),
             waiting: HashMap::new(),
             awaiting: HashMap::new(),
             again: Vec::new(),
@@ -143,7 +146,8 @@ impl StateThread {
                     self.do_asked();
                 }
                 self.take(call);
-                if self.batch.rows.jobs.len() >= ROWS_ENOUGH {
+                self.close_large();
+                if !self.closed.is_empty() || self.batch.changes.rows.jobs.len() >= ROWS_ENOUGH {
                     self.hand_on();
                 }
             }
@@ -197,6 +201,7 @@ impl StateThread {
                 self.absorb();
             }
             Ask::ReadGauges(reader) => self.gauge_readers.add(reader),
+            Ask::Pass => self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing))),
             Ask::Drain => self.end_waits(namespace, reply),
             Ask::Settled => {
                 self.settle_due();

@@ -30,7 +30,8 @@ impl StateThread {
         let until = clock.now().plus(span);
         loop {
             self.settle_due();
-            if self.batch.rows.jobs.len() >= ROWS_ENOUGH {
+            self.close_large();
+            if !self.closed.is_empty() || self.batch.changes.rows.jobs.len() >= ROWS_ENOUGH {
                 self.hand_on();
             }
             let now = clock.now();

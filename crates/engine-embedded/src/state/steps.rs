@@ -62,6 +62,7 @@ impl StateThread {
     pub(super) fn keep(&mut self, rows: Rows) -> bool {
         self.overlay.lay(&rows, self.batch.number);
         let some = !rows.is_empty();
+        self.weigh(&rows);
         self.batch.add(rows);
         self.stuck &= !some;
         some

@@ -84,8 +84,14 @@ pub fn lock(name: &str) -> Need {
 }
 
 pub async fn run<O: Operation>(engine: &Embedded, request: O) -> Result<O::Reply, CallError> {
-    let namespace = Namespace::main();
-    let call = engine.run(&namespace, request);
+    run_in(engine, &Namespace::main(), request).await
+}
+pub async fn run_in<O: Operation>(
+    engine: &Embedded,
+    namespace: &Namespace,
+    request: O,
+) -> Result<O::Reply, CallError> {
+    let call = engine.run(namespace, request);
     tokio::time::timeout(PATIENCE, call).await.expect("it is answered")
 }
 pub async fn push(engine: &Embedded, jobs: Vec<NewJob>) -> Vec<PushedId> {

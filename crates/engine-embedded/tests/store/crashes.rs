@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use tenure_core::flow::{After, Parent};
 use tenure_core::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};
 use tenure_core::job::{Need, OnConflict, Unique, Until, When};
 use tenure_core::lease::{Ending, Later, LeaseView};
-use tenure_core::names::{LimitName, PoolName, ResourceId, UniqueKey};
+use tenure_core::names::{FlowName, LimitName, Namespace, PoolName, ResourceId, UniqueKey};
 use tenure_core::requests::*;
 use tenure_core::settings::{LimitSettings, NewResource, Rate};
 use tenure_core::time::Span;
@@ -13,8 +14,9 @@ use tenure_core::time::Span;
 use crate::calls::*;
 
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
     Push { n: u8, key: Option<u8>, delay: bool, needs: u8 },
+    Child { n: u8, of: u8, flow: Option<u8> },
     Take(u8),
     Hold(u8),
     Settle { which: u8, how: u8 },
@@ -28,13 +30,14 @@ enum Step {
     Pause(u8),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub fn step() -> impl Strategy<Value = Step> {
     let n = any::<u8>();
     let key = proptest::option::weighted(0.2, 0u8..3);
     prop_oneof![
         6 => (n, key, any::<bool>(), n).prop_map(|(n, key, delay, needs)| {
             Step::Push { n, key, delay, needs }
         }),
+        2 => (n, n, proptest::option::of(0u8..3)).prop_map(|(n, of, flow)| Step::Child { n, of, flow }),
         5 => n.prop_map(Step::Take),
         1 => n.prop_map(Step::Hold),
         6 => (n, n).prop_map(|(which, how)| Step::Settle { which, how }),
@@ -82,15 +85,28 @@ fn ending_of(how: u8) -> Ending {
     }
 }
 
-/// One history; refusals are part of it.
-#[derive(Default)]
-struct Story {
+/// One history of a namespace; refusals are part of it.
+pub struct Story {
+    namespace: Namespace,
     leases: Vec<LeaseView>,
 }
 
 impl Story {
-    async fn step(&mut self, here: &Here, step: &Step) {
-        let engine = &here.engine;
+    /// It begins with a cap and two resources.
+    pub async fn begin(here: &Here, namespace: Namespace) -> Self {
+        let story = Story { namespace, leases: Vec::new() };
+        let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
+        let all = LimitName::parse("site:*").unwrap();
+        let put = PutLimit { limit: all, settings, gauge: None };
+        run_in(&here.engine, &story.namespace, put).await.unwrap();
+        let resources = vec![resource(0), resource(1)];
+        let add = AddResources { pool: pool(), resources };
+        run_in(&here.engine, &story.namespace, add).await.unwrap();
+        story
+    }
+
+    pub async fn step(&mut self, here: &Here, step: &Step) {
+        let (engine, namespace) = (&here.engine, &self.namespace.clone());
         match step {
             Step::Push { n, key, delay, needs } => {
                 let mut new = job(&format!("j{}", n % 40));
@@ -107,33 +123,50 @@ impl Story {
                 if *delay {
                     new.when = When::In(Span::from_s(u64::from(*n % 10)));
                 }
-                let _ = run(engine, Push { jobs: vec![new], answer: PushAnswer::Whole }).await;
+                let _ =
+                    run_in(engine, namespace, Push { jobs: vec![new], answer: PushAnswer::Whole })
+                        .await;
             }
-            Step::Take(n) => self.leases.extend(take(engine, 1 + usize::from(n % 4)).await),
+            Step::Child { n, of, flow } => {
+                let mut new = job(&format!("j{}", n % 40));
+                let parent = Parent::Job(id_of(*of));
+                new.after = vec![After { parent, gone_is_done: true }];
+                new.flow = flow.map(|flow| FlowName::parse(&format!("f{flow}")).unwrap());
+                new.labels = [("n".to_owned(), n.to_string())].into();
+                let _ =
+                    run_in(engine, namespace, Push { jobs: vec![new], answer: PushAnswer::Ids })
+                        .await;
+            }
+            Step::Take(n) => {
+                let call = ask(1 + usize::from(n % 4), 0);
+                self.leases.extend(run_in(engine, namespace, call).await.unwrap().leases);
+            }
             Step::Hold(n) => {
                 let call = Lease::needs(vec![lock(&format!("l{}", n % 2))]);
-                self.leases.extend(run(engine, call).await.unwrap().leases);
+                self.leases.extend(run_in(engine, namespace, call).await.unwrap().leases);
             }
             Step::Settle { which, how } => {
                 if !self.leases.is_empty() {
                     let at = usize::from(*which) % self.leases.len();
                     let lease = self.leases.swap_remove(at);
                     let item = ending(&lease, ending_of(*how));
-                    let _ = run(engine, Settle::of(vec![item])).await;
+                    let _ = run_in(engine, namespace, Settle::of(vec![item])).await;
                 }
             }
-            Step::Cancel(n) => drop(run(engine, CancelJob { job: id_of(*n) }).await),
+            Step::Cancel(n) => drop(run_in(engine, namespace, CancelJob { job: id_of(*n) }).await),
             Step::Retry(n) => {
-                drop(run(engine, RetryJob { job: id_of(*n), finished_at: None }).await);
+                drop(
+                    run_in(engine, namespace, RetryJob { job: id_of(*n), finished_at: None }).await,
+                );
             }
-            Step::Delete(n) => drop(run(engine, DeleteJob { job: id_of(*n) }).await),
+            Step::Delete(n) => drop(run_in(engine, namespace, DeleteJob { job: id_of(*n) }).await),
             Step::Patch(n) => {
                 let patch = PatchJob {
                     priority: Patch::Set((n % 7) as i8),
                     payload: Patch::Set(text("patched")),
                     ..PatchJob::new(id_of(*n))
                 };
-                drop(run(engine, patch).await);
+                drop(run_in(engine, namespace, patch).await);
             }
             Step::Pass(s) => here.pass(u64::from(*s)).await,
             Step::Limit(n) => {
@@ -145,17 +178,19 @@ impl Story {
                     quarantine: Span::from_s(u64::from(n & 32) / 5),
                 };
                 let gauge = (n & 64 != 0).then(|| Box::new(gauge(*n)));
-                run(engine, PutLimit { limit: site(*n), settings, gauge }).await.unwrap();
+                run_in(engine, namespace, PutLimit { limit: site(*n), settings, gauge })
+                    .await
+                    .unwrap();
             }
             Step::Add(n) => {
                 let resources = vec![resource(*n)];
-                run(engine, AddResources { pool: pool(), resources }).await.unwrap();
+                run_in(engine, namespace, AddResources { pool: pool(), resources }).await.unwrap();
             }
             Step::Pause(n) => {
                 let until = (n & 1 != 0).then(|| Later::For(Span::from_s(2)));
-                run(engine, PauseQueue { queue: queue(), until }).await.unwrap();
+                run_in(engine, namespace, PauseQueue { queue: queue(), until }).await.unwrap();
                 if n & 2 != 0 {
-                    run(engine, ResumeQueue { queue: queue() }).await.unwrap();
+                    run_in(engine, namespace, ResumeQueue { queue: queue() }).await.unwrap();
                 }
             }
         }
@@ -172,12 +207,7 @@ fn gauge(n: u8) -> Gauge {
 
 async fn play(steps: &[Step], crash_every: usize) -> Result<(), String> {
     let mut here = Here::new();
-    let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
-    let all = LimitName::parse("site:*").unwrap();
-    run(&here.engine, PutLimit { limit: all, settings, gauge: None }).await.unwrap();
-    let resources = vec![resource(0), resource(1)];
-    run(&here.engine, AddResources { pool: pool(), resources }).await.unwrap();
-    let mut story = Story::default();
+    let mut story = Story::begin(&here, Namespace::main()).await;
     for (n, step) in steps.iter().enumerate() {
         story.step(&here, step).await;
         if n % crash_every != crash_every - 1 {

@@ -5,11 +5,13 @@
 mod calls;
 mod clock;
 mod crashes;
+mod deposed;
 mod disk;
 mod events;
 mod flips;
 mod folder;
 mod gone;
+mod journal;
 mod kept;
 mod kill;
 mod moved;

@@ -1,0 +1,65 @@
+//! The rows of a store that another process owns: they follow its journal, entry by entry, by the writer that wrote
+//! them first.
+
+use rusqlite::Connection;
+use tenure_journal::{JournalEntry, Position};
+
+use crate::commit::Numbers;
+use crate::error::OpenError;
+use crate::folder::Folder;
+use crate::options::Options;
+use crate::schema::{self, store_error};
+use crate::start;
+use crate::streams;
+use crate::writer::{ApplyError, Writer};
+
+/// Rows that follow a journal. To own the store, drop it and open an [`Embedded`](crate::Embedded) over the same
+/// folder.
+pub struct Replica {
+    conn: Connection,
+    folder: Folder,
+    numbers: Numbers,
+    events_bytes: u64,
+}
+
+impl Replica {
+    /// Opens the rows, made if they are not there. Of the options only those of the store itself count: where it is,
+    /// and how many bytes of events it keeps, which must be what its owner keeps.
+    ///
+    /// # Errors
+    /// The folder cannot be used, or another process has it open.
+    pub fn open(options: &Options) -> Result<Replica, OpenError> {
+        let folder = Folder::open(&options.location)?;
+        let conn = schema::open_writer(&folder, options)?;
+        let numbers = start::numbers(&conn, &folder)?;
+        let events_bytes = streams::bound(options.events_bytes, options.max_bytes);
+        Ok(Replica { conn, folder, numbers, events_bytes })
+    }
+
+    /// The last entry that was applied.
+    pub fn position(&self) -> Position {
+        self.numbers.position()
+    }
+
+    /// Applies entries in their order: all of them, or none. One that was applied before changes nothing.
+    ///
+    /// # Errors
+    /// One does not follow on what is here, or is of another release; the rows cannot be written.
+    pub fn apply(&mut self, entries: &[JournalEntry]) -> Result<(), OpenError> {
+        let failed = |why| store_error(&self.folder, why);
+        let mut writer =
+            Writer::new(&self.conn, self.numbers, self.events_bytes).map_err(failed)?;
+        writer.apply(entries).map_err(|why| match why {
+            ApplyError::Store(why) => failed(why),
+            why => OpenError::Journal(why.to_string()),
+        })?;
+        self.numbers = writer.numbers();
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Replica {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Replica").field("position", &self.position()).finish_non_exhaustive()
+    }
+}
