@@ -1,5 +1,5 @@
 //! How fast this engine is in one process: `cargo run --release --example speed -- [callers]
-//! [batch] [seconds] [always|everysec|memory] [payload bytes]`.
+//! [batch] [seconds] [always|everysec|memory|journal] [payload bytes]`.
 //!
 //! Each caller pushes a batch, leases as many and settles them, again and again.
 
@@ -14,6 +14,8 @@ use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
 use tenure_core::secret::Json;
 use tenure_engine::EngineExt;
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_journal::Journal;
+use tenure_journal::memory::MemoryJournal;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
@@ -62,10 +64,17 @@ async fn main() -> Result<(), Failed> {
     let how = arguments.get(3).map_or("always", String::as_str);
     let payload = Json::from("x".repeat(number(4, 100)).as_str());
     let folder = std::env::current_dir()?.join(format!("speed-{}", std::process::id()));
-    let location =
-        if how == "memory" { Location::Memory } else { Location::Folder(folder.clone()) };
+    let location = match how {
+        "memory" | "journal" => Location::Memory,
+        _ => Location::Folder(folder.clone()),
+    };
+    let journal: Option<Arc<dyn Journal>> = match how {
+        "journal" => Some(Arc::new(MemoryJournal::default())),
+        _ => None,
+    };
     let durability = if how == "everysec" { Durability::Everysec } else { Durability::Always };
-    let engine = Arc::new(Embedded::open(Options { durability, ..Options::new(location) })?);
+    let engine =
+        Arc::new(Embedded::open(Options { durability, journal, ..Options::new(location) })?);
     let load = Arc::new(Load {
         batch,
         payload,

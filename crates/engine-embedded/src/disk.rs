@@ -138,6 +138,11 @@ fn write_all(
         match shared.hand_off.take(Some(upkeep.patience())) {
             HandedOff::Batch(batch) => {
                 shared.inbox.poke();
+                // A journal that takes no more of this engine's entries is sent no more.
+                if shared.appends && shared.fatal().is_some() {
+                    refuse(batch.answers, &shared.unavailable());
+                    continue;
+                }
                 if let Err(fatal) = write_one(shared, writer, upkeep, answers, *batch) {
                     shared.stop_for(fatal);
                     return refuse_all(shared);

@@ -151,6 +151,39 @@ fn an_engine_ends_by_what_its_journal_says_and_says_why() {
     }
 }
 
+#[test]
+fn a_batch_that_was_not_sent_is_not_sent_after_a_deposal() {
+    block(async {
+        let journal = Arc::new(MemoryJournal::default());
+        let here = owner(&journal);
+        here.engine.settled().await;
+        let engine = Arc::new(here.engine);
+        let begun = journal.begun().len();
+        journal.hold();
+        journal.end(Appended::Deposed);
+        let mut calls = Vec::new();
+        for n in 0..5 {
+            calls.push(tokio::spawn(engine.call(&Namespace::main(), pushes(&n.to_string()))));
+            // Two appends are on their way at most; the third batch waits for the disk, the others for that.
+            if n < 2 {
+                assert!(journal.wait_for_begun(begun + n + 1, PATIENCE));
+            }
+        }
+        // No event tells that the third is decided. If it is not by then, it is refused all the same.
+        for _ in 0..10_000 {
+            tokio::task::yield_now().await;
+        }
+        journal.release();
+        let mut said = Vec::new();
+        for call in calls {
+            said.push(call.await.unwrap().unwrap_err());
+        }
+        let unknown = said.iter().filter(|no| matches!(no, CallError::Fault(Fault::Unknown(_))));
+        assert_eq!(unknown.count(), 2, "{said:?}");
+        assert_eq!(journal.begun().len(), begun + 2);
+    });
+}
+
 /// It was begun while the one before it was lost, so it came too early.
 #[test]
 fn an_append_that_overtook_the_one_before_is_sent_again() {
