@@ -83,12 +83,14 @@ impl StateThread {
     pub(super) fn lease(
         &mut self,
         namespace: Namespace,
-        lease: Box<Lease>,
+        mut lease: Box<Lease>,
         taker: TakerId,
         reply: Option<Reply>,
     ) {
         // Whoever is gone already asks for nothing.
         let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
+        // The next process that opens the journal has no lock of a folder that proves this one dead.
+        lease.local &= !self.shared.appends;
         if self.shared.draining.load(Ordering::Acquire) {
             self.answer(namespace, Some(reply), Err(Refusal::from(StoreRefusal::Draining).into()));
             return;
