@@ -127,9 +127,9 @@ pub struct Options {
     pub location: Location,
     /// What an answer promises; nothing beyond the process for [`Location::Memory`].
     pub durability: Durability,
-    /// The journal that is the truth, and of which the rows are a copy: they are brought up to it when the engine is
-    /// opened, and what is answered was appended to it before, whatever `durability` says. The rows are never synced
-    /// then. `None`: the rows are the truth.
+    /// The journal that is the truth, and of which the rows are a copy. They are brought up to it when the engine is
+    /// opened, and no answer waits for them to be synced: it waits for its append, whatever `durability` says. With
+    /// [`Location::Memory`] they go with the engine; those in a folder may be used again. `None`: the rows are the truth.
     pub journal: Option<Arc<dyn Journal>>,
     /// Settings of the state machine: `patience`, `retain_bytes`.
     pub config: Config,
