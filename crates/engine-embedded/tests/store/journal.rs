@@ -194,6 +194,71 @@ fn after_a_crash_at_any_entry_every_way_to_load_gives_equal_rows_and_an_equal_ma
     played.unwrap_or_else(|failure| panic!("{failure}"));
 }
 
+#[test]
+fn after_a_crash_among_appends_the_journal_has_all_that_was_answered_whatever_the_rows_have() {
+    let (mut ahead, mut copies) = (0, 0);
+    for round in 0..24u64 {
+        let journal = Arc::new(MemoryJournal::default());
+        let here = owner(&journal);
+        block(async {
+            here.engine.settled().await;
+            let begun = journal.begun().len();
+            // From some append on none arrives, but its rows are written.
+            let mut left = round % 6;
+            journal.fates(move |append| match append {
+                Append::Entry(_) if left == 0 => Fate::Lost,
+                _ => {
+                    left = left.saturating_sub(1);
+                    if round % 2 == 0 { Fate::Arrives } else { Fate::Twice }
+                }
+            });
+            let calls: Vec<_> = (0..12)
+                .map(|n| {
+                    let jobs = vec![job(&format!("{n}"))];
+                    tokio::spawn(here.engine.call_of(Push { jobs, answer: PushAnswer::Ids }))
+                })
+                .collect();
+            // Each time among more of them; there may be as few as one, for all calls.
+            assert!(journal.wait_for_begun(begun + 1, PATIENCE));
+            for _ in 0..round * 50 {
+                tokio::task::yield_now().await;
+            }
+            here.engine.crash();
+            let mut answered = Vec::new();
+            for (n, call) in calls.into_iter().enumerate() {
+                if call.await.unwrap().is_ok() {
+                    answered.push(n.to_string());
+                }
+            }
+            let entries = journal.entries();
+            let copy = replica(&here.dir.join("copy"), &here.clock, &[&entries]);
+            let whole = Arc::new(MemoryJournal::with(entries));
+            let open = |folder: &str| {
+                let options = options_in(&here.dir.join(folder), &here.clock);
+                Embedded::open(appending(options, &whole))
+            };
+            let next = open("next").unwrap();
+            for id in answered {
+                let job = tenure_core::names::JobRef::parse(&id).unwrap();
+                assert!(run(&next, GetJob { job }).await.is_ok(), "{id} was answered");
+            }
+            next.crash();
+            let whole = Arc::new(MemoryJournal::with(journal.entries()));
+            let options = options_in(&here.dir.join("rows"), &here.clock);
+            match Embedded::open(appending(options, &whole)) {
+                Ok(engine) => {
+                    engine.crash();
+                    assert_eq!(dump(&here.dir.join("rows")), copy);
+                    copies += 1;
+                }
+                Err(OpenError::OtherRows { .. }) => ahead += 1,
+                Err(why) => panic!("{why}"),
+            }
+        });
+    }
+    assert!(ahead > 0 && copies > 0, "{ahead} times ahead, {copies} times a copy");
+}
+
 /// Some entries, written by an owner.
 fn written() -> Vec<JournalEntry> {
     let journal = Arc::new(MemoryJournal::default());
