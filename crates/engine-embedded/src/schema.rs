@@ -219,6 +219,8 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     // A store that is refused is left as it is, with its log.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
     plan_once(&conn).map_err(failed)?;
+    // A writer is made anew for each page of a copy, and of a journal.
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
     check_ours(&conn, folder, options.accept_loss)?;
     // A commit appends to the log, which is synced by us: see `sync`. SQLite still syncs around the
     // moves from the log into the store.
@@ -308,6 +310,9 @@ pub(crate) fn may_move_log(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
+/// Statements that a connection keeps prepared: more than any has.
+const STATEMENTS: usize = 64;
+
 /// Statements are planned by their text alone, when they are prepared. Without this SQLite plans them again
 /// whenever other values are bound, to look those up in statistics that we never make.
 fn plan_once(conn: &Connection) -> rusqlite::Result<()> {
@@ -323,7 +328,7 @@ pub(crate) fn open_reader(folder: &Folder) -> rusqlite::Result<Connection> {
         conn.pragma_update_and_check(None, name, value, |_| Ok(())).or_else(no_rows)?;
     }
     conn.busy_timeout(std::time::Duration::from_secs(5))?;
-    conn.set_prepared_statement_cache_capacity(64);
+    conn.set_prepared_statement_cache_capacity(STATEMENTS);
     Ok(conn)
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Row, Statement, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, params};
 use tenure_core::bounds::EVENTS_TRIM_MAX;
 use tenure_core::events::{EventId, StreamStands};
 use tenure_core::names::Namespace;
@@ -103,18 +103,18 @@ fn word(durability: Durability) -> &'static str {
 /// The statements of one connection.
 pub(crate) struct StreamWriter<'c> {
     bound: u64,
-    stream: Statement<'c>,
-    put_stream: Statement<'c>,
-    put_entry: Statement<'c>,
-    oldest: Statement<'c>,
-    cut: Statement<'c>,
-    drop_stream: Statement<'c>,
-    drop_entries: Statement<'c>,
+    stream: CachedStatement<'c>,
+    put_stream: CachedStatement<'c>,
+    put_entry: CachedStatement<'c>,
+    oldest: CachedStatement<'c>,
+    cut: CachedStatement<'c>,
+    drop_stream: CachedStatement<'c>,
+    drop_entries: CachedStatement<'c>,
 }
 
 impl<'c> StreamWriter<'c> {
     pub(crate) fn new(conn: &'c Connection, bound: u64) -> rusqlite::Result<Self> {
-        let sql = |text: &str| conn.prepare(text);
+        let sql = |text: &str| conn.prepare_cached(text);
         Ok(StreamWriter {
             bound,
             stream: sql(&format!("SELECT {STREAM} FROM stream WHERE ns = ?1"))?,

@@ -4,7 +4,7 @@
 //! of a job's life (granted, ended) touch the small row of its life alone, and no more columns of
 //! it, and so no more indexes, than they must.
 
-use rusqlite::{Connection, Statement, params};
+use rusqlite::{CachedStatement, Connection, params};
 use tenure_core::bounds::ERRORS_KEPT;
 use tenure_core::job::{JobError, JobState};
 use tenure_core::names::FlowName;
@@ -46,30 +46,30 @@ pub(crate) struct Writer<'c> {
     /// Those of the last commit.
     numbers: Numbers,
     streams: StreamWriter<'c>,
-    begin: Statement<'c>,
-    commit: Statement<'c>,
-    rollback: Statement<'c>,
-    insert_job: Statement<'c>,
-    insert_life: Statement<'c>,
-    live: Statement<'c>,
-    end: Statement<'c>,
-    change_job: Statement<'c>,
-    change_life: Statement<'c>,
-    revive: Statement<'c>,
-    relive: Statement<'c>,
-    keep: Statement<'c>,
-    delete_children: Statement<'c>,
-    delete_job: Statement<'c>,
-    delete_life: Statement<'c>,
-    last_error: Statement<'c>,
-    add_error: Statement<'c>,
-    cut_errors: Statement<'c>,
-    delete_errors: Statement<'c>,
-    put_row: Statement<'c>,
-    delete_row: Statement<'c>,
-    put_data: Statement<'c>,
-    delete_data: Statement<'c>,
-    put_fact: Statement<'c>,
+    begin: CachedStatement<'c>,
+    commit: CachedStatement<'c>,
+    rollback: CachedStatement<'c>,
+    insert_job: CachedStatement<'c>,
+    insert_life: CachedStatement<'c>,
+    live: CachedStatement<'c>,
+    end: CachedStatement<'c>,
+    change_job: CachedStatement<'c>,
+    change_life: CachedStatement<'c>,
+    revive: CachedStatement<'c>,
+    relive: CachedStatement<'c>,
+    keep: CachedStatement<'c>,
+    delete_children: CachedStatement<'c>,
+    delete_job: CachedStatement<'c>,
+    delete_life: CachedStatement<'c>,
+    last_error: CachedStatement<'c>,
+    add_error: CachedStatement<'c>,
+    cut_errors: CachedStatement<'c>,
+    delete_errors: CachedStatement<'c>,
+    put_row: CachedStatement<'c>,
+    delete_row: CachedStatement<'c>,
+    put_data: CachedStatement<'c>,
+    delete_data: CachedStatement<'c>,
+    put_fact: CachedStatement<'c>,
 }
 
 impl<'c> Writer<'c> {
@@ -79,7 +79,7 @@ impl<'c> Writer<'c> {
         numbers: Numbers,
         events_bytes: u64,
     ) -> rusqlite::Result<Self> {
-        let sql = |text: &str| conn.prepare(text);
+        let sql = |text: &str| conn.prepare_cached(text);
         Ok(Writer {
             numbers,
             streams: StreamWriter::new(conn, events_bytes)?,
