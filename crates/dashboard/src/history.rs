@@ -16,6 +16,8 @@ pub struct Minute {
     pub succeeded: u64,
     /// Runs that failed, for good or not.
     pub failed: u64,
+    /// For how long the oldest ready job had been ready; zero if none was, `None` if nobody looked.
+    pub oldest_ready: Option<Span>,
     /// Half of the jobs that were granted had waited no longer than this since they were due; `None` if none was granted.
     pub half_waited: Option<Span>,
     /// 95 % of them had waited no longer than this.

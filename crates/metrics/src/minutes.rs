@@ -30,13 +30,23 @@ pub struct Minute {
     pub succeeded: u64,
     /// Runs that failed, for good or not.
     pub failed: u64,
+    /// For how long the oldest ready job had been ready, at the worst look of this minute; zero if none was ready, `None` if
+    /// nobody looked.
+    pub oldest_ready: Option<Span>,
     waits: [u32; WORK_BOUNDS.len() + 1],
 }
 
 impl Minute {
     fn of(at: Moment) -> Self {
         let waits = [0; WORK_BOUNDS.len() + 1];
-        Minute { at, pushed: 0, granted: 0, lost: 0, succeeded: 0, failed: 0, waits }
+        let [pushed, granted, lost, succeeded, failed] = [0; 5];
+        Minute { at, pushed, granted, lost, succeeded, failed, oldest_ready: None, waits }
+    }
+
+    /// Whether something was counted, or waited.
+    fn is_busy(&self) -> bool {
+        let counted = self.pushed + self.granted + self.succeeded + self.failed;
+        counted > 0 || self.oldest_ready.is_some_and(|age| age > Span::ZERO)
     }
 
     /// Of the jobs that were granted, this share (0 to 1) had waited no longer, by the bounds of the histogram: a job that
@@ -79,6 +89,22 @@ impl Minutes {
         let mut known: Vec<_> = self.lock().keys().cloned().collect();
         known.sort_unstable();
         known
+    }
+
+    /// The namespaces in which something happened or waited within the last hour: who looks at others only keeps them from being
+    /// forgotten.
+    pub fn busy(&self) -> Vec<Namespace> {
+        let all = self.lock();
+        let busy =
+            all.iter().filter(|(_, minutes)| minutes.iter().rev().take(60).any(Minute::is_busy));
+        busy.map(|(namespace, _)| namespace.clone()).collect()
+    }
+
+    /// Notes for how long the oldest ready job of a namespace has been ready.
+    pub fn looked(&self, namespace: &Namespace, oldest_ready: Span) {
+        self.count(SystemClock.now(), namespace, |minute| {
+            minute.oldest_ready = minute.oldest_ready.max(Some(oldest_ready));
+        });
     }
 
     pub(crate) fn pushed(&self, namespace: &Namespace, jobs: u64) {
@@ -170,6 +196,37 @@ mod tests {
         let all = minutes.last_at(at(5_000_000), &main, usize::MAX);
         assert_eq!(all.len(), MINUTES_KEPT);
         assert_eq!(all.iter().map(|minute| minute.succeeded).sum::<u64>(), 1);
+    }
+
+    #[test]
+    fn a_namespace_is_busy_for_an_hour_and_while_a_job_of_it_is_ready() {
+        let minutes = Minutes::default();
+        let names = ["still", "waits"].map(|name| Namespace::parse(name).unwrap());
+        let [still, waits] = &names;
+        let looks = |from: u64, to: u64| {
+            for now in from..to {
+                minutes.count(at(now), still, |minute| minute.oldest_ready = Some(Span::ZERO));
+                minutes.count(at(now), waits, |minute| minute.oldest_ready = Some(Span::from_s(7)));
+            }
+            let mut busy = minutes.busy();
+            busy.sort_unstable();
+            busy
+        };
+        assert_eq!(looks(0, 1), std::slice::from_ref(waits));
+        minutes.count(at(1), still, |minute| minute.succeeded += 1);
+        assert_eq!(looks(2, 60), names);
+        assert_eq!(looks(60, 62), std::slice::from_ref(waits));
+    }
+
+    #[test]
+    fn the_worst_look_of_a_minute_is_kept() {
+        let minutes = Minutes::default();
+        let main = Namespace::main();
+        for age in [3, 9, 0] {
+            minutes.looked(&main, Span::from_s(age));
+        }
+        let worst = minutes.last(&main, 2).iter().filter_map(|minute| minute.oldest_ready).max();
+        assert_eq!(worst, Some(Span::from_s(9)));
     }
 
     #[test]

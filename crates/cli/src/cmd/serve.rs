@@ -106,7 +106,7 @@ async fn serve(
     let metrics = Arc::new(Metrics::new(opened.engine(), counts.clone(), route_names()));
     let sending = otlp.start(&metrics);
     let pages = (!args.no_dashboard).then(|| {
-        let history = Some(Arc::new(CountedHistory(counts)) as Arc<dyn History>);
+        let history = Some(Arc::new(CountedHistory(counts.clone())) as Arc<dyn History>);
         let pages = Dashboard::new(engine.clone(), tokens.clone(), moved.clone(), history);
         Arc::new(pages) as Arc<dyn Pages>
     });
@@ -142,6 +142,7 @@ async fn serve(
         never = metrics_port => match never {},
         never = renewal.run(&renew, &manager) => match never {},
         never = health::tell(opened.engine(), &manager) => match never {},
+        never = history::watch(opened.engine(), counts), if !args.no_dashboard => match never {},
         never = read_gauges(opened.engine(), gauge_hosts) => match never {},
     };
     sending.end().await;

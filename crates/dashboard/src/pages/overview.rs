@@ -36,6 +36,7 @@ sentences! { Says;
     pushed: "pushed", "推送";
     failed_word: "failed", "失败";
     wait: "Wait from due to start", "从到期到开始的等待";
+    oldest_chart: "How long the oldest ready job is ready", "最早就绪任务的就绪时长";
     half: "half within", "一半不超过";
     most: "95 % within", "95% 不超过";
     hour_ago: "60 min ago", "60 分钟前";
@@ -176,6 +177,8 @@ fn charts(says: Says, minutes: &[Minute], is_day: bool) -> Markup {
             (worst(bar, |minute| minute.half_waited), worst(bar, |minute| minute.most_waited))
         })
         .collect();
+    let oldest: Vec<_> =
+        bars.iter().map(|bar| (worst(bar, |minute| minute.oldest_ready), None)).collect();
     let from = if is_day { says.day_ago() } else { says.hour_ago() };
     let (now, throughput) = (
         says.now(),
@@ -185,6 +188,7 @@ fn charts(says: Says, minutes: &[Minute], is_day: bool) -> Markup {
         },
     );
     let ends = [from.as_str(), now.as_str()];
+    let age = |us: f64| for_people(Span::from_us(us as u64));
     html! {
         div class="grid" {
             section class="panel" {
@@ -209,9 +213,13 @@ fn charts(says: Says, minutes: &[Minute], is_day: bool) -> Markup {
                     }
                 }
                 div class="body" {
-                    (lines_of_two(&says.wait(), &waits, steps, ends, |us| {
-                        for_people(Span::from_us(us as u64))
-                    }))
+                    (lines_of_two(&says.wait(), &waits, steps, ends, age))
+                }
+            }
+            section class="panel" {
+                header { h2 { (says.oldest_chart()) } }
+                div class="body" {
+                    (lines_of_two(&says.oldest_chart(), &oldest, steps, ends, age))
                 }
             }
         }

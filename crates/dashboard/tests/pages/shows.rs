@@ -67,6 +67,7 @@ impl History for WorseHour {
             lost: n % 2,
             succeeded: 900 - 5 * n + 120 * (n % 3),
             failed: if n > 40 { 4 * (n - 40) } else { n % 2 },
+            oldest_ready: Some(Span::from_s(2 + n * n / 40)),
             half_waited: (n != 20).then(|| Span::from_ms(400 + 3 * n * n)),
             most_waited: (n != 20).then(|| Span::from_ms(1_500 + 9 * n * n)),
         };
@@ -79,8 +80,8 @@ fn the_last_hour_is_drawn_from_what_was_counted() {
     let served = Served::with_history(WorseHour);
     let page = served.get("/").page();
     assert_eq!(page.matches("class=\"good\"").count(), 60 + 1, "{page}");
-    // What was pushed; and two lines of waits, each with a gap where no job was granted.
-    assert_eq!(page.matches("<polyline").count(), 1 + 4, "{page}");
+    // What was pushed; two lines of waits, each with a gap where no job was granted; and the oldest ready job.
+    assert_eq!(page.matches("<polyline").count(), 1 + 4 + 1, "{page}");
     for part in ["Runs that ended, per minute", "role=\"img\"", "60 min ago", "Runs that failed"] {
         assert!(page.contains(part), "{part} is missing in {page}");
     }

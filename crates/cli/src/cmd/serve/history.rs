@@ -1,10 +1,21 @@
-//! What the overview of the dashboard draws, from what the server counts.
+//! What the overview of the dashboard draws: what the server counts, and how old the oldest ready job is, which it looks at.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_core::names::Namespace;
+use tenure_core::requests::GetStats;
+use tenure_core::time::Span;
 use tenure_dashboard::{History, Minute};
+use tenure_engine::{Clock, Engine, EngineExt, SystemClock};
 use tenure_metrics::CallCounts;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// Between two looks at the oldest ready jobs. A picture has a point for each minute.
+const LOOK_EVERY: Duration = Duration::from_secs(20);
+/// A store that takes longer is not looked at.
+const LOOK_MAX: Duration = Duration::from_secs(5);
 
 /// The minutes of these counts.
 pub struct CountedHistory(pub Arc<CallCounts>);
@@ -18,9 +29,61 @@ impl History for CountedHistory {
             lost: minute.lost,
             succeeded: minute.succeeded,
             failed: minute.failed,
+            oldest_ready: minute.oldest_ready,
             half_waited: minute.waited(0.5),
             most_waited: minute.waited(0.95),
         });
         drawn.collect()
+    }
+}
+
+/// Looks for as long as it is polled.
+pub async fn watch(engine: Arc<dyn Engine>, counts: Arc<CallCounts>) -> Infallible {
+    let mut looks = interval(LOOK_EVERY);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        look(&engine, &counts).await;
+    }
+}
+
+async fn look(engine: &Arc<dyn Engine>, counts: &CallCounts) {
+    for namespace in counts.minutes.busy() {
+        // One that does not answer is a gap in the picture, and shows elsewhere.
+        let Ok(Ok(stats)) = timeout(LOOK_MAX, engine.run(&namespace, GetStats)).await else {
+            return;
+        };
+        let now = SystemClock.now();
+        let age = stats.oldest_ready_at.map_or(Span::ZERO, |since| now.since(since));
+        counts.minutes.looked(&namespace, age);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::job::NewJob;
+    use tenure_core::requests::{Push, PushAnswer};
+    use tenure_engine_embedded::{Embedded, Location, Options};
+    use tenure_metrics::CountingEngine;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn it_looks_where_something_was_pushed_and_nowhere_else() {
+        let store: Arc<dyn Engine> =
+            Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
+        let counts = Arc::new(CallCounts::default());
+        let engine: Arc<dyn Engine> = Arc::new(CountingEngine::new(store, counts.clone()));
+        let [used, unused] = ["used", "unused"].map(|name| Namespace::parse(name).unwrap());
+        look(&engine, &counts).await;
+        let job = NewJob::new("crawl".parse().unwrap());
+        engine.run(&used, Push { jobs: vec![job], answer: PushAnswer::Ids }).await.unwrap();
+        look(&engine, &counts).await;
+        let history = CountedHistory(counts);
+        let seen = |namespace| {
+            let minutes = history.minutes(namespace, 2);
+            minutes.iter().any(|minute| minute.oldest_ready.is_some())
+        };
+        assert_eq!([seen(&used), seen(&unused)], [true, false]);
     }
 }
