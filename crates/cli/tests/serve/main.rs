@@ -75,6 +75,14 @@ impl Server {
     }
 }
 
+/// One that was not told to end, since its test failed or had no reason to, does not outlive it.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 fn end(args: &[&str], token: Option<&str>) -> (Option<i32>, String) {
     ended(tenure(args, token))
 }
