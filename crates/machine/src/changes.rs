@@ -36,7 +36,7 @@ pub struct NewEvents {
     pub events: Vec<Happened>,
 }
 
-/// What a batch does to streams of events.
+/// Changes of a batch to the streams of events.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BatchEvents {
     /// Namespaces that ended: their streams go before anything is added.
@@ -52,10 +52,10 @@ impl BatchEvents {
     }
 }
 
-/// See the module.
+/// One batch of steps, as a store writes it: all of it, or nothing.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Changes {
-    /// The rows.
+    /// Rows to write, put and delete, each thing once.
     pub rows: Rows,
     /// What happened, with the rows that say so.
     pub events: BatchEvents,
@@ -69,7 +69,7 @@ impl Changes {
         self.rows.is_empty() && self.events.is_empty()
     }
 
-    /// Its bytes.
+    /// Writes it in the layout of [`CHANGES_FORMAT`].
     pub fn encode(&self) -> Vec<u8> {
         let Rows { jobs, errors, other, childless, data } = &self.rows;
         let mut out = ChangesWriter {
