@@ -156,3 +156,28 @@ fn systemd_takes_the_unit_for_a_safe_one() {
     analyze.args(["security", "--offline=true", "--threshold=15"]).arg(unit);
     done(&mut analyze);
 }
+
+#[test]
+fn commands_in_a_pod_find_the_token_that_its_server_reads() {
+    let read = |file: &str| fs::read_to_string(packaging().join(file)).unwrap();
+    let profiles = read("docker/client.toml");
+    for file in
+        ["kubernetes/folder.yaml", "kubernetes/redis.yaml", "helm/tenure/templates/servers.yaml"]
+    {
+        let text = read(file);
+        let value = |name: &str| {
+            let after = text.split(&format!("- name: {name}\n")).nth(1).unwrap_or_default();
+            after.trim_start().strip_prefix("value: ").and_then(|rest| rest.lines().next())
+        };
+        let named = value("TENURE_PROFILE").unwrap();
+        let profile = profiles.split(&format!("[profiles.{named}]\n")).nth(1).unwrap();
+        let profile = profile.split("\n[").next().unwrap();
+        let token_file =
+            profile.split("token_file = \"").nth(1).and_then(|rest| rest.split('"').next());
+        assert_eq!(token_file, value("TENURE_TOKEN_FILE"), "{file}");
+        // A file that is mounted by itself never changes.
+        let (folder, name) = token_file.and_then(|path| path.rsplit_once('/')).unwrap();
+        assert!(text.contains(&format!("mountPath: {folder}\n")), "{file}");
+        assert!(text.contains(&format!("path: {name}\n")) && !text.contains("subPath"), "{file}");
+    }
+}
