@@ -28,4 +28,7 @@ pub struct Minute {
 pub trait History: Send + Sync + 'static {
     /// The last `minutes` minutes of a namespace, oldest first, without those before the process began.
     fn minutes(&self, namespace: &Namespace, minutes: usize) -> Vec<Minute>;
+
+    /// The namespaces of which it counts something, by name.
+    fn namespaces(&self) -> Vec<Namespace>;
 }

@@ -118,12 +118,9 @@ impl Visit {
         self.names.first().map_or("", String::as_str)
     }
 
-    /// The namespace as links say it: the main one is not said.
+    /// The namespace as links say it.
     pub(crate) fn ns(&self) -> &str {
-        match self.namespace == Namespace::main() {
-            true => "",
-            false => self.namespace.as_str(),
-        }
+        ns_of(&self.namespace)
     }
 
     /// A link within this namespace.
@@ -157,4 +154,17 @@ impl Visit {
     pub(crate) fn since(&self, moment: Moment) -> Span {
         self.now.since(moment)
     }
+}
+
+/// A namespace as links say it: the main one is not said.
+fn ns_of(namespace: &Namespace) -> &str {
+    match *namespace == Namespace::main() {
+        true => "",
+        false => namespace.as_str(),
+    }
+}
+
+/// The overview of a namespace.
+pub(crate) fn overview_of(namespace: &Namespace) -> String {
+    link("/", &[("ns", ns_of(namespace))])
 }

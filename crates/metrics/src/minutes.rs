@@ -84,8 +84,8 @@ impl Minutes {
         minutes.iter().skip(skipped).copied().collect()
     }
 
-    /// The namespaces that this process heard of.
-    pub(crate) fn namespaces(&self) -> Vec<Namespace> {
+    /// The namespaces that this process heard of, by name.
+    pub fn namespaces(&self) -> Vec<Namespace> {
         let mut known: Vec<_> = self.lock().keys().cloned().collect();
         known.sort_unstable();
         known

@@ -8,7 +8,7 @@ use super::{PageRow, Section, draw};
 use crate::attention;
 use crate::language::sentences;
 use crate::show::{button, command, commands, fact};
-use crate::visit::{Drawn, Sheet, Unanswered, Visit};
+use crate::visit::{Drawn, Sheet, Unanswered, Visit, overview_of};
 
 sentences! { Says;
     title: "System", "系统";
@@ -32,8 +32,9 @@ sentences! { Says;
     audit_bad(n): "Faults found: {n}.", "发现 {n} 处问题。";
     doctor: "What tenure doctor finds of the machine, the settings and a Redis is seen from the command line alone: it looks at the machine on which it runs.",
         "tenure doctor 对机器、设置和 Redis 的检查仅可在命令行中查看：它检查的是运行它的机器。";
-    others: "The API lists neither the namespaces nor the other servers of a store. Go to a namespace by the field on the left, or by ?ns=NAME.",
-        "API 不列出存储的命名空间或其他服务器。可通过左侧输入框或 ?ns=NAME 前往命名空间。";
+    called: "Namespaces that were called at this server", "在本服务器上被调用过的命名空间";
+    others: "The API lists neither the other namespaces nor the other servers of a store. Go to a namespace by the field on the left, or by ?ns=NAME.",
+        "API 不列出存储的其他命名空间或其他服务器。可通过左侧输入框或 ?ns=NAME 前往命名空间。";
 }
 
 pub(super) const ROWS: &[PageRow] = &[
@@ -47,6 +48,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let found = attention::look(visit, &stats).await?;
     let health = visit.engine.health();
     let events = &stats.events;
+    let called = visit.history.as_ref().map(|history| history.namespaces()).unwrap_or_default();
     let body = html! {
         div class="head" { h1 { (says.title()) } }
         (attention::panel(visit, &found))
@@ -65,6 +67,15 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                     }
                     (fact(&says.notice(), visit.engine.notice().map(|notice| html! { (notice) })))
                     dt { (says.namespace()) } dd { (visit.namespace) }
+                    @if !called.is_empty() {
+                        dt { (says.called()) }
+                        dd {
+                            @for (at, namespace) in called.iter().enumerate() {
+                                @if at > 0 { ", " }
+                                a href=(overview_of(namespace)) { (namespace) }
+                            }
+                        }
+                    }
                     dt { (says.version()) } dd { (env!("CARGO_PKG_VERSION")) }
                     dt { (says.leases()) } dd { (grouped(stats.leases)) }
                     dt { (says.waiters()) } dd { (grouped(stats.result_waiters)) }

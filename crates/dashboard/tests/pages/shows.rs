@@ -73,6 +73,10 @@ impl History for WorseHour {
         };
         (0..60.min(minutes as u64)).map(minute).collect()
     }
+
+    fn namespaces(&self) -> Vec<Namespace> {
+        ["default", "shop"].map(|name| Namespace::parse(name).unwrap()).into()
+    }
 }
 
 #[test]
@@ -88,6 +92,14 @@ fn the_last_hour_is_drawn_from_what_was_counted() {
     let page = served.get("/?over=day").page();
     assert_eq!(page.matches("class=\"good\"").count(), 4 + 1, "{page}");
     assert!(page.contains("24 h ago"));
+}
+
+#[test]
+fn the_system_leads_to_the_namespaces_that_were_called_at_this_server() {
+    let page = Served::with_history(WorseHour).get("/system").page();
+    let links = ["href=\"/\">default</a>", "href=\"/?ns=shop\">shop</a>"];
+    assert!(links.iter().all(|link| page.contains(link)), "{page}");
+    assert!(!Served::start().get("/system").page().contains("called at this server"));
 }
 
 #[test]

@@ -35,6 +35,10 @@ impl History for CountedHistory {
         });
         drawn.collect()
     }
+
+    fn namespaces(&self) -> Vec<Namespace> {
+        self.0.minutes.namespaces()
+    }
 }
 
 /// Looks for as long as it is polled.
