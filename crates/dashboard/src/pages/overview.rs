@@ -36,7 +36,7 @@ sentences! { Says;
     pushed: "pushed", "推送";
     failed_word: "failed", "失败";
     wait: "Wait from due to start", "从到期到开始的等待";
-    oldest_chart: "How long the oldest ready job is ready", "最早就绪任务的就绪时长";
+    oldest_chart: "How long the oldest ready job has been ready", "最早就绪任务的就绪时长";
     half: "half within", "一半不超过";
     most: "95 % within", "95% 不超过";
     hour_ago: "60 min ago", "60 分钟前";
