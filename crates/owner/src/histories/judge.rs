@@ -1,0 +1,91 @@
+//! What must never happen, and what the law admits.
+//!
+//! Admitted, each by its name in the law: a loss of the store together with the owner (an owner that was taken over while it
+//! stood still counts as gone); after it, time and numbers may come again. Beliefs of two holders are admitted never.
+
+use std::collections::BTreeMap;
+
+use super::work::Pending;
+use crate::ids::{Epoch, Tip};
+
+/// What broke.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) enum Violation {
+    /// (a) Two clients believe that they hold the lock.
+    TwoHolders,
+    /// (b) An answer went out that does not know of an answered entry.
+    AnsweredLost,
+    /// (c) One number was answered with two contents.
+    TwoContents,
+    /// (d) Nobody serves although all faults are over.
+    NobodyServes,
+    /// (e) A later owner's answer has an earlier moment.
+    TimeWentBack,
+    /// (f) The journal cannot be read as a whole.
+    Damaged,
+}
+
+/// What was answered so far.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Judge {
+    /// The entries that answers rested on, in order of the answers; `None` is lost, and admitted.
+    answered: Vec<Option<Tip>>,
+    /// The earliest and the latest moment of the answers of each epoch.
+    moments: BTreeMap<Epoch, (u64, u64)>,
+}
+
+impl Judge {
+    /// Answers go out that rest on an append which was executed when there were `stamp` answers.
+    pub(super) fn goes_out(
+        &mut self,
+        pending: &Pending,
+        chain: &[u64],
+        epoch: Epoch,
+        stamp: usize,
+    ) -> Option<Violation> {
+        for tip in self.answered[..stamp.min(self.answered.len())].iter().flatten() {
+            match chain.get((tip.number as usize).wrapping_sub(1)) {
+                Some(there) if *there == tip.checksum => {}
+                Some(_) => return Some(Violation::TwoContents),
+                None => return Some(Violation::AnsweredLost),
+            }
+        }
+        if pending.tip.number > 0 && !self.answered.contains(&Some(pending.tip)) {
+            self.answered.push(Some(pending.tip));
+        } else {
+            // Positions count answers, so that a stamp tells what was answered before.
+            self.answered.push(None);
+        }
+        let own = self.moments.entry(epoch).or_insert((pending.moment, pending.moment));
+        own.0 = own.0.min(pending.moment);
+        own.1 = own.1.max(pending.moment);
+        let mut latest = 0;
+        for (first, last) in self.moments.values() {
+            if *first < latest {
+                return Some(Violation::TimeWentBack);
+            }
+            latest = latest.max(*last);
+        }
+        None
+    }
+
+    pub(super) fn answers(&self) -> usize {
+        self.answered.len()
+    }
+
+    /// Takes what nobody has any more from the books.
+    pub(super) fn admit(&mut self, is_held: impl Fn(Tip) -> bool) {
+        for answered in &mut self.answered {
+            if answered.is_some_and(|tip| !is_held(tip)) {
+                *answered = None;
+            }
+        }
+    }
+
+    /// Nobody is left who knows a moment after `known`.
+    pub(super) fn admit_time(&mut self, known: u64) {
+        if self.moments.values().any(|(_, last)| *last > known) {
+            self.moments.clear();
+        }
+    }
+}

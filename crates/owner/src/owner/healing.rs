@@ -1,0 +1,195 @@
+//! R11: the store forgot. The owner keeps what it has, asks the others, acquires the store anew and writes it whole.
+
+use tenure_core::time::Span;
+
+use super::message::ServerWord;
+use super::{Action, Owner, OwnerStage, Tenancy, Warning};
+use crate::ids::{Epoch, Generation, ServerId, StoreId};
+use crate::mutant::{Mutant, forgets};
+use crate::scripts::{Own, Ownership, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn};
+
+/// What an owner asks after a loss.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Inquiry {
+    pub(super) tenancy: Tenancy,
+    /// `own` as it was before the others were asked: the acquisition names it. `Some(None)`: there was none.
+    pub(super) seen: Option<Option<(Epoch, ServerId)>>,
+    /// Whose word is missing.
+    left: Vec<ServerId>,
+    /// Somebody could not be asked.
+    silent: bool,
+}
+
+/// A snapshot that makes the store whole.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Healing {
+    pub(super) tenancy: Tenancy,
+    pub(super) generation: Generation,
+    /// How many pieces are written.
+    pub(super) pieces: Option<u32>,
+    pub(super) call: Option<u64>,
+    recovers: bool,
+}
+
+impl Owner {
+    /// Begins to ask, from the look at `own` on: what is acquired later must still be what was seen before the asking.
+    pub(super) fn lost(&mut self, tenancy: Box<Tenancy>, actions: &mut Vec<Action>) {
+        let inquiry = Inquiry { tenancy: *tenancy, seen: None, left: Vec::new(), silent: false };
+        self.stage = OwnerStage::Asking(Box::new(inquiry));
+        actions.extend([Action::Warn(Warning::StoreForgot), Action::Look]);
+    }
+
+    /// The epoch that another server's must be above to be later than what this one has.
+    fn served_until(&self, mine: Ownership) -> Epoch {
+        match forgets(Mutant::LaterIsAcquired) {
+            true => mine.epoch,
+            false => self.served,
+        }
+    }
+
+    pub(super) fn looked_after_loss(
+        &mut self,
+        store: Option<StoreId>,
+        own: Option<Box<Own>>,
+        actions: &mut Vec<Action>,
+    ) {
+        let OwnerStage::Asking(inquiry) = &self.stage else { return };
+        let mine = inquiry.tenancy.by;
+        if store.or(own.as_ref().map(|own| own.store)).is_some_and(|store| store != mine.store) {
+            return actions.push(Action::Warn(Warning::OtherStore));
+        }
+        let served = self.served_until(mine);
+        let is_later = |own: &Own| own.epoch > served && own.owner != mine.owner;
+        if own.as_deref().is_some_and(is_later) && !forgets(Mutant::DeposedGoesOn) {
+            return self.drop_all(actions);
+        }
+        let OwnerStage::Asking(inquiry) = &mut self.stage else { return };
+        inquiry.seen = Some(own.map(|own| (own.epoch, own.owner)));
+        inquiry.left = match forgets(Mutant::HealsWithoutAsking) {
+            true => Vec::new(),
+            false => self.others.clone(),
+        };
+        inquiry.silent = false;
+        actions.extend(inquiry.left.iter().copied().map(Action::AskServer));
+        self.all_asked(actions);
+    }
+
+    pub(super) fn heard_after_loss(
+        &mut self,
+        from: ServerId,
+        word: ServerWord,
+        actions: &mut Vec<Action>,
+    ) {
+        let OwnerStage::Asking(inquiry) = &self.stage else { return };
+        let bound = self.served_until(inquiry.tenancy.by);
+        let OwnerStage::Asking(inquiry) = &mut self.stage else { return };
+        let Some(place) = inquiry.left.iter().position(|left| *left == from) else { return };
+        inquiry.left.remove(place);
+        match word {
+            // It owned the store later: what it has, or what the store has of it, is newer than this memory.
+            ServerWord::Says { served, .. }
+                if served > bound && !forgets(Mutant::DeposedGoesOn) =>
+            {
+                self.drop_all(actions);
+                return actions.push(Action::PassOn(from));
+            }
+            ServerWord::Says { .. } => {}
+            ServerWord::Refused | ServerWord::Silent => {
+                inquiry.silent |= !forgets(Mutant::SilenceIsNo);
+            }
+        }
+        self.all_asked(actions);
+    }
+
+    fn all_asked(&mut self, actions: &mut Vec<Action>) {
+        let OwnerStage::Asking(inquiry) = &self.stage else { return };
+        if let (Some(seen), true) = (inquiry.seen, inquiry.left.is_empty()) {
+            let kept = (Box::new(inquiry.tenancy.clone()), inquiry.silent);
+            self.highest = self.highest.max(kept.0.by.epoch);
+            self.acquire(seen, false, Some(kept), actions);
+        }
+    }
+
+    /// Owns the store again, with its own memory. If the journal ends as it knows, nothing was lost.
+    pub(super) fn acquired_again(
+        &mut self,
+        mut tenancy: Box<Tenancy>,
+        silent: bool,
+        by: Ownership,
+        own: &Own,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        tenancy.by = by;
+        tenancy.turning = None;
+        // A recovery that is not over goes on: its loss is not this one.
+        let recovers = silent || tenancy.recovers_until.is_some();
+        if !recovers && (own.tip == tenancy.done || own.tip == tenancy.decided) {
+            tenancy.notes_run = true;
+            tenancy.snapshot = own.snapshot;
+            tenancy.before = own.before;
+            self.stage = OwnerStage::Owning(tenancy);
+            return self.fly_again(at, actions);
+        }
+        let generation = tenancy.next_generation();
+        actions.push(Action::WriteSnapshot { by, generation });
+        let healing =
+            Healing { tenancy: *tenancy, generation, pieces: None, call: None, recovers: silent };
+        self.stage = OwnerStage::Healing(Box::new(healing));
+    }
+
+    /// Sends the turn that heals, for the first time or again.
+    pub(super) fn send_turn(&mut self, at: Span, actions: &mut Vec<Action>) {
+        let ttl = self.largest_ttl;
+        let OwnerStage::Healing(healing) = &self.stage else { return };
+        let Some(pieces) = healing.pieces else { return };
+        let tenancy = &healing.tenancy;
+        let turn = SnapshotTurn {
+            by: tenancy.by,
+            snapshot: SnapshotName { generation: healing.generation, tip: tenancy.decided, pieces },
+            heals: true,
+            moment: tenancy.wall.at(at),
+            ttl,
+            notes_run: !healing.recovers && tenancy.recovers_until.is_none(),
+        };
+        let call = self.send(ScriptCall::Turn(turn), actions);
+        if let OwnerStage::Healing(healing) = &mut self.stage {
+            healing.call = Some(call);
+        }
+    }
+
+    pub(super) fn healing_replied(
+        &mut self,
+        reply: ScriptReply,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        let OwnerStage::Healing(healing) = &self.stage else { return };
+        let mut tenancy = Box::new(healing.tenancy.clone());
+        match reply {
+            ScriptReply::Done => {
+                let snapshot = SnapshotName {
+                    generation: healing.generation,
+                    tip: tenancy.decided,
+                    pieces: healing.pieces.unwrap_or_default(),
+                };
+                tenancy.done = tenancy.decided;
+                tenancy.flight = None;
+                tenancy.turned_to(snapshot, actions);
+                if healing.recovers {
+                    let until = Span::from_us(at.us() + self.largest_ttl.us());
+                    tenancy.recovers_until = Some(until);
+                    actions.push(Action::Warn(Warning::Recovering));
+                }
+                if tenancy.waits > tenancy.released {
+                    tenancy.released = tenancy.waits;
+                    actions.push(Action::Release { up_to: tenancy.waits });
+                }
+                self.served = tenancy.by.epoch;
+                self.stage = OwnerStage::Owning(tenancy);
+            }
+            ScriptReply::Deposed => self.drop_all(actions),
+            _ => self.lost(tenancy, actions),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! A server that does not own the store: it watches, acquires, loads. It never drops anything, for it has nothing.
+
+use tenure_core::time::{Moment, Span};
+
+use super::message::ServerWord;
+use super::{ABSENT_FOR, Action, BEAT_EVERY, BEAT_STANDS, Owner, OwnerStage, Tenancy, Warning};
+use crate::ids::{Epoch, ServerId, StoreId, Tip};
+use crate::mutant::{Mutant, forgets};
+use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptReply};
+use crate::wall::Wall;
+
+/// What was seen of the owner.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Watch {
+    looked: Option<Span>,
+    /// Epoch, owner and last moments, and the store's TIME when they were first seen so.
+    beat: Option<(Epoch, ServerId, Moment, Moment)>,
+    since: Moment,
+    /// Whether the beat has stood for long enough.
+    stands: bool,
+    absent_since: Option<Span>,
+}
+
+impl Watch {
+    pub(super) fn is_due(&self, at: Span) -> bool {
+        self.looked.is_none_or(|looked| at.us() >= looked.us() + BEAT_EVERY.us())
+    }
+}
+
+impl Owner {
+    pub(super) fn looked(
+        &mut self,
+        store: Option<StoreId>,
+        own: Option<Box<Own>>,
+        time: Moment,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        if let Some(own) = &own {
+            self.highest = self.highest.max(own.epoch);
+            self.largest_ttl = self.largest_ttl.max(own.largest_ttl);
+        }
+        match &mut self.stage {
+            OwnerStage::Asking(_) => self.looked_after_loss(store, own, actions),
+            OwnerStage::Looking(watch) => {
+                watch.looked = Some(at);
+                match own {
+                    None => self.found_none(store, at, actions),
+                    Some(own) => {
+                        self.store = Some(own.store);
+                        self.found(&own, time, actions);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// R16: absence is not emptiness.
+    fn found_none(&mut self, store: Option<StoreId>, at: Span, actions: &mut Vec<Action>) {
+        let is_new = self.store.is_none() && store.is_none();
+        if let (Some(known), None) = (self.store, store) {
+            actions.push(Action::NameStore(known, self.largest_ttl));
+        }
+        let OwnerStage::Looking(watch) = &mut self.stage else { return };
+        let since = *watch.absent_since.get_or_insert(at);
+        if at.us() >= since.us() + ABSENT_FOR.us() || forgets(Mutant::AbsenceIsEmptiness) {
+            let id = match forgets(Mutant::AbsenceIsEmptiness) {
+                true => self.fresh,
+                false => store.or(self.store).unwrap_or(self.fresh),
+            };
+            let is_new = is_new || forgets(Mutant::AbsenceIsEmptiness);
+            if !is_new {
+                actions.push(Action::Warn(Warning::StoreForgot));
+            }
+            self.store = Some(id);
+            self.acquire(None, is_new, None, actions);
+        }
+    }
+
+    fn found(&mut self, own: &Own, time: Moment, actions: &mut Vec<Action>) {
+        let OwnerStage::Looking(watch) = &mut self.stage else { return };
+        watch.absent_since = None;
+        if own.owner == self.me {
+            // Named, and it does not serve: a late acquisition of its own, or the store was given to it.
+            if !forgets(Mutant::NamedDoesNothing) {
+                self.acquire(Some((own.epoch, own.owner)), false, None, actions);
+            }
+            return;
+        }
+        let beat = Some((own.epoch, own.owner, own.moment, own.beat));
+        if watch.beat != beat {
+            watch.beat = beat;
+            watch.since = time;
+        }
+        watch.stands = time.since(watch.since) >= BEAT_STANDS;
+        actions.push(Action::PassOn(own.owner));
+        actions.push(Action::AskServer(own.owner));
+    }
+
+    pub(super) fn heard(
+        &mut self,
+        from: ServerId,
+        word: ServerWord,
+        _at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        match &self.stage {
+            OwnerStage::Asking(_) => self.heard_after_loss(from, word, actions),
+            OwnerStage::Looking(watch) => {
+                let Some((epoch, owner, ..)) = watch.beat else { return };
+                let may_be_taken = match word {
+                    ServerWord::Refused => true,
+                    ServerWord::Says { serves: true, .. } => false,
+                    ServerWord::Says { .. } | ServerWord::Silent => {
+                        watch.stands && !forgets(Mutant::OnlyTheDeadAreReplaced)
+                    }
+                };
+                if owner == from && may_be_taken {
+                    self.acquire(Some((epoch, owner)), false, None, actions);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends an acquisition; with what this server owned before, and whether it recovers, if it is to heal.
+    pub(super) fn acquire(
+        &mut self,
+        seen: Option<(Epoch, ServerId)>,
+        is_new: bool,
+        kept: Option<(Box<Tenancy>, bool)>,
+        actions: &mut Vec<Action>,
+    ) {
+        let wish = Acquisition {
+            store: self.store.unwrap_or(self.fresh),
+            seen,
+            run: self.run,
+            above: if kept.is_some() || seen.is_none() { self.highest } else { Epoch(0) },
+            owner: self.me,
+            is_new,
+            ttl: self.largest_ttl,
+        };
+        let call = self.send(ScriptCall::Acquire(wish), actions);
+        self.stage = OwnerStage::Acquiring { call, wish, kept };
+    }
+
+    pub(super) fn acquiring_replied(
+        &mut self,
+        reply: ScriptReply,
+        time: Moment,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        let ScriptReply::Acquired(own, run) = reply else {
+            return self.acquisition_failed(actions);
+        };
+        self.highest = self.highest.max(own.epoch);
+        let by = Ownership { store: own.store, epoch: own.epoch, owner: self.me, run };
+        let OwnerStage::Acquiring { kept, .. } = &mut self.stage else { return };
+        match kept.take() {
+            Some((tenancy, recovers)) => {
+                self.acquired_again(tenancy, recovers, by, &own, at, actions)
+            }
+            None => {
+                actions.push(Action::Load(own.clone()));
+                self.stage = OwnerStage::Loading { by, own, began: time, proof: None, at };
+            }
+        }
+    }
+
+    /// Not taken, or nobody knows. A server that only wanted to take over looks again; one that is to heal asks again.
+    pub(super) fn acquisition_failed(&mut self, actions: &mut Vec<Action>) {
+        let OwnerStage::Acquiring { kept, .. } = &mut self.stage else { return };
+        match kept.take() {
+            Some((tenancy, _)) => self.lost(tenancy, actions),
+            None => {
+                self.stage = OwnerStage::Looking(Watch::default());
+                actions.push(Action::Look);
+            }
+        }
+    }
+
+    /// R2: a load proves itself by an empty append.
+    pub(super) fn loaded(&mut self, tip: Tip, at: Span, actions: &mut Vec<Action>) {
+        let OwnerStage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
+        let wall = self.first_wall(own, *began, *since);
+        if forgets(Mutant::LoadsAreNotProved) {
+            return self.serve(tip, at, actions);
+        }
+        let append = Append {
+            by: *by,
+            tip,
+            body: None,
+            moment: wall.at(at),
+            ttl: self.largest_ttl,
+            notes_run: false,
+        };
+        let call = self.send(ScriptCall::Append(append), actions);
+        if let OwnerStage::Loading { proof, .. } = &mut self.stage {
+            *proof = Some((call, tip));
+        }
+    }
+
+    /// R8: the machine begins at no less than the beat's moment.
+    fn first_wall(&self, own: &Own, began: Moment, since: Span) -> Wall {
+        match forgets(Mutant::BeginsBeforeTheBeat) {
+            true => Wall::begin(began, since),
+            false => Wall::begin(began.max(own.moment), since),
+        }
+    }
+
+    pub(super) fn load_failed(&mut self, damaged: bool, actions: &mut Vec<Action>) {
+        if matches!(self.stage, OwnerStage::Loading { .. }) {
+            if damaged {
+                actions.push(Action::Warn(Warning::Damaged));
+            }
+            self.stage = OwnerStage::Looking(Watch::default());
+        }
+    }
+
+    pub(super) fn proof_replied(
+        &mut self,
+        tip: Tip,
+        reply: ScriptReply,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        match reply {
+            ScriptReply::Done => self.serve(tip, at, actions),
+            // What was read is not what is there: nothing is lost by beginning anew.
+            _ => self.drop_all(actions),
+        }
+    }
+
+    /// The load is whole: the machine opens. R12: under another run than is noted it recovers first.
+    fn serve(&mut self, tip: Tip, at: Span, actions: &mut Vec<Action>) {
+        let OwnerStage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
+        let wall = self.first_wall(own, *began, *since);
+        let mut tenancy = Tenancy::begin(*by, own, tip, wall, at);
+        self.largest_ttl = self.largest_ttl.max(own.largest_ttl);
+        actions.push(Action::Serve);
+        if own.noted_run != by.run && !forgets(Mutant::NobodyRecovers) {
+            tenancy.recovers_until = Some(Span::from_us(at.us() + self.largest_ttl.us()));
+            actions.push(Action::Warn(Warning::Recovering));
+        }
+        self.served = by.epoch;
+        self.stage = OwnerStage::Owning(Box::new(tenancy));
+    }
+}

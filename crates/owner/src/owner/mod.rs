@@ -1,0 +1,310 @@
+//! `Owner`: one server's part in the question who owns the store.
+//!
+//! It is told what it hears ([`Input`]) and what its own monotonic clock shows, and says what is to be done ([`Action`]).
+//! Answers to callers are tickets here, numbers that only rise; entries are numbers and checksums.
+
+mod healing;
+mod looking;
+mod message;
+mod owning;
+
+pub use message::{Action, Input, ServerWord, Warning};
+
+use tenure_core::time::{Moment, Span};
+
+use crate::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
+use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptReply, SnapshotName};
+use crate::wall::Wall;
+use looking::Watch;
+
+/// An owner that does nothing else appends this often, and a server that does not own looks this often.
+pub const BEAT_EVERY: Span = Span::from_s(1);
+/// An owner whose beat has stood for this long by the store's clock may be dead.
+pub const BEAT_STANDS: Span = Span::from_s(3);
+/// A store that has been absent for this long is made: living servers would have written its id by then.
+pub const ABSENT_FOR: Span = Span::from_s(2);
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Owner {
+    me: ServerId,
+    /// The id of the store, once it was seen; a store that this server makes gets `fresh`.
+    store: Option<StoreId>,
+    fresh: StoreId,
+    /// The servers that are asked after a loss.
+    others: Vec<ServerId>,
+    /// The highest epoch that was seen anywhere.
+    highest: Epoch,
+    /// The last epoch at which the store took an append of this server: one that was only acquired may be that of a
+    /// primary that is cut off, and proves nothing.
+    served: Epoch,
+    /// The longest time to live that was seen or granted.
+    largest_ttl: Span,
+    /// The run of Redis that was seen last.
+    run: RunId,
+    /// The number of the last call.
+    calls: u64,
+    stage: OwnerStage,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum OwnerStage {
+    /// Passes calls on, and watches the owner.
+    Looking(Watch),
+    /// Has sent an acquisition; with what it owned before, if it is to heal.
+    Acquiring { call: u64, wish: Acquisition, kept: Option<(Box<Tenancy>, bool)> },
+    /// Reads snapshot and log; then proves by an empty append that they are whole.
+    Loading { by: Ownership, own: Box<Own>, began: Moment, proof: Option<(u64, Tip)>, at: Span },
+    /// Serves; recovers and hands over by marks of the tenancy.
+    Owning(Box<Tenancy>),
+    /// The store is not the one it was: asks the others before anything else.
+    Asking(Box<healing::Inquiry>),
+    /// Writes a snapshot of everything under a new epoch, and turns to it.
+    Healing(Box<healing::Healing>),
+    /// Was asked to end, and has.
+    Ended,
+}
+
+/// What a server has while it owns the store.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Tenancy {
+    by: Ownership,
+    /// The last entry that is known to be in the journal.
+    done: Tip,
+    /// The last entry that was decided: `done`, or the one in flight.
+    decided: Tip,
+    /// The last ticket whose answer waits, and the last that was let out.
+    waits: u64,
+    released: u64,
+    flight: Option<Flight>,
+    /// When the last append was begun.
+    appended: Span,
+    /// Until then nothing is reaped and nothing exclusive is granted.
+    recovers_until: Option<Span>,
+    /// Nothing is missing any more, and the next append says so.
+    notes_run: bool,
+    wall: Wall,
+    snapshot: Option<SnapshotName>,
+    before: Option<SnapshotName>,
+    /// Snapshots made in this tenancy.
+    snapshots: u64,
+    turning: Option<owning::Turning>,
+    ending: Option<owning::Ending>,
+}
+
+/// An append whose reply is awaited. It is fixed: what is sent again is the same.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Flight {
+    /// The calls that sent it: a reply to any of them is its reply.
+    calls: Vec<u64>,
+    append: Append<()>,
+    /// The last ticket that was decided before it was begun.
+    covers: u64,
+    /// The entry before.
+    after: Tip,
+}
+
+impl Owner {
+    /// A server that knows nothing yet. `me` and `fresh` are random and never used before.
+    pub fn new(me: ServerId, fresh: StoreId) -> Self {
+        Owner {
+            me,
+            store: None,
+            fresh,
+            others: Vec::new(),
+            highest: Epoch(0),
+            served: Epoch(0),
+            largest_ttl: Span::ZERO,
+            run: RunId::NONE,
+            calls: 0,
+            stage: OwnerStage::Looking(Watch::default()),
+        }
+    }
+
+    /// Takes what was heard when the own monotonic clock shows `at`.
+    pub fn take(&mut self, input: Input, at: Span) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match input {
+            Input::Others(others) => self.others = others,
+            Input::Time => self.time_passed(at, &mut actions),
+            Input::Looked { store, own, run, time } => {
+                self.run = run;
+                self.looked(store, own, time, at, &mut actions);
+            }
+            Input::Heard { from, word } => self.heard(from, word, at, &mut actions),
+            Input::Replied { call, reply, time } => {
+                self.replied(call, reply, time, at, &mut actions);
+            }
+            Input::Unsure { call } => self.unsure(call, at, &mut actions),
+            Input::Loaded { tip } => self.loaded(tip, at, &mut actions),
+            Input::LoadFailed { damaged } => self.load_failed(damaged, &mut actions),
+            Input::Decided { checksum, ticket, ttl } => {
+                self.decided(checksum, ticket, ttl, at, &mut actions);
+            }
+            Input::AnswerWaits { ticket } => self.answer_waits(ticket, at, &mut actions),
+            Input::SnapshotDue => self.snapshot_due(&mut actions),
+            Input::SnapshotWritten { generation, pieces } => {
+                self.snapshot_written(generation, pieces, at, &mut actions);
+            }
+            Input::SnapshotFailed { generation, reply } => {
+                self.snapshot_failed(generation, reply, at, &mut actions);
+            }
+            Input::End { to } => self.end(to, at, &mut actions),
+        }
+        actions
+    }
+
+    /// What this server answers another one that asks.
+    pub fn word(&self) -> ServerWord {
+        ServerWord::Says {
+            serves: matches!(self.stage, OwnerStage::Owning(_)),
+            served: self.served,
+        }
+    }
+
+    /// Whether a batch can be decided: one is in flight at a time, and the next one grows until its reply.
+    pub fn takes_batch(&self) -> bool {
+        matches!(&self.stage, OwnerStage::Owning(tenancy)
+            if tenancy.flight.is_none() && tenancy.ending.is_none() && tenancy.turning.is_none())
+    }
+
+    /// Whether calls are taken here; elsewhere they are passed on.
+    pub fn serves(&self) -> bool {
+        matches!(&self.stage, OwnerStage::Owning(tenancy) if tenancy.ending.is_none())
+    }
+
+    /// Whether holders of before may still believe in leases that are unknown here: nothing is reaped, and nothing
+    /// exclusive granted.
+    pub fn recovers(&self) -> bool {
+        self.tenancy().is_some_and(|tenancy| tenancy.recovers_until.is_some())
+    }
+
+    /// The machine's wall clock.
+    pub fn moment(&self, at: Span) -> Option<Moment> {
+        self.tenancy().map(|tenancy| tenancy.wall.at(at))
+    }
+
+    /// Whether it was asked to end, and has.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.stage, OwnerStage::Ended)
+    }
+
+    /// The store that it knows of.
+    pub fn store(&self) -> Option<StoreId> {
+        self.store
+    }
+
+    /// The epoch at which it owns the store.
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.tenancy().map(|tenancy| tenancy.by.epoch)
+    }
+
+    fn tenancy(&self) -> Option<&Tenancy> {
+        match &self.stage {
+            OwnerStage::Owning(tenancy) => Some(tenancy),
+            OwnerStage::Asking(inquiry) => Some(&inquiry.tenancy),
+            OwnerStage::Healing(healing) => Some(&healing.tenancy),
+            OwnerStage::Acquiring { kept: Some((tenancy, _)), .. } => Some(tenancy),
+            _ => None,
+        }
+    }
+
+    /// Sends a call under the next number.
+    fn send(&mut self, call: ScriptCall<()>, actions: &mut Vec<Action>) -> u64 {
+        self.calls += 1;
+        actions.push(Action::Call { number: self.calls, call });
+        self.calls
+    }
+
+    /// R5: everything is dropped, and the store is looked at.
+    fn drop_all(&mut self, actions: &mut Vec<Action>) {
+        self.stage = OwnerStage::Looking(Watch::default());
+        actions.push(Action::DropAll);
+    }
+
+    fn time_passed(&mut self, at: Span, actions: &mut Vec<Action>) {
+        match &mut self.stage {
+            OwnerStage::Looking(watch) if watch.is_due(at) => actions.push(Action::Look),
+            OwnerStage::Owning(_) => self.owning_time(at, actions),
+            OwnerStage::Asking(inquiry) if inquiry.seen.is_none() => actions.push(Action::Look),
+            _ => {}
+        }
+    }
+
+    fn replied(
+        &mut self,
+        call: u64,
+        reply: ScriptReply,
+        time: Moment,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        match &self.stage {
+            OwnerStage::Acquiring { call: awaited, .. } if *awaited == call => {
+                self.acquiring_replied(reply, time, at, actions);
+            }
+            OwnerStage::Loading { proof: Some((awaited, tip)), .. } if *awaited == call => {
+                let tip = *tip;
+                self.proof_replied(tip, reply, at, actions);
+            }
+            OwnerStage::Owning(_) => self.owning_replied(call, reply, time, at, actions),
+            OwnerStage::Healing(healing) if healing.call == Some(call) => {
+                self.healing_replied(reply, at, actions);
+            }
+            _ => {}
+        }
+    }
+
+    /// Nobody knows whether a call happened. What can be sent again is; an acquisition shows when the store is looked at.
+    fn unsure(&mut self, call: u64, at: Span, actions: &mut Vec<Action>) {
+        match &mut self.stage {
+            OwnerStage::Acquiring { call: awaited, .. } if *awaited == call => {
+                self.acquisition_failed(actions);
+            }
+            OwnerStage::Loading { proof: Some((awaited, tip)), .. } if *awaited == call => {
+                let tip = *tip;
+                self.loaded(tip, at, actions);
+            }
+            OwnerStage::Owning(_) => self.owning_unsure(call, at, actions),
+            OwnerStage::Healing(healing) if healing.call == Some(call) => {
+                self.send_turn(at, actions);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Tenancy {
+    fn begin(by: Ownership, own: &Own, tip: Tip, wall: Wall, at: Span) -> Self {
+        Tenancy {
+            by,
+            done: tip,
+            decided: tip,
+            waits: 0,
+            released: 0,
+            flight: None,
+            appended: at,
+            recovers_until: None,
+            notes_run: false,
+            wall,
+            snapshot: own.snapshot,
+            before: own.before,
+            snapshots: 0,
+            turning: None,
+            ending: None,
+        }
+    }
+
+    /// The name of the next snapshot.
+    fn next_generation(&mut self) -> Generation {
+        use crate::mutant::{Mutant, forgets};
+        self.snapshots += 1;
+        match forgets(Mutant::SnapshotsAreCounted) {
+            true => {
+                let last = self.snapshot.map_or(0, |snapshot| snapshot.generation.count);
+                Generation { epoch: Epoch(0), count: last + 1 }
+            }
+            false => Generation { epoch: self.by.epoch, count: self.snapshots },
+        }
+    }
+}

@@ -1,0 +1,332 @@
+//! The owner at work: one append at a time, answers behind the fence, snapshots, handing over.
+
+use tenure_core::time::{Moment, Span};
+
+use super::{Action, BEAT_EVERY, Flight, Owner, OwnerStage, Tenancy};
+use crate::ids::{Generation, ServerId, Tip};
+use crate::mutant::{Mutant, forgets};
+use crate::scripts::{Append, HandOver, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn};
+
+/// A snapshot on its way: first its pieces, then the turn.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Turning {
+    generation: Generation,
+    tip: Tip,
+    turn: Option<(u64, SnapshotTurn)>,
+}
+
+/// A process that was asked to end.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Ending {
+    to: Option<ServerId>,
+    give: Option<u64>,
+}
+
+impl Tenancy {
+    /// The next append: of a decided entry, or an empty one.
+    fn next_append(&self, tip: Tip, has_rows: bool, ttl: Span, at: Span) -> Append<()> {
+        Append {
+            by: self.by,
+            tip,
+            body: has_rows.then_some(()),
+            moment: self.wall.at(at),
+            ttl,
+            notes_run: self.notes_run,
+        }
+    }
+}
+
+impl Owner {
+    fn owning(&mut self) -> Option<&mut Tenancy> {
+        match &mut self.stage {
+            OwnerStage::Owning(tenancy) => Some(tenancy),
+            _ => None,
+        }
+    }
+
+    /// Sends an append, for the first time or again.
+    fn fly(&mut self, append: Append<()>, at: Span, actions: &mut Vec<Action>) {
+        let call = self.send(ScriptCall::Append(append.clone()), actions);
+        let Some(tenancy) = self.owning() else { return };
+        tenancy.appended = at;
+        match &mut tenancy.flight {
+            Some(flight) => flight.calls.push(call),
+            none => {
+                let (covers, after) = (tenancy.waits, tenancy.done);
+                *none = Some(Flight { calls: vec![call], append, covers, after });
+            }
+        }
+    }
+
+    /// Sends an empty append if an answer waits for one, and gives the store away if nothing does.
+    fn go_on(&mut self, at: Span, actions: &mut Vec<Action>) {
+        let ttl = self.largest_ttl;
+        let Some(tenancy) = self.owning() else { return };
+        if tenancy.flight.is_some() {
+            return;
+        }
+        if tenancy.waits > tenancy.released {
+            let append = tenancy.next_append(tenancy.done, false, ttl, at);
+            return self.fly(append, at, actions);
+        }
+        let (by, tip) = (tenancy.by, tenancy.done);
+        match &tenancy.ending {
+            Some(Ending { to: Some(to), give: None }) => {
+                let give = HandOver { by, tip, to: *to };
+                let call = self.send(ScriptCall::Give(give), actions);
+                if let Some(Tenancy { ending: Some(ending), .. }) = self.owning() {
+                    ending.give = Some(call);
+                }
+            }
+            Some(Ending { to: None, .. }) => self.ended(actions),
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, actions: &mut Vec<Action>) {
+        self.stage = OwnerStage::Ended;
+        actions.extend([Action::DropAll, Action::End]);
+    }
+
+    pub(super) fn owning_time(&mut self, at: Span, actions: &mut Vec<Action>) {
+        let ttl = self.largest_ttl;
+        let Some(tenancy) = self.owning() else { return };
+        if tenancy.recovers_until.is_some_and(|until| at >= until) {
+            tenancy.recovers_until = None;
+            tenancy.notes_run = true;
+            actions.push(Action::RecoveryOver);
+        }
+        if tenancy.flight.is_none() && at.us() >= tenancy.appended.us() + BEAT_EVERY.us() {
+            let append = tenancy.next_append(tenancy.done, false, ttl, at);
+            self.fly(append, at, actions);
+        }
+    }
+
+    /// The machine closed a batch: it gets the next number, and is fixed from now on.
+    pub(super) fn decided(
+        &mut self,
+        checksum: u64,
+        ticket: u64,
+        ttl: Span,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        self.largest_ttl = self.largest_ttl.max(ttl);
+        let ttl = self.largest_ttl;
+        let Some(tenancy) = self.owning() else { return };
+        tenancy.waits = tenancy.waits.max(ticket);
+        tenancy.decided = Tip { number: tenancy.done.number + 1, checksum };
+        let append = tenancy.next_append(tenancy.decided, true, ttl, at);
+        self.fly(append, at, actions);
+    }
+
+    /// R3: an answer without rows waits for an append that is begun from now on.
+    pub(super) fn answer_waits(&mut self, ticket: u64, at: Span, actions: &mut Vec<Action>) {
+        let Some(tenancy) = self.owning() else { return };
+        if forgets(Mutant::ReadsSkipTheFence) && tenancy.flight.is_none() {
+            tenancy.waits = ticket;
+            tenancy.released = ticket;
+            return actions.push(Action::Release { up_to: ticket });
+        }
+        tenancy.waits = tenancy.waits.max(ticket);
+        self.go_on(at, actions);
+    }
+
+    pub(super) fn owning_replied(
+        &mut self,
+        call: u64,
+        reply: ScriptReply,
+        time: Moment,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(tenancy) = self.owning() else { return };
+        if let Some(leap) = tenancy.wall.hear(time, at) {
+            actions.push(Action::ClockLeapt(leap));
+        }
+        let is_flight = tenancy.flight.as_ref().is_some_and(|flight| flight.calls.contains(&call));
+        let is_turn = matches!(&tenancy.turning, Some(Turning { turn: Some((turn, _)), .. }) if *turn == call);
+        let is_give =
+            matches!(&tenancy.ending, Some(Ending { give: Some(give), .. }) if *give == call);
+        match reply {
+            _ if !(is_flight || is_turn || is_give) => {}
+            ScriptReply::Done if is_flight => self.landed(at, actions),
+            ScriptReply::Done if is_turn => self.turned(at, actions),
+            ScriptReply::Done => self.ended(actions),
+            reply => self.not_done(reply, actions),
+        }
+    }
+
+    /// A call was not done: the store is not this owner's any more, or not as it was.
+    fn not_done(&mut self, reply: ScriptReply, actions: &mut Vec<Action>) {
+        let Some(tenancy) = self.owning() else { return };
+        match reply {
+            ScriptReply::Refused => tenancy.turning = None,
+            ScriptReply::Deposed if !forgets(Mutant::DeposedGoesOn) => self.drop_all(actions),
+            _ if forgets(Mutant::MovedIsDeposed) => self.drop_all(actions),
+            _ => {
+                if let OwnerStage::Owning(tenancy) = &self.stage {
+                    let tenancy = tenancy.clone();
+                    self.lost(tenancy, actions);
+                }
+            }
+        }
+    }
+
+    /// The append in flight is in the journal: what was decided before it was begun may go out.
+    fn landed(&mut self, at: Span, actions: &mut Vec<Action>) {
+        let Some(tenancy) = self.owning() else { return };
+        let Some(flight) = tenancy.flight.take() else { return };
+        tenancy.done = flight.append.tip;
+        let epoch = flight.append.by.epoch;
+        tenancy.notes_run &= !flight.append.notes_run;
+        let covers = match forgets(Mutant::AppendsLetOutAll) {
+            true => tenancy.waits,
+            false => flight.covers,
+        };
+        if covers > tenancy.released {
+            tenancy.released = covers;
+            actions.push(Action::Release { up_to: covers });
+        }
+        self.served = epoch;
+        self.go_on(at, actions);
+    }
+
+    /// R4: what nobody knows is sent again, the same.
+    pub(super) fn owning_unsure(&mut self, call: u64, at: Span, actions: &mut Vec<Action>) {
+        let Some(tenancy) = self.owning() else { return };
+        if let Some(flight) =
+            tenancy.flight.as_ref().filter(|flight| flight.calls.last() == Some(&call))
+        {
+            let append = flight.append.clone();
+            if forgets(Mutant::UnsureIsNever) && append.body.is_some() {
+                tenancy.decided = flight.after;
+                tenancy.flight = None;
+                return actions.push(Action::Undo { number: append.tip.number });
+            }
+            return self.fly(append, at, actions);
+        }
+        match (&mut tenancy.turning, &mut tenancy.ending) {
+            (Some(Turning { turn: Some((sent, turn)), .. }), _) if *sent == call => {
+                let turn = *turn;
+                let call = self.send(ScriptCall::Turn(turn), actions);
+                if let Some(Tenancy { turning: Some(turning), .. }) = self.owning() {
+                    turning.turn = Some((call, turn));
+                }
+            }
+            (_, Some(ending)) if ending.give == Some(call) => {
+                ending.give = None;
+                self.go_on(at, actions);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn snapshot_due(&mut self, actions: &mut Vec<Action>) {
+        if !self.takes_batch() {
+            return;
+        }
+        let Some(tenancy) = self.owning() else { return };
+        let (generation, by, tip) = (tenancy.next_generation(), tenancy.by, tenancy.done);
+        tenancy.turning = Some(Turning { generation, tip, turn: None });
+        actions.push(Action::WriteSnapshot { by, generation });
+    }
+
+    pub(super) fn snapshot_written(
+        &mut self,
+        generation: Generation,
+        pieces: u32,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        if let OwnerStage::Healing(healing) = &mut self.stage {
+            if healing.generation == generation && healing.pieces.is_none() {
+                healing.pieces = Some(pieces);
+                self.send_turn(at, actions);
+            }
+            return;
+        }
+        let ttl = self.largest_ttl;
+        let Some(tenancy) = self.owning() else { return };
+        let (by, moment) = (tenancy.by, tenancy.wall.at(at));
+        let turn = match &tenancy.turning {
+            Some(turning) if turning.generation == generation && turning.turn.is_none() => {
+                SnapshotTurn {
+                    by,
+                    snapshot: SnapshotName { generation, tip: turning.tip, pieces },
+                    heals: false,
+                    moment,
+                    ttl,
+                    notes_run: false,
+                }
+            }
+            _ => return,
+        };
+        let call = self.send(ScriptCall::Turn(turn), actions);
+        if let Some(Tenancy { turning: Some(turning), .. }) = self.owning() {
+            turning.turn = Some((call, turn));
+        }
+    }
+
+    pub(super) fn snapshot_failed(
+        &mut self,
+        generation: Generation,
+        reply: ScriptReply,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        match &self.stage {
+            OwnerStage::Healing(healing) if healing.generation == generation => {
+                self.healing_replied(reply, at, actions);
+            }
+            OwnerStage::Owning(tenancy) => {
+                let of_this = |turning: &Turning| turning.generation == generation;
+                if tenancy.turning.as_ref().is_some_and(of_this) {
+                    self.not_done(reply, actions);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Goes on under a new epoch: the entry in flight is sent again, and an append notes the run in any case.
+    pub(super) fn fly_again(&mut self, at: Span, actions: &mut Vec<Action>) {
+        let ttl = self.largest_ttl;
+        let Some(tenancy) = self.owning() else { return };
+        let has_rows = tenancy.flight.take().is_some_and(|flight| flight.append.body.is_some());
+        let append = tenancy.next_append(tenancy.decided, has_rows, ttl, at);
+        self.fly(append, at, actions);
+    }
+
+    /// The snapshot before the one before is named by nothing any more.
+    fn turned(&mut self, at: Span, actions: &mut Vec<Action>) {
+        let Some(tenancy) = self.owning() else { return };
+        if let Some(Turning { turn: Some((_, turn)), .. }) = tenancy.turning.take() {
+            tenancy.turned_to(turn.snapshot, actions);
+        }
+        self.go_on(at, actions);
+    }
+
+    pub(super) fn end(&mut self, to: Option<ServerId>, at: Span, actions: &mut Vec<Action>) {
+        match &mut self.stage {
+            OwnerStage::Owning(tenancy) => {
+                tenancy.turning = None;
+                tenancy.ending = Some(Ending { to, give: None });
+                self.go_on(at, actions);
+            }
+            // What only this server has is written first.
+            OwnerStage::Asking(_) | OwnerStage::Healing(_) => {}
+            // A server that is named and gone is refused, and the next one takes the store.
+            _ => self.ended(actions),
+        }
+    }
+}
+
+impl Tenancy {
+    pub(super) fn turned_to(&mut self, snapshot: SnapshotName, actions: &mut Vec<Action>) {
+        if let Some(before) = self.before.take() {
+            actions.push(Action::UnlinkSnapshot { by: self.by, snapshot: before });
+        }
+        self.before = self.snapshot.replace(snapshot);
+    }
+}

@@ -1,0 +1,155 @@
+//! The scripts that only an owner calls: each looks at its epoch, its id and the run of Redis first.
+
+use tenure_core::time::Moment;
+
+use super::{Append, HandOver, Keys, Logged, Own, Ownership, PieceCall, ScriptReply, SnapshotTurn};
+use crate::ids::Epoch;
+use crate::mutant::{Mutant, forgets};
+
+impl Own {
+    /// What every append and turn leaves behind. A late repeat says an older moment, which does not count.
+    fn beats(&mut self, moment: Moment, time: Moment) {
+        self.moment = self.moment.max(moment);
+        self.beat = time;
+    }
+}
+
+impl<B: Clone> Keys<B> {
+    /// The fence: whether the caller still owns this store, in this run of Redis.
+    fn fence(&mut self, by: &Ownership) -> Result<&mut Own, ScriptReply> {
+        let run = self.run;
+        let own = match &mut self.own {
+            Some(own) if own.store == by.store => own,
+            _ => return Err(ScriptReply::Moved),
+        };
+        if own.epoch > by.epoch && !forgets(Mutant::AnyEpochAppends) {
+            return Err(ScriptReply::Deposed);
+        }
+        let mine =
+            own.epoch == by.epoch && (own.owner == by.owner || forgets(Mutant::OwnersAreAlike));
+        if !mine && !forgets(Mutant::AnyEpochAppends) {
+            return Err(ScriptReply::Moved);
+        }
+        if run != by.run && !forgets(Mutant::AnyRunAppends) {
+            return Err(ScriptReply::Moved);
+        }
+        Ok(own)
+    }
+
+    /// Compares the last entry with the one that the caller means: `None` if that is the next one.
+    fn is_there(&self, own: &Own, number: u64, checksum: u64) -> Option<ScriptReply> {
+        let there = match number == own.tip.number {
+            true => Some(own.tip.checksum),
+            false => self.log.get(&number).map(|logged| logged.checksum),
+        };
+        match there {
+            Some(there) if there == checksum || forgets(Mutant::AnyContentIsDone) => {
+                Some(ScriptReply::Done)
+            }
+            Some(_) => Some(ScriptReply::Deposed),
+            None if number == own.tip.number + 1 => None,
+            None => Some(ScriptReply::At(own.tip.number)),
+        }
+    }
+
+    pub(super) fn append(&mut self, call: &Append<B>, time: Moment) -> ScriptReply {
+        let mut own = match self.fence(&call.by) {
+            Ok(own) => own.clone(),
+            Err(reply) => return reply,
+        };
+        match (self.is_there(&own, call.tip.number, call.tip.checksum), &call.body) {
+            (Some(ScriptReply::Done), _) => {}
+            (Some(reply), _) => return reply,
+            (None, None) => return ScriptReply::At(own.tip.number),
+            (None, Some(body)) => {
+                let logged = Logged { checksum: call.tip.checksum, body: body.clone() };
+                self.log.insert(call.tip.number, logged);
+                own.tip = call.tip;
+            }
+        }
+        if call.body.is_some() || !forgets(Mutant::EmptyAppendsDoNotBeat) {
+            own.beats(call.moment, time);
+        }
+        own.largest_ttl = own.largest_ttl.max(call.ttl);
+        if call.notes_run {
+            own.noted_run = self.run;
+        }
+        self.own = Some(own);
+        ScriptReply::Done
+    }
+
+    pub(super) fn piece(&mut self, call: &PieceCall<B>) -> ScriptReply {
+        let named = match self.fence(&call.by) {
+            Ok(own) => own.snapshot.is_some_and(|named| named.generation == call.generation),
+            Err(_) if forgets(Mutant::PiecesAreUnfenced) => false,
+            Err(reply) => return reply,
+        };
+        let key = (call.generation, call.index);
+        match &call.body {
+            Some(body) => {
+                self.pieces.insert(key, body.clone());
+            }
+            None if named && !forgets(Mutant::PiecesAreUnfenced) => return ScriptReply::Refused,
+            None => {
+                self.pieces.remove(&key);
+            }
+        }
+        ScriptReply::Done
+    }
+
+    pub(super) fn turn(&mut self, call: &SnapshotTurn, time: Moment) -> ScriptReply {
+        let mut own = match self.fence(&call.by) {
+            Ok(own) => own.clone(),
+            Err(reply) => return reply,
+        };
+        let generation = call.snapshot.generation;
+        let is_there = |index| self.pieces.contains_key(&(generation, index));
+        if own.snapshot.is_none_or(|named| named.generation != generation) {
+            if !(0..call.snapshot.pieces).all(is_there) {
+                return ScriptReply::Refused;
+            }
+            let tip = call.snapshot.tip;
+            if call.heals {
+                self.log.clear();
+                own.tip = tip;
+            } else {
+                match self.is_there(&own, tip.number, tip.checksum) {
+                    Some(ScriptReply::Done) => {}
+                    Some(reply) => return reply,
+                    None => return ScriptReply::At(own.tip.number),
+                }
+                self.log.retain(|number, _| *number > tip.number);
+            }
+            own.before = own.snapshot.replace(call.snapshot);
+        }
+        own.beats(call.moment, time);
+        own.largest_ttl = own.largest_ttl.max(call.ttl);
+        if call.notes_run {
+            own.noted_run = self.run;
+        }
+        self.own = Some(own);
+        ScriptReply::Done
+    }
+
+    /// A repeat finds the other server named at a later epoch.
+    pub(super) fn give(&mut self, call: &HandOver, time: Moment) -> ScriptReply {
+        let given = |own: &Own| own.owner == call.to && own.epoch > call.by.epoch;
+        if self.own.as_ref().is_some_and(given) {
+            return ScriptReply::Done;
+        }
+        let mut own = match self.fence(&call.by) {
+            Ok(own) => own.clone(),
+            Err(reply) => return reply,
+        };
+        match self.is_there(&own, call.tip.number, call.tip.checksum) {
+            Some(ScriptReply::Done) => {}
+            Some(reply) => return reply,
+            None => return ScriptReply::At(own.tip.number),
+        }
+        own.epoch = Epoch((own.epoch.0 + 1).max(time.us()));
+        own.owner = call.to;
+        own.beat = time;
+        self.own = Some(own);
+        ScriptReply::Done
+    }
+}

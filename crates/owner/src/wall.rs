@@ -1,0 +1,74 @@
+//! The wall clock of a machine on Redis: begun with the store's TIME, carried on by the own monotonic clock.
+//!
+//! Nothing that ends a lease asks it: a lease ends by the monotonic clock alone.
+
+use tenure_core::time::{Moment, Span};
+
+/// The most that the clock is corrected in each second, in microseconds.
+const CORRECTED_US_PER_S: u64 = 1_000;
+/// A difference beyond this is a leap, not a drift.
+const LEAP: Span = Span::from_ms(100);
+
+/// See the module. It never goes back.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Wall {
+    moment: Moment,
+    at: Span,
+}
+
+impl Wall {
+    /// Shows `moment` when the monotonic clock shows `at`.
+    pub fn begin(moment: Moment, at: Span) -> Self {
+        Wall { moment, at }
+    }
+
+    /// The moment when the monotonic clock shows `at`.
+    pub fn at(&self, at: Span) -> Moment {
+        self.moment.plus(Span::from_us(at.us().saturating_sub(self.at.us())))
+    }
+
+    /// Takes in the store's TIME of a reply. Says how far the clock leapt ahead, if it did; a store whose clock went back
+    /// is not followed.
+    pub fn hear(&mut self, time: Moment, at: Span) -> Option<Span> {
+        let passed = at.us().saturating_sub(self.at.us());
+        let most = passed / 1_000_000 * CORRECTED_US_PER_S + passed % 1_000_000 / 1_000;
+        let now = self.at(at);
+        let (ahead, behind) = (time.since(now), now.since(time));
+        self.at = at;
+        if ahead > LEAP {
+            self.moment = time;
+            return Some(ahead);
+        }
+        self.moment = match behind > Span::ZERO {
+            true if behind <= LEAP => now.minus(Span::from_us(behind.us().min(most))),
+            true => now,
+            false => now.plus(Span::from_us(ahead.us().min(most))),
+        };
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Moment = Moment::from_us(1_000_000_000);
+
+    #[test]
+    fn drift_is_followed_by_a_millisecond_a_second() {
+        for (time_ms, shown_us) in [(2_000, 2_000_000), (2_050, 2_002_000), (1_950, 1_998_000)] {
+            let mut wall = Wall::begin(S, Span::ZERO);
+            assert_eq!(wall.hear(S.plus(Span::from_ms(time_ms)), Span::from_s(2)), None);
+            assert_eq!(wall.at(Span::from_s(2)), S.plus(Span::from_us(shown_us)), "{time_ms}");
+        }
+    }
+
+    #[test]
+    fn a_leap_ahead_is_told_and_one_back_is_not_followed() {
+        let mut wall = Wall::begin(S, Span::ZERO);
+        let ahead = wall.hear(S.plus(Span::from_s(9)), Span::from_s(1));
+        assert_eq!(ahead, Some(Span::from_s(8)));
+        assert_eq!(wall.hear(S, Span::from_s(2)), None);
+        assert_eq!(wall.at(Span::from_s(2)), S.plus(Span::from_s(10)));
+    }
+}
