@@ -65,6 +65,14 @@ pub enum ReadError {
         /// The fault that was found.
         why: BadEntry,
     },
+    /// It knows that an entry was appended, and does not have it.
+    #[error("the journal has no entry {number}, and entry {last} was appended; entries were lost")]
+    Missing {
+        /// The number of the first that is missing.
+        number: u64,
+        /// The last that was appended.
+        last: u64,
+    },
 }
 
 /// A journal that appends, opened by one process.

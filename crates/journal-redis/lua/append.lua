@@ -1,0 +1,9 @@
+-- Writes the entry `number` behind the last one; without a body it looks whether that entry is there. Both beat.
+-- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, then field and body.
+if refused then return refused end
+local said = look(ARGV[5], ARGV[6])
+if said == 'done' then return beat(ARGV[7], ARGV[8], ARGV[9]) end
+if said ~= 'next' then return said end
+if not ARGV[11] then return 'at ' .. own[4] end
+redis.call('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[10], ARGV[11])
+return beat(ARGV[7], ARGV[8], ARGV[9], 'number', ARGV[5], 'checksum', ARGV[6])

@@ -1,0 +1,26 @@
+-- What every script of an owner begins with: the fence, and the words that the scripts share.
+-- It must never know what a body holds. KEYS: own, log. ARGV: store, epoch, owner, run, as the caller knows them.
+local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl', 'snapshot')
+local refused
+if own[1] ~= ARGV[1] then refused = 'moved'
+elseif tonumber(own[2]) > tonumber(ARGV[2]) then refused = 'deposed'
+elseif own[2] ~= ARGV[2] or own[3] ~= ARGV[3] then refused = 'moved'
+elseif string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') ~= ARGV[4] then refused = 'moved' end
+local clock = redis.call('TIME')
+local time = string.format('%.0f', clock[1] * 1000000 + clock[2])
+local function look(number, checksum)
+  local there
+  if number == own[4] then there = own[5]
+  elseif tonumber(number) <= tonumber(own[4]) then
+    local found = redis.call('XRANGE', KEYS[2], number .. '-0', number .. '-0')[1]
+    there = found and string.sub(found[2][2], 1, 8)
+  end
+  if there then return there == checksum and 'done' or 'deposed' end
+  return tonumber(number) == tonumber(own[4]) + 1 and 'next' or 'at ' .. own[4]
+end
+local function larger(a, b) return tonumber(a) > tonumber(b) and a or b end
+local function beat(moment, ttl, notes_run, ...)
+  redis.call('HSET', KEYS[1], 'beat', time, 'moment', larger(own[6], moment), 'largest_ttl', larger(own[7], ttl), ...)
+  if notes_run == '1' then redis.call('HSET', KEYS[1], 'noted_run', ARGV[4]) end
+  return 'done ' .. time
+end

@@ -1,0 +1,144 @@
+//! One connection to the Redis that has a store: TCP, TLS, the login, the database, and who the primary is.
+//!
+//! It tries each endpoint once; when to try again is the matter of `line`.
+
+use std::io;
+use std::time::Duration;
+
+use tenure_engine::redis_address::{Address, Endpoint, Login, Topology};
+use tenure_tls::{HostName, Tls, TlsError};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, WriteHalf};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::resp::{self, RespValue, Words};
+
+/// How long one connection may take to be made, with TLS and login.
+const WITHIN: Duration = Duration::from_secs(2);
+/// What the server lists a connection as.
+const CLIENT_NAME: &str = "tenure";
+
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
+
+/// A connection on which the server has answered.
+pub(crate) struct Connection {
+    pub reader: BufReader<ReadHalf<Box<dyn ByteStream>>>,
+    pub writer: WriteHalf<Box<dyn ByteStream>>,
+}
+
+impl Connection {
+    async fn ask(&mut self, words: &Words) -> io::Result<RespValue> {
+        let mut out = Vec::new();
+        words.write(&Words::default(), &mut out);
+        self.writer.write_all(&out).await?;
+        resp::read(&mut self.reader).await
+    }
+}
+
+/// How connections to a store are made.
+pub(crate) struct Dialer {
+    address: Address,
+    tls: Option<Tls>,
+}
+
+impl Dialer {
+    /// Reads the certificates, if the address asks for TLS.
+    pub fn new(address: Address) -> Result<Dialer, TlsError> {
+        let tls = if address.tls() { Some(Tls::new(address.ca(), &[])?) } else { None };
+        Ok(Dialer { address, tls })
+    }
+
+    /// A connection to the primary; `to` is the node of a cluster to which the last one was sent.
+    pub async fn connect(&self, to: Option<&Endpoint>) -> Result<Connection, String> {
+        let mut why = "the address names no server".to_owned();
+        match self.address.topology() {
+            Topology::Single(endpoint) => return self.open(endpoint).await,
+            Topology::Cluster(nodes) => {
+                for endpoint in to.into_iter().chain(nodes) {
+                    match self.open(endpoint).await {
+                        Ok(connection) => return Ok(connection),
+                        Err(failed) => why = failed,
+                    }
+                }
+            }
+            Topology::Sentinel { sentinels, master } => {
+                for sentinel in sentinels {
+                    match self.primary(sentinel, master).await {
+                        Ok(primary) => return self.open(&primary).await,
+                        Err(failed) => why = failed,
+                    }
+                }
+            }
+        }
+        Err(why)
+    }
+
+    /// The primary, as a sentinel knows it.
+    async fn primary(&self, sentinel: &Endpoint, master: &str) -> Result<Endpoint, String> {
+        let ask = Words::of(&["SENTINEL", "get-master-addr-by-name", master]);
+        let asking = async {
+            let mut connection = self.greeted(sentinel, self.address.sentinel_login(), 0).await?;
+            connection.ask(&ask).await
+        };
+        let said = in_time(sentinel, asking).await?;
+        let primary = said.list().and_then(|said| match said {
+            [host, port] => {
+                let (host, port) = (host.text()?.to_owned(), port.text()?.parse().ok()?);
+                Some(Endpoint { host, port })
+            }
+            _ => None,
+        });
+        primary.ok_or_else(|| format!("{sentinel} knows no primary of that name"))
+    }
+
+    async fn open(&self, endpoint: &Endpoint) -> Result<Connection, String> {
+        in_time(endpoint, self.greeted(endpoint, self.address.login(), self.address.db())).await
+    }
+
+    /// A connection that is logged in.
+    async fn greeted(&self, endpoint: &Endpoint, login: &Login, db: u32) -> io::Result<Connection> {
+        let (reader, writer) = tokio::io::split(self.stream(endpoint).await?);
+        let mut connection =
+            Connection { reader: BufReader::with_capacity(64 << 10, reader), writer };
+        let mut matters = Vec::new();
+        if let Some(password) = &login.password {
+            let user = login.user.iter().fold(Words::of(&["AUTH"]), |words, user| words.and(user));
+            matters.push(user.and(password.reveal()));
+        }
+        if db != 0 {
+            matters.push(Words::of(&["SELECT"]).and(db.to_string()));
+        }
+        // A server that still loads its data is not there yet.
+        matters.push(Words::of(&["PING"]));
+        for words in &matters {
+            if let RespValue::Refused(why) = connection.ask(words).await? {
+                return Err(io::Error::other(why));
+            }
+        }
+        // A user who may not set a name may do all the rest.
+        connection.ask(&Words::of(&["CLIENT", "SETNAME", CLIENT_NAME])).await?;
+        Ok(connection)
+    }
+
+    async fn stream(&self, endpoint: &Endpoint) -> io::Result<Box<dyn ByteStream>> {
+        let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
+        stream.set_nodelay(true)?;
+        let Some(tls) = &self.tls else {
+            return Ok(Box::new(stream));
+        };
+        let name = HostName::parse(&endpoint.host).map_err(io::Error::other)?;
+        Ok(Box::new(tls.connect(name, stream).await?))
+    }
+}
+
+/// What takes too long ends.
+async fn in_time<T>(
+    endpoint: &Endpoint,
+    dialing: impl Future<Output = io::Result<T>>,
+) -> Result<T, String> {
+    match timeout(WITHIN, dialing).await {
+        Ok(done) => done.map_err(|why| format!("{endpoint}: {why}")),
+        Err(_) => Err(format!("{endpoint}: it did not answer in time")),
+    }
+}

@@ -1,0 +1,113 @@
+//! The journal of one owner: an ownership, and appends under it. It must never acquire anew once it is deposed.
+
+use tenure_journal::{Append, Appended, Journal, JournalEntry, Position, ReadError, Reply};
+
+use crate::scripts::{Acquisition, AppendCall, Own, Ownership, ScriptReply};
+use crate::store::{RedisStore, StoreError};
+
+/// How often an acquisition looks anew when another process was faster.
+const TRIES: u32 = 8;
+
+/// Why a store was not acquired.
+#[derive(Debug, thiserror::Error)]
+pub enum AcquireError {
+    /// It cannot be reached or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// `{NAME}:store` and `{NAME}:own` name two stores.
+    #[error(
+        "the keys in Redis belong to two stores: one of them was restored, or its other keys were lost"
+    )]
+    OtherStore,
+    /// Other processes acquire it again and again.
+    #[error("other processes acquire the store at the same time")]
+    Contended,
+}
+
+/// A journal in Redis that this process appends to.
+#[derive(Debug)]
+pub struct RedisJournal {
+    store: RedisStore,
+    by: Ownership,
+    acquired: Own,
+}
+
+impl RedisJournal {
+    /// Acquires the store for the process with the id `owner`, by force: its owner is deposed. Where there is none,
+    /// it is made with the id `new`. Blocks.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, holds something else under these keys, or other processes are faster.
+    pub fn acquire(
+        store: RedisStore,
+        owner: u128,
+        new: u128,
+    ) -> Result<RedisJournal, AcquireError> {
+        for _ in 0..TRIES {
+            let seen = store.look()?;
+            let acquisition = Acquisition {
+                store: seen.store.unwrap_or(new),
+                owner,
+                seen: seen.own.as_ref().map(|own| (own.epoch, own.owner)),
+                above: 0,
+                // A store without its `own` has lost it.
+                is_new: seen.store.is_none(),
+            };
+            match store.acquire(&acquisition)? {
+                ScriptReply::Acquired { own, run, .. } => {
+                    let by = Ownership { store: own.store, epoch: own.epoch, owner, run };
+                    return Ok(RedisJournal { store, by, acquired: *own });
+                }
+                ScriptReply::Moved if seen.own.is_some_and(|own| Some(own.store) != seen.store) => {
+                    return Err(AcquireError::OtherStore);
+                }
+                _ => {}
+            }
+        }
+        Err(AcquireError::Contended)
+    }
+
+    /// What `own` said when the store was acquired.
+    pub fn acquired(&self) -> &Own {
+        &self.acquired
+    }
+
+    /// What its appends say of this process.
+    pub fn ownership(&self) -> &Ownership {
+        &self.by
+    }
+
+    /// The keys that it is kept in.
+    pub fn store(&self) -> &RedisStore {
+        &self.store
+    }
+}
+
+impl Journal for RedisJournal {
+    fn append(&self, append: Append) -> Reply {
+        let (replier, reply) = Reply::new();
+        let (tip, entry): (Position, Option<JournalEntry>) = match append {
+            Append::Entry(entry) => (entry.position(), Some(entry)),
+            Append::Nothing(end) => (end, None),
+        };
+        let by = self.by.clone();
+        let call = AppendCall { by, tip, entry, moment: 0, ttl: 0, notes_run: false };
+        let hears = move |said: Result<_, String>| {
+            let appended = match said.map(|value| ScriptReply::read(&value)) {
+                Ok(Some(ScriptReply::Done { .. })) => Appended::Done,
+                Ok(Some(ScriptReply::Deposed)) => Appended::Deposed,
+                Ok(Some(ScriptReply::Moved)) => Appended::Moved,
+                Ok(Some(ScriptReply::At(number))) => Appended::At(number),
+                Ok(_) => Appended::Unsure("Redis says what no script of ours says".to_owned()),
+                Err(why) => Appended::Unsure(why),
+            };
+            replier.answer(appended);
+        };
+        self.store.begin_append(&call, Box::new(hears));
+        reply
+    }
+
+    fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {
+        self.store.read(after)
+    }
+}

@@ -1,0 +1,40 @@
+//! The keys of a store in Redis. It is the only place that knows their names.
+
+use crate::scripts::Generation;
+
+/// The names of a store's keys. They share a hash tag, so a cluster keeps them in one slot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreKeys {
+    name: String,
+}
+
+impl StoreKeys {
+    /// Of the store with this name, which must have no `{` and no `}`.
+    pub fn of(name: &str) -> StoreKeys {
+        StoreKeys { name: name.to_owned() }
+    }
+
+    /// A hash: the id of the store, its format and its settings.
+    pub fn store(&self) -> String {
+        self.key("store")
+    }
+
+    /// A hash: the owner of the store, and the last entry of its journal.
+    pub fn own(&self) -> String {
+        self.key("own")
+    }
+
+    /// A stream: the entries of the journal. Entry `N` has the id `N-0`.
+    pub fn log(&self) -> String {
+        self.key("log")
+    }
+
+    /// A string: one piece of a snapshot.
+    pub fn piece(&self, generation: Generation, index: u32) -> String {
+        self.key(&format!("snap:{generation}:{index}"))
+    }
+
+    fn key(&self, rest: &str) -> String {
+        format!("{{{}}}:{rest}", self.name)
+    }
+}

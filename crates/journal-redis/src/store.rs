@@ -1,0 +1,225 @@
+//! One store in one Redis: its scripts as functions, and its entries as they are read. It keeps nothing and decides nothing.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use tenure_engine::redis_address::Address;
+use tenure_journal::{BadEntry, JournalEntry, ReadError};
+use tenure_tls::TlsError;
+
+use crate::dial::Dialer;
+use crate::keys::StoreKeys;
+use crate::line::{Hears, RedisCommand, RedisLine};
+use crate::packed;
+use crate::resp::{RespValue, Words};
+use crate::scripts::{
+    Acquisition, AppendCall, HandOver, Own, PieceCall, ScriptCall, ScriptReply, SnapshotTurn,
+};
+
+/// Entries of the first page of a read; later pages follow from their bytes.
+const PAGE_MIN: usize = 16;
+const PAGE_MAX: usize = 4096;
+/// A page below this many bytes is followed by one of twice as many entries, one above four times this by the fewest.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Why a store cannot be reached or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// No thread can be started.
+    #[error(
+        "could not start a thread for the journal: {0}; close other programs, or raise the limit of threads"
+    )]
+    Thread(#[from] std::io::Error),
+    /// Redis cannot be reached, or refuses.
+    #[error("could not reach the store in Redis: {0}")]
+    Away(String),
+    /// Redis says something that this release does not understand.
+    #[error("{{NAME}}:{key} in Redis is not what this release of Tenure writes")]
+    Strange {
+        /// The key that it concerns, without the name of the store.
+        key: &'static str,
+    },
+}
+
+/// A store, as two of its keys show it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SeenStore {
+    /// The id of the store; `None` if there is none.
+    pub store: Option<u128>,
+    /// The owner and the last entry; `None` if the key is not there.
+    pub own: Option<Own>,
+}
+
+/// One store in one Redis.
+pub struct RedisStore {
+    line: RedisLine,
+    keys: StoreKeys,
+    page: AtomicUsize,
+}
+
+impl RedisStore {
+    /// Starts the line to the store with this name; whether Redis can be reached shows at the first call.
+    ///
+    /// # Errors
+    /// The certificates of the address cannot be used, or no thread can be started.
+    pub fn open(address: Address, name: &str) -> Result<RedisStore, StoreError> {
+        let line = RedisLine::start(Dialer::new(address)?)?;
+        Ok(RedisStore { line, keys: StoreKeys::of(name), page: AtomicUsize::new(PAGE_MIN) })
+    }
+
+    /// The names of its keys.
+    pub fn keys(&self) -> &StoreKeys {
+        &self.keys
+    }
+
+    fn begin(&self, command: RedisCommand) -> Receiver<Result<RespValue, String>> {
+        let (heard, hears) = sync_channel(1);
+        self.line.begin(command, Box::new(move |reply| drop(heard.send(reply))));
+        hears
+    }
+
+    fn ask(&self, command: RedisCommand) -> Result<RespValue, StoreError> {
+        came(&self.begin(command))
+    }
+
+    fn run(&self, call: ScriptCall) -> Result<ScriptReply, StoreError> {
+        let value = self.ask(RedisCommand::Script(call))?;
+        ScriptReply::read(&value).ok_or(StoreError::Strange { key: "own" })
+    }
+
+    /// Reads both keys.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, or another program or release wrote the keys.
+    pub fn look(&self) -> Result<SeenStore, StoreError> {
+        let id = self.ask(RedisCommand::Plain(Words::of(&["HGET", &self.keys.store(), "id"])))?;
+        let own = self.ask(RedisCommand::Plain(Words::of(&["HGETALL", &self.keys.own()])))?;
+        let store = match &id {
+            RespValue::Nil => None,
+            id => {
+                let id = id.text().and_then(|id| u128::from_str_radix(id, 16).ok());
+                Some(id.ok_or(StoreError::Strange { key: "store" })?)
+            }
+        };
+        let own = match own.list() {
+            Some([]) => None,
+            _ => Some(Own::read(&own).ok_or(StoreError::Strange { key: "own" })?),
+        };
+        Ok(SeenStore { store, own })
+    }
+
+    /// Takes the store.
+    ///
+    /// # Errors
+    /// Redis cannot be reached; it may have happened.
+    pub fn acquire(&self, acquisition: &Acquisition) -> Result<ScriptReply, StoreError> {
+        self.run(acquisition.call(&self.keys))
+    }
+
+    /// Begins to append. `hears` runs in the thread of the line and must not block.
+    pub(crate) fn begin_append(&self, append: &AppendCall, hears: Hears) {
+        self.line.begin(RedisCommand::Script(append.call(&self.keys)), hears);
+    }
+
+    /// Appends, and waits for the answer.
+    ///
+    /// # Errors
+    /// Redis cannot be reached; it may have happened.
+    pub fn append(&self, append: &AppendCall) -> Result<ScriptReply, StoreError> {
+        self.run(append.call(&self.keys))
+    }
+
+    /// Writes or unlinks a piece of a snapshot.
+    ///
+    /// # Errors
+    /// Redis cannot be reached; it may have happened.
+    pub fn piece(&self, piece: &PieceCall) -> Result<ScriptReply, StoreError> {
+        self.run(piece.call(&self.keys))
+    }
+
+    /// Turns to a snapshot.
+    ///
+    /// # Errors
+    /// Redis cannot be reached; it may have happened.
+    pub fn turn(&self, turn: &SnapshotTurn) -> Result<ScriptReply, StoreError> {
+        self.run(turn.call(&self.keys))
+    }
+
+    /// Gives the store away.
+    ///
+    /// # Errors
+    /// Redis cannot be reached; it may have happened.
+    pub fn give(&self, give: &HandOver) -> Result<ScriptReply, StoreError> {
+        self.run(give.call(&self.keys))
+    }
+
+    /// The entries behind the one with the number `after`, in their order and without a hole; none at the end.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, an entry is damaged, or one is missing that the journal had.
+    pub fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {
+        let away = |why: StoreError| ReadError::Away(why.to_string());
+        let log = self.keys.log();
+        let from = format!("{}-0", after + 1);
+        let count = self.page.load(Ordering::Relaxed);
+        // Asked first: the entries up to this number are there when the stream is read.
+        let last = Words::of(&["HGET", &self.keys.own(), "number"]);
+        let last = self.begin(RedisCommand::Plain(last));
+        let page = Words::of(&["XRANGE", &log, &from, "+", "COUNT", &count.to_string()]);
+        let page = self.begin(RedisCommand::Plain(page));
+        let (last, page) = (came(&last).map_err(away)?, came(&page).map_err(away)?);
+        let last: u64 = last.text().and_then(|text| text.parse().ok()).unwrap_or(0);
+        let mut entries: Vec<JournalEntry> = Vec::new();
+        for found in page.list().unwrap_or_default() {
+            let number = after + 1 + entries.len() as u64;
+            let damaged = |why| ReadError::Damaged { number, why };
+            let entry = stored(found).map_err(damaged)?;
+            let has = entry.position().number;
+            match entries.last() {
+                Some(before) => entry.follows(before.position()).map_err(damaged)?,
+                None if has != number => {
+                    return Err(damaged(BadEntry::OutOfTurn { number: has, wanted: number }));
+                }
+                None => {}
+            }
+            entries.push(entry);
+        }
+        if entries.is_empty() && last > after {
+            return Err(ReadError::Missing { number: after + 1, last });
+        }
+        let bytes: usize = entries.iter().map(|entry| entry.bytes().len()).sum();
+        let next = match bytes {
+            _ if bytes < PAGE_BYTES => (count * 2).min(PAGE_MAX),
+            _ if bytes > 4 * PAGE_BYTES => PAGE_MIN,
+            _ => count,
+        };
+        self.page.store(next, Ordering::Relaxed);
+        Ok(entries)
+    }
+}
+
+fn came(reply: &Receiver<Result<RespValue, String>>) -> Result<RespValue, StoreError> {
+    let reply = reply.recv().unwrap_or_else(|_| Err("the line to Redis has ended".to_owned()));
+    reply.map_err(StoreError::Away)
+}
+
+/// An entry of the stream: its id, and one field with its value.
+fn stored(found: &RespValue) -> Result<JournalEntry, BadEntry> {
+    let short = BadEntry::Short { bytes: 0 };
+    let fields = match found.list() {
+        Some([_, fields]) => fields.list(),
+        _ => None,
+    };
+    let Some([field, packed]) = fields else { return Err(short) };
+    let (Some(field), Some(packed)) = (field.bytes(), packed.bytes()) else { return Err(short) };
+    JournalEntry::read(packed::unpack(field, packed).ok_or(BadEntry::Damaged)?)
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore").field("keys", &self.keys).finish_non_exhaustive()
+    }
+}
