@@ -61,13 +61,16 @@ pub(super) const ROWS: &[LeftOutRule] = &[
     ),
     row(Mutant::LeasesEndByTime, two(Faults { steps: 1, ..NONE }), true),
     row(Mutant::BeginsBeforeTheBeat, two(CUT_AND_STEP), true),
-    row(
-        Mutant::EndsAreHandedOver,
-        Setting { servers: 3, ..two(Faults { ends: 1, cuts: 1, ..NONE }) },
-        false,
-    ),
     LeftOutRule {
-        first: 14011,
+        first: 2880,
+        ..row(
+            Mutant::EndsAreHandedOver,
+            Setting { servers: 3, ..two(Faults { ends: 1, deaths: 1, ..NONE }) },
+            true,
+        )
+    },
+    LeftOutRule {
+        first: 14_011,
         ..row(Mutant::AcquisitionsNameNoRun, two(Faults { failovers: 2, doubles: 1, ..NONE }), true)
     },
     row(
@@ -76,8 +79,8 @@ pub(super) const ROWS: &[LeftOutRule] = &[
         true,
     ),
     row(Mutant::MovedIsDeposed, two(FAILOVER), true),
-    row(Mutant::HealsWithoutAsking, two(FAILOVER_AND_CUT), false),
-    row(Mutant::SilenceIsNo, two(Faults { deaths: 1, ..FAILOVER_AND_CUT }), false),
+    row(Mutant::HealsWithoutAsking, two(Faults { stops: 1, flushes: 1, ..NONE }), true),
+    row(Mutant::SilenceIsNo, two(Faults { stops: 2, flushes: 1, ..NONE }), false),
     LeftOutRule { first: 2150, ..row(Mutant::RunIsNotedAtOnce, two(FAILOVER_AND_DEATHS), true) },
     row(Mutant::NobodyRecovers, two(FAILOVER_AND_DEATH), true),
     row(
