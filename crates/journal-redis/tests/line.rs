@@ -45,12 +45,22 @@ fn appends_that_were_begun_arrive_in_order_whatever_becomes_of_the_connection() 
     let entries = entries(3000);
     let mut replies = Vec::new();
     for (n, some) in entries.chunks(100).enumerate() {
-        replies.extend(begin(&journal, some));
         match n % 3 {
-            0 => kill_connections(&redis),
-            // The scripts are unknown then.
-            1 => drop(redis.must(&["SCRIPT", "FLUSH"])),
-            _ => {}
+            // None of them is answered before their connection is lost.
+            0 => {
+                redis.must(&["CLIENT", "PAUSE", "60000", "WRITE"]);
+                replies.extend(begin(&journal, some));
+                kill_connections(&redis);
+                redis.must(&["CLIENT", "UNPAUSE"]);
+            }
+            // The next find that their script is not known any more.
+            1 => {
+                replies.extend(begin(&journal, some));
+                let end = Append::Nothing(some[99].position());
+                assert_eq!(journal.append(end).wait(LONG), Some(Appended::Done));
+                redis.must(&["SCRIPT", "FLUSH"]);
+            }
+            _ => replies.extend(begin(&journal, some)),
         }
     }
     for (n, reply) in replies.iter().enumerate() {
