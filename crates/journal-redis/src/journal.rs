@@ -52,6 +52,8 @@ impl RedisJournal {
                 above: 0,
                 // A store without its `own` has lost it.
                 is_new: seen.store.is_none(),
+                run: seen.run,
+                ttl: 0,
             };
             match store.acquire(&acquisition)? {
                 ScriptReply::Acquired { own, run, .. } => {

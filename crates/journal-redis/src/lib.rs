@@ -1,6 +1,6 @@
 //! The journal of a store in Redis or Valkey: numbered entries in a stream, written by one owner under an epoch.
 //!
-//! All that is decided inside Redis is decided by five scripts (`lua/`), each of which is one step there and answers a
+//! All that is decided inside Redis is decided by a few scripts (`lua/`), each of which is one step there and answers a
 //! repeat as the first time. [`RedisStore`] calls them; [`RedisJournal`] is a [`Journal`](tenure_journal::Journal) made of
 //! them. One connection carries all calls of a store in their order, and carries them again when it was lost.
 //!
@@ -20,6 +20,6 @@ pub use journal::{AcquireError, RedisJournal};
 pub use keys::StoreKeys;
 pub use scripts::{
     Acquisition, AppendCall, Generation, HandOver, Own, Ownership, PieceCall, ScriptReply,
-    SnapshotName, SnapshotTurn,
+    SnapshotName, SnapshotTurn, StoreNaming,
 };
 pub use store::{RedisStore, SeenStore, StoreError};

@@ -1,4 +1,4 @@
-//! The five scripts: their texts, their arguments and their replies. It opens no connection and reads no entry.
+//! The scripts: their texts, their arguments and their replies. It opens no connection and reads no entry.
 //!
 //! A repeat of any call is answered as the first time. The names are those of the model of ownership, which
 //! decides when they are called.
@@ -57,6 +57,7 @@ scripts! {
     PIECE = "fence.lua" "piece.lua";
     TURN = "fence.lua" "turn.lua";
     GIVE = "fence.lua" "give.lua";
+    NAME = "name.lua";
 }
 
 /// A call of a script, ready to be sent, and sent again.
@@ -106,7 +107,7 @@ pub struct Ownership {
     pub run: String,
 }
 
-/// Takes the store, if epoch and owner are still those that were seen.
+/// Takes the store, if epoch, owner and run are still those that were seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Acquisition {
     /// The id of the store, which is made with this id if there is none.
@@ -115,10 +116,24 @@ pub struct Acquisition {
     pub owner: u128,
     /// Epoch and owner as the caller saw them; `None`: there was no `own`.
     pub seen: Option<(u64, u128)>,
+    /// The run of Redis that was seen: a late repeat would otherwise find the same epoch and owner again after a failover,
+    /// and depose its own sender.
+    pub run: String,
     /// The new epoch is above this one too: the highest that the caller knows of.
     pub above: u64,
     /// If `own` is made: nothing was here before. Otherwise no run is noted, so the owner knows that entries may be lost.
     pub is_new: bool,
+    /// The longest time to live that the caller knows of, in microseconds.
+    pub ttl: u64,
+}
+
+/// Writes the id of a store that lost it; changes nothing if there is one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreNaming {
+    /// The id of the store.
+    pub store: u128,
+    /// The longest time to live that the caller knows of, in microseconds.
+    pub ttl: u64,
 }
 
 /// Writes an entry, or looks whether the last one is there.
@@ -228,7 +243,16 @@ impl Acquisition {
             self.seen.map(|(epoch, owner)| (epoch.to_string(), hex(owner))).unwrap_or_default();
         ScriptCall::new(&ACQUIRE, &[keys.own(), keys.store()])
             .args([hex(self.store), hex(self.owner), epoch, owner, self.above.to_string()])
-            .args([flag(self.is_new), FORMAT])
+            .args([flag(self.is_new), FORMAT, &self.run])
+            .args([self.ttl.to_string()])
+    }
+}
+
+impl StoreNaming {
+    pub(crate) fn call(&self, keys: &StoreKeys) -> ScriptCall {
+        ScriptCall::new(&NAME, &[keys.store()])
+            .args([&hex(self.store), FORMAT])
+            .args([self.ttl.to_string()])
     }
 }
 
@@ -352,7 +376,7 @@ pub enum ScriptReply {
         /// The store's TIME at this answer, in microseconds.
         time: u64,
     },
-    /// Epoch and owner are not those that were seen.
+    /// Epoch, owner or run are not those that were seen.
     NotAsSeen,
     /// Another process owns the store at a later epoch, or this number has another content.
     Deposed,
@@ -397,7 +421,7 @@ mod tests {
 
     #[test]
     fn every_script_is_short_and_says_at_its_top_what_it_does() {
-        for script in [&ACQUIRE, &APPEND, &PIECE, &TURN, &GIVE] {
+        for script in [&ACQUIRE, &APPEND, &PIECE, &TURN, &GIVE, &NAME] {
             let lines: Vec<_> = script.text.lines().collect();
             // The bound of 40 is for each file; a script of an owner has the fence before it.
             assert!(lines.len() < 80 && lines[0] == "#!lua flags=allow-oom", "{}", lines[1]);

@@ -14,6 +14,7 @@ use crate::packed;
 use crate::resp::{RespValue, Words};
 use crate::scripts::{
     Acquisition, AppendCall, HandOver, Own, PieceCall, ScriptCall, ScriptReply, SnapshotTurn,
+    StoreNaming,
 };
 
 /// Entries of the first page of a read; later pages follow from their bytes.
@@ -44,13 +45,15 @@ pub enum StoreError {
     },
 }
 
-/// A store, as two of its keys show it.
+/// A store, as two of its keys show it, and the run of the Redis that was asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SeenStore {
     /// The id of the store; `None` if there is none.
     pub store: Option<u128>,
     /// The owner and the last entry; `None` if the key is not there.
     pub own: Option<Own>,
+    /// The run of this Redis, read before the keys: an acquisition that names it is refused if they are of another.
+    pub run: String,
 }
 
 /// One store in one Redis.
@@ -90,11 +93,12 @@ impl RedisStore {
         ScriptReply::read(&value).ok_or(StoreError::Strange { key: "own" })
     }
 
-    /// Reads both keys.
+    /// Reads both keys, and the run before them.
     ///
     /// # Errors
     /// Redis cannot be reached, or another program or release wrote the keys.
     pub fn look(&self) -> Result<SeenStore, StoreError> {
+        let info = self.ask(RedisCommand::Plain(Words::of(&["INFO", "server"])))?;
         let id = self.ask(RedisCommand::Plain(Words::of(&["HGET", &self.keys.store(), "id"])))?;
         let own = self.ask(RedisCommand::Plain(Words::of(&["HGETALL", &self.keys.own()])))?;
         let store = match &id {
@@ -108,7 +112,19 @@ impl RedisStore {
             Some([]) => None,
             _ => Some(Own::read(&own).ok_or(StoreError::Strange { key: "own" })?),
         };
-        Ok(SeenStore { store, own })
+        let run = info.text().and_then(|info| {
+            info.lines().find_map(|line| line.strip_prefix("run_id:")).map(str::to_owned)
+        });
+        let run = run.ok_or_else(|| StoreError::Away("it names no run_id".to_owned()))?;
+        Ok(SeenStore { store, own, run })
+    }
+
+    /// Writes the id of a store that lost it.
+    ///
+    /// # Errors
+    /// Redis cannot be reached; it may have happened.
+    pub fn name_store(&self, naming: &StoreNaming) -> Result<ScriptReply, StoreError> {
+        self.run(naming.call(&self.keys))
     }
 
     /// Takes the store.

@@ -4,7 +4,7 @@ use tenure_journal::Position;
 use tenure_journal_redis::{Acquisition, AppendCall, HandOver, Ownership, ScriptReply};
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
-use crate::{A, B, STORE, Said, World, acquisition, empty_call, entry, entry_call, said};
+use crate::{A, B, STORE, Said, World, empty_call, entry, entry_call, said};
 
 #[test]
 fn a_repeated_acquisition_is_answered_as_the_first_one_and_nobody_elses_is() {
@@ -16,17 +16,18 @@ fn a_repeated_acquisition_is_answered_as_the_first_one_and_nobody_elses_is() {
         ScriptReply::Acquired { own, .. } => Some(own.epoch),
         _ => None,
     };
-    let first = epoch(world.acquire(&acquisition(None, A)));
+    let seeing = |seen, owner| Acquisition { seen, ..world.acquisition(owner) };
+    let first = epoch(world.acquire(&seeing(None, A)));
     assert!(first.is_some());
-    assert_eq!(epoch(world.acquire(&acquisition(None, A))), first);
-    assert_eq!(world.acquire(&acquisition(None, B)), ScriptReply::NotAsSeen);
+    assert_eq!(epoch(world.acquire(&seeing(None, A))), first);
+    assert_eq!(world.acquire(&seeing(None, B)), ScriptReply::NotAsSeen);
     let seen = first.map(|epoch| (epoch, A));
     for wrong in [None, Some((first.unwrap(), B)), Some((first.unwrap() - 1, A))] {
-        assert_eq!(world.acquire(&acquisition(wrong, B)), ScriptReply::NotAsSeen, "{wrong:?}");
+        assert_eq!(world.acquire(&seeing(wrong, B)), ScriptReply::NotAsSeen, "{wrong:?}");
     }
-    let other = Acquisition { store: 8, ..acquisition(seen, B) };
+    let other = Acquisition { store: 8, ..seeing(seen, B) };
     assert_eq!(world.acquire(&other), ScriptReply::Moved);
-    assert!(epoch(world.acquire(&acquisition(seen, B))) > first);
+    assert!(epoch(world.acquire(&seeing(seen, B))) > first);
 }
 
 #[test]
@@ -41,7 +42,7 @@ fn an_epoch_is_the_clock_in_microseconds_and_above_all_that_is_known() {
     assert_eq!(world.seen().epoch, by.epoch, "all digits are kept");
     // 2^52: as the clock in the year 2112.
     let above = 1 << 52;
-    let acquisition = Acquisition { above, ..acquisition(Some((by.epoch, A)), B) };
+    let acquisition = Acquisition { above, ..world.acquisition(B) };
     assert_eq!(said(&world.acquire(&acquisition)), Said::Done);
     assert_eq!(world.seen().epoch, above + 1);
 }
@@ -53,7 +54,7 @@ fn a_store_without_its_own_notes_no_run_unless_it_is_new() {
     }
     for is_new in [true, false] {
         let world = World::new();
-        world.acquire(&Acquisition { is_new, ..acquisition(None, A) });
+        world.acquire(&Acquisition { is_new, ..world.acquisition(A) });
         let run = world.redis.info("run_id");
         assert_eq!(world.seen().noted_run, if is_new { run } else { String::new() });
     }
@@ -132,7 +133,7 @@ fn a_run_is_noted_by_the_append_that_says_so() {
         return;
     }
     let world = World::new();
-    world.acquire(&Acquisition { is_new: false, ..acquisition(None, A) });
+    world.acquire(&Acquisition { is_new: false, ..world.acquisition(A) });
     let by = world.own(B);
     let mut call = empty_call(&by, Position::default());
     assert_eq!((world.append(&call), world.seen().noted_run.as_str()), (Said::Done, ""));

@@ -4,6 +4,7 @@
 
 mod appends;
 mod loads;
+mod model;
 mod snapshots;
 
 use tenure_engine::redis_address::Address;
@@ -66,13 +67,20 @@ impl World {
 
     /// Acquires it for `owner`, by force.
     fn own(&self, owner: u128) -> Ownership {
-        let seen = self.store.look().unwrap().own.map(|own| (own.epoch, own.owner));
-        match self.acquire(&acquisition(seen, owner)) {
+        match self.acquire(&self.acquisition(owner)) {
             ScriptReply::Acquired { own, run, .. } => {
                 Ownership { store: STORE, epoch: own.epoch, owner, run }
             }
             other => panic!("not acquired: {other:?}"),
         }
+    }
+
+    /// Of what the store holds now.
+    fn acquisition(&self, owner: u128) -> Acquisition {
+        let seen = self.store.look().unwrap();
+        let of_own = seen.own.map(|own| (own.epoch, own.owner));
+        let (store, run) = (STORE, seen.run);
+        Acquisition { store, owner, seen: of_own, run, above: 0, is_new: true, ttl: 0 }
     }
 
     fn append(&self, call: &AppendCall) -> Said {
@@ -107,10 +115,6 @@ impl World {
         }
         entries
     }
-}
-
-fn acquisition(seen: Option<(u64, u128)>, owner: u128) -> Acquisition {
-    Acquisition { store: STORE, owner, seen, above: 0, is_new: true }
 }
 
 fn entry_call(by: &Ownership, entry: &JournalEntry) -> AppendCall {

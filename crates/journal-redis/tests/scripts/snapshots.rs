@@ -121,10 +121,7 @@ fn a_turn_that_heals_ends_the_journal_with_its_snapshot_and_notes_the_run() {
         return;
     }
     let world = World::new();
-    world.acquire(&tenure_journal_redis::Acquisition {
-        is_new: false,
-        ..crate::acquisition(None, A)
-    });
+    world.acquire(&tenure_journal_redis::Acquisition { is_new: false, ..world.acquisition(A) });
     let by = world.own(B);
     world.fill(&by, &[b"one", b"two", b"three"]);
     write(&world, &by, 1);

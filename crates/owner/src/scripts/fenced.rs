@@ -133,7 +133,9 @@ impl<B: Clone> Keys<B> {
 
     /// A repeat finds the other server named at a later epoch.
     pub(super) fn give(&mut self, call: &HandOver, time: Moment) -> ScriptReply {
-        let given = |own: &Own| own.owner == call.to && own.epoch > call.by.epoch;
+        let given = |own: &Own| {
+            own.store == call.by.store && own.owner == call.to && own.epoch > call.by.epoch
+        };
         if self.own.as_ref().is_some_and(given) {
             return ScriptReply::Done;
         }

@@ -94,7 +94,7 @@ pub struct Ownership {
 /// A call of one script.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ScriptCall<B> {
-    /// Takes the store, if epoch and owner are still those that were seen.
+    /// Takes the store, if epoch, owner and run are still those that were seen.
     Acquire(Acquisition),
     /// Writes an entry, or looks whether the last one is there.
     Append(Append<B>),
@@ -193,7 +193,7 @@ pub enum ScriptReply {
     Done,
     /// The caller owns the store, as `own` now says; and the run of this Redis.
     Acquired(Box<Own>, RunId),
-    /// Epoch and owner are not those that were seen.
+    /// Epoch, owner or run are not those that were seen.
     NotAsSeen,
     /// Somebody else owns the store at a later epoch, or this number has another content.
     Deposed,
@@ -229,7 +229,7 @@ impl<B: Clone> Keys<B> {
         }
     }
 
-    /// Writes the id of a store that lost it, and the longest time to live that the caller knows of. Not a script: `HSETNX`.
+    /// Writes the id of a store that lost it, and the longest time to live that the caller knows of.
     pub fn name_store(&mut self, store: StoreId, ttl: Span) {
         if self.store.is_none() {
             self.store = Some(store);
@@ -239,7 +239,8 @@ impl<B: Clone> Keys<B> {
 
     /// A repeat finds its own id at an epoch above what it saw, and is answered as the first time.
     fn acquire(&mut self, call: &Acquisition, time: Moment) -> ScriptReply {
-        if self.store.is_some_and(|store| store != call.store) {
+        let own = self.own.as_ref().map(|own| own.store);
+        if self.store.into_iter().chain(own).any(|store| store != call.store) {
             return ScriptReply::Moved;
         }
         let known = call.above.max(call.seen.map_or(Epoch(0), |(epoch, _)| epoch));

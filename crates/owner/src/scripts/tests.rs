@@ -47,6 +47,19 @@ fn a_repeated_acquisition_is_answered_as_the_first_one() {
 }
 
 #[test]
+fn an_own_of_another_store_is_not_acquired() {
+    let (mut keys, by) = owned();
+    let seen = Some((by.epoch, A));
+    for lost in [false, true] {
+        if lost {
+            keys.store = None;
+        }
+        let other = Acquisition { store: StoreId(8), ..acquisition(seen, B) };
+        assert_eq!(keys.clone().call(&ScriptCall::Acquire(other), NOW), ScriptReply::Moved);
+    }
+}
+
+#[test]
 fn an_acquisition_is_above_the_epoch_before_and_above_time() {
     let (mut keys, by) = owned();
     assert_eq!(by.epoch, Epoch(1_000));
@@ -153,6 +166,9 @@ fn a_store_that_is_given_away_is_the_other_servers() {
     for _ in 0..2 {
         assert_eq!(keys.call(&give, NOW), ScriptReply::Done);
     }
+    let foreign = Ownership { store: StoreId(8), ..by };
+    let foreign = ScriptCall::Give(HandOver { by: foreign, tip: Tip::default(), to: B });
+    assert_eq!(keys.call(&foreign, NOW), ScriptReply::Moved);
     assert_eq!(keys.own.as_ref().map(|own| own.owner), Some(B));
     assert_eq!(keys.call(&append(by, 1, 11, Some(1)), NOW), ScriptReply::Deposed);
 }
