@@ -2,7 +2,9 @@
 -- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, then field and body.
 if refused then return refused end
 local said = look(ARGV[5], ARGV[6])
-if said == 'done' then return beat(ARGV[7], ARGV[8], ARGV[9]) end
+-- Every journal begins at 0, so a repeat of the check before the first entry is done too.
+local begins = ARGV[5] == '0' and ARGV[6] == string.rep('\0', 8) and not ARGV[11] and string.sub(said, 1, 2) == 'at'
+if said == 'done' or begins then return beat(ARGV[7], ARGV[8], ARGV[9]) end
 if said ~= 'next' then return said end
 if not ARGV[11] then return 'at ' .. own[4] end
 redis.call('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[10], ARGV[11])

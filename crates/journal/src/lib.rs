@@ -19,8 +19,8 @@ pub use reply::{Replier, Reply};
 pub enum Append {
     /// This entry is to be the next.
     Entry(JournalEntry),
-    /// No entry: the answer only proves that the journal still ends here, and that it still takes entries of this
-    /// process.
+    /// No entry: the answer only proves that the journal has all up to here, and that it still takes entries of this
+    /// process. A repeat may find more behind it, and is done all the same.
     Nothing(Position),
 }
 

@@ -123,14 +123,21 @@ impl Inside {
             return ended.clone();
         }
         let end = self.end();
-        let Append::Entry(entry) = append else {
-            return if append.end() == end { Appended::Done } else { Appended::At(end.number) };
+        let wanted = append.end();
+        let there = match wanted.number.checked_sub(1) {
+            Some(before) => self.entries.get(before as usize).map(JournalEntry::position),
+            None => Some(Position::default()),
         };
-        let Position { number, .. } = entry.position();
-        let there = number.checked_sub(1).and_then(|before| self.entries.get(before as usize));
-        if let Some(there) = there {
-            return if there == entry { Appended::Done } else { Appended::Deposed };
+        match (there, append) {
+            // A check of the last entry may be that of rows which are no copy: where this ends tells them so.
+            (Some(there), Append::Nothing(_)) if there == end && wanted != end => {
+                return Appended::At(end.number);
+            }
+            (Some(there), _) if there == wanted => return Appended::Done,
+            (Some(_), _) => return Appended::Deposed,
+            (None, _) => {}
         }
+        let Append::Entry(entry) = append else { return Appended::At(end.number) };
         match entry.follows(end) {
             Ok(()) => {
                 self.entries.push(entry.clone());
@@ -230,9 +237,12 @@ mod tests {
                 Append::Entry(entry(other.position(), b"x")),
                 Appended::At(1),
             ),
-            ("a check of a past that is over", Append::Nothing(start), Appended::At(1)),
+            ("the check before the first again, late", Append::Nothing(start), Appended::Done),
             ("a check", Append::Nothing(at_one), Appended::Done),
+            ("a check that is too early", Append::Nothing(two.position()), Appended::At(1)),
             ("the second", Append::Entry(two.clone()), Appended::Done),
+            ("the check again, late", Append::Nothing(at_one), Appended::Done),
+            ("a check of another past", Append::Nothing(other.position()), Appended::Deposed),
             ("the first again, late", Append::Entry(one.clone()), Appended::Done),
         ] {
             assert_eq!(answer(&journal, &append), said, "{what}");

@@ -85,6 +85,7 @@ fn an_append_is_judged_by_store_epoch_owner_run_number_and_content() {
         ("not the next", entry_call(&by, &four), Said::At(2)),
         ("empty", empty_call(&by, two.position()), Said::Done),
         ("empty, again and late", empty_call(&by, one.position()), Said::Done),
+        ("empty, of the beginning", empty_call(&by, Position::default()), Said::Done),
         ("empty, of a missing entry", empty_call(&by, three.position()), Said::At(2)),
         ("empty, of another entry", empty_call(&by, other_two.position()), Said::Deposed),
         ("an older epoch", entry_call(&epoch(by.epoch - 1), &three), Said::Deposed),

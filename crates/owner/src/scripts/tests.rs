@@ -76,6 +76,7 @@ fn an_append_is_judged_by_epoch_owner_run_number_and_content() {
         ("again", append(by, 1, 11, Some(1)), ScriptReply::Done),
         ("another content", append(by, 1, 12, Some(2)), ScriptReply::Deposed),
         ("empty", append(by, 1, 11, None), ScriptReply::Done),
+        ("empty, of the beginning", append(by, 0, 0, None), ScriptReply::Done),
         ("empty, of an entry that is missing", append(by, 2, 12, None), ScriptReply::At(1)),
         ("not the next", append(by, 3, 13, Some(3)), ScriptReply::At(1)),
         ("before", append(at(Epoch(999)), 2, 12, Some(2)), ScriptReply::Deposed),
