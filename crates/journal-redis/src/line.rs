@@ -55,7 +55,13 @@ impl RedisLine {
     pub fn start(dialer: Dialer) -> io::Result<RedisLine> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (requests, begun) = unbounded_channel();
-        let keeper = LineKeeper { dialer, begun, waiting: RefCell::default(), why: String::new() };
+        let keeper = LineKeeper {
+            dialer,
+            begun,
+            waiting: RefCell::default(),
+            pause: Cell::new(PAUSE_MIN),
+            why: String::new(),
+        };
         thread::Builder::new()
             .name("tenure-journal".to_owned())
             .spawn(move || runtime.block_on(keeper.keep()))?;
@@ -82,30 +88,34 @@ struct LineKeeper {
     begun: UnboundedReceiver<Request>,
     /// Begun and not answered, in their order.
     waiting: RefCell<VecDeque<Request>>,
+    /// Before the next try to connect.
+    pause: Cell<Duration>,
     /// Why there is no connection.
     why: String,
 }
 
 impl LineKeeper {
     async fn keep(mut self) {
-        let (mut pause, mut to) = (PAUSE_MIN, None);
+        let mut to = None;
         while !self.begun.is_closed() {
             match self.dialer.connect(to.as_ref()).await {
                 Ok(connection) => {
                     let since = Instant::now();
-                    let ended = serve(connection, &mut self.begun, &self.waiting).await;
+                    let ended =
+                        serve(connection, &mut self.begun, &self.waiting, &self.pause).await;
                     let Ended::Lost { why, to: next } = ended else { return };
                     (self.why, to) = (why, next);
-                    // A server that takes connections and ends them at once is not asked in a loop.
+                    // A server that takes connections and ends them at once is not asked in a loop. One that was asked
+                    // nothing for a while served too.
                     if since.elapsed() > PAUSE_MAX {
-                        pause = PAUSE_MIN;
+                        self.pause.set(PAUSE_MIN);
                     }
                 }
                 Err(why) => (self.why, to) = (why, None),
             }
             self.give_up();
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            sleep(self.pause.get()).await;
+            self.pause.set((self.pause.get() * 2).min(PAUSE_MAX));
         }
     }
 
@@ -145,6 +155,7 @@ async fn serve(
     connection: Connection,
     begun: &mut UnboundedReceiver<Request>,
     waiting: &RefCell<VecDeque<Request>>,
+    pause: &Cell<Duration>,
 ) -> Ended {
     let Connection { mut reader, mut writer } = connection;
     let heard = Cell::new(Instant::now());
@@ -186,6 +197,8 @@ async fn serve(
             let Some(request) = answered else {
                 return Ended::Lost { why: "it answers what nobody asked".to_owned(), to: None };
             };
+            // It serves, so the next loss is another one.
+            pause.set(PAUSE_MIN);
             (request.hears)(Ok(value));
         }
     };
@@ -210,4 +223,45 @@ async fn serve(
 fn moved_to(refusal: &str) -> Option<Endpoint> {
     let place = refusal.strip_prefix("MOVED ")?.split(' ').nth(1)?;
     Endpoint::parse(place, 6379).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{BufReader, duplex, split};
+
+    use super::*;
+    use crate::dial::ByteStream;
+
+    /// The pause after a connection on which one request was sent, and this came back before it was lost.
+    async fn pause_after(reply: &[u8]) -> Duration {
+        let (here, mut there) = duplex(1 << 10);
+        there.write_all(reply).await.expect("it is not full");
+        // It takes what is sent and says no more.
+        there.shutdown().await.expect("it is open");
+        let (reader, writer) = split(Box::new(here) as Box<dyn ByteStream>);
+        let connection = Connection { reader: BufReader::new(reader), writer };
+        let (_requests, mut begun) = unbounded_channel();
+        let command = RedisCommand::Plain(Words::of(&["PING"]));
+        let request = Request { command, begun: Instant::now(), hears: Box::new(drop) };
+        let waiting = RefCell::new(VecDeque::from([request]));
+        let pause = Cell::new(PAUSE_MAX);
+        let ended = serve(connection, &mut begun, &waiting, &pause).await;
+        assert!(matches!(ended, Ended::Lost { .. }));
+        pause.get()
+    }
+
+    #[test]
+    fn pauses_begin_anew_once_a_request_was_answered() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime can be made").block_on(async {
+            for (reply, pause) in [
+                (&b"+PONG\r\n"[..], PAUSE_MIN),
+                (b"-READONLY not here\r\n", PAUSE_MAX),
+                (b"", PAUSE_MAX),
+            ] {
+                let said = String::from_utf8_lossy(reply);
+                assert_eq!(pause_after(reply).await, pause, "{said:?}");
+            }
+        });
+    }
 }
