@@ -87,4 +87,4 @@ mod waiting;
 pub use bench::{Bench, Capabilities, Factory, Store, Task, TestClock};
 pub use cases::all;
 pub use clock::MovedClock;
-pub use run::{Case, Running, check};
+pub use run::{Case, Running, check, check_all};

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tenure_core::requests::Audit;
@@ -48,6 +49,22 @@ pub fn check(factory: &dyn Factory, name: &str) {
         .build()
         .expect("a runtime can be started");
     runtime.block_on(case.run_on(factory));
+}
+
+/// Runs all cases, as many at once as there are processors, and answers their number. Panics if one is not true.
+pub fn check_all(factory: &(dyn Factory + Sync)) -> usize {
+    let (cases, next) = (crate::all(), AtomicUsize::new(0));
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    check(factory, case.name);
+                }
+            });
+        }
+    });
+    cases.len()
 }
 
 #[cfg(test)]

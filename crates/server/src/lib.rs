@@ -35,7 +35,7 @@ mod undelivered;
 
 pub use accept::{DrainReport, run, run_metrics};
 pub use config::{Config, Deps, MetricsDoor};
-pub use listen::{ListenRefused, TOKEN_BYTES_MIN, may_listen};
+pub use listen::{ListenRefused, TOKEN_BYTES_MIN, is_short, may_listen};
 pub use openapi::document;
 pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused};
 pub use routes::names_of_all as route_names;

@@ -8,6 +8,11 @@ use tenure_core::secret::Secret;
 /// A token that is given to others than this machine has at least so many bytes.
 pub const TOKEN_BYTES_MIN: usize = 32;
 
+/// Whether a token is too short to be given to others than this machine has.
+pub fn is_short(token: &Secret) -> bool {
+    token.reveal().chars().count() < TOKEN_BYTES_MIN
+}
+
 /// Why a server does not start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListenRefused {
@@ -40,7 +45,6 @@ pub fn may_listen(at: SocketAddr, tokens: &[Secret]) -> Result<(), ListenRefused
     if at.ip().to_canonical().is_loopback() {
         return Ok(());
     }
-    let is_short = |token: &Secret| token.reveal().chars().count() < TOKEN_BYTES_MIN;
     match tokens {
         [] => Err(ListenRefused::NoToken(at)),
         tokens if tokens.iter().any(is_short) => Err(ListenRefused::ShortToken(at)),

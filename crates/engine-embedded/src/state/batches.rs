@@ -16,6 +16,9 @@ use super::{AwaitingEnd, StateThread, Waiting};
 /// single call may exceed it.
 const BATCH_BYTES: usize = 1 << 20;
 
+/// A batch of that many jobs is handed on although more is asked already, if the disk has room.
+const ROWS_ENOUGH: usize = 1_000;
+
 impl StateThread {
     /// Counts what rows take in a journal, if one appends.
     pub(super) fn weigh(&mut self, rows: &Rows) {
@@ -24,11 +27,15 @@ impl StateThread {
         }
     }
 
-    /// A batch that is large enough takes no more. It is handed on when those before it are.
-    pub(super) fn close_large(&mut self) {
+    /// Hands batches on, if there is room for them, although more is asked already: those that are large enough to take
+    /// no more, or one of many jobs.
+    pub(super) fn hand_on_if_enough(&mut self) {
         if self.batch.bytes >= BATCH_BYTES {
             let batch = self.take_batch();
             self.closed.push_back(batch);
+        }
+        if !self.closed.is_empty() || self.batch.changes.rows.jobs.len() >= ROWS_ENOUGH {
+            self.hand_on();
         }
     }
 

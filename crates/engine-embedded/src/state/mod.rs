@@ -34,9 +34,6 @@ use crate::overlay::Overlay;
 use crate::shared::Shared;
 use crate::watch::LookWhen;
 
-/// A batch of so many jobs is handed on although more is asked already, if the disk has room.
-const ROWS_ENOUGH: usize = 1_000;
-
 /// A lease call that waits.
 struct Waiting {
     namespace: Namespace,
@@ -146,10 +143,7 @@ impl StateThread {
                     self.do_asked();
                 }
                 self.take(call);
-                self.close_large();
-                if !self.closed.is_empty() || self.batch.changes.rows.jobs.len() >= ROWS_ENOUGH {
-                    self.hand_on();
-                }
+                self.hand_on_if_enough();
             }
             self.tick();
             self.do_asked();

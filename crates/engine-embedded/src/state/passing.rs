@@ -9,7 +9,7 @@ use tenure_core::bounds::PULSE_US;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{Clock, TestClock};
 
-use super::{ROWS_ENOUGH, StateThread};
+use super::StateThread;
 
 impl StateThread {
     /// Does all that is due now.
@@ -30,10 +30,7 @@ impl StateThread {
         let until = clock.now().plus(span);
         loop {
             self.settle_due();
-            self.close_large();
-            if !self.closed.is_empty() || self.batch.changes.rows.jobs.len() >= ROWS_ENOUGH {
-                self.hand_on();
-            }
+            self.hand_on_if_enough();
             let now = clock.now();
             if now >= until || self.shared.fatal().is_some() {
                 return;

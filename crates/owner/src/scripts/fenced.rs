@@ -1,6 +1,6 @@
 //! The scripts that only an owner calls: each looks at its epoch, its id and the run of Redis first.
 
-use tenure_core::time::Moment;
+use tenure_core::time::{Moment, Span};
 
 use super::{Append, HandOver, Keys, Logged, Own, Ownership, PieceCall, ScriptReply, SnapshotTurn};
 use crate::ids::{Epoch, Tip};
@@ -52,6 +52,25 @@ impl<B: Clone> Keys<B> {
         }
     }
 
+    /// That this very entry is there.
+    fn has(&self, own: &Own, tip: Tip) -> Result<(), ScriptReply> {
+        match self.is_there(own, tip.number, tip.checksum) {
+            Some(ScriptReply::Done) => Ok(()),
+            Some(reply) => Err(reply),
+            None => Err(ScriptReply::At(own.tip.number)),
+        }
+    }
+
+    /// The last act of an append and of a turn.
+    fn note(&mut self, mut own: Own, ttl: Span, notes_run: bool) -> ScriptReply {
+        own.largest_ttl = own.largest_ttl.max(ttl);
+        if notes_run {
+            own.noted_run = self.run;
+        }
+        self.own = Some(own);
+        ScriptReply::Done
+    }
+
     pub(super) fn append(&mut self, call: &Append<B>, time: Moment) -> ScriptReply {
         let mut own = match self.fence(&call.by) {
             Ok(own) => own.clone(),
@@ -72,12 +91,7 @@ impl<B: Clone> Keys<B> {
         if call.body.is_some() || !forgets(Mutant::EmptyAppendsDoNotBeat) {
             own.beats(call.moment, time);
         }
-        own.largest_ttl = own.largest_ttl.max(call.ttl);
-        if call.notes_run {
-            own.noted_run = self.run;
-        }
-        self.own = Some(own);
-        ScriptReply::Done
+        self.note(own, call.ttl, call.notes_run)
     }
 
     pub(super) fn piece(&mut self, call: &PieceCall<B>) -> ScriptReply {
@@ -115,22 +129,15 @@ impl<B: Clone> Keys<B> {
                 self.log.clear();
                 own.tip = tip;
             } else {
-                match self.is_there(&own, tip.number, tip.checksum) {
-                    Some(ScriptReply::Done) => {}
-                    Some(reply) => return reply,
-                    None => return ScriptReply::At(own.tip.number),
+                if let Err(reply) = self.has(&own, tip) {
+                    return reply;
                 }
                 self.log.retain(|number, _| *number > tip.number);
             }
             own.before = own.snapshot.replace(call.snapshot);
         }
         own.beats(call.moment, time);
-        own.largest_ttl = own.largest_ttl.max(call.ttl);
-        if call.notes_run {
-            own.noted_run = self.run;
-        }
-        self.own = Some(own);
-        ScriptReply::Done
+        self.note(own, call.ttl, call.notes_run)
     }
 
     /// A repeat finds the other server named at a later epoch.
@@ -145,10 +152,8 @@ impl<B: Clone> Keys<B> {
             Ok(own) => own.clone(),
             Err(reply) => return reply,
         };
-        match self.is_there(&own, call.tip.number, call.tip.checksum) {
-            Some(ScriptReply::Done) => {}
-            Some(reply) => return reply,
-            None => return ScriptReply::At(own.tip.number),
+        if let Err(reply) = self.has(&own, call.tip) {
+            return reply;
         }
         own.epoch = Epoch((own.epoch.0 + 1).max(time.us()));
         own.owner = call.to;

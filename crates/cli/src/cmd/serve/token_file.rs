@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure_core::secret::Secret;
-use tenure_server::{TOKEN_BYTES_MIN, Tokens};
+use tenure_server::{TOKEN_BYTES_MIN, Tokens, is_short};
 
 use super::listener::addresses;
 use super::metrics_port;
@@ -35,6 +35,7 @@ pub fn read(
     args: &ServeArgs,
     renewal: &mut Renewal,
 ) -> Result<Tokens, Failure> {
+    let Some(token) = token else { return Ok(Tokens::default()) };
     let metrics = args.metrics_listen.clone().map(|listen| (metrics_port::OPTION, listen));
     let listens = [("--listen", args.listen.clone())].into_iter().chain(metrics);
     checked(token, long_enough_for(listens.collect()), renewal)
@@ -50,13 +51,13 @@ pub fn read_of_metrics(
 ) -> Result<Tokens, Failure> {
     let Some((origin, token)) = token else { return Ok(Tokens::default()) };
     let check = move |tokens: &[Secret]| {
-        if tokens.iter().all(|token| token.reveal().chars().count() >= TOKEN_BYTES_MIN) {
+        if !tokens.iter().any(is_short) {
             return Ok(());
         }
         Err(Failure::usage(format!("the token for the metrics ({origin}) is too short"))
             .hint(format!("make it a random text of at least {TOKEN_BYTES_MIN} characters")))
     };
-    checked(Some(token), Arc::new(check), renewal)
+    checked(token, Arc::new(check), renewal)
 }
 
 /// `listens`: options that say where the server listens, and what they say.
@@ -66,42 +67,27 @@ fn long_enough_for(listens: Vec<(&'static str, String)>) -> Check {
     })
 }
 
-fn checked(
-    token: Option<ServerToken>,
-    check: Check,
-    renewal: &mut Renewal,
-) -> Result<Tokens, Failure> {
-    let Some(token) = token else { return Ok(Tokens::default()) };
-    let path = token.file().map(ToOwned::to_owned);
-    let mut file = TokenFile {
-        path: path.clone().unwrap_or_default(),
-        source: Arc::new(token),
-        check,
-        tokens: Tokens::default(),
+fn checked(token: ServerToken, check: Check, renewal: &mut Renewal) -> Result<Tokens, Failure> {
+    let Some(path) = token.file().map(ToOwned::to_owned) else {
+        return found(&token, &check).map(Tokens::of);
     };
-    let first = move || {
-        file.tokens = Tokens::of(file.found()?);
-        Ok::<_, Failure>(file)
+    let first = || {
+        let tokens = Tokens::of(found(&token, &check)?);
+        Ok::<_, Failure>(TokenFile { path: path.clone(), source: Arc::new(token), check, tokens })
     };
-    let read = match path {
-        Some(path) => renewal.first(vec![path], first),
-        None => first(),
-    };
-    read.map(|file| file.tokens)
+    renewal.first(vec![path.clone()], first).map(|file| file.tokens)
 }
 
-impl TokenFile {
-    fn found(&self) -> Result<Vec<Secret>, Failure> {
-        let found = self.source.read()?;
-        (self.check)(&found)?;
-        Ok(found)
-    }
+fn found(source: &ServerToken, check: &Check) -> Result<Vec<Secret>, Failure> {
+    let found = source.read()?;
+    check(&found)?;
+    Ok(found)
 }
 
 impl Renewed for TokenFile {
     fn renew(&mut self) {
         let file = self.path.display().to_string();
-        match self.found() {
+        match found(&self.source, &self.check) {
             Ok(found) => {
                 let count = found.len();
                 self.tokens.replace(found);
