@@ -1,4 +1,4 @@
--- Makes a snapshot the one that loads begin with. One that heals ends the journal; else the entries behind it stay.
+-- Makes a snapshot the one that loads begin with. One that heals ends the journal; otherwise the entries behind it stay.
 -- KEYS: own, log, all pieces. ARGV: (fence), number, checksum, moment, largest ttl, notes_run, heals, generation, snapshot.
 if refused then return refused end
 if own[8] and string.match(own[8], '^%S+') == ARGV[11] then return beat(ARGV[7], ARGV[8], ARGV[9]) end

@@ -21,7 +21,7 @@ use crate::scripts::{Script, ScriptCall};
 /// Pauses between tries to connect: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// Requests are waiting and nothing came for so long: the connection is taken for dead.
+/// Requests are waiting and nothing came for this long: the connection is taken for dead.
 const SILENCE: Duration = Duration::from_secs(3);
 /// How long a request is tried before it is answered that nobody knows.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(6);

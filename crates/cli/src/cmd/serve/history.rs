@@ -1,4 +1,4 @@
-//! What the overview of the dashboard draws: what the server counts, and how old the oldest ready job is, which it looks at.
+//! The pictures of the dashboard's overview: the server counts its calls, and looks how old the oldest ready job is.
 
 use std::convert::Infallible;
 use std::sync::Arc;
