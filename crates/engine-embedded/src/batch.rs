@@ -1,5 +1,7 @@
 //! What is written in one transaction, and what is answered after it.
 
+use std::time::Duration;
+
 use tenure_core::flow::FlowView;
 use tenure_core::job::JobView;
 use tenure_core::lease::Fence;
@@ -99,6 +101,10 @@ pub(crate) struct Batch {
     pub changes: Changes,
     /// About what the changes take in a journal; counted only where the journal appends.
     pub bytes: usize,
+    /// The longest time to live of any lease so far.
+    pub ttl: Duration,
+    /// The checksum of its entry in a journal that appends, once that append was begun: then its answers wait there.
+    pub entry: Option<u64>,
     pub answers: Vec<Pending>,
 }
 

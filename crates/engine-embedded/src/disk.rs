@@ -1,6 +1,6 @@
 //! The thread that writes: one batch, one transaction, and then its answers, or the way to the
-//! thread that syncs it first. Where a journal appends, that begins before the batch is written and is waited for
-//! after it, so that the two go on side by side.
+//! thread that syncs it first. Where a journal appends, that is begun before the batch is written, so that the two go
+//! on side by side; see `confirm`.
 //!
 //! A commit that fails is the end: what it did is unknown, nothing is tried again, and no later
 //! batch is written, since it may rest on what was lost.
@@ -17,7 +17,6 @@ use tenure_engine::{CallError, Fault};
 
 use crate::batch::{Answer, Batch, Pending};
 use crate::commit::Numbers;
-use crate::confirm::{Appending, Begun, InRows};
 use crate::hand_off::HandedOff;
 use crate::inbox::Ask;
 use crate::options::Fatal;
@@ -46,15 +45,15 @@ pub(crate) enum Answers {
     SyncedLater(Syncing),
     /// After it was synced.
     AfterSync(SyncSender<Committed>),
-    /// After its append, which began before its commit.
-    AfterAppend(Appending),
+    /// After its append, which began before its commit: see [`confirm`](crate::confirm).
+    AfterAppend,
 }
 
 impl Answers {
     fn syncing(&mut self) -> Option<&mut Syncing> {
         match self {
             Answers::SyncedLater(syncing) => Some(syncing),
-            Answers::AfterCommit | Answers::AfterSync(_) | Answers::AfterAppend(_) => None,
+            Answers::AfterCommit | Answers::AfterSync(_) | Answers::AfterAppend => None,
         }
     }
 }
@@ -127,6 +126,15 @@ pub(crate) fn run(
     conn
 }
 
+/// The next batch. The state is woken if it waits for the room that this leaves.
+fn take(shared: &Shared, patience: Option<Duration>) -> HandedOff {
+    let (handed_off, is_awaited) = shared.hand_off.take(patience);
+    if is_awaited {
+        shared.inbox.poke();
+    }
+    handed_off
+}
+
 /// Whether it ended as a crash would.
 fn write_all(
     shared: &Arc<Shared>,
@@ -135,16 +143,20 @@ fn write_all(
     answers: &mut Answers,
 ) -> bool {
     loop {
-        match shared.hand_off.take(Some(upkeep.patience())) {
+        match take(shared, Some(upkeep.patience())) {
             HandedOff::Batch(batch) => {
-                shared.inbox.poke();
                 // A journal that takes no more of this engine's entries is sent no more.
-                if shared.appends && shared.fatal().is_some() {
+                if let (Some(confirming), Some(fatal)) = (&shared.confirming, shared.fatal()) {
                     refuse(batch.answers, &shared.unavailable());
+                    confirming.stop(shared, fatal.clone());
                     continue;
                 }
                 if let Err(fatal) = write_one(shared, writer, upkeep, answers, *batch) {
-                    shared.stop_for(fatal);
+                    match &shared.confirming {
+                        // The journal was sent these batches, and may have them.
+                        Some(confirming) => confirming.stop(shared, fatal),
+                        None => shared.stop_for(fatal),
+                    }
                     return refuse_all(shared);
                 }
             }
@@ -162,18 +174,16 @@ fn write_all(
 }
 
 fn write_one(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     writer: &mut Writer<'_>,
     upkeep: &mut Upkeep<'_>,
     how: &mut Answers,
-    batch: Batch,
+    mut batch: Batch,
 ) -> Result<(), Fatal> {
-    let Batch { number, changes, answers, .. } = batch;
-    let begun = match how {
-        Answers::AfterAppend(appending) => Some(appending.begin(writer.position(), &changes)),
-        _ => None,
-    };
-    let entry = begun.as_ref().map(Begun::sum);
+    if let (Some(confirming), None) = (&shared.confirming, batch.entry) {
+        confirming.begin(shared, &mut batch);
+    }
+    let Batch { number, changes, entry, answers, .. } = batch;
     let mut commit = None;
     if !changes.is_empty() {
         let began = Instant::now();
@@ -195,9 +205,9 @@ fn write_one(
                 shared.data.committed(written.data.iter());
                 upkeep.batch_written(&shared.room);
             }
+            Err(why) if shared.confirming.is_some() => return Err(Fatal::Disk(why.to_string())),
             Err(why) => {
-                // The journal was sent this batch, and may have it.
-                let no = match is_full(&why) && begun.is_none() {
+                let no = match is_full(&why) {
                     true => CallError::Refused(full(shared.room.max_bytes())),
                     false => Fault::Unknown(why.to_string()).into(),
                 };
@@ -207,8 +217,9 @@ fn write_one(
         }
     }
     shared.committed.store(number, Ordering::Release);
-    if let (Answers::AfterAppend(appending), Some(begun)) = (&*how, begun) {
-        return appending.hand_on(InRows { number, begun, answers });
+    if let Some(confirming) = &shared.confirming {
+        confirming.is_in_rows(shared, number);
+        return Ok(());
     }
     match how {
         Answers::AfterSync(sync) => {
@@ -221,7 +232,7 @@ fn write_one(
                 (syncing.needed, syncing.commit) = (true, commit);
             }
         }
-        Answers::AfterCommit | Answers::AfterAppend(_) => {}
+        Answers::AfterCommit | Answers::AfterAppend => {}
     }
     if let Err(fatal) = shared.look(LookWhen::BeforeAnswer) {
         refuse(answers, &Fault::Unknown(fatal.to_string()).into());
@@ -253,9 +264,8 @@ pub(crate) fn refuse(answers: Vec<Pending>, no: &CallError) {
 /// Answers all that comes that nothing of it was written.
 fn refuse_all(shared: &Shared) -> bool {
     loop {
-        match shared.hand_off.take(None) {
+        match take(shared, None) {
             HandedOff::Batch(batch) => {
-                shared.inbox.poke();
                 refuse(batch.answers, &shared.unavailable());
             }
             HandedOff::Nothing => {}

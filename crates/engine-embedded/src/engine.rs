@@ -20,7 +20,7 @@ use tenure_machine::{Command, Config, parse_lease_id};
 use crate::batch::Answer;
 use crate::call;
 use crate::commit::Numbers;
-use crate::confirm::{self, Appending};
+use crate::confirm::{self, Confirming};
 use crate::copy;
 use crate::damage::Damage;
 use crate::disk::{self, Answers, Syncing};
@@ -100,7 +100,10 @@ impl Embedded {
         let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let system = |why: std::io::Error| OpenError::System(why.to_string());
         let readers = Readers::start(readers).map_err(system)?;
-        let shared = Arc::new(Shared::new(&options, folder, watch, readers, damage));
+        let confirming =
+            options.journal.clone().map(|journal| Confirming::new(journal, numbers.position()));
+        let shared = Shared::new(&options, folder, watch, readers, damage, confirming);
+        let shared = Arc::new(shared);
         let wake = Arc::downgrade(&shared);
         shared.clock.on_move(Arc::new(move || {
             if let Some(shared) = wake.upgrade() {
@@ -109,15 +112,11 @@ impl Embedded {
         }));
         Upkeep::new(&conn, &shared.files).begin(&shared.room);
         let (answers, sync) = match (log, options.durability) {
-            (None, _) => match options.journal {
-                Some(journal) => {
-                    let (appending, in_rows) = Appending::new(journal.clone());
-                    let confirms = move |shared: &Arc<_>| confirm::run(shared, &*journal, &in_rows);
-                    let thread = spawn_waiting("tenure-confirm", &shared, confirms);
-                    (Answers::AfterAppend(appending), Some(thread.map_err(system)?))
-                }
-                None => (Answers::AfterCommit, None),
-            },
+            (None, _) if shared.confirming.is_some() => {
+                let thread = spawn_waiting("tenure-confirm", &shared, confirm::run);
+                (Answers::AfterAppend, Some(thread.map_err(system)?))
+            }
+            (None, _) => (Answers::AfterCommit, None),
             (Some((log, synced)), Durability::Everysec) => {
                 (Answers::SyncedLater(Syncing::new(log, synced)), None)
             }
@@ -135,7 +134,11 @@ impl Embedded {
                 let ended = catch_unwind(writes);
                 let told = |panic: Box<dyn std::any::Any + Send>| {
                     shared.hand_off.crash();
-                    shared.stop_for(Fatal::Bug(words(&*panic)));
+                    let fatal = Fatal::Bug(words(&*panic));
+                    match &shared.confirming {
+                        Some(confirming) => confirming.stop(&shared, fatal),
+                        None => shared.stop_for(fatal),
+                    }
                 };
                 ended.map_err(told).ok()
             })
@@ -181,6 +184,9 @@ impl Embedded {
     pub fn crash(&self) {
         self.shared.inbox.crash();
         self.shared.hand_off.crash();
+        if let Some(confirming) = &self.shared.confirming {
+            confirming.crash();
+        }
         self.end();
     }
 
@@ -193,6 +199,9 @@ impl Embedded {
         // A panic in one of them was told as a bug already.
         let _ = state.join();
         let conn = disk.join().ok().flatten();
+        if let Some(confirming) = &self.shared.confirming {
+            confirming.disk_ended();
+        }
         if let Some(sync) = sync {
             let _ = sync.join();
         }

@@ -9,6 +9,8 @@ use crate::batch::Batch;
 #[derive(Default)]
 struct HandOffState {
     batch: Option<Batch>,
+    /// The state found no room, and is to be woken when there is.
+    is_awaited: bool,
     closed: bool,
     crashed: bool,
 }
@@ -53,23 +55,26 @@ impl HandOff {
         Ok(())
     }
 
-    /// Whether there is room.
+    /// Whether there is room. If not, whoever makes some is told that it is awaited.
     pub(crate) fn has_room(&self) -> bool {
-        self.lock().batch.is_none()
+        let mut inside = self.lock();
+        inside.is_awaited = inside.batch.is_some();
+        !inside.is_awaited
     }
 
-    /// The next batch; waits for it, but not longer than `patience`.
-    pub(crate) fn take(&self, patience: Option<Duration>) -> HandedOff {
+    /// The next batch; waits for it, but not longer than `patience`. And whether the room that it leaves is awaited.
+    pub(crate) fn take(&self, patience: Option<Duration>) -> (HandedOff, bool) {
         let mut inside = self.lock();
         loop {
             if inside.crashed {
-                return HandedOff::Crashed;
+                return (HandedOff::Crashed, true);
             }
             if let Some(batch) = inside.batch.take() {
-                return HandedOff::Batch(Box::new(batch));
+                let is_awaited = std::mem::take(&mut inside.is_awaited);
+                return (HandedOff::Batch(Box::new(batch)), is_awaited);
             }
             if inside.closed {
-                return HandedOff::Closed;
+                return (HandedOff::Closed, false);
             }
             inside = match patience {
                 None => self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner),
@@ -77,7 +82,7 @@ impl HandOff {
                     let waited = self.changed.wait_timeout(inside, patience);
                     let (inside, result) = waited.unwrap_or_else(PoisonError::into_inner);
                     if result.timed_out() && inside.batch.is_none() && !inside.closed {
-                        return HandedOff::Nothing;
+                        return (HandedOff::Nothing, false);
                     }
                     inside
                 }
@@ -89,11 +94,6 @@ impl HandOff {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
-    }
-
-    /// Whether the engine ends as a crash would.
-    pub(crate) fn is_crashed(&self) -> bool {
-        self.lock().crashed
     }
 
     /// What is here is not to be written.

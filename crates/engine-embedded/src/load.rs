@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tenure_journal::{Append, Appended, BadEntry, Journal, Position};
+use tenure_journal::{Append, Appended, BadEntry, Journal, Position, Reply};
 
 use crate::commit::Numbers;
 use crate::error::OpenError;
@@ -60,6 +60,7 @@ pub(crate) fn load(
             Appended::Deposed => return Err(away(&"another process owns the store")),
             Appended::Moved => return Err(away(&"it is not the one that was opened")),
             Appended::Full => return Err(away(&"there is no room in it")),
+            Appended::Ended => return Err(away(&"it was closed")),
             Appended::Unsure(why) => return Err(away(&why)),
         }
     }
@@ -67,7 +68,7 @@ pub(crate) fn load(
 
 fn check(journal: &dyn Journal, end: Position) -> Appended {
     let once = || {
-        let reply = journal.append(Append::Nothing(end));
+        let reply = Reply::to(journal, Append::Nothing(end));
         reply.wait(PATIENCE).unwrap_or(Appended::Unsure("it gives no answer".to_owned()))
     };
     let mut answer = once();

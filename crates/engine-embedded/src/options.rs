@@ -76,6 +76,7 @@ impl LostJournal {
             Appended::At(has) => Some(LostJournal::Forgot { end, has }),
             Appended::Unsure(why) => Some(LostJournal::Unsure(why)),
             Appended::Full => Some(LostJournal::Full),
+            Appended::Ended => Some(LostJournal::Unsure("it was closed".to_owned())),
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::batch::Answer;
 use crate::bodies::Bodies;
+use crate::confirm::Confirming;
 use crate::damage::Damage;
 use crate::data::KnownData;
 use crate::folder::{Files, Folder};
@@ -53,8 +54,8 @@ pub(crate) struct Shared {
     pub damage: Arc<Damage>,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
-    /// Whether a journal appends: then it is the truth, and not the rows.
-    pub appends: bool,
+    /// What waits for the journal, if one appends: then it is the truth, and not the rows.
+    pub confirming: Option<Confirming>,
     /// Bytes of events that a namespace keeps; 0: none are kept.
     pub events_bytes: u64,
     /// The number of the last batch that is committed: whoever reads may see it.
@@ -83,6 +84,7 @@ impl Shared {
         watch: Option<Watch>,
         readers: Readers,
         damage: Arc<Damage>,
+        confirming: Option<Confirming>,
     ) -> Self {
         Shared {
             inbox: Inbox::default(),
@@ -94,7 +96,7 @@ impl Shared {
             damage,
             clock: options.clock.clone(),
             config: options.config,
-            appends: options.journal.is_some(),
+            confirming,
             events_bytes: streams::bound(options.events_bytes, options.max_bytes),
             committed: AtomicU64::new(0),
             durable: watch::Sender::new(Durable::default()),
@@ -140,7 +142,7 @@ impl Shared {
     /// Waits until the rows that a caller has read may be sent: they are durable, and no other process owned the store
     /// when they were read.
     pub(crate) async fn read_may_be_answered(&self) -> Result<(), CallError> {
-        if !self.appends {
+        if self.confirming.is_none() {
             return self.committed_is_durable().await;
         }
         // The answer comes with a batch like any other, so after an append that is begun from now on. The call may have

@@ -1,6 +1,8 @@
 //! The journal of one owner: an ownership, and appends under it. It must never acquire anew once it is deposed.
 
-use tenure_journal::{Append, Appended, Journal, JournalEntry, Position, ReadError, Reply};
+use std::time::Duration;
+
+use tenure_journal::{Append, Appended, Hears, Journal, JournalEntry, Position, ReadError};
 
 use crate::scripts::{Acquisition, AppendCall, Own, Ownership, ScriptReply};
 use crate::store::{RedisStore, StoreError};
@@ -86,15 +88,15 @@ impl RedisJournal {
 }
 
 impl Journal for RedisJournal {
-    fn append(&self, append: Append) -> Reply {
-        let (replier, reply) = Reply::new();
-        let (tip, entry): (Position, Option<JournalEntry>) = match append {
-            Append::Entry(entry) => (entry.position(), Some(entry)),
-            Append::Nothing(end) => (end, None),
+    fn append(&self, append: Append, hears: Hears) {
+        let (tip, entry, ttl): (Position, Option<JournalEntry>, Duration) = match append {
+            Append::Entry { entry, ttl } => (entry.position(), Some(entry), ttl),
+            Append::Nothing(end) => (end, None, Duration::ZERO),
         };
         let by = self.by.clone();
-        let call = AppendCall { by, tip, entry, moment: 0, ttl: 0, notes_run: false };
-        let hears = move |said: Result<_, String>| {
+        let ttl = ttl.as_micros() as u64;
+        let call = AppendCall { by, tip, entry, moment: 0, ttl, notes_run: false };
+        let said = move |said: Result<_, String>| {
             let appended = match said.map(|value| ScriptReply::read(&value)) {
                 Ok(Some(ScriptReply::Done { .. })) => Appended::Done,
                 Ok(Some(ScriptReply::Deposed)) => Appended::Deposed,
@@ -103,10 +105,9 @@ impl Journal for RedisJournal {
                 Ok(_) => Appended::Unsure("Redis says what no script of ours says".to_owned()),
                 Err(why) => Appended::Unsure(why),
             };
-            replier.answer(appended);
+            hears.hear(appended);
         };
-        self.store.begin_append(&call, Box::new(hears));
-        reply
+        self.store.begin_append(&call, Box::new(said));
     }
 
     fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {

@@ -27,7 +27,10 @@ fn entries(count: u32) -> Vec<JournalEntry> {
 }
 
 fn begin(journal: &RedisJournal, entries: &[JournalEntry]) -> Vec<Reply> {
-    let append = |entry: &JournalEntry| journal.append(Append::Entry(entry.clone()));
+    let append = |entry: &JournalEntry| {
+        let append = Append::Entry { entry: entry.clone(), ttl: Duration::ZERO };
+        Reply::to(journal, append)
+    };
     entries.iter().map(append).collect()
 }
 
@@ -57,7 +60,7 @@ fn appends_that_were_begun_arrive_in_order_whatever_becomes_of_the_connection() 
             1 => {
                 replies.extend(begin(&journal, some));
                 let end = Append::Nothing(some[99].position());
-                assert_eq!(journal.append(end).wait(LONG), Some(Appended::Done));
+                assert_eq!(Reply::to(&journal, end).wait(LONG), Some(Appended::Done));
                 redis.must(&["SCRIPT", "FLUSH"]);
             }
             _ => replies.extend(begin(&journal, some)),
@@ -72,7 +75,7 @@ fn appends_that_were_begun_arrive_in_order_whatever_becomes_of_the_connection() 
     }
     assert_eq!(read, entries);
     let end = Append::Nothing(entries[2999].position());
-    assert_eq!(journal.append(end).wait(LONG), Some(Appended::Done));
+    assert_eq!(Reply::to(&journal, end).wait(LONG), Some(Appended::Done));
 }
 
 #[test]

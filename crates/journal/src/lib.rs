@@ -8,17 +8,24 @@
 //! server.
 
 mod entry;
+mod hears;
 pub mod memory;
-mod reply;
+
+use std::time::Duration;
 
 pub use entry::{BadEntry, JournalEntry, Position};
-pub use reply::{Replier, Reply};
+pub use hears::{Hears, Reply};
 
 /// A message to a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Append {
     /// This entry is to be the next.
-    Entry(JournalEntry),
+    Entry {
+        /// Its number and bytes.
+        entry: JournalEntry,
+        /// The longest time to live of any lease so far. Who takes the store over after a loss waits this long.
+        ttl: Duration,
+    },
     /// No entry: the answer only proves that the journal has all up to here, and that it still takes entries of this
     /// process. A repeat may find more behind it, and is done all the same.
     Nothing(Position),
@@ -28,7 +35,7 @@ impl Append {
     /// Where the journal ends once this is done.
     pub fn end(&self) -> Position {
         match self {
-            Append::Entry(entry) => entry.position(),
+            Append::Entry { entry, .. } => entry.position(),
             Append::Nothing(end) => *end,
         }
     }
@@ -49,6 +56,8 @@ pub enum Appended {
     Unsure(String),
     /// Nothing was written, because there is no room.
     Full,
+    /// The journal was closed, and takes no more. Whether this one happened is not known.
+    Ended,
 }
 
 /// Why entries cannot be read.
@@ -77,12 +86,12 @@ pub enum ReadError {
 
 /// A journal that appends, opened by one process.
 pub trait Journal: Send + Sync + 'static {
-    /// Begins to append, and returns without waiting for the answer.
+    /// Begins to append, and returns without waiting for the answer, which `hears` is told.
     ///
     /// Appends arrive in the order in which they are begun, unless one is lost. A repeat of an append is answered as
     /// the first time, so the caller sends the same one again when the answer is [`Appended::Unsure`]. An
     /// implementation paces this: it answers `Unsure` only after it has tried for as long as it sees fit.
-    fn append(&self, append: Append) -> Reply;
+    fn append(&self, append: Append, hears: Hears);
 
     /// The entries that follow on the one with the number `after`, in their order, as many as are sensible at once;
     /// none at the end. May block.

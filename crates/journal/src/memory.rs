@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::{Append, Appended, Journal, JournalEntry, Position, ReadError, Replier, Reply};
+use crate::{Append, Appended, Hears, Journal, JournalEntry, Position, ReadError};
 
 /// Entries that one read answers at most.
 const PAGE: usize = 64;
@@ -38,7 +38,7 @@ struct Inside {
     late: Vec<Append>,
     /// Answers are held back.
     holds: bool,
-    held: VecDeque<(Replier, Appended)>,
+    held: VecDeque<(Hears, Appended)>,
     /// Appends that were begun, also those that were lost.
     begun: Vec<Append>,
 }
@@ -89,7 +89,7 @@ impl MemoryJournal {
     /// Sends the oldest answer that is held back; whether there was one.
     pub fn release_one(&self) -> bool {
         let held = self.lock().held.pop_front();
-        held.map(|(replier, appended)| replier.answer(appended)).is_some()
+        held.map(|(hears, appended)| hears.hear(appended)).is_some()
     }
 
     /// Sends all answers that are held back, and holds none any more.
@@ -99,7 +99,7 @@ impl MemoryJournal {
             inside.holds = false;
             std::mem::take(&mut inside.held)
         };
-        held.into_iter().for_each(|(replier, appended)| replier.answer(appended));
+        held.into_iter().for_each(|(hears, appended)| hears.hear(appended));
     }
 
     /// Waits until at least `appends` were begun; whether that came to be within `patience`.
@@ -137,7 +137,7 @@ impl Inside {
             (Some(_), _) => return Appended::Deposed,
             (None, _) => {}
         }
-        let Append::Entry(entry) = append else { return Appended::At(end.number) };
+        let Append::Entry { entry, .. } = append else { return Appended::At(end.number) };
         match entry.follows(end) {
             Ok(()) => {
                 self.entries.push(entry.clone());
@@ -179,24 +179,22 @@ impl Inside {
 }
 
 impl Journal for MemoryJournal {
-    fn append(&self, append: Append) -> Reply {
-        let (replier, reply) = Reply::new();
+    fn append(&self, append: Append, hears: Hears) {
         let mut inside = self.lock();
         let answer = inside.send(&append);
         inside.begun.push(append);
         let answers = match inside.holds {
             true => {
-                inside.held.push_back((replier, answer));
+                inside.held.push_back((hears, answer));
                 None
             }
-            false => Some((replier, answer)),
+            false => Some((hears, answer)),
         };
         drop(inside);
         self.changed.notify_all();
-        if let Some((replier, answer)) = answers {
-            replier.answer(answer);
+        if let Some((hears, answer)) = answers {
+            hears.hear(answer);
         }
-        reply
     }
 
     fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {
@@ -209,6 +207,7 @@ impl Journal for MemoryJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Reply;
 
     const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -216,8 +215,12 @@ mod tests {
         JournalEntry::after(before, 1, body)
     }
 
+    fn put(entry: JournalEntry) -> Append {
+        Append::Entry { entry, ttl: Duration::ZERO }
+    }
+
     fn answer(journal: &MemoryJournal, append: &Append) -> Appended {
-        journal.append(append.clone()).wait(PATIENCE).expect("it answers at once")
+        Reply::to(journal, append.clone()).wait(PATIENCE).expect("it answers at once")
     }
 
     #[test]
@@ -228,22 +231,18 @@ mod tests {
         let (at_one, other) = (one.position(), entry(start, b"uno"));
         for (what, append, said) in [
             ("a check before the first", Append::Nothing(start), Appended::Done),
-            ("one that is too early", Append::Entry(two.clone()), Appended::At(0)),
-            ("the first", Append::Entry(one.clone()), Appended::Done),
-            ("the first again", Append::Entry(one.clone()), Appended::Done),
-            ("another of its number", Append::Entry(other.clone()), Appended::Deposed),
-            (
-                "one that follows on the other",
-                Append::Entry(entry(other.position(), b"x")),
-                Appended::At(1),
-            ),
+            ("one that is too early", put(two.clone()), Appended::At(0)),
+            ("the first", put(one.clone()), Appended::Done),
+            ("the first again", put(one.clone()), Appended::Done),
+            ("another of its number", put(other.clone()), Appended::Deposed),
+            ("one that follows on the other", put(entry(other.position(), b"x")), Appended::At(1)),
             ("the check before the first again, late", Append::Nothing(start), Appended::Done),
             ("a check", Append::Nothing(at_one), Appended::Done),
             ("a check that is too early", Append::Nothing(two.position()), Appended::At(1)),
-            ("the second", Append::Entry(two.clone()), Appended::Done),
+            ("the second", put(two.clone()), Appended::Done),
             ("the check again, late", Append::Nothing(at_one), Appended::Done),
             ("a check of another past", Append::Nothing(other.position()), Appended::Deposed),
-            ("the first again, late", Append::Entry(one.clone()), Appended::Done),
+            ("the first again, late", put(one.clone()), Appended::Done),
         ] {
             assert_eq!(answer(&journal, &append), said, "{what}");
         }
@@ -265,11 +264,11 @@ mod tests {
             let mut once = Some(fate.clone());
             journal.fates(move |_| once.take().unwrap_or(Fate::Arrives));
             let one = entry(Position::default(), b"one");
-            let said = answer(&journal, &Append::Entry(one.clone()));
+            let said = answer(&journal, &put(one.clone()));
             let is_unsure = matches!(said, Appended::Unsure(_));
             assert_eq!((!is_unsure).then_some(said), first, "{fate:?}");
             assert_eq!(journal.entries().len(), there, "{fate:?}");
-            answer(&journal, &Append::Entry(entry(one.position(), b"two")));
+            answer(&journal, &put(entry(one.position(), b"two")));
             assert_eq!(journal.entries().len(), after_next, "{fate:?}");
         }
     }
@@ -278,7 +277,7 @@ mod tests {
     fn an_answer_that_is_held_back_comes_when_it_is_released() {
         let journal = MemoryJournal::default();
         journal.hold();
-        let reply = journal.append(Append::Nothing(Position::default()));
+        let reply = Reply::to(&journal, Append::Nothing(Position::default()));
         assert!(journal.wait_for_begun(1, PATIENCE));
         assert_eq!(reply.wait(Duration::ZERO), None);
         assert!(journal.release_one() && !journal.release_one());
@@ -287,8 +286,8 @@ mod tests {
 
     #[test]
     fn a_journal_that_is_gone_leaves_open_whether_it_happened() {
-        let (replier, reply) = Reply::new();
-        drop(replier);
-        assert!(matches!(reply.wait(PATIENCE), Some(Appended::Unsure(_))));
+        let (hears, reply) = Reply::new();
+        drop(hears);
+        assert_eq!(reply.wait(PATIENCE), Some(Appended::Ended));
     }
 }

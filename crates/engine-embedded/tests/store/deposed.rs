@@ -194,7 +194,7 @@ fn an_append_that_overtook_the_one_before_is_sent_again() {
         let begun = journal.begun().len();
         let mut first = true;
         journal.fates(move |append| match append {
-            Append::Entry(_) if std::mem::take(&mut first) => Fate::Lost,
+            Append::Entry { .. } if std::mem::take(&mut first) => Fate::Lost,
             _ => Fate::Arrives,
         });
         journal.hold();

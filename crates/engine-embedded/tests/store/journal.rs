@@ -206,7 +206,7 @@ fn after_a_crash_among_appends_the_journal_has_all_that_was_answered_whatever_th
             // From some append on none arrives, but its rows are written.
             let mut left = round % 6;
             journal.fates(move |append| match append {
-                Append::Entry(_) if left == 0 => Fate::Lost,
+                Append::Entry { .. } if left == 0 => Fate::Lost,
                 _ => {
                     left = left.saturating_sub(1);
                     if round % 2 == 0 { Fate::Arrives } else { Fate::Twice }
@@ -384,7 +384,7 @@ fn what_nobody_knows_of_is_sent_again_as_it_was() {
         let mut first = true;
         let of = fate.clone();
         journal.fates(move |append| match append {
-            Append::Entry(_) if std::mem::take(&mut first) => of.clone(),
+            Append::Entry { .. } if std::mem::take(&mut first) => of.clone(),
             _ => Fate::Arrives,
         });
         block(async {
@@ -394,7 +394,7 @@ fn what_nobody_knows_of_is_sent_again_as_it_was() {
         });
         let begun = journal.begun();
         for append in &begun {
-            let Append::Entry(entry) = append else { continue };
+            let Append::Entry { entry, .. } = append else { continue };
             let number = entry.position().number;
             assert_eq!(entry, &journal.entries()[number as usize - 1], "{fate:?}");
         }
