@@ -3,12 +3,14 @@
 //! It tries each endpoint once; when to try again is the matter of `line`.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_engine::redis_address::{Address, Endpoint, Login, Topology};
 use tenure_tls::{HostName, Tls, TlsError};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf, WriteHalf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::timeout;
 
 use crate::resp::{self, RespValue, Words};
@@ -18,21 +20,42 @@ const WITHIN: Duration = Duration::from_secs(2);
 /// What the server lists a connection as.
 const CLIENT_NAME: &str = "tenure";
 
-pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
+/// Bytes that are read at once at most.
+const READ_BYTES: usize = 64 << 10;
+
+/// Where replies come from.
+pub(crate) type ReadStream = BufReader<Box<dyn AsyncRead + Unpin + Send>>;
+
+/// Where requests go.
+pub(crate) enum WriteStream {
+    /// As they are, by any thread.
+    Socket(Arc<OwnedWriteHalf>),
+    /// Through TLS, by one thread.
+    Tls(Box<dyn AsyncWrite + Unpin + Send>),
+}
 
 /// A connection on which the server has answered.
 pub(crate) struct Connection {
-    pub reader: BufReader<ReadHalf<Box<dyn ByteStream>>>,
-    pub writer: WriteHalf<Box<dyn ByteStream>>,
+    pub reader: ReadStream,
+    pub writer: WriteStream,
 }
 
 impl Connection {
     async fn ask(&mut self, words: &Words) -> io::Result<RespValue> {
         let mut out = Vec::new();
         words.write(&Words::default(), &mut out);
-        self.writer.write_all(&out).await?;
+        match &mut self.writer {
+            WriteStream::Tls(stream) => stream.write_all(&out).await?,
+            WriteStream::Socket(socket) => write_all(socket, &out).await?,
+        }
         resp::read(&mut self.reader).await
+    }
+
+    /// A connection whose bytes only one thread can write.
+    pub fn through(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Connection {
+        let (reader, writer) = tokio::io::split(stream);
+        let reader = BufReader::with_capacity(READ_BYTES, Box::new(reader) as Box<_>);
+        Connection { reader, writer: WriteStream::Tls(Box::new(writer)) }
     }
 }
 
@@ -98,9 +121,7 @@ impl Dialer {
 
     /// A connection that is logged in.
     async fn greeted(&self, endpoint: &Endpoint, login: &Login, db: u32) -> io::Result<Connection> {
-        let (reader, writer) = tokio::io::split(self.stream(endpoint).await?);
-        let mut connection =
-            Connection { reader: BufReader::with_capacity(64 << 10, reader), writer };
+        let mut connection = self.connection(endpoint).await?;
         let mut matters = Vec::new();
         if let Some(password) = &login.password {
             let user = login.user.iter().fold(Words::of(&["AUTH"]), |words, user| words.and(user));
@@ -121,15 +142,29 @@ impl Dialer {
         Ok(connection)
     }
 
-    async fn stream(&self, endpoint: &Endpoint) -> io::Result<Box<dyn ByteStream>> {
+    async fn connection(&self, endpoint: &Endpoint) -> io::Result<Connection> {
         let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await?;
         stream.set_nodelay(true)?;
         let Some(tls) = &self.tls else {
-            return Ok(Box::new(stream));
+            let (reader, writer) = stream.into_split();
+            let reader = BufReader::with_capacity(READ_BYTES, Box::new(reader) as Box<_>);
+            return Ok(Connection { reader, writer: WriteStream::Socket(Arc::new(writer)) });
         };
         let name = HostName::parse(&endpoint.host).map_err(io::Error::other)?;
-        Ok(Box::new(tls.connect(name, stream).await?))
+        Ok(Connection::through(tls.connect(name, stream).await?))
     }
+}
+
+async fn write_all(socket: &OwnedWriteHalf, mut out: &[u8]) -> io::Result<()> {
+    while !out.is_empty() {
+        socket.writable().await?;
+        match socket.try_write(out) {
+            Ok(bytes) => out = &out[bytes..],
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(())
 }
 
 /// What takes too long ends.

@@ -2,19 +2,23 @@
 //!
 //! Requests go out in the order in which they are begun and are answered in it. What was not answered when a connection
 //! was lost goes out again on the next one, in the same order. So it must only be given requests that may be repeated.
+//!
+//! A request is written by the thread that begins it, as far as the socket takes it at once; the line's own thread writes
+//! the rest, and all of it under TLS.
 
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tenure_engine::redis_address::Endpoint;
-use tokio::io::AsyncWriteExt;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::dial::{Connection, Dialer};
+use crate::dial::{Connection, Dialer, ReadStream, WriteStream};
 use crate::resp::{self, RespValue, Words};
 use crate::scripts::{Script, ScriptCall};
 
@@ -27,8 +31,8 @@ const SILENCE: Duration = Duration::from_secs(3);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(6);
 /// How often the line looks for silence and for requests that have waited too long.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Requests are written together up to here.
-const WRITE_BYTES: usize = 1 << 20;
+/// What is kept of the room for bytes that were written.
+const OUT_BYTES: usize = 1 << 20;
 
 /// What is said to Redis.
 pub(crate) enum RedisCommand {
@@ -47,32 +51,263 @@ struct Request {
 }
 
 /// The line. Its thread ends when this is dropped.
-pub(crate) struct RedisLine {
-    requests: UnboundedSender<Request>,
-}
+pub(crate) struct RedisLine(Arc<LineInside>);
 
 impl RedisLine {
     pub fn start(dialer: Dialer) -> io::Result<RedisLine> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (requests, begun) = unbounded_channel();
-        let keeper = LineKeeper {
-            dialer,
-            begun,
-            waiting: RefCell::default(),
-            pause: Cell::new(PAUSE_MIN),
-            why: String::new(),
-        };
+        let inside = Arc::new(LineInside::new());
+        let keeper = LineKeeper { dialer, inside: inside.clone() };
         thread::Builder::new()
             .name("tenure-journal".to_owned())
             .spawn(move || runtime.block_on(keeper.keep()))?;
-        Ok(RedisLine { requests })
+        Ok(RedisLine(inside))
     }
 
     /// Begins a request. `hears` runs in the thread of the line and must not block.
     pub fn begin(&self, command: RedisCommand, hears: Hears) {
-        // A line whose thread is gone drops the request, and what hears it.
-        let _ = self.requests.send(Request { command, begun: Instant::now(), hears });
+        self.0.begin(Request { command, begun: Instant::now(), hears });
     }
+}
+
+impl Drop for RedisLine {
+    fn drop(&mut self) {
+        self.0.lock().is_closed = true;
+        self.0.changed.notify_one();
+    }
+}
+
+struct LineState {
+    /// Begun and not answered, in their order.
+    waiting: VecDeque<Request>,
+    /// The scripts that Redis knows since they were sent whole on this connection.
+    known: Vec<&'static Script>,
+    /// What is to be written on this connection.
+    out: Vec<u8>,
+    /// There is a connection, on which all that waits was or will be written.
+    is_connected: bool,
+    /// Its socket, if bytes can be written to it as they are.
+    socket: Option<Arc<OwnedWriteHalf>>,
+    /// When something was heard last, or began to be waited for.
+    heard: Instant,
+    /// Before the next try to connect.
+    pause: Duration,
+    /// Nobody needs the line any more.
+    is_closed: bool,
+}
+
+struct LineInside {
+    state: Mutex<LineState>,
+    /// There is something to write that the socket did not take at once, or the line is closed.
+    changed: Notify,
+}
+
+impl LineState {
+    fn write(&mut self, command: &RedisCommand) {
+        match command {
+            RedisCommand::Plain(words) => words.write(&Words::default(), &mut self.out),
+            RedisCommand::Script(call) => {
+                let is_known = self.known.iter().any(|known| std::ptr::eq(*known, call.script));
+                if !is_known {
+                    self.known.push(call.script);
+                }
+                call.words.write(&call.script.words(is_known), &mut self.out);
+            }
+        }
+    }
+
+    /// Writes what the socket takes at once. An error shows when it is read.
+    fn flush(&mut self) -> io::Result<()> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let mut written = 0;
+        let done = loop {
+            if written == self.out.len() {
+                break Ok(());
+            }
+            match socket.try_write(&self.out[written..]) {
+                Ok(bytes) => written += bytes,
+                Err(why) if why.kind() == io::ErrorKind::WouldBlock => break Ok(()),
+                Err(why) => break Err(why),
+            }
+        };
+        self.out.drain(..written);
+        self.out.shrink_to(OUT_BYTES);
+        done
+    }
+}
+
+impl LineInside {
+    fn new() -> LineInside {
+        let state = LineState {
+            waiting: VecDeque::new(),
+            known: Vec::new(),
+            out: Vec::new(),
+            is_connected: false,
+            socket: None,
+            heard: Instant::now(),
+            pause: PAUSE_MIN,
+            is_closed: false,
+        };
+        LineInside { state: Mutex::new(state), changed: Notify::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LineState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, request: Request) {
+        let mut state = self.lock();
+        if state.is_closed {
+            // Dropped outside the lock: what hears it may begin another.
+            drop(state);
+            return drop(request);
+        }
+        if state.is_connected {
+            let is_first = state.out.is_empty();
+            state.write(&request.command);
+            if state.waiting.is_empty() {
+                state.heard = request.begun;
+            }
+            // What others left comes first, and is on its way. What breaks is seen by who reads.
+            if is_first {
+                let _ = state.flush();
+            }
+        }
+        state.waiting.push_back(request);
+        let is_left = !state.out.is_empty();
+        drop(state);
+        if is_left {
+            self.changed.notify_one();
+        }
+    }
+
+    /// A connection is there: all that waits is written again.
+    fn connected(&self, socket: Option<Arc<OwnedWriteHalf>>) {
+        let mut state = self.lock();
+        (state.is_connected, state.socket, state.heard) = (true, socket, Instant::now());
+        state.known.clear();
+        state.out.clear();
+        let waiting = std::mem::take(&mut state.waiting);
+        waiting.iter().for_each(|request| state.write(&request.command));
+        state.waiting = waiting;
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn disconnected(&self) {
+        let mut state = self.lock();
+        (state.is_connected, state.socket) = (false, None);
+    }
+
+    /// Writes what the threads that begin requests do not.
+    async fn writes(&self, mut writer: WriteStream) -> Ended {
+        let lost = |why: io::Error| Ended::Lost { why: why.to_string(), to: None };
+        loop {
+            let out = {
+                let mut state = self.lock();
+                match &mut writer {
+                    _ if state.is_closed => return Ended::Closed,
+                    WriteStream::Socket(_) => match state.flush() {
+                        Ok(()) => Vec::new(),
+                        Err(why) => return lost(why),
+                    },
+                    WriteStream::Tls(_) => std::mem::take(&mut state.out),
+                }
+            };
+            let written = match &mut writer {
+                WriteStream::Tls(stream) if !out.is_empty() => write_through(stream, &out).await,
+                WriteStream::Socket(socket) if !self.lock().out.is_empty() => {
+                    socket.writable().await
+                }
+                _ => {
+                    self.changed.notified().await;
+                    Ok(())
+                }
+            };
+            if let Err(why) = written {
+                return lost(why);
+            }
+        }
+    }
+
+    /// Hears replies, and gives each to who began its request.
+    async fn reads(&self, mut reader: ReadStream) -> Ended {
+        loop {
+            let value = match resp::read(&mut reader).await {
+                Ok(value) => value,
+                Err(why) => return Ended::Lost { why: why.to_string(), to: None },
+            };
+            // A refusal says nothing of a request but that it did not happen here and now: all are repeated.
+            if let RespValue::Refused(why) = value {
+                let to = moved_to(&why);
+                return Ended::Lost { why, to };
+            }
+            let answered = {
+                let mut state = self.lock();
+                // It serves, so the next loss is another one.
+                (state.heard, state.pause) = (Instant::now(), PAUSE_MIN);
+                state.waiting.pop_front()
+            };
+            let Some(request) = answered else {
+                return Ended::Lost { why: "it answers what nobody asked".to_owned(), to: None };
+            };
+            (request.hears)(Ok(value));
+        }
+    }
+
+    /// Ends when there is silence where an answer should be.
+    async fn watches(&self) -> Ended {
+        loop {
+            sleep(LOOK_EVERY).await;
+            let state = self.lock();
+            if !state.waiting.is_empty() && state.heard.elapsed() > SILENCE {
+                return Ended::Lost { why: "it does not answer".to_owned(), to: None };
+            }
+        }
+    }
+
+    async fn serve(&self, connection: Connection) -> Ended {
+        let Connection { reader, writer } = connection;
+        self.connected(match &writer {
+            WriteStream::Socket(socket) => Some(socket.clone()),
+            WriteStream::Tls(_) => None,
+        });
+        let ended = tokio::select! {
+            ended = self.writes(writer) => ended,
+            ended = self.reads(reader) => ended,
+            ended = self.watches() => ended,
+        };
+        self.disconnected();
+        ended
+    }
+
+    /// Answers those that have waited too long.
+    fn give_up(&self, why: &str) {
+        let over = {
+            let mut state = self.lock();
+            let is_over = |request: &Request| request.begun.elapsed() > PATIENCE;
+            let waiting = std::mem::take(&mut state.waiting);
+            let (over, rest): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(is_over);
+            state.waiting = rest;
+            over
+        };
+        over.into_iter().for_each(|request| (request.hears)(Err(why.to_owned())));
+    }
+
+    /// Nothing is answered any more: what hears is dropped, outside the lock.
+    fn end(&self) {
+        let waiting = {
+            let mut state = self.lock();
+            state.is_closed = true;
+            std::mem::take(&mut state.waiting)
+        };
+        drop(waiting);
+    }
+}
+
+async fn write_through(stream: &mut (impl AsyncWrite + Unpin), out: &[u8]) -> io::Result<()> {
+    stream.write_all(out).await?;
+    stream.flush().await
 }
 
 /// Why a connection is no longer used.
@@ -85,137 +320,44 @@ enum Ended {
 
 struct LineKeeper {
     dialer: Dialer,
-    begun: UnboundedReceiver<Request>,
-    /// Begun and not answered, in their order.
-    waiting: RefCell<VecDeque<Request>>,
-    /// Before the next try to connect.
-    pause: Cell<Duration>,
-    /// Why there is no connection.
-    why: String,
+    inside: Arc<LineInside>,
 }
 
 impl LineKeeper {
-    async fn keep(mut self) {
+    async fn keep(self) {
+        let inside = &self.inside;
         let mut to = None;
-        while !self.begun.is_closed() {
-            match self.dialer.connect(to.as_ref()).await {
+        while !inside.lock().is_closed {
+            let why = match self.dialer.connect(to.as_ref()).await {
                 Ok(connection) => {
                     let since = Instant::now();
-                    let ended =
-                        serve(connection, &mut self.begun, &self.waiting, &self.pause).await;
-                    let Ended::Lost { why, to: next } = ended else { return };
-                    (self.why, to) = (why, next);
+                    let Ended::Lost { why, to: next } = inside.serve(connection).await else {
+                        return;
+                    };
+                    to = next;
                     // A server that takes connections and ends them at once is not asked in a loop. One that was asked
                     // nothing for a while served too.
                     if since.elapsed() > PAUSE_MAX {
-                        self.pause.set(PAUSE_MIN);
+                        inside.lock().pause = PAUSE_MIN;
                     }
+                    why
                 }
-                Err(why) => (self.why, to) = (why, None),
-            }
-            self.give_up();
-            sleep(self.pause.get()).await;
-            self.pause.set((self.pause.get() * 2).min(PAUSE_MAX));
-        }
-    }
-
-    /// Answers those that have waited too long.
-    fn give_up(&mut self) {
-        while let Ok(request) = self.begun.try_recv() {
-            self.waiting.get_mut().push_back(request);
-        }
-        let is_over = |request: &Request| request.begun.elapsed() > PATIENCE;
-        let waiting = std::mem::take(self.waiting.get_mut());
-        let (over, rest): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(is_over);
-        *self.waiting.get_mut() = rest;
-        over.into_iter().for_each(|request| (request.hears)(Err(self.why.clone())));
-    }
-}
-
-/// The scripts that Redis knows since they were sent whole on this connection.
-#[derive(Default)]
-struct KnownScripts(Vec<&'static Script>);
-
-impl KnownScripts {
-    fn write(&mut self, command: &RedisCommand, out: &mut Vec<u8>) {
-        match command {
-            RedisCommand::Plain(words) => words.write(&Words::default(), out),
-            RedisCommand::Script(call) => {
-                let is_known = self.0.iter().any(|known| std::ptr::eq(*known, call.script));
-                if !is_known {
-                    self.0.push(call.script);
+                Err(why) => {
+                    to = None;
+                    why
                 }
-                call.words.write(&call.script.words(is_known), out);
-            }
+            };
+            inside.give_up(&why);
+            let pause = inside.lock().pause;
+            sleep(pause).await;
+            inside.lock().pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 }
 
-async fn serve(
-    connection: Connection,
-    begun: &mut UnboundedReceiver<Request>,
-    waiting: &RefCell<VecDeque<Request>>,
-    pause: &Cell<Duration>,
-) -> Ended {
-    let Connection { mut reader, mut writer } = connection;
-    let heard = Cell::new(Instant::now());
-    let lost = |why: io::Error| Ended::Lost { why: why.to_string(), to: None };
-    let writes = async {
-        let (mut known, mut out) = (KnownScripts::default(), Vec::new());
-        waiting.borrow().iter().for_each(|request| known.write(&request.command, &mut out));
-        loop {
-            if let Err(why) = writer.write_all(&out).await {
-                return lost(why);
-            }
-            out.clear();
-            out.shrink_to(WRITE_BYTES);
-            let Some(first) = begun.recv().await else { return Ended::Closed };
-            if waiting.borrow().is_empty() {
-                heard.set(Instant::now());
-            }
-            let mut next = Some(first);
-            while let Some(request) = next {
-                known.write(&request.command, &mut out);
-                waiting.borrow_mut().push_back(request);
-                next = if out.len() < WRITE_BYTES { begun.try_recv().ok() } else { None };
-            }
-        }
-    };
-    let reads = async {
-        loop {
-            let value = match resp::read(&mut reader).await {
-                Ok(value) => value,
-                Err(why) => return lost(why),
-            };
-            heard.set(Instant::now());
-            // A refusal says nothing of a request but that it did not happen here and now: all are repeated.
-            if let RespValue::Refused(why) = value {
-                let to = moved_to(&why);
-                return Ended::Lost { why, to };
-            }
-            let answered = waiting.borrow_mut().pop_front();
-            let Some(request) = answered else {
-                return Ended::Lost { why: "it answers what nobody asked".to_owned(), to: None };
-            };
-            // It serves, so the next loss is another one.
-            pause.set(PAUSE_MIN);
-            (request.hears)(Ok(value));
-        }
-    };
-    let watches = async {
-        loop {
-            sleep(LOOK_EVERY).await;
-            let is_waiting = !waiting.borrow().is_empty();
-            if is_waiting && heard.get().elapsed() > SILENCE {
-                let why = "it does not answer".to_owned();
-                return Ended::Lost { why, to: None };
-            }
-        }
-    };
-    tokio::select! {
-        ended = writes => ended,
-        ended = reads => ended,
-        ended = watches => ended,
+impl Drop for LineKeeper {
+    fn drop(&mut self) {
+        self.inside.end();
     }
 }
 
@@ -227,10 +369,9 @@ fn moved_to(refusal: &str) -> Option<Endpoint> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{BufReader, duplex, split};
+    use tokio::io::duplex;
 
     use super::*;
-    use crate::dial::ByteStream;
 
     /// The pause after a connection on which one request was sent, and this came back before it was lost.
     async fn pause_after(reply: &[u8]) -> Duration {
@@ -238,16 +379,13 @@ mod tests {
         there.write_all(reply).await.expect("it is not full");
         // It takes what is sent and says no more.
         there.shutdown().await.expect("it is open");
-        let (reader, writer) = split(Box::new(here) as Box<dyn ByteStream>);
-        let connection = Connection { reader: BufReader::new(reader), writer };
-        let (_requests, mut begun) = unbounded_channel();
+        let inside = LineInside::new();
+        inside.lock().pause = PAUSE_MAX;
         let command = RedisCommand::Plain(Words::of(&["PING"]));
-        let request = Request { command, begun: Instant::now(), hears: Box::new(drop) };
-        let waiting = RefCell::new(VecDeque::from([request]));
-        let pause = Cell::new(PAUSE_MAX);
-        let ended = serve(connection, &mut begun, &waiting, &pause).await;
+        inside.begin(Request { command, begun: Instant::now(), hears: Box::new(drop) });
+        let ended = inside.serve(Connection::through(here)).await;
         assert!(matches!(ended, Ended::Lost { .. }));
-        pause.get()
+        inside.lock().pause
     }
 
     #[test]
