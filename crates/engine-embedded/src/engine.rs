@@ -27,13 +27,15 @@ use crate::disk::{self, Answers, Syncing};
 use crate::error::OpenError;
 use crate::folder::Folder;
 use crate::inbox::Ask;
-use crate::load::load;
+use crate::load::{Loading, load};
 use crate::options::{Durability, Fatal, Location, Options};
 use crate::overlay::Overlay;
 use crate::readers::Readers;
 use crate::reserve::Reserve;
+use crate::restored;
 use crate::schema;
 use crate::shared::{COMMIT, SYNC, Shared};
+use crate::snapshot::RowsSnapshot;
 use crate::start::{self, Recovery, Start};
 use crate::state::{Ended, StateThread};
 use crate::streams;
@@ -69,8 +71,10 @@ impl Embedded {
         copy::refuse_marked(&conn, &folder)?;
         let bound = streams::bound(options.events_bytes, options.max_bytes);
         let mut numbers = start::numbers(&conn, &folder)?;
+        restored::refuse_half(&conn, &folder, &options)?;
         if let Some(journal) = &options.journal {
-            numbers = load(&conn, &folder, &**journal, numbers, bound)?;
+            let loading = Loading { conn: &conn, folder: &folder, events_bytes: bound, numbers };
+            numbers = load(loading, &**journal)?;
         }
         let now = options.clock.now();
         let log = log(&folder, &options, numbers)?;
@@ -165,6 +169,15 @@ impl Embedded {
         };
         let threads = Threads { state: state.map_err(system)?, disk, sync };
         Ok(Embedded { shared, recovery, threads: Mutex::new(Some(threads)) })
+    }
+
+    /// All rows as they are on disk now, for a snapshot. Where a journal appends, they may be ahead of what it has taken:
+    /// its entry that the snapshot ends with may still be on its way. The engine goes on meanwhile.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub fn snapshot(&self) -> Result<RowsSnapshot, OpenError> {
+        self.shared.with_folder(RowsSnapshot::begin).unwrap_or(Err(OpenError::Closed))
     }
 
     /// What was read when it was opened.

@@ -142,6 +142,9 @@ pub enum OpenError {
         /// What does not fit.
         why: String,
     },
+    /// The engine was closed.
+    #[error("the store was closed before its rows could be read")]
+    Closed,
     /// It is an unfinished copy.
     #[error(
         "the store in {folder:?} is an unfinished copy; finish it by the same `tenure copy` \

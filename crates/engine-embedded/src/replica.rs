@@ -2,13 +2,15 @@
 //! them first.
 
 use rusqlite::Connection;
-use tenure_journal::{JournalEntry, Position};
+use tenure_journal::{Journal, JournalEntry, Position};
 
 use crate::commit::Numbers;
 use crate::error::OpenError;
 use crate::folder::Folder;
+use crate::load::Loading;
 use crate::options::Options;
 use crate::schema::{self, store_error};
+use crate::snapshot::RowsSnapshot;
 use crate::start;
 use crate::streams;
 use crate::writer::{ApplyError, Writer};
@@ -55,6 +57,28 @@ impl Replica {
         })?;
         self.numbers = writer.numbers();
         Ok(())
+    }
+
+    /// Applies all that the journal has now and the rows lack, and begins with its snapshot where the first of that is
+    /// only there. Blocks. After an error the same may be called again.
+    ///
+    /// # Errors
+    /// The journal cannot be read, something in it is damaged or missing, or the rows are no copy of it.
+    pub fn catch_up(&mut self, journal: &dyn Journal) -> Result<(), OpenError> {
+        let Replica { conn, folder, numbers, events_bytes } = self;
+        let (events_bytes, numbers_then) = (*events_bytes, *numbers);
+        let mut loading = Loading { conn, folder, events_bytes, numbers: numbers_then };
+        let done = loading.catch_up(journal);
+        *numbers = loading.numbers;
+        done
+    }
+
+    /// All rows as they are now, for a snapshot. It can be read while more entries are applied.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub fn snapshot(&self) -> Result<RowsSnapshot, OpenError> {
+        RowsSnapshot::begin(&self.folder)
     }
 }
 

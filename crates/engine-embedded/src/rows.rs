@@ -269,27 +269,26 @@ pub(crate) fn archived(row: &Row<'_>) -> rusqlite::Result<Option<Archived>> {
     })())
 }
 
+/// Errors of jobs behind one row number and up to another, as [`job_error`] reads them.
+pub(crate) const JOB_ERRORS: &str = "SELECT seq, n, attempt, at, error, lost, sum FROM job_error
+    WHERE seq > ?1 AND seq <= ?2 ORDER BY seq, n";
+
+/// One error; `None` if it is not what was written.
+pub(crate) fn job_error(row: &Row<'_>) -> rusqlite::Result<Option<JobError>> {
+    let (attempt, at, lost): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(5)?);
+    let error = row.get_ref(4)?.as_str()?;
+    let sum = error_sum((row.get(0)?, row.get(1)?), attempt, at, error, lost);
+    if row.get::<_, Option<i64>>(6)? != Some(sum) {
+        return Ok(None);
+    }
+    let outcome = outcome_of(lost);
+    Ok(Some(JobError { attempt: row.get(2)?, at: moment_of(at), error: error.to_owned(), outcome }))
+}
+
 /// The last errors of a job, oldest first. Of one that cannot be read only that is told.
 pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobError>> {
-    let mut all: CachedStatement<'_> = conn.prepare_cached(
-        "SELECT attempt, at, error, lost, n, sum FROM job_error WHERE seq = ?1 ORDER BY n",
-    )?;
+    let mut all: CachedStatement<'_> = conn.prepare_cached(JOB_ERRORS)?;
     let number = number_of(seq);
-    let read = |row: &Row<'_>| -> rusqlite::Result<Option<JobError>> {
-        let (attempt, at, lost): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(3)?);
-        let error = row.get_ref(2)?.as_str()?;
-        let sum = error_sum((number, row.get(4)?), attempt, at, error, lost);
-        if row.get::<_, Option<i64>>(5)? != Some(sum) {
-            return Ok(None);
-        }
-        let outcome = outcome_of(lost);
-        Ok(Some(JobError {
-            attempt: row.get(0)?,
-            at: moment_of(at),
-            error: error.to_owned(),
-            outcome,
-        }))
-    };
     let damaged = || JobError {
         attempt: 0,
         at: Moment::ZERO,
@@ -297,11 +296,11 @@ pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobErr
         outcome: Outcome::Failed,
     };
     let mut errors = Vec::new();
-    let mut rows = all.query([number])?;
+    let mut rows = all.query([number - 1, number])?;
     loop {
         match rows.next() {
             Ok(Some(row)) => {
-                let error = or_none(read(row))?.flatten();
+                let error = or_none(job_error(row))?.flatten();
                 errors.push(error.unwrap_or_else(damaged));
             }
             Ok(None) => return Ok(errors),

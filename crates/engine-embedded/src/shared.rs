@@ -241,6 +241,11 @@ impl Shared {
         folder.as_ref().map_or(0, Folder::bytes)
     }
 
+    /// Does something in the folder; `None` if it was let go of.
+    pub(crate) fn with_folder<T>(&self, does: impl FnOnce(&Folder) -> T) -> Option<T> {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(does)
+    }
+
     /// Lets go of the folder; its threads have ended.
     pub(crate) fn release_folder(&self) {
         drop(self.folder.lock().unwrap_or_else(PoisonError::into_inner).take());

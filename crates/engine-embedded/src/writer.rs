@@ -156,11 +156,6 @@ impl<'c> Writer<'c> {
         self.numbers
     }
 
-    /// Where the journal stood when the store was written last.
-    pub(crate) fn position(&self) -> Position {
-        self.numbers.position()
-    }
-
     /// Writes all of it, or nothing, and answers the number of the commit. `entry` is the checksum of its entry in a
     /// journal that appends. An error leaves open whether it is durable, unless it says that there is no room: then
     /// nothing was written, and the same rows may be written again.
@@ -211,6 +206,17 @@ impl<'c> Writer<'c> {
             writer.write_rows(rows)?;
             writer.put_fact.execute([fact.0, fact.1]).map(drop)
         })
+    }
+
+    /// Rows of a snapshot, in a store that has none of them yet; it has these numbers then.
+    pub(crate) fn write_restored(
+        &mut self,
+        parts: &[Changes],
+        numbers: Numbers,
+    ) -> rusqlite::Result<()> {
+        let write =
+            |writer: &mut Self| parts.iter().try_for_each(|changes| writer.write_changes(changes));
+        self.in_one_step(numbers, write)
     }
 
     fn in_one_step(

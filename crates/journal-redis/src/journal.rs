@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tenure_journal::{Append, Appended, Hears, Journal, JournalEntry, Position, ReadError};
+use tenure_journal::{
+    Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot,
+};
 
 use crate::scripts::{Acquisition, AppendCall, Own, Ownership, ScriptReply};
 use crate::store::{RedisStore, StoreError};
@@ -112,5 +114,10 @@ impl Journal for RedisJournal {
 
     fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {
         self.store.read(after)
+    }
+
+    fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError> {
+        let snapshot = self.store.snapshot().map_err(|why| ReadError::Away(why.to_string()))?;
+        Ok(snapshot.map(|snapshot| Box::new(snapshot) as Box<dyn Snapshot>))
     }
 }

@@ -14,6 +14,7 @@ mod line;
 mod packed;
 mod resp;
 mod scripts;
+mod snapshot;
 mod store;
 
 pub use journal::{AcquireError, RedisJournal};
@@ -22,4 +23,5 @@ pub use scripts::{
     Acquisition, AppendCall, Generation, HandOver, Own, Ownership, PieceCall, ScriptReply,
     SnapshotName, SnapshotTurn, StoreNaming,
 };
+pub use snapshot::{RedisSnapshot, WriteError};
 pub use store::{RedisStore, SeenStore, StoreError};

@@ -190,22 +190,27 @@ pub struct SnapshotName {
     pub tip: Position,
     /// How many pieces it has.
     pub pieces: u32,
+    /// What they take together.
+    pub bytes: u64,
+    /// The checksum of its last part, which is one over all of them.
+    pub sum: u64,
 }
 
 impl SnapshotName {
     fn text(&self) -> String {
-        let SnapshotName { generation, tip, pieces } = self;
-        format!("{generation} {} {:016x} {pieces}", tip.number, tip.sum)
+        let SnapshotName { generation, tip, pieces, bytes, sum } = self;
+        format!("{generation} {} {:016x} {pieces} {bytes} {sum:016x}", tip.number, tip.sum)
     }
 
-    fn read(text: &str) -> Option<SnapshotName> {
+    pub(crate) fn read(text: &str) -> Option<SnapshotName> {
         let mut parts = text.split(' ');
         let (epoch, count) = parts.next()?.split_once('-')?;
         let generation = Generation { epoch: epoch.parse().ok()?, count: count.parse().ok()? };
         let number = parts.next()?.parse().ok()?;
+        let tip = Position { number, sum: u64::from_str_radix(parts.next()?, 16).ok()? };
+        let (pieces, bytes) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let sum = u64::from_str_radix(parts.next()?, 16).ok()?;
-        let pieces = parts.next()?.parse().ok()?;
-        Some(SnapshotName { generation, tip: Position { number, sum }, pieces })
+        Some(SnapshotName { generation, tip, pieces, bytes, sum })
     }
 }
 
@@ -285,7 +290,7 @@ impl PieceCall {
 
 impl SnapshotTurn {
     pub(crate) fn call(&self, keys: &StoreKeys) -> ScriptCall {
-        let SnapshotName { generation, pieces, tip } = self.snapshot;
+        let SnapshotName { generation, pieces, tip, .. } = self.snapshot;
         let pieces = (0..pieces).map(|index| keys.piece(generation, index));
         let all: Vec<_> = [keys.own(), keys.log()].into_iter().chain(pieces).collect();
         ScriptCall::new(&TURN, &all)

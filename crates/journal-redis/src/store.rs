@@ -1,5 +1,6 @@
 //! One store in one Redis: its scripts as functions, and its entries as they are read. It keeps nothing and decides nothing.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
@@ -13,8 +14,8 @@ use crate::line::{Hears, RedisCommand, RedisLine};
 use crate::packed;
 use crate::resp::{RespValue, Words};
 use crate::scripts::{
-    Acquisition, AppendCall, HandOver, Own, PieceCall, ScriptCall, ScriptReply, SnapshotTurn,
-    StoreNaming,
+    Acquisition, AppendCall, Generation, HandOver, Own, PieceCall, ScriptCall, ScriptReply,
+    SnapshotName, SnapshotTurn, StoreNaming,
 };
 
 /// Entries of the first page of a read; later pages follow from their bytes.
@@ -56,11 +57,12 @@ pub struct SeenStore {
     pub run: String,
 }
 
-/// One store in one Redis.
+/// One store in one Redis. Clones share one line.
+#[derive(Clone)]
 pub struct RedisStore {
-    line: RedisLine,
+    line: Arc<RedisLine>,
     keys: StoreKeys,
-    page: AtomicUsize,
+    page: Arc<AtomicUsize>,
 }
 
 impl RedisStore {
@@ -69,8 +71,9 @@ impl RedisStore {
     /// # Errors
     /// The certificates of the address cannot be used, or no thread can be started.
     pub fn open(address: Address, name: &str) -> Result<RedisStore, StoreError> {
-        let line = RedisLine::start(Dialer::new(address)?)?;
-        Ok(RedisStore { line, keys: StoreKeys::of(name), page: AtomicUsize::new(PAGE_MIN) })
+        let line = Arc::new(RedisLine::start(Dialer::new(address)?)?);
+        let page = Arc::new(AtomicUsize::new(PAGE_MIN));
+        Ok(RedisStore { line, keys: StoreKeys::of(name), page })
     }
 
     /// The names of its keys.
@@ -172,10 +175,28 @@ impl RedisStore {
         self.run(give.call(&self.keys))
     }
 
+    /// Begins to read a piece of a snapshot.
+    pub(crate) fn begin_piece(
+        &self,
+        generation: Generation,
+        index: u32,
+    ) -> Receiver<Result<RespValue, String>> {
+        let key = self.keys.piece(generation, index);
+        self.begin(RedisCommand::Plain(Words::of(&["GET", &key])))
+    }
+
+    /// The last entry that is in a snapshot, as `own` says now.
+    fn in_snapshot(&self) -> Result<u64, StoreError> {
+        let words = Words::of(&["HGET", &self.keys.own(), "snapshot"]);
+        let named = self.ask(RedisCommand::Plain(words))?;
+        let named = named.text().and_then(SnapshotName::read);
+        Ok(named.map_or(0, |named| named.tip.number))
+    }
+
     /// The entries behind the one with the number `after`, in their order and without a hole; none at the end.
     ///
     /// # Errors
-    /// Redis cannot be reached, an entry is damaged, or one is missing that the journal had.
+    /// Redis cannot be reached, an entry is damaged, one is missing that the journal had, or is in the snapshot alone.
     pub fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {
         let away = |why: StoreError| ReadError::Away(why.to_string());
         let log = self.keys.log();
@@ -197,14 +218,22 @@ impl RedisStore {
             match entries.last() {
                 Some(before) => entry.follows(before.position()).map_err(damaged)?,
                 None if has != number => {
-                    return Err(damaged(BadEntry::OutOfTurn { number: has, wanted: number }));
+                    // Asked for now: a turn may have dropped it a moment ago.
+                    return Err(match self.in_snapshot().map_err(away)? >= number {
+                        true => ReadError::InSnapshot { number },
+                        false => damaged(BadEntry::OutOfTurn { number: has, wanted: number }),
+                    });
                 }
                 None => {}
             }
             entries.push(entry);
         }
         if entries.is_empty() && last > after {
-            return Err(ReadError::Missing { number: after + 1, last });
+            let number = after + 1;
+            return Err(match self.in_snapshot().map_err(away)? >= number {
+                true => ReadError::InSnapshot { number },
+                false => ReadError::Missing { number, last },
+            });
         }
         let bytes: usize = entries.iter().map(|entry| entry.bytes().len()).sum();
         let next = match bytes {
@@ -217,7 +246,7 @@ impl RedisStore {
     }
 }
 
-fn came(reply: &Receiver<Result<RespValue, String>>) -> Result<RespValue, StoreError> {
+pub(crate) fn came(reply: &Receiver<Result<RespValue, String>>) -> Result<RespValue, StoreError> {
     let reply = reply.recv().unwrap_or_else(|_| Err("the line to Redis has ended".to_owned()));
     reply.map_err(StoreError::Away)
 }

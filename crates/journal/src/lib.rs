@@ -10,11 +10,13 @@
 mod entry;
 mod hears;
 pub mod memory;
+mod snapshot;
 
 use std::time::Duration;
 
 pub use entry::{BadEntry, JournalEntry, Position};
 pub use hears::{Hears, Reply};
+pub use snapshot::Snapshot;
 
 /// A message to a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,6 +84,18 @@ pub enum ReadError {
         /// The last that was appended.
         last: u64,
     },
+    /// It begins behind this entry: what it had up to there is in its snapshot alone.
+    #[error("entry {number} of the journal is in its snapshot alone")]
+    InSnapshot {
+        /// The number of the entry that was asked for.
+        number: u64,
+    },
+    /// Another snapshot has taken the place of this one while it was read.
+    #[error("the journal got another snapshot while this one was read")]
+    Turned,
+    /// The snapshot is damaged, or a part of it is missing.
+    #[error("the snapshot of the journal cannot be read: {0}")]
+    Snapshot(String),
 }
 
 /// A journal that appends, opened by one process.
@@ -97,6 +111,12 @@ pub trait Journal: Send + Sync + 'static {
     /// none at the end. May block.
     ///
     /// # Errors
-    /// The journal cannot be reached, or an entry is damaged.
+    /// The journal cannot be reached, an entry is damaged or missing, or is in the snapshot alone.
     fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError>;
+
+    /// Begins to read the snapshot, if there is one. May block.
+    ///
+    /// # Errors
+    /// The journal cannot be reached.
+    fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError>;
 }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::{Append, Appended, Hears, Journal, JournalEntry, Position, ReadError};
+use crate::{Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot};
 
 /// Entries that one read answers at most.
 const PAGE: usize = 64;
@@ -28,9 +28,66 @@ pub enum Fate {
 
 type Fates = Box<dyn FnMut(&Append) -> Fate + Send>;
 
+/// Parts of a snapshot in memory.
+#[derive(Clone, Default)]
+pub struct MemorySnapshot {
+    end: Position,
+    parts: VecDeque<JournalEntry>,
+    /// Instead of the part of this number, counted from 0 on: this.
+    fault: Option<(usize, ReadError)>,
+}
+
+impl MemorySnapshot {
+    /// These parts.
+    pub fn with(end: Position, parts: Vec<JournalEntry>) -> MemorySnapshot {
+        MemorySnapshot { end, parts: parts.into(), fault: None }
+    }
+
+    /// All parts of another one.
+    ///
+    /// # Errors
+    /// Those of its parts.
+    pub fn of(snapshot: &mut dyn Snapshot) -> Result<MemorySnapshot, ReadError> {
+        let mut parts = VecDeque::new();
+        while let Some(part) = snapshot.next_part()? {
+            parts.push_back(part);
+        }
+        Ok(MemorySnapshot { end: snapshot.end(), parts, fault: None })
+    }
+
+    /// Its parts.
+    pub fn parts(&self) -> &VecDeque<JournalEntry> {
+        &self.parts
+    }
+
+    /// The same, but this comes in place of the part of this number, counted from 0 on.
+    pub fn failing(self, part: usize, with: ReadError) -> MemorySnapshot {
+        MemorySnapshot { fault: Some((part, with)), ..self }
+    }
+}
+
+impl Snapshot for MemorySnapshot {
+    fn end(&self) -> Position {
+        self.end
+    }
+
+    fn next_part(&mut self) -> Result<Option<JournalEntry>, ReadError> {
+        match &mut self.fault {
+            Some((0, fault)) => return Err(fault.clone()),
+            Some((part, _)) => *part -= 1,
+            None => {}
+        }
+        Ok(self.parts.pop_front())
+    }
+}
+
 #[derive(Default)]
 struct Inside {
+    /// Those behind the snapshot.
     entries: Vec<JournalEntry>,
+    snapshot: Option<MemorySnapshot>,
+    /// Snapshots that are read before the one that there is: each was turned away meanwhile.
+    earlier: VecDeque<MemorySnapshot>,
     fates: Option<Fates>,
     /// Set: all that arrives is answered so.
     ended: Option<Appended>,
@@ -55,6 +112,18 @@ impl MemoryJournal {
     pub fn with(entries: Vec<JournalEntry>) -> Self {
         let inside = Inside { entries, ..Inside::default() };
         MemoryJournal { inside: Mutex::new(inside), changed: Condvar::new() }
+    }
+
+    /// Makes this the snapshot, and drops the entries that it contains.
+    pub fn turn(&self, snapshot: MemorySnapshot) {
+        let mut inside = self.lock();
+        inside.entries.retain(|entry| entry.position().number > snapshot.end.number);
+        inside.snapshot = Some(snapshot);
+    }
+
+    /// This snapshot is handed out once before the one that there is.
+    pub fn first(&self, snapshot: MemorySnapshot) {
+        self.lock().earlier.push_back(snapshot);
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
@@ -113,8 +182,12 @@ impl MemoryJournal {
 }
 
 impl Inside {
+    fn begin(&self) -> Position {
+        self.snapshot.as_ref().map(|snapshot| snapshot.end).unwrap_or_default()
+    }
+
     fn end(&self) -> Position {
-        self.entries.last().map(JournalEntry::position).unwrap_or_default()
+        self.entries.last().map(JournalEntry::position).unwrap_or(self.begin())
     }
 
     /// Takes an append that arrives, or refuses it.
@@ -124,9 +197,12 @@ impl Inside {
         }
         let end = self.end();
         let wanted = append.end();
-        let there = match wanted.number.checked_sub(1) {
+        let begin = self.begin();
+        let there = match wanted.number.checked_sub(begin.number + 1) {
             Some(before) => self.entries.get(before as usize).map(JournalEntry::position),
-            None => Some(Position::default()),
+            None if wanted.number == begin.number => Some(begin),
+            // Its content is known no more: what is sent now is late.
+            None => Some(wanted),
         };
         match (there, append) {
             // A check of the last entry may be that of rows which are no copy: where this ends tells them so.
@@ -199,8 +275,17 @@ impl Journal for MemoryJournal {
 
     fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {
         let inside = self.lock();
-        let from = usize::try_from(after).unwrap_or(usize::MAX);
+        let Some(from) = after.checked_sub(inside.begin().number) else {
+            return Err(ReadError::InSnapshot { number: after + 1 });
+        };
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
         Ok(inside.entries.iter().skip(from).take(PAGE).cloned().collect())
+    }
+
+    fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError> {
+        let mut inside = self.lock();
+        let next = inside.earlier.pop_front().or_else(|| inside.snapshot.clone());
+        Ok(next.map(|snapshot| Box::new(snapshot) as Box<dyn Snapshot>))
     }
 }
 

@@ -12,7 +12,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::*;
 use tenure_engine::CallError;
 use tenure_engine_embedded::{Embedded, Location, OpenError, Options, Replica};
-use tenure_journal::memory::{Fate, MemoryJournal};
+use tenure_journal::memory::{Fate, MemoryJournal, MemorySnapshot};
 use tenure_journal::{Append, Appended, BadEntry, JournalEntry, Position};
 use tenure_testkit::{TempDir, TestClock};
 
@@ -35,13 +35,16 @@ pub fn owner(journal: &Arc<MemoryJournal>) -> Here {
 }
 
 /// All rows of a store that nobody has open, and the number of the last commit.
-fn dump(folder: &Path) -> Vec<String> {
+pub fn dump(folder: &Path) -> Vec<String> {
     let conn = Connection::open(folder.join("tenure.db")).unwrap();
     let mut lines = Vec::new();
-    let tables = ["job", "life", "job_error", "row", "resource_data", "stream", "event"];
+    let tables = ["job", "life", "row", "resource_data", "stream", "event"];
     let tables = tables.map(|table| (table, format!("SELECT * FROM {table} ORDER BY 1, 2, 3")));
     let commit = ("store", "SELECT * FROM store WHERE key = 'commit'".to_owned());
-    for (table, sql) in tables.into_iter().chain([commit]) {
+    // Of the errors of a job only the order counts: their numbers begin anew with a snapshot.
+    let errors = "SELECT seq, row_number() OVER (PARTITION BY seq ORDER BY n), attempt, at, error, lost FROM job_error
+                  ORDER BY 1, 2";
+    for (table, sql) in tables.into_iter().chain([commit, ("job_error", errors.to_owned())]) {
         let mut all = conn.prepare(&sql).unwrap();
         let columns = all.column_count();
         let mut rows = all.query(params_from_iter::<[Value; 0]>([])).unwrap();
@@ -80,8 +83,15 @@ async fn machine(
     clock: &Arc<TestClock>,
     entries: &[JournalEntry],
 ) -> Result<Vec<String>, String> {
-    let journal = Arc::new(MemoryJournal::with(entries.to_vec()));
-    let engine = Embedded::open(appending(options_in(folder, clock), &journal)).unwrap();
+    machine_of(folder, clock, &Arc::new(MemoryJournal::with(entries.to_vec()))).await
+}
+
+async fn machine_of(
+    folder: &Path,
+    clock: &Arc<TestClock>,
+    journal: &Arc<MemoryJournal>,
+) -> Result<Vec<String>, String> {
+    let engine = Embedded::open(appending(options_in(folder, clock), journal)).unwrap();
     engine.settled().await;
     let lines = engine.durable().await;
     for namespace in namespaces() {
@@ -96,6 +106,58 @@ async fn machine(
 
 fn namespaces() -> [Namespace; 3] {
     [Namespace::main(), Namespace::parse("one").unwrap(), Namespace::parse("two").unwrap()]
+}
+
+/// Rows and machines that are made of a snapshot and the entries behind it are those that entries alone give.
+async fn from_snapshot(
+    here: &Here,
+    entries: &[JournalEntry],
+    (at, last): (usize, usize),
+    name: &str,
+) -> Result<(), String> {
+    let (dir, clock) = (&here.dir, &here.clock);
+    let folder = |of: &str| dir.join(format!("{name}-{of}"));
+    let rows = replica(&folder("taken"), clock, &[&entries[..at]]);
+    let taken = taken(&folder("taken"), clock);
+    let whole = replica(&folder("whole"), clock, &[&entries[..last]]);
+    let what = |of: &str| format!("{of} at entry {last} by a snapshot at entry {at}");
+
+    let alone = journal_from(&taken, &entries[..at]);
+    differs(&what("the snapshot's rows"), &rows, &followed(&folder("alone"), clock, &alone))?;
+    let again = self::taken(&folder("alone"), clock);
+    if again.parts() != taken.parts() {
+        return Err(what("another snapshot of the restored rows"));
+    }
+    let journal = journal_from(&taken, &entries[..last]);
+    differs(&what("rows"), &whole, &followed(&folder("new"), clock, &journal))?;
+    // Rows that are behind the snapshot are replaced by it.
+    replica(&folder("old"), clock, &[&entries[..at / 2]]);
+    differs(&what("older rows"), &whole, &followed(&folder("old"), clock, &journal))?;
+    let one = machine(&folder("whole"), clock, &entries[..last]).await?;
+    differs(&what("a machine"), &one, &machine_of(&folder("direct"), clock, &journal).await?)
+}
+
+/// A snapshot of rows that nobody has open.
+pub fn taken(folder: &Path, clock: &Arc<TestClock>) -> MemorySnapshot {
+    let replica = Replica::open(&options_in(folder, clock)).unwrap();
+    MemorySnapshot::of(&mut replica.snapshot().unwrap()).unwrap()
+}
+
+/// A journal that has only those of these entries that are behind the snapshot.
+pub fn journal_from(snapshot: &MemorySnapshot, entries: &[JournalEntry]) -> Arc<MemoryJournal> {
+    let journal = MemoryJournal::with(entries.to_vec());
+    journal.turn(snapshot.clone());
+    Arc::new(journal)
+}
+
+/// Rows that were brought up to a journal.
+pub fn followed(
+    folder: &Path,
+    clock: &Arc<TestClock>,
+    journal: &Arc<MemoryJournal>,
+) -> Vec<String> {
+    Replica::open(&options_in(folder, clock)).unwrap().catch_up(&**journal).unwrap();
+    dump(folder)
 }
 
 /// What becomes of appends on the line, in turn.
@@ -121,14 +183,14 @@ struct History {
 
 async fn play(history: &History) -> Result<(), String> {
     let journal = Arc::new(MemoryJournal::default());
-    let here = owner(&journal);
+    let here = &owner(&journal);
     fates(&history.line, &journal);
     let mut stories = Vec::new();
     for namespace in namespaces() {
-        stories.push(Story::begin(&here, namespace).await);
+        stories.push(Story::begin(here, namespace).await);
     }
     for (namespace, step) in &history.steps {
-        stories[*namespace].step(&here, step).await;
+        stories[*namespace].step(here, step).await;
     }
     here.engine.settled().await;
     let lines = here.engine.durable().await;
@@ -171,6 +233,7 @@ async fn play(history: &History) -> Result<(), String> {
         replica(&earlier, clock, &[&entries[..first]]);
         let other = machine(&earlier, clock, &entries[..last]).await?;
         differs(&format!("machines over rows at {last}, and at {first}"), &one, &other)?;
+        from_snapshot(here, &entries, (first, last), &format!("s{n}")).await?;
     }
     Ok(())
 }
@@ -220,8 +283,14 @@ fn after_a_crash_among_appends_the_journal_has_all_that_was_answered_whatever_th
                 .collect();
             // Each time among more of them; there may be as few as one, for all calls.
             assert!(journal.wait_for_begun(begun + 1, PATIENCE));
-            for _ in 0..round * 50 {
-                tokio::task::yield_now().await;
+            match round % 6 {
+                // None arrives.
+                0 => rows_came(&here).await,
+                _ => {
+                    for _ in 0..round * 50 {
+                        tokio::task::yield_now().await;
+                    }
+                }
             }
             here.engine.crash();
             let mut answered = Vec::new();
@@ -257,6 +326,17 @@ fn after_a_crash_among_appends_the_journal_has_all_that_was_answered_whatever_th
         });
     }
     assert!(ahead > 0 && copies > 0, "{ahead} times ahead, {copies} times a copy");
+}
+
+/// Waits until a job is in the rows.
+async fn rows_came(here: &Here) {
+    let conn = Connection::open(here.dir.join("rows").join("tenure.db")).unwrap();
+    let there = || conn.query_row("SELECT count(*) FROM job", [], |row| row.get::<_, i64>(0));
+    let begun = std::time::Instant::now();
+    while there().unwrap() == 0 {
+        assert!(begun.elapsed() < PATIENCE, "the rows wait for the journal");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 /// Some entries, written by an owner.
@@ -413,13 +493,7 @@ fn an_append_and_the_write_of_its_rows_go_on_side_by_side() {
         let call = here.engine.call_of(pushed);
         let call = tokio::spawn(call);
         assert!(journal.wait_for_begun(begun + 1, PATIENCE));
-        let conn = Connection::open(here.dir.join("rows").join("tenure.db")).unwrap();
-        let there = || conn.query_row("SELECT count(*) FROM job", [], |row| row.get::<_, i64>(0));
-        let begun = std::time::Instant::now();
-        while there().unwrap() == 0 {
-            assert!(begun.elapsed() < PATIENCE, "the rows wait for the journal");
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        rows_came(&here).await;
         assert!(!call.is_finished(), "it was answered before it was appended");
         journal.release();
         call.await.unwrap().unwrap();

@@ -17,5 +17,6 @@ mod kill;
 mod moved;
 mod orphans;
 mod room;
+mod snapshots;
 mod unreadable;
 mod waits;

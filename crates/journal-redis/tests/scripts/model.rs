@@ -74,7 +74,8 @@ fn generation(of: Generation) -> real::Generation {
 
 fn snapshot(of: model::SnapshotName) -> real::SnapshotName {
     let model::SnapshotName { generation: named, tip, pieces } = of;
-    real::SnapshotName { generation: generation(named), tip: position(tip), pieces }
+    let tip = position(tip);
+    real::SnapshotName { generation: generation(named), tip, pieces, bytes: 0, sum: 0 }
 }
 
 impl Both {

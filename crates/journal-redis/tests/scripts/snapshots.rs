@@ -13,7 +13,7 @@ fn piece(by: &Ownership, count: u64, index: u32, body: Option<&[u8]>) -> PieceCa
 
 fn turn(by: &Ownership, count: u64, tip: Position, heals: bool) -> SnapshotTurn {
     let generation = Generation { epoch: by.epoch, count };
-    let snapshot = SnapshotName { generation, tip, pieces: 2 };
+    let snapshot = SnapshotName { generation, tip, pieces: 2, bytes: 10, sum: u64::MAX };
     SnapshotTurn { by: by.clone(), snapshot, heals, moment: 9, ttl: 8, notes_run: heals }
 }
 

@@ -1,0 +1,240 @@
+//! A snapshot in Redis: its parts packed one behind the other, and cut into pieces of at most 1 MiB.
+//!
+//! Pieces are written, unlinked and turned to under the owner's epoch. It must never take a piece that is not there for
+//! the end of a snapshot, and knows nothing of what a part holds.
+
+use std::sync::mpsc::Receiver;
+
+use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
+
+use crate::packed;
+use crate::resp::RespValue;
+use crate::scripts::{Generation, Ownership, PieceCall, ScriptReply, SnapshotName};
+use crate::store::{RedisStore, StoreError, came};
+
+/// The longest piece: it takes Redis some milliseconds, and an append that comes meanwhile waits for it.
+const PIECE_BYTES: usize = 1 << 20;
+/// Before each part: its length, and the field by which it is unpacked.
+const FRAME: usize = 5;
+/// No part is longer: each has one row at least, and no more than it needs.
+const PART_MAX: usize = 64 << 20;
+
+/// Why a snapshot was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Redis cannot be reached. Some pieces may be there.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What it is made of cannot be read.
+    #[error(transparent)]
+    Parts(#[from] ReadError),
+    /// A piece was not taken.
+    #[error("a piece of the snapshot was refused: {0:?}")]
+    Refused(ScriptReply),
+}
+
+impl RedisStore {
+    /// Writes all pieces of a snapshot under a name that was never used, and answers what a turn calls it. Blocks. If
+    /// this fails, pieces may be left: [`RedisStore::unlink_snapshot`] takes them away.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, the parts cannot be read, or the process is not the owner.
+    pub fn write_snapshot(
+        &self,
+        by: &Ownership,
+        generation: Generation,
+        snapshot: &mut dyn Snapshot,
+    ) -> Result<SnapshotName, WriteError> {
+        let mut writer = PieceWriter { store: self, by, generation, pieces: 0, bytes: 0 };
+        let (mut piece, mut last) = (Vec::with_capacity(PIECE_BYTES), Position::default());
+        while let Some(part) = snapshot.next_part()? {
+            let (field, packed) = packed::pack(&part);
+            // Less than `PART_MAX`.
+            piece.extend_from_slice(&(packed.len() as u32).to_le_bytes());
+            piece.extend_from_slice(field);
+            piece.extend_from_slice(&packed);
+            last = part.position();
+            while piece.len() >= PIECE_BYTES {
+                let rest = piece.split_off(PIECE_BYTES);
+                writer.write(std::mem::replace(&mut piece, rest))?;
+            }
+        }
+        if !piece.is_empty() || writer.pieces == 0 {
+            writer.write(piece)?;
+        }
+        let PieceWriter { pieces, bytes, .. } = writer;
+        Ok(SnapshotName { generation, tip: snapshot.end(), pieces, bytes, sum: last.sum })
+    }
+
+    /// Unlinks the pieces of a snapshot, as far as they are there. Blocks. What is answered is `Refused` if `own` names
+    /// it.
+    ///
+    /// # Errors
+    /// Redis cannot be reached; some pieces may be gone.
+    pub fn unlink_snapshot(
+        &self,
+        by: &Ownership,
+        generation: Generation,
+        pieces: u32,
+    ) -> Result<Option<ScriptReply>, StoreError> {
+        let mut said = None;
+        for index in 0..pieces {
+            let reply = self.piece(&PieceCall { by: by.clone(), generation, index, body: None })?;
+            let is_done = matches!(reply, ScriptReply::Done { .. });
+            said = Some(reply);
+            if !is_done {
+                break;
+            }
+        }
+        Ok(said)
+    }
+
+    /// Begins to read the snapshot that `own` names.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, or another program or release wrote `own`.
+    pub fn snapshot(&self) -> Result<Option<RedisSnapshot>, StoreError> {
+        let own = self.look()?.own;
+        Ok(own.and_then(|own| own.snapshot).map(|name| RedisSnapshot::of(self.clone(), name)))
+    }
+}
+
+struct PieceWriter<'a> {
+    store: &'a RedisStore,
+    by: &'a Ownership,
+    generation: Generation,
+    pieces: u32,
+    bytes: u64,
+}
+
+impl PieceWriter<'_> {
+    fn write(&mut self, body: Vec<u8>) -> Result<(), WriteError> {
+        let (by, generation, index) = (self.by.clone(), self.generation, self.pieces);
+        self.pieces += 1;
+        self.bytes += body.len() as u64;
+        match self.store.piece(&PieceCall { by, generation, index, body: Some(body) })? {
+            ScriptReply::Done { .. } => Ok(()),
+            other => Err(WriteError::Refused(other)),
+        }
+    }
+}
+
+/// The parts of a snapshot in Redis. While it is read the owner may turn to another one, and unlink this.
+pub struct RedisSnapshot {
+    store: RedisStore,
+    name: SnapshotName,
+    /// Asked for, and not taken yet.
+    coming: Option<Receiver<Result<RespValue, String>>>,
+    /// The next piece to ask for.
+    next: u32,
+    /// Read, and no whole part yet.
+    rest: Vec<u8>,
+    taken: usize,
+    bytes: u64,
+    /// The last part.
+    before: Position,
+}
+
+impl RedisSnapshot {
+    fn of(store: RedisStore, name: SnapshotName) -> RedisSnapshot {
+        let mut snapshot = RedisSnapshot {
+            store,
+            name,
+            coming: None,
+            next: 0,
+            rest: Vec::new(),
+            taken: 0,
+            bytes: 0,
+            before: Position::default(),
+        };
+        snapshot.ask();
+        snapshot
+    }
+
+    /// Asks for the next piece, so that it comes while the one before is unpacked.
+    fn ask(&mut self) {
+        if self.next < self.name.pieces {
+            self.coming = Some(self.store.begin_piece(self.name.generation, self.next));
+            self.next += 1;
+        }
+    }
+
+    /// Why a piece is not as it should be: the snapshot was turned away, or it is damaged.
+    fn fault(&self, why: String) -> ReadError {
+        let named = self.store.look().map(|seen| seen.own.and_then(|own| own.snapshot));
+        match named {
+            Ok(named) if named == Some(self.name) => ReadError::Snapshot(why),
+            Ok(_) => ReadError::Turned,
+            Err(why) => ReadError::Away(why.to_string()),
+        }
+    }
+
+    /// Adds the next piece to what was read; whether there was one.
+    fn take_piece(&mut self) -> Result<bool, ReadError> {
+        let Some(coming) = self.coming.take() else { return Ok(false) };
+        let index = self.next - 1;
+        let piece = came(&coming).map_err(|why| ReadError::Away(why.to_string()))?;
+        self.ask();
+        let pieces = self.name.pieces;
+        let Some(piece) = piece.bytes() else {
+            return Err(self.fault(format!("piece {} of {pieces} is missing", index + 1)));
+        };
+        self.rest.drain(..self.taken);
+        self.taken = 0;
+        self.bytes += piece.len() as u64;
+        self.rest.extend_from_slice(piece);
+        Ok(true)
+    }
+
+    /// The field and the bytes of the next part, once they are whole. A length that no part has is none of ours: there is
+    /// no such field.
+    fn frame(&self) -> Option<(&[u8], &[u8])> {
+        let rest = &self.rest[self.taken..];
+        let (head, body) = rest.split_at_checked(FRAME)?;
+        let (length, field) = head.split_first_chunk::<4>()?;
+        let length = u32::from_le_bytes(*length) as usize;
+        if length > PART_MAX {
+            return Some((&[], &[]));
+        }
+        body.get(..length).map(|packed| (field, packed))
+    }
+}
+
+impl Snapshot for RedisSnapshot {
+    fn end(&self) -> Position {
+        self.name.tip
+    }
+
+    fn next_part(&mut self) -> Result<Option<JournalEntry>, ReadError> {
+        let number = self.before.number + 1;
+        while self.frame().is_none() {
+            if self.take_piece()? {
+                continue;
+            }
+            let SnapshotName { bytes, sum, .. } = self.name;
+            let is_whole = self.taken == self.rest.len();
+            return match is_whole && self.bytes == bytes && self.before.sum == sum {
+                true => Ok(None),
+                false => Err(self.fault("it ends before its last part".to_owned())),
+            };
+        }
+        let part = self.frame().and_then(|(field, packed)| {
+            let part = JournalEntry::read(packed::unpack(field, packed)?).ok()?;
+            Some((part, FRAME + packed.len()))
+        });
+        match part.filter(|(part, _)| part.follows(self.before).is_ok()) {
+            Some((part, bytes)) => {
+                self.taken += bytes;
+                self.before = part.position();
+                Ok(Some(part))
+            }
+            None => Err(self.fault(format!("part {number} is not what was written"))),
+        }
+    }
+}
+
+impl std::fmt::Debug for RedisSnapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisSnapshot").field("name", &self.name).finish_non_exhaustive()
+    }
+}
