@@ -7,18 +7,21 @@
 //! This crate knows bytes, numbers, keys and owners' ids. It must never know a rule of jobs or a table of SQL, nor decide
 //! who should own a store.
 
+mod confirmation;
 mod dial;
 mod journal;
 mod keys;
 mod line;
 mod packed;
 mod resp;
+mod room;
 mod scripts;
 mod snapshot;
 mod store;
 
 pub use journal::{AcquireError, RedisJournal};
 pub use keys::StoreKeys;
+pub use room::{StoreRoom, StoreSizes, UnfitServer};
 pub use scripts::{
     Acquisition, AppendCall, Generation, HandOver, Own, Ownership, PieceCall, ScriptReply,
     SnapshotName, SnapshotTurn, StoreNaming,

@@ -18,6 +18,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::confirmation::Confirmation;
 use crate::dial::{Connection, Dialer, ReadStream, WriteStream};
 use crate::resp::{self, RespValue, Words};
 use crate::scripts::{Script, ScriptCall};
@@ -37,6 +38,9 @@ const OUT_BYTES: usize = 1 << 20;
 /// What is said to Redis.
 pub(crate) enum RedisCommand {
     Script(ScriptCall),
+    /// A script, and right behind it the question how many replicas have what it wrote. Both go out again together: on
+    /// another connection Redis would wait for nothing.
+    Confirmed(ScriptCall, Confirmation),
     /// Words that need no script.
     Plain(Words),
 }
@@ -47,7 +51,25 @@ pub(crate) type Hears = Box<dyn FnOnce(Result<RespValue, String>) + Send>;
 struct Request {
     command: RedisCommand,
     begun: Instant,
+    /// What the script answered, while the replicas are waited for on the same connection.
+    script: Option<RespValue>,
     hears: Hears,
+}
+
+impl Request {
+    /// Takes a reply; `None` if it needs another one.
+    fn takes(&mut self, value: RespValue) -> Option<Result<RespValue, String>> {
+        let RedisCommand::Confirmed(_, confirmation) = &self.command else {
+            return Some(Ok(value));
+        };
+        match self.script.take() {
+            Some(script) => Some(confirmation.said(script, &value)),
+            None => {
+                self.script = Some(value);
+                None
+            }
+        }
+    }
 }
 
 /// The line. Its thread ends when this is dropped.
@@ -66,7 +88,7 @@ impl RedisLine {
 
     /// Begins a request. `hears` runs in the thread of the line and must not block.
     pub fn begin(&self, command: RedisCommand, hears: Hears) {
-        self.0.begin(Request { command, begun: Instant::now(), hears });
+        self.0.begin(Request { command, begun: Instant::now(), script: None, hears });
     }
 }
 
@@ -106,14 +128,20 @@ impl LineState {
     fn write(&mut self, command: &RedisCommand) {
         match command {
             RedisCommand::Plain(words) => words.write(&Words::default(), &mut self.out),
-            RedisCommand::Script(call) => {
-                let is_known = self.known.iter().any(|known| std::ptr::eq(*known, call.script));
-                if !is_known {
-                    self.known.push(call.script);
-                }
-                call.words.write(&call.script.words(is_known), &mut self.out);
+            RedisCommand::Script(call) => self.write_script(call),
+            RedisCommand::Confirmed(call, confirmation) => {
+                self.write_script(call);
+                confirmation.words().write(&Words::default(), &mut self.out);
             }
         }
+    }
+
+    fn write_script(&mut self, call: &ScriptCall) {
+        let is_known = self.known.iter().any(|known| std::ptr::eq(*known, call.script));
+        if !is_known {
+            self.known.push(call.script);
+        }
+        call.words.write(&call.script.words(is_known), &mut self.out);
     }
 
     /// Writes what the socket takes at once. An error shows when it is read.
@@ -187,8 +215,11 @@ impl LineInside {
         (state.is_connected, state.socket, state.heard) = (true, socket, Instant::now());
         state.known.clear();
         state.out.clear();
-        let waiting = std::mem::take(&mut state.waiting);
-        waiting.iter().for_each(|request| state.write(&request.command));
+        let mut waiting = std::mem::take(&mut state.waiting);
+        for request in &mut waiting {
+            request.script = None;
+            state.write(&request.command);
+        }
         state.waiting = waiting;
         drop(state);
         self.changed.notify_one();
@@ -246,12 +277,18 @@ impl LineInside {
                 let mut state = self.lock();
                 // It serves, so the next loss is another one.
                 (state.heard, state.pause) = (Instant::now(), PAUSE_MIN);
-                state.waiting.pop_front()
+                let Some(first) = state.waiting.front_mut() else {
+                    return Ended::Lost {
+                        why: "it answers what nobody asked".to_owned(),
+                        to: None,
+                    };
+                };
+                let Some(said) = first.takes(value) else { continue };
+                state.waiting.pop_front().map(|request| (request, said))
             };
-            let Some(request) = answered else {
-                return Ended::Lost { why: "it answers what nobody asked".to_owned(), to: None };
-            };
-            (request.hears)(Ok(value));
+            if let Some((request, said)) = answered {
+                (request.hears)(said);
+            }
         }
     }
 
@@ -382,7 +419,8 @@ mod tests {
         let inside = LineInside::new();
         inside.lock().pause = PAUSE_MAX;
         let command = RedisCommand::Plain(Words::of(&["PING"]));
-        inside.begin(Request { command, begun: Instant::now(), hears: Box::new(drop) });
+        let begun = Instant::now();
+        inside.begin(Request { command, begun, script: None, hears: Box::new(drop) });
         let ended = inside.serve(Connection::through(here)).await;
         assert!(matches!(ended, Ended::Lost { .. }));
         inside.lock().pause

@@ -14,7 +14,7 @@ use crate::packed;
 use crate::resp::{RespValue, Words};
 
 /// The format of keys, fields and entries that this release writes.
-const FORMAT: &str = "1";
+pub(crate) const FORMAT: u32 = 1;
 
 /// A script: sent whole once on each connection, and named by its digest after that.
 #[derive(Debug)]
@@ -64,12 +64,15 @@ scripts! {
 pub(crate) struct ScriptCall {
     pub script: &'static Script,
     pub words: Words,
+    /// Bytes that it adds to the log.
+    pub body: usize,
 }
 
 impl ScriptCall {
     fn new(script: &'static Script, keys: &[String]) -> ScriptCall {
         let words = Words::default().and(keys.len().to_string());
-        ScriptCall { script, words: keys.iter().fold(words, |words, key| words.and(key)) }
+        let words = keys.iter().fold(words, |words, key| words.and(key));
+        ScriptCall { script, words, body: 0 }
     }
 
     fn args<T: AsRef<[u8]>>(mut self, args: impl IntoIterator<Item = T>) -> ScriptCall {
@@ -248,7 +251,7 @@ impl Acquisition {
             self.seen.map(|(epoch, owner)| (epoch.to_string(), hex(owner))).unwrap_or_default();
         ScriptCall::new(&ACQUIRE, &[keys.own(), keys.store()])
             .args([hex(self.store), hex(self.owner), epoch, owner, self.above.to_string()])
-            .args([flag(self.is_new), FORMAT, &self.run])
+            .args([flag(self.is_new), &FORMAT.to_string(), &self.run])
             .args([self.ttl.to_string()])
     }
 }
@@ -256,7 +259,7 @@ impl Acquisition {
 impl StoreNaming {
     pub(crate) fn call(&self, keys: &StoreKeys) -> ScriptCall {
         ScriptCall::new(&NAME, &[keys.store()])
-            .args([&hex(self.store), FORMAT])
+            .args([hex(self.store), FORMAT.to_string()])
             .args([self.ttl.to_string()])
     }
 }
@@ -271,7 +274,7 @@ impl AppendCall {
         match &self.entry {
             Some(entry) => {
                 let (field, packed) = packed::pack(entry);
-                call.args([field, &packed])
+                ScriptCall { body: packed.len(), ..call.args([field, &packed]) }
             }
             None => call,
         }

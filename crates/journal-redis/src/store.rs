@@ -8,13 +8,15 @@ use tenure_engine::redis_address::Address;
 use tenure_journal::{BadEntry, JournalEntry, ReadError};
 use tenure_tls::TlsError;
 
+use crate::confirmation::Confirmation;
 use crate::dial::Dialer;
 use crate::keys::StoreKeys;
 use crate::line::{Hears, RedisCommand, RedisLine};
 use crate::packed;
 use crate::resp::{RespValue, Words};
+use crate::room::{Sizes, UnfitServer};
 use crate::scripts::{
-    Acquisition, AppendCall, Generation, HandOver, Own, PieceCall, ScriptCall, ScriptReply,
+    Acquisition, AppendCall, FORMAT, Generation, HandOver, Own, PieceCall, ScriptCall, ScriptReply,
     SnapshotName, SnapshotTurn, StoreNaming,
 };
 
@@ -44,6 +46,19 @@ pub enum StoreError {
         /// The key that it concerns, without the name of the store.
         key: &'static str,
     },
+    /// Another release wrote the store.
+    #[error(
+        "the store in Redis has format {format}, and this release of Tenure knows {known}; use the release that wrote it"
+    )]
+    Format {
+        /// The format that the store has.
+        format: u32,
+        /// The format that this release reads and writes.
+        known: u32,
+    },
+    /// This Redis is none that a store can be kept in.
+    #[error(transparent)]
+    Unfit(#[from] UnfitServer),
 }
 
 /// A store, as two of its keys show it, and the run of the Redis that was asked.
@@ -63,6 +78,9 @@ pub struct RedisStore {
     line: Arc<RedisLine>,
     keys: StoreKeys,
     page: Arc<AtomicUsize>,
+    /// `None`: the primary alone counts.
+    confirmation: Option<Confirmation>,
+    counted: Arc<Sizes>,
 }
 
 impl RedisStore {
@@ -73,7 +91,19 @@ impl RedisStore {
     pub fn open(address: Address, name: &str) -> Result<RedisStore, StoreError> {
         let line = Arc::new(RedisLine::start(Dialer::new(address)?)?);
         let page = Arc::new(AtomicUsize::new(PAGE_MIN));
-        Ok(RedisStore { line, keys: StoreKeys::of(name), page })
+        let (keys, counted) = (StoreKeys::of(name), Arc::default());
+        Ok(RedisStore { line, keys, page, confirmation: None, counted })
+    }
+
+    /// The same, but what an owner writes counts as done only when so many replicas have it. Nothing that was answered is
+    /// lost if these are all replicas that may become the primary. Starts as 0.
+    pub fn with_replicas(mut self, replicas: u32) -> RedisStore {
+        self.confirmation = (replicas > 0).then_some(Confirmation { replicas });
+        self
+    }
+
+    pub(crate) fn counted(&self) -> &Sizes {
+        &self.counted
     }
 
     /// The names of its keys.
@@ -87,13 +117,21 @@ impl RedisStore {
         hears
     }
 
-    fn ask(&self, command: RedisCommand) -> Result<RespValue, StoreError> {
+    pub(crate) fn ask(&self, command: RedisCommand) -> Result<RespValue, StoreError> {
         came(&self.begin(command))
     }
 
-    fn run(&self, call: ScriptCall) -> Result<ScriptReply, StoreError> {
-        let value = self.ask(RedisCommand::Script(call))?;
+    fn run(&self, command: RedisCommand) -> Result<ScriptReply, StoreError> {
+        let value = self.ask(command)?;
         ScriptReply::read(&value).ok_or(StoreError::Strange { key: "own" })
+    }
+
+    /// What an owner writes so that others go by it.
+    fn confirmed(&self, call: ScriptCall) -> RedisCommand {
+        match self.confirmation {
+            Some(confirmation) => RedisCommand::Confirmed(call, confirmation),
+            None => RedisCommand::Script(call),
+        }
     }
 
     /// Reads both keys, and the run before them.
@@ -102,14 +140,18 @@ impl RedisStore {
     /// Redis cannot be reached, or another program or release wrote the keys.
     pub fn look(&self) -> Result<SeenStore, StoreError> {
         let info = self.ask(RedisCommand::Plain(Words::of(&["INFO", "server"])))?;
-        let id = self.ask(RedisCommand::Plain(Words::of(&["HGET", &self.keys.store(), "id"])))?;
+        let store = Words::of(&["HMGET", &self.keys.store(), "id", "format"]);
+        let store = self.ask(RedisCommand::Plain(store))?;
         let own = self.ask(RedisCommand::Plain(Words::of(&["HGETALL", &self.keys.own()])))?;
-        let store = match &id {
-            RespValue::Nil => None,
-            id => {
+        let store = match store.list() {
+            Some([RespValue::Nil, _]) => None,
+            Some([id, format]) => {
+                // First: what a newer release wrote may have another form.
+                readable(format)?;
                 let id = id.text().and_then(|id| u128::from_str_radix(id, 16).ok());
                 Some(id.ok_or(StoreError::Strange { key: "store" })?)
             }
+            _ => return Err(StoreError::Strange { key: "store" }),
         };
         let own = match own.list() {
             Some([]) => None,
@@ -127,7 +169,7 @@ impl RedisStore {
     /// # Errors
     /// Redis cannot be reached; it may have happened.
     pub fn name_store(&self, naming: &StoreNaming) -> Result<ScriptReply, StoreError> {
-        self.run(naming.call(&self.keys))
+        self.run(RedisCommand::Script(naming.call(&self.keys)))
     }
 
     /// Takes the store.
@@ -135,12 +177,19 @@ impl RedisStore {
     /// # Errors
     /// Redis cannot be reached; it may have happened.
     pub fn acquire(&self, acquisition: &Acquisition) -> Result<ScriptReply, StoreError> {
-        self.run(acquisition.call(&self.keys))
+        self.run(RedisCommand::Script(acquisition.call(&self.keys)))
     }
 
     /// Begins to append. `hears` runs in the thread of the line and must not block.
     pub(crate) fn begin_append(&self, append: &AppendCall, hears: Hears) {
-        self.line.begin(RedisCommand::Script(append.call(&self.keys)), hears);
+        self.line.begin(self.confirmed(self.append_call(append)), hears);
+    }
+
+    fn append_call(&self, append: &AppendCall) -> ScriptCall {
+        let call = append.call(&self.keys);
+        // A repeat counts twice: a snapshot is made a little too early then.
+        self.counted.appended(call.body);
+        call
     }
 
     /// Appends, and waits for the answer.
@@ -148,7 +197,7 @@ impl RedisStore {
     /// # Errors
     /// Redis cannot be reached; it may have happened.
     pub fn append(&self, append: &AppendCall) -> Result<ScriptReply, StoreError> {
-        self.run(append.call(&self.keys))
+        self.run(self.confirmed(self.append_call(append)))
     }
 
     /// Writes or unlinks a piece of a snapshot.
@@ -156,7 +205,7 @@ impl RedisStore {
     /// # Errors
     /// Redis cannot be reached; it may have happened.
     pub fn piece(&self, piece: &PieceCall) -> Result<ScriptReply, StoreError> {
-        self.run(piece.call(&self.keys))
+        self.run(RedisCommand::Script(piece.call(&self.keys)))
     }
 
     /// Turns to a snapshot.
@@ -164,7 +213,7 @@ impl RedisStore {
     /// # Errors
     /// Redis cannot be reached; it may have happened.
     pub fn turn(&self, turn: &SnapshotTurn) -> Result<ScriptReply, StoreError> {
-        self.run(turn.call(&self.keys))
+        self.run(self.confirmed(turn.call(&self.keys)))
     }
 
     /// Gives the store away.
@@ -172,7 +221,7 @@ impl RedisStore {
     /// # Errors
     /// Redis cannot be reached; it may have happened.
     pub fn give(&self, give: &HandOver) -> Result<ScriptReply, StoreError> {
-        self.run(give.call(&self.keys))
+        self.run(self.confirmed(give.call(&self.keys)))
     }
 
     /// Begins to read a piece of a snapshot.
@@ -243,6 +292,16 @@ impl RedisStore {
         };
         self.page.store(next, Ordering::Relaxed);
         Ok(entries)
+    }
+}
+
+/// Whether this release reads a store of this format.
+fn readable(format: &RespValue) -> Result<(), StoreError> {
+    let strange = StoreError::Strange { key: "store" };
+    match format.text().and_then(|text| text.parse::<u32>().ok()) {
+        Some(FORMAT) => Ok(()),
+        Some(format) => Err(StoreError::Format { format, known: FORMAT }),
+        None => Err(strange),
     }
 }
 

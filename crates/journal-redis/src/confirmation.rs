@@ -1,0 +1,56 @@
+//! How many replicas must have what a script wrote before it counts as done.
+
+use crate::resp::{RespValue, Words};
+
+/// How long the replicas have for it. All that is begun meanwhile on the same line waits too.
+const WITHIN_MS: &str = "1000";
+
+/// Every append, an empty one and a repeat too, writes at least the beat, so that there is always something to wait for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Confirmation {
+    /// At least one. Nothing answered is lost only if these are all replicas that may become the primary.
+    pub replicas: u32,
+}
+
+impl Confirmation {
+    /// The question, which must follow on the same connection.
+    pub fn words(self) -> Words {
+        Words::of(&["WAIT", &self.replicas.to_string(), WITHIN_MS])
+    }
+
+    /// What is said to who began the script. What the script refused needs no replica.
+    pub fn said(self, script: RespValue, have: &RespValue) -> Result<RespValue, String> {
+        let is_done = script.text().is_some_and(|said| said.starts_with("done"));
+        match have {
+            RespValue::Int(have) if !is_done || *have >= i64::from(self.replicas) => Ok(script),
+            RespValue::Int(have) => {
+                Err(format!("{have} of {} replicas have it so far", self.replicas))
+            }
+            _ => Err("it does not say how many replicas have it".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_counts_once_enough_replicas_have_it() {
+        let text = |text: &str| RespValue::Text(text.as_bytes().to_vec());
+        let confirmation = Confirmation { replicas: 2 };
+        for (script, have, counts) in [
+            ("done 7", RespValue::Int(2), true),
+            ("done 7", RespValue::Int(3), true),
+            ("done 7", RespValue::Int(1), false),
+            ("done 7", RespValue::Int(0), false),
+            ("done 7", RespValue::Nil, false),
+            ("deposed", RespValue::Int(0), true),
+            ("at 3", RespValue::Int(0), true),
+        ] {
+            let said = confirmation.said(text(script), &have);
+            assert_eq!(said.is_ok(), counts, "{script}, {have:?}");
+            assert!(said.is_err() || said == Ok(text(script)));
+        }
+    }
+}

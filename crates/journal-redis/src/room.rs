@@ -1,0 +1,277 @@
+//! What a store takes of its Redis, whether there is room for more, and whether this is a Redis for a store at all.
+//!
+//! It only looks. It must never refuse an append: what was admitted is written.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::line::RedisCommand;
+use crate::resp::{RespValue, Words};
+use crate::scripts::SnapshotName;
+use crate::store::{RedisStore, StoreError};
+
+/// A snapshot is due at the earliest when the log has this many bytes.
+const LOG_MIN_BYTES: u64 = 32 << 20;
+/// And when it has this part of the snapshot.
+const LOG_PART: u64 = 2;
+/// This part of Redis's memory stays free, and at least so many bytes: what lies beside the store may grow too.
+const MARGIN_PART: u64 = 20;
+const MARGIN_MIN_BYTES: u64 = 32 << 20;
+/// The oldest Redis whose scripts run on a full server. Every Valkey says that it is newer.
+const MAJOR_MIN: u32 = 7;
+/// Keys that one step of a search looks at.
+const SCAN_KEYS: &str = "1000";
+
+/// Why a Redis is none that a store can be kept in.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum UnfitServer {
+    /// It is too old.
+    #[error(
+        "this is Redis {version}, and a store needs Redis 7.0 or newer, or Valkey; use a newer server"
+    )]
+    Old {
+        /// The version that it says.
+        version: String,
+    },
+    /// It throws keys away when it is full.
+    #[error(
+        "this Redis drops keys when it is full (maxmemory-policy is \"{policy}\"), and with them jobs; set it to \
+         \"noeviction\""
+    )]
+    Evicts {
+        /// Its policy.
+        policy: String,
+    },
+    /// It holds namespaces of a release that kept them without a journal.
+    #[error(
+        "an earlier release of Tenure has namespaces under \"{prefix}\" in this Redis; with that release copy them to a \
+         folder, and from there into this store (tenure copy --help), or use another database"
+    )]
+    EarlierLayout {
+        /// What their keys begin with.
+        prefix: String,
+    },
+}
+
+/// What the log and the snapshot of a store take.
+#[derive(Default)]
+pub(crate) struct Sizes {
+    /// As Redis said last, and what was appended since.
+    log: AtomicU64,
+    /// As `own` said last.
+    snapshot: AtomicU64,
+    /// The snapshot before it, which is kept for a while.
+    before: AtomicU64,
+}
+
+/// What a store takes of the memory of Redis, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct StoreSizes {
+    /// The entries behind the snapshot, about.
+    pub log: u64,
+    /// The snapshot that a load begins with.
+    pub snapshot: u64,
+    /// The snapshot before it, until it is unlinked.
+    pub before: u64,
+}
+
+/// How much of its memory a Redis still has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreRoom {
+    /// All that it holds, whoever put it there, in bytes.
+    pub used: u64,
+    /// What it may hold, in bytes; `None` if it has no bound.
+    pub bound: Option<u64>,
+    /// The store's part of `used`.
+    pub store: StoreSizes,
+}
+
+impl StoreSizes {
+    /// Whether a new snapshot is worth its price: the log is longer than half of the last one, and not short.
+    pub fn snapshot_is_due(&self) -> bool {
+        self.log > LOG_MIN_BYTES.max(self.snapshot / LOG_PART)
+    }
+}
+
+impl StoreRoom {
+    /// Whether nothing more is to be admitted. The next snapshot and the log that grows beside it must find room before
+    /// the old ones go, so both count twice.
+    pub fn is_full(&self) -> bool {
+        let again = self.store.log + self.store.snapshot;
+        self.bound.is_some_and(|bound| {
+            let margin = (bound / MARGIN_PART).max(MARGIN_MIN_BYTES);
+            self.used.saturating_add(again).saturating_add(margin) > bound
+        })
+    }
+}
+
+impl Sizes {
+    pub fn appended(&self, bytes: usize) {
+        self.log.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl RedisStore {
+    /// What the store takes: as it was measured last, and what this process appended since. Nothing is asked.
+    pub fn sizes(&self) -> StoreSizes {
+        let of = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
+        let Sizes { log, snapshot, before } = self.counted();
+        StoreSizes { log: of(log), snapshot: of(snapshot), before: of(before) }
+    }
+
+    /// Asks what the store takes. To be called after a load and after each turn; it takes Redis some ms for a log of 100 MB.
+    ///
+    /// # Errors
+    /// Redis cannot be reached.
+    pub fn measure(&self) -> Result<StoreSizes, StoreError> {
+        let (log, own) = (self.keys().log(), self.keys().own());
+        let usage =
+            self.ask(RedisCommand::Plain(Words::of(&["MEMORY", "USAGE", &log, "SAMPLES", "0"])))?;
+        let named =
+            self.ask(RedisCommand::Plain(Words::of(&["HMGET", &own, "snapshot", "before"])))?;
+        let bytes = |value: Option<&RespValue>| {
+            let name = value.and_then(RespValue::text).and_then(SnapshotName::read);
+            name.map_or(0, |name| name.bytes)
+        };
+        let named = named.list().unwrap_or_default();
+        let log = match usage {
+            RespValue::Int(bytes) => bytes.unsigned_abs(),
+            _ => 0,
+        };
+        let counted = self.counted();
+        counted.log.store(log, Ordering::Relaxed);
+        counted.snapshot.store(bytes(named.first()), Ordering::Relaxed);
+        counted.before.store(bytes(named.get(1)), Ordering::Relaxed);
+        Ok(self.sizes())
+    }
+
+    /// Asks how much of its memory Redis still has.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, or says something else.
+    pub fn room(&self) -> Result<StoreRoom, StoreError> {
+        let info = self.info("memory")?;
+        let number = |name| said(&info, name).and_then(|text| text.parse::<u64>().ok());
+        let no = || StoreError::Away("it does not say how much memory it uses".to_owned());
+        let used = number("used_memory").ok_or_else(no)?;
+        let bound = number("maxmemory").filter(|bound| *bound > 0);
+        Ok(StoreRoom { used, bound, store: self.sizes() })
+    }
+
+    /// Refuses a Redis that a store cannot be kept in: one that is too old, or drops keys when it is full.
+    ///
+    /// # Errors
+    /// It is such a one, or cannot be reached.
+    pub fn check_server(&self) -> Result<(), StoreError> {
+        let (server, memory) = (self.info("server")?, self.info("memory")?);
+        Ok(fit(&server, &memory)?)
+    }
+
+    /// Refuses a Redis in which an earlier release keeps namespaces under this prefix. To be called before a store is made:
+    /// it looks at all keys of the server, in steps. In a cluster it sees those of the store's own node.
+    ///
+    /// # Errors
+    /// There are such keys, or Redis cannot be reached.
+    pub fn refuse_earlier_layout(&self, prefix: &str) -> Result<(), StoreError> {
+        let special = |letter: char| matches!(letter, '*' | '?' | '[' | ']' | '\\');
+        let escaped: String = prefix
+            .chars()
+            .flat_map(|letter| special(letter).then_some('\\').into_iter().chain([letter]))
+            .collect();
+        let pattern = format!("{escaped}{{*}}m");
+        let mut cursor = "0".to_owned();
+        loop {
+            let words = ["SCAN", &cursor, "MATCH", &pattern, "COUNT", SCAN_KEYS, "TYPE", "hash"];
+            let page = self.ask(RedisCommand::Plain(Words::of(&words)))?;
+            let (next, found) = match page.list() {
+                Some([next, found]) => (next.text(), found.list()),
+                _ => (None, None),
+            };
+            if found.is_some_and(|found| !found.is_empty()) {
+                let prefix = prefix.to_owned();
+                return Err(UnfitServer::EarlierLayout { prefix }.into());
+            }
+            match next {
+                None | Some("0") => return Ok(()),
+                Some(next) => cursor = next.to_owned(),
+            }
+        }
+    }
+
+    fn info(&self, section: &str) -> Result<String, StoreError> {
+        let info = self.ask(RedisCommand::Plain(Words::of(&["INFO", section])))?;
+        let no = || StoreError::Away("it does not say what it is".to_owned());
+        info.text().map(str::to_owned).ok_or_else(no)
+    }
+}
+
+/// A field of `INFO`.
+fn said<'i>(info: &'i str, name: &str) -> Option<&'i str> {
+    info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+}
+
+fn fit(server: &str, memory: &str) -> Result<(), UnfitServer> {
+    let version = said(server, "redis_version").unwrap_or("?");
+    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    if major.is_none_or(|major| major < MAJOR_MIN) {
+        return Err(UnfitServer::Old { version: version.to_owned() });
+    }
+    match said(memory, "maxmemory_policy") {
+        Some("noeviction") => Ok(()),
+        policy => Err(UnfitServer::Evicts { policy: policy.unwrap_or("?").to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_snapshot_is_due_by_the_bytes_of_log_and_snapshot() {
+        for (log, snapshot, due) in
+            [(32, 0, false), (33, 0, true), (33, 64, true), (33, 66, false), (51, 100, true)]
+        {
+            let sizes = StoreSizes { log: log * MIB, snapshot: snapshot * MIB, before: 0 };
+            assert_eq!(sizes.snapshot_is_due(), due, "{log} MiB of log, {snapshot} of snapshot");
+        }
+    }
+
+    #[test]
+    fn a_store_is_full_before_its_next_snapshot_has_no_room() {
+        for (used, bound, log, snapshot, full) in [
+            (900, None, 100, 500, false),
+            // 5 % of 1,000 is 50.
+            (649, Some(1000), 100, 200, false),
+            (651, Some(1000), 100, 200, true),
+            // At least 32.
+            (67, Some(100), 0, 0, false),
+            (69, Some(100), 0, 0, true),
+            (1, Some(20), 0, 0, true),
+        ] {
+            let store = StoreSizes { log: log * MIB, snapshot: snapshot * MIB, before: 0 };
+            let room = StoreRoom { used: used * MIB, bound: bound.map(|bound| bound * MIB), store };
+            assert_eq!(room.is_full(), full, "{used} of {bound:?} MiB");
+        }
+    }
+
+    #[test]
+    fn a_redis_that_is_old_or_evicts_is_refused() {
+        let server = |version| format!("# Server\r\nredis_version:{version}\r\nrun_id:1\r\n");
+        let memory = |policy| format!("# Memory\r\nused_memory:1\r\nmaxmemory_policy:{policy}\r\n");
+        let old = |version: &str| Err(UnfitServer::Old { version: version.to_owned() });
+        let evicts = |policy: &str| Err(UnfitServer::Evicts { policy: policy.to_owned() });
+        for (version, policy, fits) in [
+            ("7.0.15", "noeviction", Ok(())),
+            ("7.2.4", "noeviction", Ok(())),
+            ("8.0.0", "noeviction", Ok(())),
+            ("10.1.0", "noeviction", Ok(())),
+            ("6.2.14", "noeviction", old("6.2.14")),
+            ("x", "noeviction", old("x")),
+            ("7.0.15", "allkeys-lru", evicts("allkeys-lru")),
+            ("7.0.15", "volatile-ttl", evicts("volatile-ttl")),
+        ] {
+            assert_eq!(fit(&server(version), &memory(policy)), fits);
+        }
+    }
+}
