@@ -15,6 +15,7 @@ use crate::budget::Budget;
 use crate::config::{Deps, MetricsDoor};
 use crate::conn::{self, Stage};
 use crate::gate::Here;
+use crate::pass_on::PassesOn;
 use crate::service::Service;
 use crate::traffic::Traffic;
 
@@ -52,10 +53,11 @@ pub async fn run(
     };
     let traffic = Arc::new(Traffic::new());
     let config = deps.config;
-    let engine = deps.engine.clone();
+    let whereabouts = deps.whereabouts.clone();
     let scheme = if deps.tls.is_some() { "https" } else { "http" };
     let service = Arc::new(Service {
         budget: Budget::new(config.in_flight_bytes_max),
+        passes_on: PassesOn::of(&deps.whereabouts),
         deps,
         traffic: traffic.clone(),
         here: Here { at: here, scheme },
@@ -79,7 +81,7 @@ pub async fn run(
     let end = Instant::now() + config.drain_max;
     tracing::info!("draining");
     traffic.drain();
-    engine.drain();
+    whereabouts.drain();
     let quiet = async {
         while !traffic.is_quiet(config.quiet) {
             sleep(LOOK).await;

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::gauge::GaugeHosts;
-use tenure_engine::{Engine, MovedTime};
+use tenure_engine::MovedTime;
 use tenure_metrics::Metrics;
 use tenure_tls::ServerTls;
 
 use crate::pages::Pages;
 use crate::tokens::Tokens;
+use crate::whereabouts::Whereabouts;
 
 /// Bounds of one server. The contract's own bounds are not here: they are `tenure_core::bounds`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,8 @@ pub struct Config {
     pub head_bytes_max: usize,
     /// While it drains, the server ends when no heartbeat and no settle came for this long.
     pub quiet: Duration,
+    /// A call of a store that another server owns is refused if no owner answers for this long. Above the pause of a takeover.
+    pub pass_on_max: Duration,
     /// A drain ends after so long, whatever is still asked.
     pub drain_max: Duration,
 }
@@ -55,6 +58,7 @@ impl Default for Config {
             in_flight_bytes_max: 512 * 1024 * 1024,
             head_bytes_max: 32 * 1024,
             quiet: Duration::from_millis(500),
+            pass_on_max: Duration::from_secs(15),
             drain_max: Duration::from_secs(25),
         }
     }
@@ -70,8 +74,8 @@ impl Config {
 /// What a server needs.
 #[derive(Clone)]
 pub struct Deps {
-    /// Where state lives.
-    pub engine: Arc<dyn Engine>,
+    /// Where state lives: in this process, or with another server of the same store.
+    pub whereabouts: Whereabouts,
     /// A caller that shows one may call; if there are none, any caller by a loopback name may.
     pub tokens: Tokens,
     /// Bounds.

@@ -3,7 +3,8 @@
 //! The way of a request: `accept` takes connections; `handshake` begins TLS, where it is spoken; `conn` drives one
 //! connection and ends it when it is too slow; `service` takes one request through the `gate` (who may call), to its route in the
 //! table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
-//! `budget` of bytes. What is refused becomes a `problem`.
+//! `budget` of bytes. What is refused becomes a `problem`. If another server owns the store (`whereabouts`), `pass_on` sends the
+//! request there instead; what servers ask each other besides is answered by `fellows`.
 //!
 //! Nothing here decides anything about jobs or leases, knows which engine it speaks to, or logs
 //! payloads, resource data or tokens. What bodies, queries and paths may say is read by
@@ -15,6 +16,7 @@ mod body;
 mod budget;
 mod config;
 mod conn;
+mod fellows;
 mod gate;
 mod handshake;
 mod io;
@@ -22,6 +24,7 @@ mod listen;
 mod openapi;
 mod out;
 mod pages;
+mod pass_on;
 mod problem;
 mod request_log;
 mod routes;
@@ -32,11 +35,14 @@ mod tokens;
 mod trace;
 mod traffic;
 mod undelivered;
+mod whereabouts;
 
 pub use accept::{DrainReport, run, run_metrics};
 pub use config::{Config, Deps, MetricsDoor};
+pub use fellows::{AsksServers, ServerSays, ServerSaysFuture};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, is_short, may_listen};
 pub use openapi::document;
 pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused};
 pub use routes::names_of_all as route_names;
 pub use tokens::{TOKENS_MAX, Tokens};
+pub use whereabouts::{Fellowship, OwnerAddress, Serves, Standing, Whereabouts};

@@ -3,7 +3,7 @@
 //! It carries its request's turn, which so ends when the last of it is handed on to be sent. What was granted with it is
 //! followed further, until the last byte has left: see [`AnswerPart`].
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::budget::HeldBytes;
+use crate::pass_on::PassedAnswer;
 use crate::traffic::{Outgoing, Turn};
 
 /// Answers up to this are not counted: counting costs more than they do.
@@ -36,6 +37,8 @@ enum From {
         lines: mpsc::Receiver<Bytes>,
         _task: Tied,
     },
+    /// What another server answers, as it comes.
+    Passed(Box<PassedAnswer>),
 }
 
 /// See the module.
@@ -74,6 +77,11 @@ impl Out {
     /// What comes through `lines` from a task.
     pub(crate) fn lines(lines: mpsc::Receiver<Bytes>, task: Tied) -> Self {
         Out { from: From::Lines { lines, _task: task }, counts: 0, turn: None }
+    }
+
+    /// The body of another server's answer.
+    pub(crate) fn passed(answer: PassedAnswer) -> Self {
+        Out { from: From::Passed(Box::new(answer)), counts: 0, turn: None }
     }
 
     /// The request that this answers.
@@ -124,23 +132,28 @@ impl Buf for AnswerPart {
 
 impl Body for Out {
     type Data = AnswerPart;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<AnswerPart>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<AnswerPart>, io::Error>>> {
         let next = match &mut self.from {
-            From::Whole(bytes) => Poll::Ready(bytes.take()),
-            From::Lines { lines, .. } => lines.poll_recv(cx),
+            From::Whole(bytes) => Poll::Ready(bytes.take().map(Ok)),
+            From::Lines { lines, .. } => lines.poll_recv(cx).map(|bytes| bytes.map(Ok)),
+            From::Passed(answer) => answer.poll(cx),
         };
         let piece =
             |bytes| AnswerPart { bytes, outgoing: self.turn.as_ref().and_then(Turn::outgoing) };
-        next.map(|bytes| bytes.map(|bytes| Ok(Frame::data(piece(bytes)))))
+        next.map(|bytes| bytes.map(|bytes| bytes.map(|bytes| Frame::data(piece(bytes)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self.from, From::Whole(None))
+        match &self.from {
+            From::Whole(bytes) => bytes.is_none(),
+            From::Lines { .. } => false,
+            From::Passed(answer) => answer.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
@@ -149,6 +162,7 @@ impl Body for Out {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
             From::Lines { .. } => SizeHint::default(),
+            From::Passed(answer) => answer.size_hint(),
         }
     }
 }

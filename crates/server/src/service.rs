@@ -14,31 +14,34 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
     GetFlow, GetResult, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply,
-    Request as Asking, Settle, Settled,
+    Request as Asking, Settle, Settled, Spec,
 };
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::time::Span;
-use tenure_engine::{Clock, SystemClock};
+use tenure_engine::{Clock, Engine, SystemClock};
 
 use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
 use crate::budget::{Budget, HeldBytes, Rank};
 use crate::config::Deps;
+use crate::fellows;
 use crate::gate::{self, Here};
 use crate::handshake::FailedHandshakes;
 use crate::openapi;
 use crate::out::Out;
 use crate::pages::{self, Drains, OverTls, Pages, TokenRefused};
+use crate::pass_on::{self, CallBody, InVain, NotYet, PassOutcome, PassedCall, PassesOn};
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams};
 use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::test_clock::StandingAt;
-use crate::routes::{self, Asked, Call, Does, Found, Route, Takes};
+use crate::routes::{self, Asked, Call, Does, Found, Read, Route, Takes};
 use crate::target;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
+use crate::whereabouts::{Serves, Whereabouts};
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -68,6 +71,20 @@ pub(crate) struct Service {
     pub refused: Arc<RefusedCallers>,
     pub late: LateHolders,
     pub handshakes: FailedHandshakes,
+    /// `None`: no other server has the store.
+    pub passes_on: Option<PassesOn>,
+}
+
+/// A call of the store, as far as it is read wherever it is answered.
+struct StoreCall<'c> {
+    route: &'c Route,
+    spec: &'static Spec,
+    read: Read,
+    asked: Asked<'c>,
+    head: &'c Parts,
+    namespace: Namespace,
+    /// Empty if it comes in lines.
+    body: bytes::Bytes,
 }
 
 /// Why a request has no good answer.
@@ -175,14 +192,22 @@ impl Service {
             Some(door) if !self.deps.tokens.are_asked_for() => &door.tokens,
             _ => &self.deps.tokens,
         };
-        let any_host = open || tokens.are_asked_for();
+        let mark = self.passes_on.as_ref().map(|passes_on| &passes_on.mark);
+        let from_server = pass_on::is_from_server(&head.headers, mark)?;
+        if from_server && fellows::is_theirs(head.uri.path()) {
+            return self.fellow(head, reading).await;
+        }
+        let any_host = open || from_server || tokens.are_asked_for();
         gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
             && pages::may_be_page(head)
         {
+            if let Some(elsewhere) = pages::elsewhere(&self.deps.whereabouts.now()) {
+                return Ok(elsewhere);
+            }
             return self.page(pages.as_ref(), head, reading).await;
         }
-        if !open {
+        if !open && !from_server {
             gate::token(&head.headers, tokens)
                 .or_else(|no| self.may_read_metrics(&found, head).then_some(()).ok_or(no))?;
         }
@@ -205,14 +230,9 @@ impl Service {
         let names = routes::names(&names)?;
         let asked = Asked { names: &names, query: &query, body: &[] };
         let mut held = self.budget.take(0, route.rank)?;
-        if let Some(call) = self.lines(route, asked, head, reading, &namespace, &mut held).await? {
-            return match call {
-                NdjsonOutcome::Answer(response) => Ok(response),
-                NdjsonOutcome::Ask(call) => self.ask(namespace, call, held, turn).await,
-            };
-        }
+        let in_lines = route.takes.lines() && body::media(&head.headers) == Media::Lines;
         let body = match reading {
-            Some(reading) if !reading.is_empty() => {
+            Some(reading) if !in_lines && !reading.is_empty() => {
                 self.body(route, head, reading, &mut held).await?
             }
             _ => bytes::Bytes::new(),
@@ -221,34 +241,19 @@ impl Service {
             decode::no_body(&body)?;
         }
         match route.does {
-            Does::Ask(read) => {
-                let mut call = read(Asked { body: &body, ..asked })?;
-                drop(body);
-                if head.method == Method::HEAD {
-                    call.request = without_wait(call.request);
-                }
-                if let Asking::ReadEvents(asked) = &call.request
-                    && events::wants_stream(&head.headers)
+            Does::Ask(spec, read) => {
+                let call = StoreCall { route, spec, read, asked, head, namespace, body };
+                let lines = if in_lines { reading } else { &mut None };
+                if self.passes_on.is_none()
+                    && let Serves::Here { engine, .. } = self.deps.whereabouts.now()
                 {
-                    if head.method == Method::HEAD {
-                        return Ok(events::head());
-                    }
-                    drop(held);
-                    return Ok(self.events(namespace, asked.clone(), &head.headers).await?);
+                    return self.here(&engine, &call, lines, held, turn).await;
                 }
-                trace::give_all(&head.headers, &mut call.request);
-                let minimal = prefers_ids(&head.headers, &mut call.request);
-                let mut response = self.ask(namespace, call, held, turn).await?;
-                if minimal {
-                    response.headers_mut().insert(APPLIED, MINIMAL);
-                }
-                Ok(response)
+                self.anywhere(&call, lines, held, turn, from_server).await
             }
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
-                let engine = &self.deps.engine;
-                let (health, notice) = (engine.health(), engine.notice());
-                let ready = Ready::of(health, notice, self.traffic.is_draining());
+                let ready = Ready::at(&self.deps.whereabouts.now(), self.traffic.is_draining());
                 Ok(answer::json(ready.status(), &ready))
             }
             Does::Preview => {
@@ -282,6 +287,121 @@ impl Service {
                 Ok(response.map(|out| out.holding(held)))
             }
         }
+    }
+
+    /// A call that this engine answers. `lines`: its body, if that comes in lines.
+    async fn here(
+        &self,
+        engine: &Arc<dyn Engine>,
+        call: &StoreCall<'_>,
+        lines: &mut Option<Reading>,
+        mut held: HeldBytes,
+        turn: &Turn,
+    ) -> Result<Response<Out>, Stop> {
+        let StoreCall { read, asked, head, namespace, body, .. } = call;
+        if lines.is_some() {
+            return match self.lines(engine, call, lines, &mut held).await? {
+                NdjsonOutcome::Answer(response) => Ok(response),
+                NdjsonOutcome::Ask(asks) => {
+                    self.ask(engine, namespace.clone(), asks, held, turn).await
+                }
+            };
+        }
+        let mut call = read(Asked { body, ..*asked })?;
+        if head.method == Method::HEAD {
+            call.request = without_wait(call.request);
+        }
+        if let Asking::ReadEvents(asked) = &call.request
+            && events::wants_stream(&head.headers)
+        {
+            if head.method == Method::HEAD {
+                return Ok(events::head());
+            }
+            drop(held);
+            let asked = asked.clone();
+            return Ok(self.events(engine, namespace.clone(), asked, &head.headers).await?);
+        }
+        trace::give_all(&head.headers, &mut call.request);
+        let minimal = prefers_ids(&head.headers, &mut call.request);
+        let mut response = self.ask(engine, namespace.clone(), call, held, turn).await?;
+        if minimal {
+            response.headers_mut().insert(APPLIED, MINIMAL);
+        }
+        Ok(response)
+    }
+
+    /// A call of a store that several servers share: answered here or passed on, and again if that changes meanwhile.
+    async fn anywhere(
+        &self,
+        call: &StoreCall<'_>,
+        lines: &mut Option<Reading>,
+        held: HeldBytes,
+        turn: &Turn,
+        from_server: bool,
+    ) -> Result<Response<Out>, Stop> {
+        let &StoreCall { spec, head, .. } = call;
+        let mut passed: Option<PassedCall<'_>> = None;
+        let mut vain = InVain::default();
+        loop {
+            let serves = self.deps.whereabouts.now();
+            // A body that comes in lines is read either here or on its way to another server.
+            let may_be_here = passed.as_ref().is_none_or(|passed| !passed.body.is_streamed());
+            let mut why = match &serves {
+                Serves::Here { engine, .. } if may_be_here => {
+                    let mut own = held.another();
+                    own.force(call.body.len());
+                    match self.here(engine, call, lines, own, turn).await {
+                        Err(Stop::Refused(no)) if is_left(&no, &self.deps.whereabouts, &serves) => {
+                            NotYet::Refused(no)
+                        }
+                        answered => return answered,
+                    }
+                }
+                Serves::Nobody(why) => NotYet::Because(why.clone()),
+                // It is answered by the sending below; or by nobody, if it left for another server before this one owned the store.
+                _ => NotYet::Because("the store has another owner by now".to_owned()),
+            };
+            if from_server {
+                return Err(pass_on::not_owner().into());
+            }
+            let passed = passed.get_or_insert_with(|| {
+                let body = match lines.take() {
+                    Some(reading) => self.streamed(spec, reading),
+                    None => CallBody::whole(spec, call.body.clone()),
+                };
+                PassedCall { head, spec, namespace: &call.namespace, body, unknown: false }
+            });
+            if let Serves::There(owner) = &serves {
+                why = match self.send(passed, owner, turn, held.another()).await {
+                    PassOutcome::Answered(response) => return Ok(response),
+                    PassOutcome::Refused(no) => return Err(no.into()),
+                    PassOutcome::NotDone(why) => NotYet::Because(why),
+                    PassOutcome::NotNow(no) => NotYet::Refused(no),
+                    PassOutcome::MayBeDone(why) => {
+                        passed.unknown = true;
+                        NotYet::Because(why)
+                    }
+                };
+            }
+            self.again(passed, &serves, &mut vain, why).await?;
+        }
+    }
+
+    /// Answers what another server asks of this one.
+    async fn fellow(
+        &self,
+        head: &Parts,
+        reading: &mut Option<Reading>,
+    ) -> Result<Response<Out>, Stop> {
+        let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
+        let mut held = self.budget.take(0, Rank::Vital)?;
+        let body = match reading {
+            Some(reading) => reading.whole(BODY_BYTES_MAX, &self.deps.config, &mut held).await?,
+            None => bytes::Bytes::new(),
+        };
+        let (method, path) = (&head.method, head.uri.path());
+        let answered = fellows::answered(method, path, &namespace, &body, &self.deps.whereabouts);
+        answered.ok_or_else(|| nothing_at(head))
     }
 
     /// Whether this asks for the metrics, and shows the token that is for them alone.
@@ -336,47 +456,45 @@ impl Service {
         Ok(body)
     }
 
-    /// What NDJSON asks, where it is taken.
+    /// What NDJSON asks.
     async fn lines(
         &self,
-        route: &Route,
-        asked: Asked<'_>,
-        head: &Parts,
-        reading: &mut Option<Reading>,
-        namespace: &Namespace,
+        engine: &Arc<dyn Engine>,
+        call: &StoreCall<'_>,
+        lines: &mut Option<Reading>,
         held: &mut HeldBytes,
-    ) -> Result<Option<NdjsonOutcome>, Stop> {
-        if !route.takes.lines() || body::media(&head.headers) != Media::Lines {
-            return Ok(None);
-        }
+    ) -> Result<NdjsonOutcome, Stop> {
         let config = self.deps.config;
-        if let Takes::JsonOrResources(_) | Takes::JsonOrSchedules(_) = route.takes {
-            let Some(reading) = reading else { return Ok(None) };
-            let call = match route.takes {
-                Takes::JsonOrSchedules(_) => {
-                    routes::sync_lines::schedules(asked, reading, &config, held).await?
-                }
-                _ => routes::sync_lines::resources(asked, reading, &config, held).await?,
-            };
-            return Ok(Some(NdjsonOutcome::Ask(call)));
-        }
-        let Some(reading) = reading.take() else { return Ok(None) };
-        let engine = self.deps.engine.clone();
-        let held = self.budget.take(0, Rank::Ordinary)?;
-        let trace = trace::of(&head.headers);
-        let answer =
-            routes::push_lines::answer(engine, namespace.clone(), reading, trace, held, config);
-        Ok(Some(NdjsonOutcome::Answer(answer)))
+        let mut reading = lines.take().ok_or(Stop::Gone)?;
+        let set = match call.route.takes {
+            Takes::JsonOrSchedules(_) => {
+                routes::sync_lines::schedules(call.asked, &mut reading, &config, held).await
+            }
+            Takes::JsonOrResources(_) => {
+                routes::sync_lines::resources(call.asked, &mut reading, &config, held).await
+            }
+            _ => {
+                let held = self.budget.take(0, Rank::Ordinary)?;
+                let trace = trace::of(&call.head.headers);
+                let (engine, namespace) = (engine.clone(), call.namespace.clone());
+                let answer =
+                    routes::push_lines::answer(engine, namespace, reading, trace, held, config);
+                return Ok(NdjsonOutcome::Answer(answer));
+            }
+        };
+        // What is refused before it was read is read on for a moment.
+        *lines = Some(reading);
+        Ok(NdjsonOutcome::Ask(set?))
     }
 
     async fn ask(
         &self,
+        engine: &Arc<dyn Engine>,
         namespace: Namespace,
         Call { request, one, lines }: Call,
         body: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
-        let engine = &self.deps.engine;
         self.reaches(&request)?;
         let has_items = matches!(request, Asking::Push(_) | Asking::SyncSchedules(_));
         let expected = Expected::of(&request, body.bytes());
@@ -384,7 +502,7 @@ impl Service {
         if let Asking::Lease(_) | Asking::Settle(Settle { lease: Some(_), .. }) = request {
             // It may wait for a minute, and holds nothing of the budget meanwhile.
             drop((held, body));
-            return self.lease(namespace, request, turn).await;
+            return self.lease(engine, namespace, request, turn).await;
         }
         if let Asking::GetResult(GetResult { wait, .. })
         | Asking::GetFlow(GetFlow { wait, .. })
@@ -427,6 +545,7 @@ impl Service {
     /// A stream of events, until the caller leaves or the server drains.
     async fn events(
         &self,
+        engine: &Arc<dyn Engine>,
         namespace: Namespace,
         mut asked: ReadEvents,
         headers: &HeaderMap,
@@ -434,7 +553,7 @@ impl Service {
         if let Some(since) = events::last_event_id(headers)? {
             asked.since = since;
         }
-        let (engine, traffic) = (self.deps.engine.clone(), self.traffic.clone());
+        let (engine, traffic) = (engine.clone(), self.traffic.clone());
         let drains = move || traffic.is_draining();
         events::stream(engine, namespace, asked, &self.streams, drains).await
     }
@@ -443,11 +562,11 @@ impl Service {
     /// if its answer could not be written; the settles are told all the same.
     async fn lease(
         &self,
+        engine: &Arc<dyn Engine>,
         namespace: Namespace,
         request: Asking,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
-        let engine = &self.deps.engine;
         // A grant can be asked for later, also where the settles before it could not wait.
         let mut held = self.budget.take(0, Rank::Ordinary)?;
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
@@ -485,7 +604,10 @@ fn name_host(head: &mut Parts) {
 
 /// The head of an answer to HEAD, whose body the library of HTTP/2 would send.
 fn bodiless(mut response: Response<Out>) -> Response<Out> {
-    if let Some(length) = response.body().size_hint().exact() {
+    // The head of another server's answer says it already, and has no body that could be asked.
+    if let Some(length) = response.body().size_hint().exact()
+        && !response.headers().contains_key(CONTENT_LENGTH)
+    {
         response.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     response.map(Out::headless)
@@ -500,6 +622,11 @@ fn without_wait(mut request: Asking) -> Asking {
         _ => {}
     }
     request
+}
+
+/// Whether an engine refused this because the store is served elsewhere by now.
+fn is_left(no: &Refusal, whereabouts: &Whereabouts, served: &Serves) -> bool {
+    matches!(no.code, Code::StoreUnavailable | Code::Draining) && whereabouts.left(served)
 }
 
 /// An engine counts from the item; a caller counts from the body.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::config::Config;
@@ -21,7 +22,7 @@ pub(crate) struct Traffic {
     /// Requests that a drain waits for.
     now: AtomicUsize,
     answered: AtomicU64,
-    draining: AtomicBool,
+    draining: watch::Sender<bool>,
     last: Mutex<Instant>,
 }
 
@@ -30,7 +31,7 @@ impl Traffic {
         Traffic {
             now: AtomicUsize::new(0),
             answered: AtomicU64::new(0),
-            draining: AtomicBool::new(false),
+            draining: watch::Sender::new(false),
             last: Mutex::new(Instant::now()),
         }
     }
@@ -38,11 +39,17 @@ impl Traffic {
     /// From now on the server drains.
     pub(crate) fn drain(&self) {
         *self.last() = Instant::now();
-        self.draining.store(true, Ordering::Release);
+        self.draining.send_replace(true);
     }
 
     pub(crate) fn is_draining(&self) -> bool {
-        self.draining.load(Ordering::Acquire)
+        *self.draining.borrow()
+    }
+
+    /// Ends when the server drains.
+    pub(crate) async fn drained(&self) {
+        // Its other end is here, so that it cannot fail.
+        let _ = self.draining.subscribe().wait_for(|drains| *drains).await;
     }
 
     /// Requests that were answered, whatever the answer.

@@ -14,8 +14,7 @@ use tenure_engine::Engine;
 /// Leases that were granted to a caller who has not got them yet. Dropping it does nothing; see
 /// [`Undelivered::undo`].
 pub(crate) struct Undelivered {
-    engine: Arc<dyn Engine>,
-    namespace: Namespace,
+    undoing: Box<dyn FnOnce(Vec<String>) + Send>,
     leases: Vec<String>,
 }
 
@@ -27,18 +26,25 @@ impl Undelivered {
         leased: &Leased,
     ) -> Option<Self> {
         let leases: Vec<String> = leased.leases.iter().filter_map(|l| l.lease.clone()).collect();
-        (!leases.is_empty()).then(|| Undelivered {
-            engine: engine.clone(),
-            namespace: namespace.clone(),
-            leases,
+        (!leases.is_empty()).then(|| {
+            let (engine, namespace) = (engine.clone(), namespace.clone());
+            Undelivered::by(move |leases| engine.undo(&namespace, leases), leases)
         })
+    }
+
+    /// These leases, which are undone so.
+    pub(crate) fn by(
+        undoing: impl FnOnce(Vec<String>) + Send + 'static,
+        leases: Vec<String>,
+    ) -> Self {
+        Undelivered { undoing: Box::new(undoing), leases }
     }
 
     /// They are as if they had not been granted.
     pub(crate) fn undo(self) {
         let count = self.leases.len();
         tracing::debug!(count, "undoing leases whose answer could not be written");
-        self.engine.undo(&self.namespace, self.leases);
+        (self.undoing)(self.leases);
     }
 }
 

@@ -1,31 +1,40 @@
-//! Every rule of the suite, over HTTP: the remote engine, a server, and the embedded engine.
+//! Every rule of the suite, over HTTP: the remote engine, a server, and the embedded engine; and once more through a server that
+//! does not own the store and passes each call on to that one.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use tenure::{Remote, StoreUrl};
+use tenure::{Remote, ServerUrl, StoreUrl};
 use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
+use tenure_core::secret::Secret;
 use tenure_engine::{AroundEngine, CallFuture, Engine};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
-use tenure_server::{Config, Deps};
+use tenure_server::{Config, Deps, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};
 use tenure_testkit::{TempDir, TestClock};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+/// Calls go to the server whose engine answers them.
 struct OverHttp;
+
+/// Calls go to another server of the same store.
+struct PassedOn;
 
 /// What is open now.
 struct Open {
     engine: Arc<Embedded>,
-    server: JoinHandle<()>,
+    servers: Vec<JoinHandle<()>>,
 }
 
 struct Here {
     dir: TempDir,
     clock: Arc<TestClock>,
     open: Arc<Mutex<Open>>,
+    passes_on: bool,
 }
 
 /// Calls go over HTTP. What no call of the contract says is asked of the engine behind the server:
@@ -44,8 +53,8 @@ impl AroundEngine for Both {
     }
 }
 
-/// A server on a new port, and the engine that speaks to it.
-async fn open(dir: &TempDir, clock: &Arc<TestClock>) -> (Open, Arc<dyn Engine>) {
+/// A server on a new port, and the engine that speaks to it, or to another server that passes calls on to it.
+async fn open(dir: &TempDir, clock: &Arc<TestClock>, passes_on: bool) -> (Open, Arc<dyn Engine>) {
     let options = Options {
         clock: clock.clone(),
         // Syncing is tested elsewhere; here it would only be slow.
@@ -53,49 +62,80 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>) -> (Open, Arc<dyn Engine>) 
         ..Options::new(Location::Folder(dir.join("store")))
     };
     let engine = Arc::new(Embedded::open(options).expect("the store can be opened"));
+    let here = Serves::Here { engine: engine.clone(), epoch: 1 };
+    let (server, owner) = serve(of_several(1, here)).await;
+    let mut open = Open { engine: engine.clone(), servers: vec![server] };
+    let mut at = owner;
+    if passes_on {
+        let there = Serves::There(OwnerAddress { url: url(owner), epoch: 1 });
+        let (server, other) = serve(of_several(2, there)).await;
+        open.servers.push(server);
+        at = other;
+    }
+    let remote = Remote::open(&url(at), None).expect("it can be asked");
+    (open, Arc::new(Both { remote, behind: engine }))
+}
+
+/// Where one of two servers answers calls, for good.
+fn of_several(server: u128, serves: Serves) -> Whereabouts {
+    let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
+    let fellowship = Fellowship { server, store: 7, secret, trust };
+    let standing = Standing { serves, served_at: None };
+    Whereabouts::shared(fellowship, watch::channel(standing).1)
+}
+
+/// A server on a new port.
+async fn serve(whereabouts: Whereabouts) -> (JoinHandle<()>, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let at = listener.local_addr().expect("it is bound");
-    let config = Config::default();
     let deps = Deps {
         pages: None,
         metrics: None,
-        engine: engine.clone(),
+        whereabouts,
         tokens: Default::default(),
         tls: None,
-        config,
+        // No other owner comes where this one drains.
+        config: Config { pass_on_max: Duration::from_millis(300), ..Config::default() },
         gauge_hosts: Default::default(),
         moved: None,
     };
     let server = tokio::spawn(async move {
         tenure_server::run(listener, deps, std::future::pending()).await;
     });
-    let both = Both { remote: remote(at), behind: engine.clone() };
-    (Open { engine, server }, Arc::new(both))
+    (server, at)
 }
 
-fn remote(at: SocketAddr) -> Remote {
+fn url(at: SocketAddr) -> ServerUrl {
     match format!("http://{at}").parse() {
-        Ok(StoreUrl::Server(url)) => Remote::open(&url, None).expect("it can be asked"),
+        Ok(StoreUrl::Server(url)) => url,
         other => panic!("{other:?} is no server"),
     }
 }
 
+async fn bench(passes_on: bool) -> Bench {
+    let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+    let (now_open, remote) = open(&dir, &clock, passes_on).await;
+    let now_open = Arc::new(Mutex::new(now_open));
+    let open_now = now_open.clone();
+    let control = MovedClock::new(clock.clone(), move || {
+        let engine = open_now.lock().expect("nobody panics with it").engine.clone();
+        Box::pin(async move { engine.settled().await })
+    });
+    let store = Here { dir, clock, open: now_open, passes_on };
+    // More connections than a process may have files would be needed for a crowd.
+    let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true };
+    Bench::new(remote, Arc::new(control), can, Box::new(store))
+}
+
 impl Factory for OverHttp {
     fn open(&self) -> Task<'_, Bench> {
-        Box::pin(async {
-            let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
-            let (now_open, remote) = open(&dir, &clock).await;
-            let now_open = Arc::new(Mutex::new(now_open));
-            let open_now = now_open.clone();
-            let control = MovedClock::new(clock.clone(), move || {
-                let engine = open_now.lock().expect("nobody panics with it").engine.clone();
-                Box::pin(async move { engine.settled().await })
-            });
-            let store = Here { dir, clock, open: now_open };
-            // More connections than a process may have files would be needed for a crowd.
-            let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true };
-            Bench::new(remote, Arc::new(control), can, Box::new(store))
-        })
+        Box::pin(bench(false))
+    }
+}
+
+impl Factory for PassedOn {
+    fn open(&self) -> Task<'_, Bench> {
+        Box::pin(bench(true))
     }
 }
 
@@ -105,11 +145,11 @@ impl Store for Here {
             drop(old);
             let crashed = {
                 let open = self.open.lock().expect("nobody panics with it");
-                open.server.abort();
+                open.servers.iter().for_each(JoinHandle::abort);
                 open.engine.clone()
             };
             crashed.crash();
-            let (now_open, remote) = open(&self.dir, &self.clock).await;
+            let (now_open, remote) = open(&self.dir, &self.clock, self.passes_on).await;
             *self.open.lock().expect("nobody panics with it") = now_open;
             remote
         })
@@ -117,3 +157,7 @@ impl Store for Here {
 }
 
 tenure_conformance::conformance_tests!(OverHttp);
+
+mod passed_on {
+    tenure_conformance::conformance_tests!(super::PassedOn);
+}

@@ -418,6 +418,8 @@ fn what_is_refused_says_why_and_changes_nothing() {
         "store_unavailable",
         "outcome_unknown",
         "internal",
+        // In `pass_on.rs`.
+        "not_owner",
         // In `flows.rs`.
         "cycle",
         "unknown_parent",

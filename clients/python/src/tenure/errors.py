@@ -371,6 +371,12 @@ class StoreUnavailable(TenureError):
     code = "store_unavailable"
 
 
+class NotOwner(TenureError):
+    """Another server owns the store."""
+
+    code = "not_owner"
+
+
 class OutcomeUnknown(TenureError):
     """It may have happened."""
 

@@ -26,7 +26,7 @@ use tenure_dashboard::{Dashboard, History};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
-use tenure_server::{Config, Deps, MetricsDoor, Pages, route_names};
+use tenure_server::{Config, Deps, MetricsDoor, Pages, Whereabouts, route_names};
 use tokio::sync::{Notify, watch};
 
 use self::history::CountedHistory;
@@ -112,7 +112,7 @@ async fn serve(
     });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
     let deps = Deps {
-        engine,
+        whereabouts: Whereabouts::always(engine),
         tokens,
         tls,
         config,

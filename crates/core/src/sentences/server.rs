@@ -125,6 +125,12 @@ refusals! {
         detail("{place} answered {status}")
         hint("{TOKEN_SETTING}");
 
+    NotOwner "not_owner"
+        NotOwner
+        detail("a server passed this call on to one that does not own the store, and a call is passed on once")
+        hint("nothing happened; send the same call again after Retry-After")
+        retry_after_s(1);
+
     Overloaded "overloaded"
         Overloaded
         detail("the server has as many bytes of bodies and unread answers in flight as it may")

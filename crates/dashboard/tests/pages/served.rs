@@ -15,7 +15,7 @@ use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Embedded, Location, Options};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
-use tenure_server::{Config, Deps, Tokens};
+use tenure_server::{Config, Deps, Tokens, Whereabouts};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::net::TcpListener;
@@ -118,7 +118,7 @@ impl Served {
         let tokens = Tokens::of(token.map(Secret::new).into_iter().collect());
         let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history);
         let deps = Deps {
-            engine: engine.clone(),
+            whereabouts: Whereabouts::always(engine.clone()),
             tokens,
             tls: None,
             config: Config::default(),

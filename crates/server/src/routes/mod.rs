@@ -67,13 +67,13 @@ impl<R: Into<Request>> From<R> for Call {
     }
 }
 
-type Read = fn(Asked<'_>) -> Result<Call, Refusal>;
+pub(crate) type Read = fn(Asked<'_>) -> Result<Call, Refusal>;
 
 /// What a route does.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Does {
-    /// Asks the engine.
-    Ask(Read),
+    /// Asks the engine for this operation.
+    Ask(&'static Spec, Read),
     /// Says that the process lives.
     Health,
     /// Says whether it may be asked.
@@ -180,7 +180,7 @@ impl Route {
             query: &[],
             takes: Takes::Nothing,
             answers,
-            does: Does::Ask(read),
+            does: Does::Ask(spec, read),
             rank: Rank::Ordinary,
         }
     }
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn every_operation_has_one_route_and_no_route_asks_for_anything_else() {
-        let asks = |route: &&Route| matches!(route.does, Does::Ask(_));
+        let asks = |route: &&Route| matches!(route.does, Does::Ask(..));
         let mut routes: Vec<&str> = all().filter(asks).map(|route| route.name).collect();
         let mut operations: Vec<&str> = OPERATIONS.iter().map(|spec| spec.name).collect();
         routes.sort_unstable();

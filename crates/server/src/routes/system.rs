@@ -7,6 +7,7 @@ use tenure_engine::Health;
 
 use super::{Does, Route, Takes, route};
 use crate::budget::Rank;
+use crate::whereabouts::Serves;
 
 /// The contract that is spoken here.
 const CONTRACT: u32 = 1;
@@ -79,6 +80,22 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// How a server is whose store is served here or elsewhere.
+    pub(crate) fn at(serves: &Serves, draining: bool) -> Self {
+        match serves {
+            Serves::Here { engine, .. } => Ready::of(engine.health(), engine.notice(), draining),
+            Serves::There(owner) => {
+                let notice =
+                    format!("the server passes calls on to {}, which owns the store", owner.url);
+                Ready::of(Health { degraded: None, store: "remote" }, Some(notice), draining)
+            }
+            Serves::Nobody(why) => {
+                let why = format!("no server owns the store: {why}");
+                Ready::of(Health { degraded: Some(why), store: "remote" }, None, draining)
+            }
+        }
+    }
+
     /// How an engine and its server are. A notice is told and changes no status: who balances must not
     /// keep heartbeats away.
     pub(crate) fn of(health: Health, notice: Option<String>, draining: bool) -> Self {

@@ -15,7 +15,7 @@ use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
 use tenure_engine::{Engine, EngineExt, MovedTime};
 use tenure_engine_embedded::{Embedded, Location, MovedEngine, Options};
-use tenure_server::{Config, Deps, DrainReport, Tokens};
+use tenure_server::{Config, Deps, DrainReport, Tokens, Whereabouts};
 use tenure_tls::ServerTls;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
@@ -65,13 +65,36 @@ impl Server {
         moved: Option<Arc<dyn MovedTime>>,
         tls: Option<ServerTls>,
     ) -> Self {
+        let whereabouts = Whereabouts::always(engine.clone());
+        Server::at(whereabouts, engine, token, config, moved, tls)
+    }
+
+    /// One of several that share the store of this engine.
+    pub fn of_several(
+        whereabouts: Whereabouts,
+        engine: Arc<dyn Engine>,
+        token: Option<&str>,
+        config: Config,
+        tls: Option<ServerTls>,
+    ) -> Self {
+        Server::at(whereabouts, engine, token, config, None, tls)
+    }
+
+    fn at(
+        whereabouts: Whereabouts,
+        engine: Arc<dyn Engine>,
+        token: Option<&str>,
+        config: Config,
+        moved: Option<Arc<dyn MovedTime>>,
+        tls: Option<ServerTls>,
+    ) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .enable_all()
             .build()
             .unwrap();
         let deps = Deps {
-            engine: engine.clone(),
+            whereabouts,
             tokens: Tokens::of(token.map(Secret::new).into_iter().collect()),
             tls,
             config,

@@ -17,7 +17,7 @@ mod queues;
 mod resources;
 mod schedules;
 mod stats;
-mod wire;
+pub mod wire;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

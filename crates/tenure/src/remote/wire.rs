@@ -1,4 +1,5 @@
-//! HTTP/1.1 connections that are kept, and one request on one of them.
+//! HTTP/1.1 connections that are kept, and one request on one of them: read whole for the remote engine, or as it comes for a
+//! server that passes calls on.
 //!
 //! It knows no operation. What it must get right is the difference between "never sent" and "sent,
 //! no answer", since one of them may have happened; and that a caller who goes away closes its
@@ -9,14 +10,17 @@
 //! blocks. The pool of the HTTP library shares them between all.
 
 use std::collections::HashMap;
+use std::error::Error;
+use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::header::{HeaderMap, RETRY_AFTER};
+use hyper::http::response::Parts;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tenure_core::requests::Effect;
@@ -25,7 +29,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Handle, Id};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::url::ServerUrl;
 
@@ -45,6 +49,27 @@ pub enum NoAnswer {
     Lost(String),
 }
 
+/// Why no answer to a request began.
+#[derive(Debug)]
+pub enum NotBegun<B> {
+    /// It never left: nothing happened. The request is here again, unless a part of it was given to a connection.
+    NotSent {
+        /// What went wrong.
+        why: String,
+        /// The address refuses connections: no process listens there.
+        refused: bool,
+        /// See above.
+        request: Option<Box<Request<B>>>,
+    },
+    /// It left: it may have happened. `stale`: its connection was a kept one, which the other side may have closed long before.
+    Lost {
+        /// What went wrong.
+        why: String,
+        /// See above.
+        stale: bool,
+    },
+}
+
 /// An answer, read to its end.
 #[derive(Debug)]
 pub struct Heard {
@@ -57,35 +82,112 @@ pub struct Heard {
 }
 
 /// A connection and the task that drives it; dropping it closes the connection at once.
-struct Conn {
-    sender: SendRequest<Full<Bytes>>,
+struct Conn<B> {
+    sender: SendRequest<B>,
     /// Ends with what the server told of a client that it does not take.
     driver: JoinHandle<Option<String>>,
     idle_since: Instant,
 }
 
-impl Drop for Conn {
+impl<B> Drop for Conn<B> {
     fn drop(&mut self) {
         self.driver.abort();
     }
 }
 
-impl Conn {
+impl<B> Conn<B> {
     /// Why the server closed a new connection at once, if it said so.
     async fn refusal(&mut self) -> Option<String> {
         timeout(CONNECT_MAX, &mut self.driver).await.ok()?.ok()?
     }
 }
 
+/// An answer whose head is here, and the connection on which its body comes. Dropping it closes the connection, by which the
+/// server learns that nobody wants the rest.
+pub struct AnswerBegun<B> {
+    /// The answer.
+    pub response: Response<Incoming>,
+    /// When the time for the whole answer is over.
+    until: Instant,
+    /// The connection was a kept one.
+    stale: bool,
+    conn: Conn<B>,
+    runtime: Id,
+}
+
+impl<B> AnswerBegun<B> {
+    /// Takes the answer apart: its head, its body, and the connection, which must be kept or dropped when the body is over.
+    pub fn into_parts(self) -> (Parts, Incoming, UsedConnection<B>) {
+        let AnswerBegun { response, conn, runtime, .. } = self;
+        let (head, body) = response.into_parts();
+        (head, body, UsedConnection { conn, runtime })
+    }
+}
+
+/// A connection on which an answer comes.
+pub struct UsedConnection<B> {
+    conn: Conn<B>,
+    runtime: Id,
+}
+
 /// The connections to one server.
-pub struct Wire {
+pub struct Wire<B = Full<Bytes>> {
     url: ServerUrl,
     /// `None`: no TLS. Otherwise what is trusted, and the name that the certificate must carry.
     tls: Option<(Tls, HostName)>,
-    idle: Mutex<HashMap<Id, Vec<Conn>>>,
+    idle: Mutex<HashMap<Id, Vec<Conn<B>>>>,
 }
 
 impl Wire {
+    /// Sends a request and reads its whole answer, at most `limit` long. `effect` says whether it
+    /// may be sent again by itself when a kept connection turns out to be dead: only what changes
+    /// nothing.
+    pub async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        effect: Effect,
+        limit: Duration,
+    ) -> Result<Heard, NoAnswer> {
+        let spare = (effect == Effect::Reads).then(|| request.clone());
+        let mut next = request;
+        loop {
+            let (why, stale) = match self.begin(next, limit).await {
+                Ok(begun) => {
+                    let stale = begun.stale;
+                    match self.hear(begun, limit).await {
+                        Ok(heard) => return Ok(heard),
+                        Err(why) => (why, stale),
+                    }
+                }
+                Err(NotBegun::NotSent { why, .. }) => return Err(NoAnswer::NotSent(why)),
+                Err(NotBegun::Lost { why, stale }) => (why, stale),
+            };
+            match &spare {
+                Some(again) if stale => next = again.clone(),
+                _ => return Err(NoAnswer::Lost(why)),
+            }
+        }
+    }
+
+    async fn hear(
+        &self,
+        begun: AnswerBegun<Full<Bytes>>,
+        limit: Duration,
+    ) -> Result<Heard, String> {
+        let until = begun.until;
+        let (head, body, used) = begun.into_parts();
+        let retry_after_s = seconds(&head.headers);
+        let body = timeout_at(until, body.collect()).await.map_err(|_| too_late(limit))?;
+        let body = body.map_err(|why| why.to_string())?.to_bytes();
+        self.keep(used);
+        Ok(Heard { status: head.status.as_u16(), retry_after_s, body })
+    }
+}
+
+impl<B> Wire<B>
+where
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
+{
     /// Nothing is connected yet.
     pub fn new(url: ServerUrl, tls: Option<(Tls, HostName)>) -> Self {
         Wire { url, tls, idle: Mutex::default() }
@@ -96,79 +198,66 @@ impl Wire {
         &self.url
     }
 
-    /// Sends a request and reads its whole answer, at most `limit` long. `effect` says whether it
-    /// may be sent again by itself when a kept connection turns out to be dead: only what changes
-    /// nothing.
-    pub async fn send(
+    /// Sends a request, and answers when the head of its answer has come: at most `limit` after there was a connection.
+    pub async fn begin(
         &self,
-        request: Request<Full<Bytes>>,
-        effect: Effect,
+        request: Request<B>,
         limit: Duration,
-    ) -> Result<Heard, NoAnswer> {
-        let runtime = Handle::try_current()
-            .map_err(|_| NoAnswer::NotSent("a call needs a Tokio runtime".to_owned()))?
-            .id();
-        let mut next = Some(request);
-        while let Some(request) = next.take() {
-            let (mut conn, kept) = match self.take(runtime) {
+    ) -> Result<AnswerBegun<B>, NotBegun<B>> {
+        let Ok(runtime) = Handle::try_current() else {
+            return Err(not_sent("a call needs a Tokio runtime".to_owned(), Some(request)));
+        };
+        let runtime = runtime.id();
+        let mut request = request;
+        loop {
+            let (mut conn, stale) = match self.take(runtime) {
                 Some(conn) => (conn, true),
-                None => (self.connect().await.map_err(NoAnswer::NotSent)?, false),
+                None => match self.connect().await {
+                    Ok(conn) => (conn, false),
+                    Err(NotConnected { why, refused }) => {
+                        let request = Some(Box::new(request));
+                        return Err(NotBegun::NotSent { why, refused, request });
+                    }
+                },
             };
             if !matches!(timeout(CONNECT_MAX, conn.sender.ready()).await, Ok(Ok(()))) {
-                if kept {
-                    next = Some(request);
+                if stale {
                     continue;
                 }
                 let closed = || "the connection was closed at once".to_owned();
-                return Err(NoAnswer::NotSent(conn.refusal().await.unwrap_or_else(closed)));
+                let why = conn.refusal().await.unwrap_or_else(closed);
+                return Err(not_sent(why, Some(request)));
             }
-            let spare = (kept && effect == Effect::Reads).then(|| request.clone());
+            let until = Instant::now() + limit;
             let sending = conn.sender.try_send_request(request);
+            let mut failed = match timeout_at(until, sending).await {
+                Ok(Ok(response)) => {
+                    return Ok(AnswerBegun { response, until, stale, conn, runtime });
+                }
+                Ok(Err(failed)) => failed,
+                Err(_) => return Err(NotBegun::Lost { why: too_late(limit), stale: false }),
+            };
+            let unsent = failed.take_message();
+            let error = failed.into_error();
             // By the handshake, of which the end may come after the request was sent.
-            let mut refused = None;
-            let heard = timeout(limit, async {
-                match sending.await {
-                    Ok(response) => hear(response).await.map_err(|why| (why, None)),
-                    Err(mut failed) => {
-                        let unsent = failed.take_message();
-                        let error = failed.into_error();
-                        refused = refusal(&error, &self.url.host);
-                        Err((error.to_string(), unsent))
-                    }
-                }
-            });
-            match heard.await {
-                Ok(Ok(heard)) => {
-                    self.keep(runtime, conn);
-                    return Ok(heard);
-                }
-                Ok(Err(_)) if refused.is_some() => {
-                    return Err(NoAnswer::NotSent(refused.unwrap_or_default()));
-                }
+            if let Some(refused) = refusal(&error, &self.url.host) {
+                return Err(not_sent(refused, unsent));
+            }
+            match unsent {
                 // It came back unsent: the server had closed the connection meanwhile.
-                Ok(Err((_, Some(unsent)))) if kept => next = Some(unsent),
-                Ok(Err((why, Some(_)))) => return Err(NoAnswer::NotSent(why)),
-                Ok(Err((why, None))) => match spare {
-                    Some(again) => next = Some(again),
-                    None => return Err(NoAnswer::Lost(why)),
-                },
-                Err(_) => {
-                    return Err(NoAnswer::Lost(format!(
-                        "no answer within {} ms",
-                        limit.as_millis()
-                    )));
-                }
+                Some(unsent) if stale => request = unsent,
+                Some(unsent) => return Err(not_sent(error.to_string(), Some(unsent))),
+                None => return Err(NotBegun::Lost { why: error.to_string(), stale }),
             }
         }
-        Err(NoAnswer::NotSent("nothing was to be sent".to_owned()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Vec<Conn>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Vec<Conn<B>>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The youngest idle connection of this runtime.
-    fn take(&self, runtime: Id) -> Option<Conn> {
+    fn take(&self, runtime: Id) -> Option<Conn<B>> {
         let mut idle = self.lock();
         let mine = idle.get_mut(&runtime)?;
         let conn = mine.pop()?;
@@ -180,7 +269,9 @@ impl Wire {
         mine.pop()
     }
 
-    fn keep(&self, runtime: Id, mut conn: Conn) {
+    /// Keeps a connection for the next request, after the body of its answer was read to the end.
+    pub fn keep(&self, used: UsedConnection<B>) {
+        let UsedConnection { mut conn, runtime } = used;
         if conn.sender.is_closed() {
             return;
         }
@@ -196,22 +287,25 @@ impl Wire {
         }
     }
 
-    async fn connect(&self) -> Result<Conn, String> {
+    async fn connect(&self) -> Result<Conn<B>, NotConnected> {
         let place = || self.url.authority();
         let dial = async {
-            let tcp = TcpStream::connect((self.url.host.as_str(), self.url.port))
-                .await
-                .map_err(|why| format!("{}: {why}", place()))?;
+            let tcp = TcpStream::connect((self.url.host.as_str(), self.url.port)).await.map_err(
+                |why| NotConnected {
+                    refused: why.kind() == ErrorKind::ConnectionRefused,
+                    why: format!("{}: {why}", place()),
+                },
+            )?;
             // Requests are small and waited for: never held back to be sent together.
             tcp.set_nodelay(true).map_err(|why| format!("{}: {why}", place()))?;
             match &self.tls {
-                None => handshake(tcp, &self.url.host).await,
+                None => Ok(handshake(tcp, &self.url.host).await?),
                 Some((tls, name)) => {
                     let stream = tls.connect(name.clone(), tcp).await.map_err(|why| {
                         advice(&why, &self.url.host)
                             .unwrap_or_else(|| format!("{}: {why}", place()))
                     })?;
-                    handshake(stream, &self.url.host).await
+                    Ok(handshake(stream, &self.url.host).await?)
                 }
             }
         };
@@ -221,9 +315,31 @@ impl Wire {
     }
 }
 
-async fn handshake<S>(stream: S, host: &str) -> Result<Conn, String>
+/// Why there is no connection.
+struct NotConnected {
+    why: String,
+    /// No process listens there.
+    refused: bool,
+}
+
+impl From<String> for NotConnected {
+    fn from(why: String) -> Self {
+        NotConnected { why, refused: false }
+    }
+}
+
+fn not_sent<B>(why: String, request: Option<Request<B>>) -> NotBegun<B> {
+    NotBegun::NotSent { why, refused: false, request: request.map(Box::new) }
+}
+
+fn too_late(limit: Duration) -> String {
+    format!("no answer within {} ms", limit.as_millis())
+}
+
+async fn handshake<S, B>(stream: S, host: &str) -> Result<Conn<B>, String>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
     let (sender, driver) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|why| why.to_string())?;
@@ -232,13 +348,6 @@ where
     let driver =
         tokio::spawn(async move { driver.await.err().and_then(|why| refusal(&why, &host)) });
     Ok(Conn { sender, driver, idle_since: Instant::now() })
-}
-
-async fn hear(response: Response<Incoming>) -> Result<Heard, String> {
-    let status = response.status().as_u16();
-    let retry_after_s = seconds(response.headers());
-    let body = response.into_body().collect().await.map_err(|why| why.to_string())?;
-    Ok(Heard { status, retry_after_s, body: body.to_bytes() })
 }
 
 fn seconds(headers: &HeaderMap) -> Option<u64> {

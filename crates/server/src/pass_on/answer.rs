@@ -1,0 +1,164 @@
+//! The answer of the owner on its way to the caller: streamed, so that of a long one no more than a piece lies here. Where it
+//! grants something it is read whole, since a grant that does not reach its caller must be given back.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming, SizeHint};
+use serde::Deserialize;
+use tenure::remote::wire::{UsedConnection, Wire};
+use tenure_core::refusal::Code;
+
+use super::sent_body::SentBody;
+
+/// Why an answer ends before its last byte.
+pub(crate) enum Cut {
+    /// It has no end of its own: the caller comes back and goes on.
+    Ends,
+    /// A part of it is missing, and the caller must see that.
+    Breaks,
+}
+
+/// Tells when to wait no longer for the rest of an answer.
+pub(crate) type Cutting = Pin<Box<dyn Future<Output = Cut> + Send>>;
+
+/// The connection to the owner; it is kept for the next call if the body was read to its end, and closed otherwise.
+pub(crate) struct Link {
+    pub wire: Arc<Wire<SentBody>>,
+    pub used: UsedConnection<SentBody>,
+}
+
+impl Link {
+    fn keep(self) {
+        self.wire.keep(self.used);
+    }
+}
+
+/// The body of an answer that is passed on.
+pub(crate) struct PassedAnswer {
+    body: Incoming,
+    link: Option<Link>,
+    cutting: Cutting,
+}
+
+impl PassedAnswer {
+    pub(crate) fn new(body: Incoming, link: Link, cutting: Cutting) -> Self {
+        let mut answer = PassedAnswer { body, link: Some(link), cutting };
+        answer.look_for_end();
+        answer
+    }
+
+    /// The last part may be followed by nothing that anybody asks for.
+    fn look_for_end(&mut self) {
+        if self.body.is_end_stream() {
+            self.link.take().into_iter().for_each(Link::keep);
+        }
+    }
+
+    /// The next part.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, io::Error>>> {
+        while let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            match frame {
+                None => {
+                    self.link.take().into_iter().for_each(Link::keep);
+                    return Poll::Ready(None);
+                }
+                Some(Err(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
+                Some(Ok(frame)) => {
+                    // Trailers are nothing that anybody waits for.
+                    if let Ok(data) = frame.into_data() {
+                        self.look_for_end();
+                        return Poll::Ready(Some(Ok(data)));
+                    }
+                }
+            }
+        }
+        self.cutting.as_mut().poll(cx).map(|cut| match cut {
+            Cut::Ends => None,
+            Cut::Breaks => Some(Err(io::Error::from(io::ErrorKind::ConnectionAborted))),
+        })
+    }
+
+    pub(crate) fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    pub(crate) fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl fmt::Debug for PassedAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PassedAnswer")
+    }
+}
+
+/// All of an answer.
+pub(crate) async fn whole(mut body: Incoming, link: Link) -> Result<Bytes, hyper::Error> {
+    let mut bytes = BytesMut::new();
+    let mut first = Bytes::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if first.is_empty() && bytes.is_empty() {
+            first = data;
+            continue;
+        }
+        if bytes.is_empty() {
+            bytes.extend_from_slice(&first);
+        }
+        bytes.extend_from_slice(&data);
+    }
+    link.keep();
+    Ok(if bytes.is_empty() { first } else { bytes.freeze() })
+}
+
+/// The code of a problem; `None` of anything else, and of a code that is not known here.
+pub(crate) fn code(body: &[u8]) -> Option<Code> {
+    #[derive(Deserialize)]
+    struct Coded {
+        code: String,
+    }
+    serde_json::from_slice::<Coded>(body).ok()?.code.parse().ok()
+}
+
+/// The leases that an answer grants.
+pub(crate) fn leases(body: &[u8]) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Granted {
+        lease: Option<String>,
+    }
+    #[derive(Deserialize)]
+    struct Grants {
+        #[serde(default)]
+        leases: Vec<Granted>,
+    }
+    let grants = serde_json::from_slice(body).unwrap_or(Grants { leases: Vec::new() });
+    grants.leases.into_iter().filter_map(|granted| granted.lease).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_tells_what_it_grants() {
+        for (body, granted) in [
+            (r#"{"leases":[],"next_at":null}"#, &[][..]),
+            (r#"{"leases":[{"lease":"a","fence":1},{"lease":"b"}],"next_at":null}"#, &["a", "b"]),
+            (r#"{"settled":[{"lease":"s","ok":true}],"leases":[{"lease":"c"}]}"#, &["c"]),
+            (r#"{"settled":[{"lease":"s","ok":true}]}"#, &[]),
+            (r#"{"leases":[{"lease":null,"fence":3}]}"#, &[]),
+            ("nonsense", &[]),
+        ] {
+            assert_eq!(leases(body.as_bytes()), granted, "{body}");
+        }
+        assert_eq!(code(br#"{"code":"not_owner","status":503}"#), Some(Code::NotOwner));
+        assert_eq!((code(br#"{"code":"later"}"#), code(b"<html>")), (None, None));
+    }
+}

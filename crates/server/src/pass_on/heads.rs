@@ -1,0 +1,218 @@
+//! The heads of calls and answers that are passed on: which headers go along, and how a server knows another one.
+
+use std::fmt;
+
+use hyper::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderMap,
+    HeaderName, HeaderValue, InvalidHeaderValue, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
+    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::http::request::Parts;
+use hyper::http::uri::PathAndQuery;
+use hyper::{Request, Uri};
+use tenure::ServerUrl;
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::ServerRefusal;
+
+use super::sent_body::SentBody;
+use crate::gate;
+use crate::tokens::Tokens;
+use crate::whereabouts::Fellowship;
+
+/// Marks a call that a server sends to another one: the id of the server that sent it. Such a call shows the secret of the
+/// servers where another one shows a token.
+pub(crate) const FROM_SERVER: HeaderName = HeaderName::from_static("tenure-from-server");
+/// Where the store of an answer is served, if another server passed the call on.
+pub(crate) const OWNER: HeaderName = HeaderName::from_static("tenure-owner");
+
+/// What belongs to one connection and not to what is sent over it (RFC 9110, 7.6.1).
+const OF_ONE_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+/// What the first server has looked at, and the owner must not: who called it by which name, and the caller's own secrets.
+const OF_THE_CALLER: [HeaderName; 6] =
+    [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH];
+
+/// The headers that go along to the other side.
+fn passed(headers: &HeaderMap, without: &[HeaderName]) -> HeaderMap {
+    let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let named: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
+    let stays = |name: &HeaderName| {
+        OF_ONE_HOP.contains(name)
+            || without.contains(name)
+            || named.iter().any(|named| named.eq_ignore_ascii_case(name.as_str()))
+    };
+    let mut passed = HeaderMap::with_capacity(headers.len());
+    for (name, value) in headers.iter().filter(|(name, _)| !stays(name)) {
+        passed.append(name.clone(), value.clone());
+    }
+    passed
+}
+
+/// The headers of an answer that go along to the caller.
+pub(crate) fn of_answer(headers: &HeaderMap) -> HeaderMap {
+    passed(headers, &[])
+}
+
+/// What every call of one server to another shows.
+#[derive(Clone)]
+pub(crate) struct ServerMark {
+    server: HeaderValue,
+    secret: HeaderValue,
+    secrets: Tokens,
+}
+
+impl ServerMark {
+    pub(crate) fn of(fellowship: &Fellowship) -> Result<Self, InvalidHeaderValue> {
+        let mut secret = HeaderValue::from_str(&format!("Bearer {}", fellowship.secret.reveal()))?;
+        secret.set_sensitive(true);
+        let server = HeaderValue::from_str(&hex(fellowship.server))?;
+        Ok(ServerMark { server, secret, secrets: Tokens::of(vec![fellowship.secret.clone()]) })
+    }
+
+    /// Puts it on a call to a server at this address.
+    pub(crate) fn put(
+        &self,
+        headers: &mut HeaderMap,
+        to: &ServerUrl,
+    ) -> Result<(), InvalidHeaderValue> {
+        headers.insert(HOST, HeaderValue::from_str(&to.authority())?);
+        headers.insert(FROM_SERVER, self.server.clone());
+        headers.insert(AUTHORIZATION, self.secret.clone());
+        Ok(())
+    }
+}
+
+impl fmt::Debug for ServerMark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerMark")
+    }
+}
+
+/// Whether a server sent the call. One that is marked and shows another secret is refused.
+pub(crate) fn is_from_server(
+    headers: &HeaderMap,
+    mark: Option<&ServerMark>,
+) -> Result<bool, Refusal> {
+    if !headers.contains_key(FROM_SERVER) {
+        return Ok(false);
+    }
+    let Some(mark) = mark else { return Err(ServerRefusal::TokenWrong.into()) };
+    gate::token(headers, &mark.secrets)?;
+    Ok(true)
+}
+
+/// An id as servers write it to each other.
+pub(crate) fn hex(id: u128) -> String {
+    format!("{id:032x}")
+}
+
+/// A path below the address of a server.
+pub(crate) fn uri(to: &ServerUrl, path: &str) -> Result<Uri, hyper::http::uri::InvalidUri> {
+    Uri::from_maybe_shared(format!("{}{path}", to.prefix))
+}
+
+/// The call as it is sent to the server at this address.
+pub(crate) fn request(
+    head: &Parts,
+    to: &ServerUrl,
+    mark: &ServerMark,
+    body: SentBody,
+) -> Result<Request<SentBody>, hyper::http::Error> {
+    let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let mut headers = passed(&head.headers, &OF_THE_CALLER);
+    mark.put(&mut headers, to)?;
+    if !matches!(body, SentBody::Whole(None)) {
+        // An id may be the first that a body has to say.
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+    }
+    let mut request = Request::new(body);
+    *request.method_mut() = head.method.clone();
+    *request.uri_mut() = uri(to, path)?;
+    *request.headers_mut() = headers;
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tenure::StoreUrl;
+    use tenure_core::secret::Secret;
+
+    use super::*;
+
+    fn mark(secret: &str) -> ServerMark {
+        let (secret, trust) = (Secret::new(secret), Default::default());
+        ServerMark::of(&Fellowship { server: 7, store: 1, secret, trust }).unwrap()
+    }
+
+    #[test]
+    fn a_call_goes_along_without_what_was_for_the_first_server() {
+        let Ok(StoreUrl::Server(to)) = "http://[::1]:7/below".parse() else { panic!("a server") };
+        let came = Request::post("http://a.example/v1/jobs?full=true")
+            .header("host", "a.example")
+            .header("authorization", "Bearer of-the-caller")
+            .header("origin", "http://a.example")
+            .header("connection", "keep-alive, X-Mine")
+            .header("x-mine", "1")
+            .header("transfer-encoding", "chunked")
+            .header("cookie", "session")
+            .header("tenure-namespace", "other")
+            .header("prefer", "return=minimal")
+            .header("x-two", "1")
+            .header("x-two", "2");
+        let (head, ()) = came.body(()).unwrap().into_parts();
+        let body = SentBody::whole(Bytes::from_static(b"{}"));
+        let sent = request(&head, &to, &mark("s3cret"), body).unwrap();
+        assert_eq!(
+            (sent.method().as_str(), sent.uri().to_string().as_str()),
+            ("POST", "/below/v1/jobs?full=true")
+        );
+        let mut headers: Vec<(&str, &str)> = sent
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        headers.sort_unstable();
+        assert_eq!(
+            headers,
+            [
+                ("authorization", "Bearer s3cret"),
+                ("content-type", "application/json"),
+                ("host", "[::1]:7"),
+                ("prefer", "return=minimal"),
+                ("tenure-from-server", "00000000000000000000000000000007"),
+                ("tenure-namespace", "other"),
+                ("x-two", "1"),
+                ("x-two", "2"),
+            ]
+        );
+        assert!(!format!("{:?} {:?}", sent.headers(), mark("s3cret")).contains("s3cret"));
+    }
+
+    #[test]
+    fn a_mark_needs_the_secret_of_the_servers() {
+        let ours = mark("s3cret");
+        let Ok(StoreUrl::Server(to)) = "http://h:7".parse() else { panic!("a server") };
+        let shown = |secret: &str| {
+            let mut headers = HeaderMap::new();
+            mark(secret).put(&mut headers, &to).unwrap();
+            headers
+        };
+        assert_eq!(is_from_server(&HeaderMap::new(), Some(&ours)), Ok(false));
+        assert_eq!(is_from_server(&shown("s3cret"), Some(&ours)), Ok(true));
+        let mut without = shown("s3cret");
+        without.remove(AUTHORIZATION);
+        assert!(is_from_server(&shown("other"), Some(&ours)).is_err());
+        assert!(is_from_server(&without, Some(&ours)).is_err());
+        assert!(is_from_server(&shown("s3cret"), None).is_err());
+    }
+}

@@ -1,0 +1,216 @@
+//! The body of a call on its way to the owner: whole, where it can be sent again; otherwise piece by piece as it comes from the
+//! caller, of whom no more than a few pieces lie here.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tenure_core::bounds::LINE_BYTES_MAX;
+use tenure_core::decode::{LineRead, Lines};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::ids;
+use crate::body::{BodyError, Piece, Reading};
+use crate::budget::{Budget, Rank};
+use crate::config::Config;
+use crate::out::Tied;
+
+/// Pieces that were read from the caller and not yet taken by the connection to the owner.
+const PIECES_MAX: usize = 4;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) enum SentBody {
+    /// These bytes.
+    Whole(Option<Bytes>),
+    /// What a task reads from the caller; the task ends with the body. An error closes the connection to the owner, so that what
+    /// came of the body is not taken for all of it.
+    Streamed(
+        mpsc::Receiver<Result<Bytes, io::Error>>,
+        #[allow(dead_code, reason = "dropped")] Tied,
+    ),
+}
+
+impl SentBody {
+    pub(crate) fn whole(bytes: Bytes) -> Self {
+        SentBody::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
+    }
+
+    /// Reads a body from its caller as the owner takes it. `are_jobs`: each line is a job, and gets the id that it lacks.
+    pub(crate) fn streamed(
+        reading: Reading,
+        are_jobs: bool,
+        budget: Arc<Budget>,
+        config: Config,
+    ) -> Self {
+        let (pieces, receiver) = mpsc::channel(PIECES_MAX);
+        let task = tokio::spawn(async move {
+            let lines = are_jobs.then(PassedLines::default);
+            // Nobody takes the pieces any more: there is nothing more to do.
+            let _ = forward(reading, lines, &budget, &config, &pieces).await;
+        });
+        SentBody::Streamed(receiver, Tied(task.abort_handle()))
+    }
+}
+
+async fn forward(
+    mut reading: Reading,
+    mut lines: Option<PassedLines>,
+    budget: &Arc<Budget>,
+    config: &Config,
+    pieces: &mpsc::Sender<Result<Bytes, io::Error>>,
+) -> Option<()> {
+    loop {
+        let read = reading.next(Instant::now() + config.body_pause_max).await;
+        let (bytes, is_last) = match read {
+            Ok(Piece::Data(data)) => match &mut lines {
+                Some(lines) => (Bytes::from(lines.piece(&data)), false),
+                None => (data, false),
+            },
+            Ok(Piece::End) => match &mut lines {
+                Some(lines) => (Bytes::from(lines.end()), true),
+                None => return Some(()),
+            },
+            Err(BodyError::Gone) => {
+                let gone = io::Error::from(io::ErrorKind::ConnectionAborted);
+                return pieces.send(Err(gone)).await.ok();
+            }
+            Err(BodyError::Refused(no)) => {
+                return pieces.send(Err(io::Error::other(no))).await.ok();
+            }
+        };
+        if !bytes.is_empty() {
+            let held = budget.take(bytes.len(), Rank::Ordinary);
+            let piece = match held {
+                Ok(held) => Ok(held.with(bytes)),
+                Err(no) => Err(io::Error::other(no)),
+            };
+            let failed = piece.is_err();
+            pieces.send(piece).await.ok()?;
+            if failed {
+                return Some(());
+            }
+        }
+        if is_last {
+            return Some(());
+        }
+    }
+}
+
+/// Jobs of a line each, which leave with ids. The owner counts the same lines as the caller does.
+#[derive(Default)]
+struct PassedLines {
+    lines: Lines,
+    /// The number of the last line that left.
+    left: usize,
+}
+
+impl PassedLines {
+    /// What leaves of a piece: the lines that are whole now.
+    fn piece(&mut self, data: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(data.len() + data.len() / 4);
+        let mut chunk = data;
+        while let Some((number, line)) = self.lines.next(&mut chunk) {
+            leave(&mut self.left, number, line, &mut text);
+        }
+        text
+    }
+
+    /// What leaves of a last line that has no end.
+    fn end(&mut self) -> Vec<u8> {
+        let mut text = Vec::new();
+        if let Some((number, line)) = self.lines.finish() {
+            leave(&mut self.left, number, line, &mut text);
+        }
+        text
+    }
+}
+
+fn leave(left: &mut usize, number: usize, line: LineRead<'_>, text: &mut Vec<u8>) {
+    // Empty lines are counted and not told.
+    text.resize(text.len() + number.saturating_sub(*left + 1), b'\n');
+    *left = number;
+    match line {
+        LineRead::Whole(line) => match ids::line(line) {
+            Some(line) => text.extend_from_slice(&line),
+            None => text.extend_from_slice(line),
+        },
+        // Nothing of it is kept here, and any line of that length is refused alike.
+        LineRead::TooLong => text.resize(text.len() + LINE_BYTES_MAX + 2, b'x'),
+    }
+    text.push(b'\n');
+}
+
+impl Body for SentBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        match &mut *self {
+            SentBody::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            SentBody::Streamed(pieces, _) => {
+                pieces.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, SentBody::Whole(None))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            SentBody::Whole(bytes) => {
+                SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
+            }
+            SentBody::Streamed(..) => SizeHint::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_leave_with_ids_and_keep_their_numbers() {
+        let long = format!("{{\"payload\":\"{}\"}}", "x".repeat(LINE_BYTES_MAX));
+        let body =
+            format!("\n\n{{}}\n{{\"id\":\"a\"}}\r\n  \nnonsense\n{long}\n{{\"queue\":\"q\"}}");
+        for size in [1, 7, 1 << 20] {
+            let mut passed = PassedLines::default();
+            let mut text = Vec::new();
+            for chunk in body.as_bytes().chunks(size) {
+                text.extend(passed.piece(chunk));
+            }
+            text.extend(passed.end());
+            // Only the last line of it has no end.
+            let whole = format!("{body}\n");
+            let (mut before, mut after) = (whole.as_bytes(), &text[..]);
+            let (mut theirs, mut ours) = (Lines::default(), Lines::default());
+            for _ in 0..5 {
+                let (number, line) = ours.next(&mut after).unwrap();
+                let (at, was) = theirs.next(&mut before).unwrap();
+                assert_eq!(number, at);
+                match (line, was) {
+                    (LineRead::Whole(b"nonsense"), LineRead::Whole(b"nonsense"))
+                    | (LineRead::TooLong, LineRead::TooLong) => {}
+                    (LineRead::Whole(line), LineRead::Whole(was)) => {
+                        let job = tenure_core::decode::push_line(line).unwrap();
+                        let was = tenure_core::decode::push_line(was).unwrap();
+                        assert!(job.id.is_some());
+                        assert_eq!(job.queue, was.queue);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+}

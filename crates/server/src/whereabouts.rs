@@ -1,0 +1,146 @@
+//! Where the store of a server is served now: by this process, by another one, or by nobody.
+//!
+//! A store in a folder is served here for as long as the process lives. A store that several servers share is served by the one
+//! that owns it, and the task that takes part in the ownership tells it here. Nothing here decides who that is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tenure::ServerUrl;
+use tenure::remote::Trust;
+use tenure_core::secret::Secret;
+use tenure_engine::Engine;
+use tokio::sync::watch;
+
+/// Where calls are answered now.
+#[derive(Clone)]
+pub enum Serves {
+    /// By this process.
+    Here {
+        /// What answers them.
+        engine: Arc<dyn Engine>,
+        /// The epoch of this ownership; 0 where no other server could own the store.
+        epoch: u64,
+    },
+    /// By another server.
+    There(OwnerAddress),
+    /// By none that is known. The sentence says why, for the refusal of who waited in vain.
+    Nobody(String),
+}
+
+/// The server that owns the store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnerAddress {
+    /// Where it takes calls.
+    pub url: ServerUrl,
+    /// The epoch of its ownership: the same server may own the store again later, under another one.
+    pub epoch: u64,
+}
+
+impl Serves {
+    /// Whether this is the same ownership.
+    fn is_same(&self, other: &Serves) -> bool {
+        match (self, other) {
+            (Serves::Here { epoch, .. }, Serves::Here { epoch: other, .. }) => epoch == other,
+            (Serves::There(owner), Serves::There(other)) => owner == other,
+            (Serves::Nobody(_), Serves::Nobody(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Serves {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Serves::Here { epoch, .. } => write!(f, "Here({epoch})"),
+            Serves::There(owner) => write!(f, "There({}, {})", owner.url, owner.epoch),
+            Serves::Nobody(why) => write!(f, "Nobody({why})"),
+        }
+    }
+}
+
+/// What the task that takes part in the ownership tells.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// Where calls are answered. It must say something else *before* an engine that lost the store ends: a call that this engine
+    /// then refuses is passed on.
+    pub serves: Serves,
+    /// The last epoch at which an append of this process was confirmed. Starts as `None` and never falls.
+    pub served_at: Option<u64>,
+}
+
+/// How the servers of one store know each other.
+#[derive(Clone, Debug)]
+pub struct Fellowship {
+    /// The id of this process, drawn when it starts.
+    pub server: u128,
+    /// The id of the store.
+    pub store: u128,
+    /// What all servers of the store know, and no client.
+    pub secret: Secret,
+    /// Whose certificates are trusted where a server speaks HTTPS.
+    pub trust: Trust,
+}
+
+/// Where the store of a server is served, and a way to hear of changes. Clones see the same.
+#[derive(Clone)]
+pub struct Whereabouts {
+    standing: watch::Receiver<Standing>,
+    /// `None`: no other server has the store.
+    fellowship: Option<Arc<Fellowship>>,
+}
+
+impl Whereabouts {
+    /// This engine serves the store from now on, and no other server has it.
+    pub fn always(engine: Arc<dyn Engine>) -> Self {
+        let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
+        // Its other end is gone, so it never changes.
+        Whereabouts { standing: watch::channel(standing).1, fellowship: None }
+    }
+
+    /// Several servers share the store.
+    pub fn shared(fellowship: Fellowship, standing: watch::Receiver<Standing>) -> Self {
+        Whereabouts { standing, fellowship: Some(Arc::new(fellowship)) }
+    }
+
+    /// Where calls are answered at this moment.
+    pub fn now(&self) -> Serves {
+        self.standing.borrow().serves.clone()
+    }
+
+    /// The last epoch at which this process served.
+    pub(crate) fn served_at(&self) -> Option<u64> {
+        self.standing.borrow().served_at
+    }
+
+    /// How the servers of the store know each other; `None`: there is one.
+    pub fn fellowship(&self) -> Option<&Arc<Fellowship>> {
+        self.fellowship.as_ref()
+    }
+
+    /// Whether calls are answered elsewhere than they were.
+    pub(crate) fn left(&self, before: &Serves) -> bool {
+        !self.standing.borrow().serves.is_same(before)
+    }
+
+    /// Ends when calls are answered elsewhere than they were; never if no other server has the store.
+    pub(crate) async fn moved(&self, before: &Serves) {
+        let mut standing = self.standing.clone();
+        if standing.wait_for(|now| !now.serves.is_same(before)).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// No more leases are granted here: see [`Engine::drain`].
+    pub(crate) fn drain(&self) {
+        if let Serves::Here { engine, .. } = self.now() {
+            engine.drain();
+        }
+    }
+}
+
+impl fmt::Debug for Whereabouts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.now())
+    }
+}
