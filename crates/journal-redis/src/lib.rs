@@ -4,9 +4,13 @@
 //! repeat as the first time. [`RedisStore`] calls them; [`RedisJournal`] is a [`Journal`](tenure_journal::Journal) made of
 //! them. One connection carries all calls of a store in their order, and carries them again when it was lost.
 //!
+//! A user of Redis must be allowed [`COMMANDS`] on the keys of the store, and `CLIENT SETNAME` if its connections are to have a
+//! name; the user of the Sentinels, `SENTINEL` and `PING`.
+//!
 //! This crate knows bytes, numbers, keys and owners' ids. It must never know a rule of jobs or a table of SQL, nor decide
 //! who should own a store.
 
+mod commands;
 mod confirmation;
 mod dial;
 mod journal;
@@ -19,6 +23,7 @@ mod scripts;
 mod snapshot;
 mod store;
 
+pub use commands::COMMANDS;
 pub use journal::{AcquireError, RedisJournal};
 pub use keys::StoreKeys;
 pub use room::{StoreRoom, StoreSizes, UnfitServer};

@@ -406,9 +406,11 @@ fn moved_to(refusal: &str) -> Option<Endpoint> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::duplex;
+    use tokio::io::{AsyncReadExt, duplex};
 
     use super::*;
+    use crate::keys::StoreKeys;
+    use crate::scripts::StoreNaming;
 
     /// The pause after a connection on which one request was sent, and this came back before it was lost.
     async fn pause_after(reply: &[u8]) -> Duration {
@@ -424,6 +426,37 @@ mod tests {
         let ended = inside.serve(Connection::through(here)).await;
         assert!(matches!(ended, Ended::Lost { .. }));
         inside.lock().pause
+    }
+
+    #[test]
+    fn a_script_and_the_question_for_its_replicas_go_out_again_together() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime can be made").block_on(async {
+            let naming = StoreNaming { store: 1, ttl: 0 };
+            let call = naming.call(&StoreKeys::of("shop"));
+            let command = RedisCommand::Confirmed(call, Confirmation { replicas: 1 });
+            let inside = LineInside::new();
+            let (told, said) = std::sync::mpsc::channel();
+            let hears = Box::new(move |reply| drop(told.send(reply)));
+            inside.begin(Request { command, begun: Instant::now(), script: None, hears });
+            // On the first connection the script is answered, and the question is not.
+            for (replies, answered) in [(&b"+done 7\r\n"[..], false), (b"+done 8\r\n:1\r\n", true)]
+            {
+                let (here, mut there) = duplex(1 << 12);
+                there.write_all(replies).await.expect("it is not full");
+                there.shutdown().await.expect("it is open");
+                inside.serve(Connection::through(here)).await;
+                let mut written = Vec::new();
+                there.read_to_end(&mut written).await.expect("it is open");
+                let written = String::from_utf8_lossy(&written);
+                assert!(written.contains("EVAL") && written.contains("WAIT"), "{written:?}");
+                let done = said
+                    .try_recv()
+                    .ok()
+                    .map(|said| said.map(|said| said.text().map(str::to_owned)));
+                assert_eq!(done, answered.then(|| Ok(Some("done 8".to_owned()))));
+            }
+        });
     }
 
     #[test]

@@ -118,8 +118,7 @@ fn a_failover_keeps_what_was_done_if_all_replicas_had_to_have_it() {
         // What is begun now reaches the primary alone.
         pair.signal("-STOP");
         pair.primary.must(&["CLIENT", "KILL", "TYPE", "replica"]);
-        let replies: Vec<Reply> =
-            (1..4).map(|n| Reply::to(&journal, after(&mut end, n))).collect();
+        let replies: Vec<Reply> = (1..4).map(|n| Reply::to(&journal, after(&mut end, n))).collect();
         until("all is written", || pair.primary.must(&["XLEN", "{shop}:log"]).text() == "4");
         if replicas == 0 {
             assert!(replies.iter().all(|reply| reply.wait(LONG) == Some(Appended::Done)));
