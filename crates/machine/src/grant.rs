@@ -129,6 +129,7 @@ impl Space {
             (self.jobs[job].seq, timeout.map(|span| now.plus(span)))
         });
         let ttl = asker.ttl;
+        self.largest_ttl = self.largest_ttl.max(ttl);
         let mut expires_at = now.plus(ttl);
         if let Some(deadline) = deadline {
             expires_at = expires_at.min(deadline.plus(quarter(ttl)));

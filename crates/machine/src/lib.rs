@@ -220,6 +220,8 @@ pub struct Machine {
     gone: Vec<Namespace>,
     /// Bytes of archived jobs: failed, and others.
     kept: [u64; 2],
+    /// The longest ttl of any lease, also of namespaces that ended. It never falls.
+    largest_ttl: Span,
 }
 
 impl Machine {
@@ -232,6 +234,7 @@ impl Machine {
             next_seq: NO_JOB.next(),
             gone: Vec::new(),
             kept: [0, 0],
+            largest_ttl: Span::ZERO,
         }
     }
 
@@ -258,12 +261,15 @@ impl Machine {
     ) -> Result<Done, Refusal> {
         if let Some(space) = self.spaces.get_mut(namespace) {
             self.agenda.steps(namespace);
-            return space.step(command, clock, &mut self.next_seq, rest);
+            let done = space.step(command, clock, &mut self.next_seq, rest);
+            self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
+            return done;
         }
         // A namespace begins with the first call that leaves something in it. One that only asks, or
         // that is refused, is answered as an empty one answers, and makes nothing.
         let mut space = Space::new(namespace.clone(), self.config.patience);
         let done = space.step(command, clock, &mut self.next_seq, rest);
+        self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
         if !space.holds_nothing() {
             self.agenda.steps(namespace);
             self.spaces.insert(namespace.clone(), space);
@@ -329,6 +335,12 @@ impl Machine {
     /// By how much the clock is behind what was seen, if that is worth telling. It looks at every namespace.
     pub fn clock_behind(&self) -> Option<Span> {
         self.spaces.values().filter_map(|space| space.behind).max()
+    }
+
+    /// The longest ttl of any lease that this machine granted, extended or restored; zero before the first. It
+    /// never falls: a store that forgets the grants of its last moments has to recover for as long.
+    pub fn largest_ttl(&self) -> Span {
+        self.largest_ttl
     }
 
     /// Takes what steps did since the last time.
@@ -417,6 +429,7 @@ impl Machine {
         self.next_seq = self.next_seq.max(last_seq.next());
         for space in self.spaces.values_mut() {
             space.restored(clock);
+            self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
         }
     }
 

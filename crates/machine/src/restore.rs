@@ -333,6 +333,7 @@ impl Space {
         seq: Seq,
     ) -> Option<()> {
         let fence = stored.fence;
+        self.largest_ttl = self.largest_ttl.max(stored.ttl);
         let mut limits = Vec::with_capacity(stored.limits.len());
         for (name, weight, cost) in stored.limits {
             let limit = self.limit_for(&name);

@@ -14,6 +14,7 @@ mod gauges;
 mod leaving;
 mod many;
 mod place;
+mod recovery;
 mod replacing;
 mod restarted;
 mod store;

@@ -26,6 +26,7 @@ impl Space {
                 && ttl != lease.ttl
             {
                 lease.ttl = ttl;
+                self.largest_ttl = self.largest_ttl.max(ttl);
                 // The ttl is what the lease is given after a restart, so it is a row.
                 match lease.job {
                     Some(slot) => self.dirty_job(slot),

@@ -40,6 +40,8 @@ pub(crate) struct Space {
     pub pulse: Moment,
     pub deaf_at: Moment,
     pub behind: Option<Span>,
+    /// The longest ttl of any lease that was granted, extended or restored here. It never falls.
+    pub largest_ttl: Span,
     // Numbers.
     pub fence: Fence,
     pub arrival: u64,
@@ -164,6 +166,7 @@ impl Space {
             pulse: Moment::ZERO,
             deaf_at: Moment::ZERO,
             behind: None,
+            largest_ttl: Span::ZERO,
             fence: Fence::default(),
             arrival: 0,
             used: 0,
