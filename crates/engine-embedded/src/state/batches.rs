@@ -44,6 +44,7 @@ impl StateThread {
     }
 
     fn take_batch(&mut self) -> Batch {
+        self.batch.ttl = self.machine.largest_ttl().std();
         let next = Batch { number: self.batch.number + 1, ..Batch::default() };
         std::mem::replace(&mut self.batch, next)
     }

@@ -10,6 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use tenure_core::names::Namespace;
 use tenure_core::requests::*;
+use tenure_core::time::Span;
 use tenure_engine::CallError;
 use tenure_engine_embedded::{Embedded, Location, OpenError, Options, Replica};
 use tenure_journal::memory::{Fate, MemoryJournal, MemorySnapshot};
@@ -515,6 +516,24 @@ fn an_append_is_begun_before_its_rows_are_written_and_answered_after_both() {
         assert!(!call.is_finished(), "it was answered before it was in the rows");
         conn.execute_batch("ROLLBACK").unwrap();
         call.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn an_entry_says_the_longest_ttl_of_any_lease_so_far() {
+    let journal = Arc::new(MemoryJournal::default());
+    let here = owner(&journal);
+    block(async {
+        push(&here.engine, vec![job("a"), job("b"), job("c")]).await;
+        for (ttl_s, longest_s) in [(20, 20), (90, 90), (30, 90)] {
+            let lease = Lease { ttl: Span::from_s(ttl_s), ..ask(1, 0) };
+            run(&here.engine, lease).await.unwrap();
+            let last = journal.begun().into_iter().rev().find_map(|append| match append {
+                Append::Entry { ttl, .. } => Some(ttl),
+                Append::Nothing(_) => None,
+            });
+            assert_eq!(last, Some(Duration::from_secs(longest_s)), "{ttl_s}");
+        }
     });
 }
 
