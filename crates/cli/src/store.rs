@@ -149,6 +149,7 @@ pub fn not_opened(error: &OpenError) -> Failure {
         | OpenError::Missing { .. }
         | OpenError::Frozen { .. }
         | OpenError::Unfinished { .. }
+        | OpenError::Closed
         | OpenError::Journal(_) => UNAVAILABLE,
         OpenError::Folder { .. }
         | OpenError::Incomplete { .. }
