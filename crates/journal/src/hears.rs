@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use crate::{Append, Appended, Journal};
 
-type Told = Box<dyn FnOnce(Appended) + Send>;
-
 /// Hears the answer to one append, exactly once: a journal that drops it without an answer says [`Appended::Ended`].
-pub struct Hears(Option<Told>);
+pub struct Hears(Option<Box<dyn FnOnce(Appended) + Send>>);
 
 impl Hears {
     /// `told` may run in any thread, also in the one that appends, before that returns. It must not block.
