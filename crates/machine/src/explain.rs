@@ -218,7 +218,11 @@ impl Space {
             }));
         }
         let reservation = l.reservation.filter(|other| Some(other.lane) != lane);
-        if let Some(cap) = settings.concurrency.map(u64::from) {
+        let exclusive = settings.concurrency.map(u64::from);
+        if let (Some(until), Some(_)) = (self.closed_until(now), exclusive) {
+            let why = WaitCause::LimitForgotten { name: named(), until };
+            reasons.push(Reason { earliest: Some(until), ..base(why) });
+        } else if let Some(cap) = exclusive {
             let weight = u64::from(weight);
             let external = u64::from(l.external);
             if l.in_use + weight > cap {
@@ -285,7 +289,7 @@ impl Space {
         which: &Which,
         count: u32,
         lane: LaneId,
-        _now: Moment,
+        now: Moment,
     ) -> Vec<Reason> {
         let p = &self.pools[pool];
         let name = p.name.to_string();
@@ -306,7 +310,11 @@ impl Space {
             Which::Tag(tag) => Wanted::Tag(tag.to_string()),
             Which::Id(id) => Wanted::Id(id.to_string()),
         };
-        let why = WaitCause::pool_taken(name.clone(), wanted, u64::from(count), there);
+        let closed_until = self.closed_until(now);
+        let why = match closed_until {
+            Some(until) => WaitCause::PoolForgotten { name: name.clone(), until },
+            None => WaitCause::pool_taken(name.clone(), wanted, u64::from(count), there),
+        };
         let matching = p.resources.values().take(ITEMS_MAX).map(|slot| &self.resources[*slot]);
         let matching = matching.filter(|r| match which {
             Which::Any => true,
@@ -331,7 +339,7 @@ impl Space {
             in_use: Some(held),
             capacity: Some(there),
             // Only where no holder can decide it sooner is the moment known.
-            earliest: if held == 0 { earliest } else { None },
+            earliest: closed_until.or(earliest.filter(|_| held == 0)),
             holders,
             ..why.into()
         }]

@@ -41,6 +41,7 @@ mod ops;
 mod order;
 mod place;
 mod pools;
+mod recovery;
 mod replacing;
 mod reservations;
 mod restore;
@@ -63,6 +64,7 @@ use std::collections::BTreeMap;
 use agenda::{Agenda, Duty, is_ahead};
 use audit::Findings;
 use budget::class_index;
+use recovery::Recovery;
 pub use restore::BadRow;
 use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
 use state::Space;
@@ -222,6 +224,8 @@ pub struct Machine {
     kept: [u64; 2],
     /// The longest ttl of any lease, also of namespaces that ended. It never falls.
     largest_ttl: Span,
+    /// As long as its store may have forgotten what was answered.
+    recovery: Option<Recovery>,
 }
 
 impl Machine {
@@ -235,6 +239,7 @@ impl Machine {
             gone: Vec::new(),
             kept: [0, 0],
             largest_ttl: Span::ZERO,
+            recovery: None,
         }
     }
 
@@ -267,7 +272,7 @@ impl Machine {
         }
         // A namespace begins with the first call that leaves something in it. One that only asks, or
         // that is refused, is answered as an empty one answers, and makes nothing.
-        let mut space = Space::new(namespace.clone(), self.config.patience);
+        let mut space = self.new_space(namespace, clock);
         let done = space.step(command, clock, &mut self.next_seq, rest);
         self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
         if !space.holds_nothing() {
@@ -280,6 +285,7 @@ impl Machine {
     /// Ticks every namespace that is due; after a leap, each in which leases live. `leapt` is what the wall clock
     /// gained on a monotonic clock since the last call of this.
     pub fn tick(&mut self, clock: Moment, leapt: Span, rest: &dyn Rest) {
+        self.tick_recovery(clock, leapt);
         let mut due = self.agenda.due(Duty::Tick, clock, &self.spaces);
         // All are looked at where the clock leapt or stepped back: seldom, and by what is in none's own moments.
         let leaps = leapt > Span::from_us(LEAP_US);
@@ -329,7 +335,8 @@ impl Machine {
 
     /// The soonest moment at which a tick has something to do.
     pub fn next_due(&self) -> Option<Moment> {
-        self.agenda.next(Duty::Tick, &self.spaces)
+        let due = self.agenda.next(Duty::Tick, &self.spaces);
+        due.into_iter().chain(self.recovers_until()).min()
     }
 
     /// By how much the clock is behind what was seen, if that is worth telling. It looks at every namespace.

@@ -160,6 +160,12 @@ impl Space {
         {
             return Fit::Never;
         }
+        if settings.concurrency.is_some()
+            && let Some(until) = self.closed_until(now)
+            && !forgets(Mutant::RecoveryGrantsLimits)
+        {
+            return Fit::No(Some(until));
+        }
         let mut at = Moment::ZERO;
         if let Some(until) = l.paused_until
             && until > now

@@ -26,6 +26,20 @@ pub(crate) enum Mutant {
     SeenTooEarly,
     /// A reading that is old counts as a fresh one.
     OldIsFresh,
+    /// A machine that recovers grants permits of a limit with a concurrency.
+    RecoveryGrantsLimits,
+    /// A machine that recovers grants resources of a pool.
+    RecoveryGrantsPools,
+    /// A machine that recovers takes leases back that are over by what its store knows.
+    RecoveryReaps,
+    /// A namespace that was forgotten as a whole is taken for one that nobody used.
+    NewNamespaceIsWhole,
+    /// A leap of the clock shortens a recovery.
+    LeapShortensRecovery,
+    /// A call ends a recovery by what the clock says, although no tick has seen yet whether that leapt.
+    CallEndsRecovery,
+    /// A reading from before the store forgot counts for what it forgot.
+    ForgottenRunsAreShown,
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 
 use super::doors::Fit;
 use super::limits::{rate_fits_at, tokens};
+use super::mutant::{Mutant, forgets};
 use super::state::{
     DoorId, HeldNeed, LaneId, LiveResourceId, Pool, PoolId, PoolReservation, Resource, Space, Which,
 };
@@ -195,10 +196,16 @@ impl Space {
         which: &Which,
         count: u32,
         lane: Option<LaneId>,
+        now: Moment,
     ) -> Fit {
         let p = &self.pools[pool];
         if p.settings.is_none() {
             return Fit::Never;
+        }
+        if let Some(until) = self.closed_until(now)
+            && !forgets(Mutant::RecoveryGrantsPools)
+        {
+            return Fit::No(Some(until));
         }
         let kept = match &p.reservation {
             Some(own) if Some(own.lane) == lane => own.kept.len(),

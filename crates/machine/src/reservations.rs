@@ -75,11 +75,12 @@ impl Space {
                     *cost <= rate.burst
                         && (*cost == 0 || rate_fits_at(rate, l.tat, *cost, now) <= now)
                 });
-                open && cap && rate
+                let closes = settings.concurrency.is_some() && self.closed_until(now).is_some();
+                open && cap && rate && !closes
             }
             HeldNeed::Pool { pool, which, count, .. } => {
                 let p = &self.pools[*pool];
-                if p.settings.is_none() {
+                if p.settings.is_none() || self.closed_until(now).is_some() {
                     return false;
                 }
                 let usable = |slot: &LiveResourceId| {
@@ -207,7 +208,7 @@ impl Space {
                 self.limit_fit(*limit, *weight, *cost, Some(lane), now)
             }
             HeldNeed::Pool { pool, which, count, .. } => {
-                self.pool_fit(*pool, which, *count, Some(lane))
+                self.pool_fit(*pool, which, *count, Some(lane), now)
             }
         }
     }

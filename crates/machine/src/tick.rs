@@ -58,11 +58,12 @@ impl Space {
     /// The soonest moment at which time alone may change what a lease call is answered.
     pub(crate) fn next_change(&self) -> Option<Moment> {
         let first = |set: &std::collections::BTreeSet<Due>| set.first().map(|first| first.at);
+        let ends = [self.expiries.next(), self.deadlines.next()].into_iter().flatten().min();
         [
             first(&self.due),
             first(&self.expiring),
-            self.expiries.next(),
-            self.deadlines.next(),
+            // No lease ends by time while it recovers.
+            self.recovers_until.or(ends),
             self.door_timers.next(),
             self.limit_timers.next(),
             self.resource_timers.next(),
@@ -202,10 +203,16 @@ impl Space {
             self.refresh_resource(resource, clock);
         }
         self.set_schedules_back(clock);
+        self.recovered_at = self.recovered_at.min(clock);
+        self.move_door_timers(clock);
+    }
+
+    /// Doors that time opens are looked at by the next tick that comes at this moment or later.
+    pub(crate) fn move_door_timers(&mut self, to: Moment) {
         for (at, door) in self.door_timers.drain() {
-            self.door_timers.set(at.min(clock), door);
+            self.door_timers.set(at.min(to), door);
             if let Some(d) = self.doors.get_mut(door) {
-                d.timer = Some(at.min(clock));
+                d.timer = Some(at.min(to));
             }
         }
     }
@@ -277,6 +284,9 @@ impl Space {
     }
 
     fn tick_leases(&mut self, now: Moment) {
+        if self.recovers_until.is_some() && !forgets(Mutant::RecoveryReaps) {
+            return;
+        }
         for _ in 0..TICK_MAX {
             let Some((at, fence)) = self.expiries.take_due(now) else { break };
             let Some(lease) = self.leases.get_mut(&fence) else { continue };

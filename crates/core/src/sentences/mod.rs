@@ -46,7 +46,7 @@ pub(crate) use reasons::summary;
 pub use reasons::{UNREADABLE_SUMMARY, WaitCause, Wanted};
 pub use schedules::{Coming, ScheduleRefusal};
 pub use server::ServerRefusal;
-pub use store::{StoreRefusal, clock_behind, clock_leapt, deaf};
+pub use store::{STORE_FORGOT, StoreRefusal, clock_behind, clock_leapt, deaf, recovers};
 pub use table::SentenceRow;
 pub use timings::TimingRefusal;
 pub use values::ValueRefusal;

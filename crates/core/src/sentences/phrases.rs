@@ -26,11 +26,11 @@ pub(crate) fn listed<S: AsRef<str>>(names: &[S], word: &str) -> String {
     }
 }
 
-/// Why nothing of a limit or a pool is granted while a Redis that may have forgotten recovers.
+/// Why nothing of a limit or a pool is granted while a store recovers that may have forgotten.
 pub(crate) fn forgotten(name: &str, until: Moment) -> String {
     format!(
-        "redis was started anew or replaced and may have forgotten who holds {name:?}: nothing of it is granted \
-         before {until}, while holders claim what they hold"
+        "the store may have forgotten its last writes, and so who holds {name:?}: nothing of it is granted before \
+         {until}, when each lease that was forgotten is over"
     )
 }
 

@@ -79,6 +79,18 @@ pub fn clock_leapt(by: Span) -> String {
     format!("the clock leapt ahead by {by}: every lease has its whole ttl again")
 }
 
+/// What is said when a store may have forgotten what was answered last.
+pub const STORE_FORGOT: &str = "the store may have forgotten its last writes: nothing exclusive is granted, and no lease \
+                                ends by time, until each lease that was forgotten is over";
+
+/// What the health of an engine says of such a store, for how long it is so.
+pub fn recovers(left: Span) -> String {
+    format!(
+        "the store may have forgotten its last writes: nothing exclusive is granted for another {left}, and no lease \
+         ends by time before"
+    )
+}
+
 /// What is said of an engine that did nothing for a while.
 pub fn deaf(silent: Span) -> String {
     format!("nothing was heard for {silent}: no lease ends for what fell into that time")

@@ -295,8 +295,8 @@ mod tests {
             (
                 learns,
                 format!(
-                    "redis was started anew or replaced and may have forgotten who holds \"n\": \
-                     nothing of it is granted before {start}, while holders claim what they hold"
+                    "the store may have forgotten its last writes, and so who holds \"n\": nothing of it \
+                     is granted before {start}, when each lease that was forgotten is over"
                 ),
             ),
             (never, "the limit \"n\" is not set any more".to_owned()),

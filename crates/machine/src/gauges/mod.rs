@@ -36,11 +36,14 @@ impl Space {
             }
         }
         // What was observed or read of another gauge says nothing any more.
+        let counts_from = gauge.as_ref().map(|gauge| self.readings_count_from(gauge));
+        let counts_from = counts_from.unwrap_or_default();
         let l = &mut self.limits[limit];
         (l.external, l.external_until) = (0, None);
         match gauge {
             Some(gauge) => {
-                l.gauge = Some(Box::new(GaugeState { number, rests, ..GaugeState::new(gauge) }));
+                let new = GaugeState::new(gauge);
+                l.gauge = Some(Box::new(GaugeState { number, rests, counts_from, ..new }));
             }
             None => {
                 for rest in rests {
@@ -311,6 +314,7 @@ impl Space {
             (failure.since, failure.at) = (failure.since.min(clock), failure.at.min(clock));
         }
         g.asked_at = g.asked_at.map(|at| at.min(clock));
+        g.counts_from = g.counts_from.min(clock.plus(g.gauge.lag));
         for rest in &mut g.rests {
             rest.until = rest.until.min(clock.plus(rest.until.since(rest.ended_at)));
             rest.ended_at = rest.ended_at.min(clock);

@@ -11,6 +11,7 @@ mod budget;
 mod forgetting;
 mod found;
 mod gauges;
+mod holders;
 mod leaving;
 mod many;
 mod place;

@@ -76,6 +76,8 @@ pub(crate) struct BadReader {
 pub(crate) struct GaugeState {
     pub gauge: Box<Gauge>,
     pub reading: Option<GoodReading>,
+    /// A reading that was asked before says nothing of runs that the store has forgotten. Zero if it forgot none.
+    pub counts_from: Moment,
     /// Since the last good reading; `None` after a good one.
     pub failure: Option<ReadingFailure>,
     pub claim: Option<OpenClaim>,
@@ -96,6 +98,7 @@ impl GaugeState {
         GaugeState {
             gauge,
             reading: None,
+            counts_from: Moment::ZERO,
             failure: None,
             claim: None,
             number: 0,
@@ -110,6 +113,9 @@ impl GaugeState {
     /// attempt at a new one failed.
     pub fn may_be_used(&self, now: Moment) -> bool {
         let Some(reading) = &self.reading else { return false };
+        if reading.asked_at < self.counts_from && !forgets(Mutant::ForgottenRunsAreShown) {
+            return false;
+        }
         let fresh = reading.asked_at.plus(self.gauge.fresh()) >= now || forgets(Mutant::OldIsFresh);
         let counts = !self.is_stale(now) || self.gauge.on_stale == OnStale::Keep;
         fresh || self.has_failed(now) && counts
@@ -137,7 +143,7 @@ impl GaugeState {
             return at;
         }
         let reading_is_fresh = self.may_be_used(now) || self.has_failed(now);
-        let wanted = if reading_is_fresh { None } else { Some(soonest) };
+        let wanted = if reading_is_fresh { None } else { Some(soonest.max(self.counts_from)) };
         // Only a reading that is asked later than this lets a permit go.
         let after = self.rests.iter().map(|rest| rest.shown_after(self.gauge.lag));
         let after = after.filter(|after| *after >= asked_at).min();

@@ -42,6 +42,10 @@ pub(crate) struct Space {
     pub behind: Option<Span>,
     /// The longest ttl of any lease that was granted, extended or restored here. It never falls.
     pub largest_ttl: Span,
+    /// As long as the store may have forgotten what was answered: until when, as far as is known.
+    pub recovers_until: Option<Moment>,
+    /// When it last began to recover; zero if it never did.
+    pub recovered_at: Moment,
     // Numbers.
     pub fence: Fence,
     pub arrival: u64,
@@ -167,6 +171,8 @@ impl Space {
             deaf_at: Moment::ZERO,
             behind: None,
             largest_ttl: Span::ZERO,
+            recovers_until: None,
+            recovered_at: Moment::ZERO,
             fence: Fence::default(),
             arrival: 0,
             used: 0,

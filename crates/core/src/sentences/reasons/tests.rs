@@ -66,8 +66,8 @@ fn every_cause_has_one_sentence() {
             WaitCause::LimitForgotten { name: n(), until: at },
             ReasonKind::Limit,
             format!(
-                "redis was started anew or replaced and may have forgotten who holds \"n\": \
-                 nothing of it is granted before {start}, while holders claim what they hold"
+                "the store may have forgotten its last writes, and so who holds \"n\": nothing of it \
+                 is granted before {start}, when each lease that was forgotten is over"
             ),
         ),
         (
