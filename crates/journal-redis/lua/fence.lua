@@ -1,6 +1,6 @@
 -- What every script of an owner begins with: the fence, and the words that the scripts share.
 -- It must never know what a body holds. KEYS: own, log. ARGV: store, epoch, owner, run, as the caller knows them.
-local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl', 'snapshot')
+local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl', 'snapshot', 'writing')
 local refused
 if own[1] ~= ARGV[1] then refused = 'moved'
 elseif tonumber(own[2]) > tonumber(ARGV[2]) then refused = 'deposed'

@@ -5,7 +5,7 @@ if own[8] and string.match(own[8], '^%S+') == ARGV[11] then return beat(ARGV[7],
 for i = 3, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then return 'refused' end
 end
-local named = {'snapshot', ARGV[12], 'before', own[8] or ''}
+local named = {'snapshot', ARGV[12], 'before', own[8] or '', 'writing', ''}
 if ARGV[10] == '1' then
   redis.call('UNLINK', KEYS[2])
   return beat(ARGV[7], ARGV[8], ARGV[9], 'number', ARGV[5], 'checksum', ARGV[6], unpack(named))

@@ -165,6 +165,13 @@ pub struct Generation {
     pub count: u64,
 }
 
+impl Generation {
+    fn read(text: &str) -> Option<Generation> {
+        let (epoch, count) = text.split_once('-')?;
+        Some(Generation { epoch: epoch.parse().ok()?, count: count.parse().ok()? })
+    }
+}
+
 impl fmt::Display for Generation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}", self.epoch, self.count)
@@ -207,8 +214,7 @@ impl SnapshotName {
 
     pub(crate) fn read(text: &str) -> Option<SnapshotName> {
         let mut parts = text.split(' ');
-        let (epoch, count) = parts.next()?.split_once('-')?;
-        let generation = Generation { epoch: epoch.parse().ok()?, count: count.parse().ok()? };
+        let generation = Generation::read(parts.next()?)?;
         let number = parts.next()?.parse().ok()?;
         let tip = Position { number, sum: u64::from_str_radix(parts.next()?, 16).ok()? };
         let (pieces, bytes) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -337,6 +343,8 @@ pub struct Own {
     pub snapshot: Option<SnapshotName>,
     /// The snapshot before it, which is kept until the next turn.
     pub before: Option<SnapshotName>,
+    /// The one whose pieces are being written, or that was given up among them.
+    pub writing: Option<Generation>,
 }
 
 impl Own {
@@ -363,6 +371,7 @@ impl Own {
             largest_ttl: number("largest_ttl")?,
             snapshot: snapshot("snapshot"),
             before: snapshot("before"),
+            writing: text("writing").and_then(Generation::read),
         })
     }
 }

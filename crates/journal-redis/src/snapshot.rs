@@ -35,7 +35,7 @@ pub enum WriteError {
 
 impl RedisStore {
     /// Writes all pieces of a snapshot under a name that was never used, and answers what a turn calls it. Blocks. If
-    /// this fails, pieces may be left: [`RedisStore::unlink_snapshot`] takes them away.
+    /// this fails, pieces may be left: they are unlinked when the next one is written, by whoever owns the store then.
     ///
     /// # Errors
     /// Redis cannot be reached, the parts cannot be read, or the process is not the owner.
@@ -45,6 +45,7 @@ impl RedisStore {
         generation: Generation,
         snapshot: &mut dyn Snapshot,
     ) -> Result<SnapshotName, WriteError> {
+        self.unlink_given_up(by, generation)?;
         let mut writer = PieceWriter { store: self, by, generation, pieces: 0, bytes: 0 };
         let (mut piece, mut last) = (Vec::with_capacity(PIECE_BYTES), Position::default());
         while let Some(part) = snapshot.next_part()? {
@@ -66,8 +67,25 @@ impl RedisStore {
         Ok(SnapshotName { generation, tip: snapshot.end(), pieces, bytes, sum: last.sum })
     }
 
-    /// Unlinks the pieces of a snapshot, as far as they are there. Blocks. What is answered is `Refused` if `own` names
-    /// it.
+    /// Unlinks the pieces that an owner left when it gave up among them, or died.
+    fn unlink_given_up(&self, by: &Ownership, next: Generation) -> Result<(), StoreError> {
+        let Some(own) = self.look()?.own else { return Ok(()) };
+        let is_named = |left| {
+            let named = own.snapshot.iter().chain(&own.before);
+            named.into_iter().any(|name| name.generation == left)
+        };
+        let left = own.writing.filter(|left| *left != next && !is_named(*left));
+        let Some(left) = left else { return Ok(()) };
+        // They were written one after the other, so the first that is not there is behind the last.
+        let mut pieces = 0;
+        while self.has_piece(left, pieces)? {
+            pieces += 1;
+        }
+        self.unlink_snapshot(by, left, pieces).map(drop)
+    }
+
+    /// Unlinks the pieces of a snapshot, as far as they are there, the last one first. Blocks. What is answered is
+    /// `Refused` if `own` names it.
     ///
     /// # Errors
     /// Redis cannot be reached; some pieces may be gone.
@@ -78,7 +96,7 @@ impl RedisStore {
         pieces: u32,
     ) -> Result<Option<ScriptReply>, StoreError> {
         let mut said = None;
-        for index in 0..pieces {
+        for index in (0..pieces).rev() {
             let reply = self.piece(&PieceCall { by: by.clone(), generation, index, body: None })?;
             let is_done = matches!(reply, ScriptReply::Done { .. });
             said = Some(reply);

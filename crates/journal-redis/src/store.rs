@@ -234,6 +234,13 @@ impl RedisStore {
         self.begin(RedisCommand::Plain(Words::of(&["GET", &key])))
     }
 
+    /// Whether a piece of a snapshot is there.
+    pub(crate) fn has_piece(&self, generation: Generation, index: u32) -> Result<bool, StoreError> {
+        let key = self.keys.piece(generation, index);
+        let there = self.ask(RedisCommand::Plain(Words::of(&["EXISTS", &key])))?;
+        Ok(there == RespValue::Int(1))
+    }
+
     /// The last entry that is in a snapshot, as `own` says now.
     fn in_snapshot(&self) -> Result<u64, StoreError> {
         let words = Words::of(&["HGET", &self.keys.own(), "snapshot"]);

@@ -12,6 +12,7 @@ use tenure_core::secret::Json;
 use tenure_engine::EngineExt;
 use tenure_engine::redis_address::Address;
 use tenure_engine_embedded::{Embedded, Location, Options, Replica};
+use tenure_journal::memory::MemorySnapshot;
 use tenure_journal::{Journal, ReadError, Snapshot};
 use tenure_journal_redis::{
     Generation, RedisJournal, RedisStore, ScriptReply, SnapshotName, SnapshotTurn, WriteError,
@@ -234,6 +235,54 @@ fn pieces_are_those_of_the_owner_and_go_when_they_are_named_no_more() {
     assert!(matches!(no, Err(WriteError::Refused(ScriptReply::Deposed))), "{no:?}");
     assert_eq!(unlink(), Some(ScriptReply::Deposed));
     assert_eq!(other.store().look().unwrap().own.unwrap().snapshot, Some(name));
+}
+
+#[test]
+fn pieces_that_an_owner_left_are_unlinked_by_whoever_writes_the_next_snapshot() {
+    if !wanted() {
+        return;
+    }
+    let here = Here::new();
+    here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
+    let first = here.turned(1);
+    here.engine.close();
+    let by = here.journal.ownership().clone();
+    // It dies among the pieces of its next snapshot.
+    let mut parts = MemorySnapshot::of(&mut here.journal.store().snapshot().unwrap().unwrap());
+    let broken = ReadError::Away("it died".to_owned());
+    let mut half = parts.as_mut().unwrap().clone().failing(20, broken.clone());
+    let generation = Generation { epoch: by.epoch, count: 2 };
+    let no = here.journal.store().write_snapshot(&by, generation, &mut half);
+    assert!(matches!(&no, Err(WriteError::Parts(why)) if *why == broken), "{no:?}");
+    let pieces = || here.redis.must(&["KEYS", "{shop}:snap:*"]).list().len();
+    assert!(pieces() > first.pieces as usize);
+    let next = acquired(&here.redis, 2);
+    let by = next.ownership().clone();
+    let generation = Generation { epoch: by.epoch, count: 1 };
+    let second = next.store().write_snapshot(&by, generation, &mut parts.unwrap()).unwrap();
+    assert_eq!(pieces(), (first.pieces + second.pieces) as usize);
+    let (heals, notes_run) = (false, false);
+    let turn =
+        SnapshotTurn { by: by.clone(), snapshot: second, heals, moment: 0, ttl: 0, notes_run };
+    assert!(matches!(next.store().turn(&turn).unwrap(), ScriptReply::Done { .. }));
+    assert_eq!(next.store().look().unwrap().own.unwrap().writing, None);
+    next.store().unlink_snapshot(&by, first.generation, first.pieces).unwrap();
+    assert_eq!(pieces(), second.pieces as usize);
+}
+
+#[test]
+fn entries_behind_an_end_that_was_lost_are_said_and_are_never_a_shorter_store() {
+    if !wanted() {
+        return;
+    }
+    let here = Here::new();
+    here.push(0..1_200, mail);
+    here.engine.close();
+    here.redis.must(&["DEL", "{shop}:own"]);
+    let journal: Arc<dyn Journal> = acquired(&here.redis, 2);
+    let options = Options { journal: Some(journal), ..Options::new(Location::Memory) };
+    let no = Embedded::open(options).unwrap_err().to_string();
+    assert!(no.contains("it says that it ends at entry 0, and holds entries up to"), "{no}");
 }
 
 /// By hand, with the optimisation of a release: what a snapshot of many jobs costs.

@@ -86,8 +86,10 @@ impl Both {
         }
     }
 
-    fn own(&self, own: &model::Own) -> real::Own {
+    /// Which snapshot is being written the model does not know: no script decides by it.
+    fn own(&self, own: &model::Own, writing: Option<real::Generation>) -> real::Own {
         real::Own {
+            writing,
             store: own.store.0,
             epoch: own.epoch.0,
             owner: own.owner.0,
@@ -161,7 +163,7 @@ impl Both {
             Replied::Done { .. } => ScriptReply::Done,
             Replied::Acquired { own, run, .. } => match &wanted {
                 ScriptReply::Acquired(wanted, _) => {
-                    assert_eq!(*own, self.own(wanted), "what {call:?} acquired");
+                    assert_eq!(*own, self.own(wanted, own.writing), "what {call:?} acquired");
                     assert_eq!(run, self.run(self.keys.run));
                     ScriptReply::Acquired(wanted.clone(), self.keys.run)
                 }
@@ -179,7 +181,9 @@ impl Both {
     fn assert_alike(&self, after: &str) {
         let seen = self.world.store.look().unwrap();
         assert_eq!(seen.store, self.keys.store.map(|id| id.0), "store after {after}");
-        assert_eq!(seen.own, self.keys.own.as_ref().map(|own| self.own(own)), "own after {after}");
+        let writing = seen.own.as_ref().and_then(|own| own.writing);
+        let own = self.keys.own.as_ref().map(|own| self.own(own, writing));
+        assert_eq!(seen.own, own, "own after {after}");
         let log = self.keys.log.iter().map(|(number, logged)| {
             assert_eq!(logged.checksum, logged.body.position().sum);
             format!("{number}-0 {}", hex(logged.body.bytes()))
