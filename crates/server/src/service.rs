@@ -30,7 +30,9 @@ use crate::handshake::FailedHandshakes;
 use crate::openapi;
 use crate::out::Out;
 use crate::pages::{self, Drains, OverTls, Pages, TokenRefused};
-use crate::pass_on::{self, CallBody, InVain, NotYet, PassOutcome, PassedCall, PassesOn};
+use crate::pass_on::{
+    self, CallBody, InVain, NotYet, PassOutcome, PassedCall, PassesOn, RestRefused,
+};
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams};
@@ -365,11 +367,20 @@ impl Service {
                 return Err(pass_on::not_owner().into());
             }
             let passed = passed.get_or_insert_with(|| {
+                let rest = RestRefused::default();
                 let body = match lines.take() {
-                    Some(reading) => self.streamed(spec, reading),
+                    Some(reading) => self.streamed(spec, reading, &rest),
                     None => CallBody::whole(spec, call.body.clone()),
                 };
-                PassedCall { head, spec, namespace: &call.namespace, body, unknown: false }
+                PassedCall {
+                    head,
+                    spec,
+                    namespace: &call.namespace,
+                    body,
+                    unknown: false,
+                    rest,
+                    hurries: false,
+                }
             });
             if let Serves::There(owner) = &serves {
                 why = match self.send(passed, owner, turn, held.another()).await {

@@ -6,11 +6,11 @@ mod wire;
 
 use tenure_core::bounds::{ITEMS_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::refusal::Code;
+use tenure_server::Config;
 use wire::Server;
 
 /// What is there when the tables are sent.
-fn furnished() -> Server {
-    let server = Server::start();
+fn furnished(server: Server) -> Server {
     server.put("/v1/limits/scrapy", r#"{"concurrency": 2}"#).good();
     server.put("/v1/limits/api", r#"{"rate": {"count": 10, "per": "1s"}}"#).good();
     server.put("/v1/queues/full", r#"{"max_waiting": 0}"#).good();
@@ -365,7 +365,15 @@ fn routes() -> Vec<Row> {
 
 #[test]
 fn what_is_refused_says_why_and_changes_nothing() {
-    let server = furnished();
+    all_refused(&furnished(Server::start()));
+}
+
+#[test]
+fn a_server_that_passes_calls_on_refuses_the_same() {
+    all_refused(&furnished(Server::passing(None, Config::default())));
+}
+
+fn all_refused(server: &Server) {
     let before = server.state();
     let mut seen = std::collections::BTreeSet::new();
     let mut wrong = Vec::new();

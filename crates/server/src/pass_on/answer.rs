@@ -14,7 +14,9 @@ use serde::Deserialize;
 use tenure::remote::wire::{UsedConnection, Wire};
 use tenure_core::refusal::Code;
 
-use super::sent_body::SentBody;
+use super::sent_body::{RestRefused, SentBody};
+use crate::budget::HeldBytes;
+use crate::problem;
 
 /// Why an answer ends before its last byte.
 pub(crate) enum Cut {
@@ -44,11 +46,21 @@ pub(crate) struct PassedAnswer {
     body: Incoming,
     link: Option<Link>,
     cutting: Cutting,
+    /// What the caller hears after the last of it: why the rest of its lines was not taken.
+    rest: RestRefused,
+    /// Held for the bytes that lie here while the caller does not read.
+    _held: HeldBytes,
 }
 
 impl PassedAnswer {
-    pub(crate) fn new(body: Incoming, link: Link, cutting: Cutting) -> Self {
-        let mut answer = PassedAnswer { body, link: Some(link), cutting };
+    pub(crate) fn new(
+        body: Incoming,
+        link: Link,
+        cutting: Cutting,
+        rest: RestRefused,
+        held: HeldBytes,
+    ) -> Self {
+        let mut answer = PassedAnswer { body, link: Some(link), cutting, rest, _held: held };
         answer.look_for_end();
         answer
     }
@@ -66,7 +78,12 @@ impl PassedAnswer {
             match frame {
                 None => {
                     self.link.take().into_iter().for_each(Link::keep);
-                    return Poll::Ready(None);
+                    let last = self.rest.take().map(|(line, no)| {
+                        let mut text = problem::json(&no.on_line(line));
+                        text.push(b'\n');
+                        Ok(Bytes::from(text))
+                    });
+                    return Poll::Ready(last);
                 }
                 Some(Err(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
                 Some(Ok(frame)) => {

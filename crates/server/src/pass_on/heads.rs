@@ -120,9 +120,16 @@ pub(crate) fn uri(to: &ServerUrl, path: &str) -> Result<Uri, hyper::http::uri::I
     Uri::from_maybe_shared(format!("{}{path}", to.prefix))
 }
 
-/// The call as it is sent to the server at this address.
+/// A query without its parameter `wait`.
+fn unwaited(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else { return path.to_owned() };
+    let left = query.split('&').filter(|pair| !pair.starts_with("wait="));
+    format!("{path}?{}", left.collect::<Vec<_>>().join("&"))
+}
+
+/// The call as it is sent to the server at this address; `hurries`: without the wait that its query asks for.
 pub(crate) fn request(
-    head: &Parts,
+    (head, hurries): (&Parts, bool),
     to: &ServerUrl,
     mark: &ServerMark,
     body: SentBody,
@@ -136,7 +143,10 @@ pub(crate) fn request(
     }
     let mut request = Request::new(body);
     *request.method_mut() = head.method.clone();
-    *request.uri_mut() = uri(to, path)?;
+    *request.uri_mut() = match hurries {
+        true => uri(to, &unwaited(path))?,
+        false => uri(to, path)?,
+    };
     *request.headers_mut() = headers;
     Ok(request)
 }
@@ -171,7 +181,7 @@ mod tests {
             .header("x-two", "2");
         let (head, ()) = came.body(()).unwrap().into_parts();
         let body = SentBody::whole(Bytes::from_static(b"{}"));
-        let sent = request(&head, &to, &mark("s3cret"), body).unwrap();
+        let sent = request((&head, false), &to, &mark("s3cret"), body).unwrap();
         assert_eq!(
             (sent.method().as_str(), sent.uri().to_string().as_str()),
             ("POST", "/below/v1/jobs?full=true")
@@ -196,6 +206,17 @@ mod tests {
             ]
         );
         assert!(!format!("{:?} {:?}", sent.headers(), mark("s3cret")).contains("s3cret"));
+    }
+
+    #[test]
+    fn a_call_that_hurries_waits_for_nothing() {
+        for (path, sent) in [
+            ("/v1/jobs/a/result?wait=60s", "/v1/jobs/a/result?"),
+            ("/v1/events?since=first&wait=1s&max=7", "/v1/events?since=first&max=7"),
+            ("/v1/flows/f", "/v1/flows/f"),
+        ] {
+            assert_eq!(unwaited(path), sent);
+        }
     }
 
     #[test]

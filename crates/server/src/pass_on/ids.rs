@@ -32,9 +32,7 @@ pub(crate) fn prepared(spec: &Spec, body: Bytes) -> Prepared {
             for job in items.filter_map(|item| item.member("push")).flat_map(Node::items) {
                 missing.job(job);
             }
-            if let Some(lease) = root.member("lease") {
-                missing.request(lease);
-            }
+            // A lease call in a settle without an id is refused, so that it needs none.
         }),
         "run_schedule_now" if body.trim_ascii().is_empty() => {
             Some(format!("{{{}}}", member("id", job_id().as_str())).into_bytes())
@@ -159,13 +157,16 @@ mod tests {
     }
 
     #[test]
-    fn a_settle_gets_those_of_the_jobs_and_of_the_lease_call_in_it() {
+    fn a_settle_gets_those_of_its_jobs_and_leaves_the_lease_call_as_it_is() {
         let body = r#"{"settle":[{"lease":"l","outcome":"succeeded","push":[{},{"id":"b"}]},
             {"lease":"m","outcome":"released"}],"lease":{"queues":["q"]}}"#;
-        let settle: Settle = decode::settle(sent(&Settle::SPEC, body).0.as_bytes()).unwrap();
+        let (text, _) = sent(&Settle::SPEC, body);
+        // It must have one, and is refused without.
+        assert!(decode::settle(text.as_bytes()).is_err());
+        let text = text.replace("{\"queues\"", "{\"request_id\":\"r\",\"queues\"");
+        let settle: Settle = decode::settle(text.as_bytes()).unwrap();
         let pushed: Vec<_> = settle.settle[0].push.iter().map(|job| job.id.clone()).collect();
         assert!(pushed[0].is_some() && pushed[1].as_ref().is_some_and(|id| id.as_str() == "b"));
-        assert!(settle.lease.unwrap().request_id.is_some());
     }
 
     #[test]

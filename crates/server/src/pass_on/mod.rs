@@ -15,7 +15,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::http::response::Parts as AnswerParts;
@@ -23,9 +23,10 @@ use hyper::{Method, Request, Response, StatusCode};
 use tenure::ServerUrl;
 use tenure::remote::wire::{NotBegun, Wire};
 use tenure_core::bounds::WAIT_US_MAX;
+use tenure_core::lease::Leased;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Effect, Spec};
+use tenure_core::requests::{Effect, Reply, Spec};
 use tenure_core::sentences::{ServerRefusal, StoreRefusal};
 use tenure_engine::Fault;
 use tenure_tls::for_http_trusting;
@@ -36,9 +37,11 @@ pub(crate) use self::answer::PassedAnswer;
 use self::answer::{Cut, Cutting, Link};
 pub(crate) use self::heads::{ServerMark, hex, is_from_server};
 use self::ids::Prepared;
+pub(crate) use self::sent_body::RestRefused;
 use self::sent_body::SentBody;
+use crate::answer::reply as answer_of;
 use crate::body::Reading;
-use crate::budget::HeldBytes;
+use crate::budget::{HeldBytes, overloaded};
 use crate::out::Out;
 use crate::service::Service;
 use crate::traffic::{Traffic, Turn};
@@ -53,6 +56,11 @@ const APART: Duration = Duration::from_millis(100);
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// An answer that undoes grants is not waited for longer.
 const UNDO_MAX: Duration = Duration::from_secs(5);
+
+/// Answers up to this are not counted in the budget, as those that are made here.
+const SMALL_BYTES: u64 = 4 * 1024;
+/// So many bytes of an answer may lie here while its caller does not read: what the connection to the owner reads ahead.
+const UNREAD_BYTES: u64 = 512 * 1024;
 
 /// Where servers have leases undone whose answer did not reach its caller.
 pub(crate) const UNDO_PATH: &str = "/v1/server/undo";
@@ -101,9 +109,7 @@ impl PassesOn {
 /// Connections to a server of the same store.
 pub(crate) fn wire<B>(to: &ServerUrl, fellowship: &Fellowship) -> Result<Wire<B>, String>
 where
-    B: hyper::body::Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
-        + Send
-        + 'static,
+    B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
 {
     let tls = match to.tls {
         true => {
@@ -122,6 +128,10 @@ pub(crate) struct PassedCall<'c> {
     pub body: CallBody,
     /// Some sending of it may have been done.
     pub unknown: bool,
+    /// Why the rest of a streamed body was not taken.
+    pub rest: RestRefused,
+    /// It waits for nothing any more, because this server drains. Starts as `false`.
+    pub hurries: bool,
 }
 
 /// The body of a call.
@@ -179,9 +189,10 @@ pub(crate) struct InVain {
 
 impl Service {
     /// Reads a body from its caller while it is sent.
-    pub(crate) fn streamed(&self, spec: &Spec, reading: Reading) -> CallBody {
+    pub(crate) fn streamed(&self, spec: &Spec, reading: Reading, rest: &RestRefused) -> CallBody {
         let are_jobs = spec.name == "push";
-        let body = SentBody::streamed(reading, are_jobs, self.budget.clone(), self.deps.config);
+        let (budget, config) = (self.budget.clone(), self.deps.config);
+        let body = SentBody::streamed(reading, are_jobs, budget, config, rest.clone());
         CallBody::Streamed(Some(Box::new(body)))
     }
 
@@ -218,7 +229,7 @@ impl Service {
         call: &mut PassedCall<'_>,
         owner: &OwnerAddress,
         turn: &Turn,
-        held: HeldBytes,
+        mut held: HeldBytes,
     ) -> PassOutcome {
         let Some(passes_on) = &self.passes_on else {
             return PassOutcome::NotDone("this server knows no secret of the others".to_owned());
@@ -235,7 +246,8 @@ impl Service {
                 None => return PassOutcome::MayBeDone(at("the body was sent already".to_owned())),
             },
         };
-        let request = match heads::request(call.head, &owner.url, &passes_on.mark, body) {
+        let head = (call.head, call.hurries);
+        let request = match heads::request(head, &owner.url, &passes_on.mark, body) {
             Ok(request) => request,
             Err(why) => return PassOutcome::NotDone(at(why.to_string())),
         };
@@ -246,7 +258,14 @@ impl Service {
             () = self.given_up(&serves, call.body.is_repeatable()) => {
                 return PassOutcome::MayBeDone(at("it owns the store no longer".to_owned()));
             }
-            () = self.ends() => return PassOutcome::Refused(ended(call.spec)),
+            () = self.ends(), if !call.hurries => {
+                // What is there is asked for once more, without a wait.
+                if call.head.method == Method::GET {
+                    call.hurries = true;
+                    return Box::pin(self.send(call, owner, turn, held)).await;
+                }
+                return ended(call.spec);
+            }
         };
         let begun = match begun {
             Ok(begun) => begun,
@@ -256,7 +275,14 @@ impl Service {
                 }
                 return PassOutcome::NotDone(why_of(&owner.url, why));
             }
-            Err(NotBegun::Lost { why, .. }) => return PassOutcome::MayBeDone(at(why)),
+            Err(NotBegun::Lost { why, .. }) => {
+                // A whole set of which a part is missing changed nothing.
+                let refused = call.rest.take().filter(|_| call.spec.name != "push");
+                return match refused {
+                    Some((_, no)) => PassOutcome::Refused(no),
+                    None => PassOutcome::MayBeDone(at(why)),
+                };
+            }
         };
         let (head, body, used) = begun.into_parts();
         let link = Link { wire, used };
@@ -275,7 +301,15 @@ impl Service {
         }
         let is_stream = head.headers.get(CONTENT_TYPE).is_some_and(|of| of == "text/event-stream");
         let cutting = self.cutting(serves, is_stream);
-        let out = Out::passed(PassedAnswer::new(body, link, cutting));
+        let unread = body.size_hint().exact().unwrap_or(0);
+        if unread > SMALL_BYTES && held.grow(unread.min(UNREAD_BYTES) as usize).is_err() {
+            if call.spec.effect == Some(Effect::Reads) {
+                return PassOutcome::Refused(overloaded());
+            }
+            held.force(unread.min(UNREAD_BYTES) as usize);
+        }
+        let rest = call.rest.clone();
+        let out = Out::passed(PassedAnswer::new(body, link, cutting, rest, held));
         PassOutcome::Answered(passed(head, out, owner))
     }
 
@@ -365,8 +399,14 @@ impl Service {
             let _ = told.send((bytes, grant));
         });
         let Ok((bytes, grant)) = heard.await else { return lost() };
-        // It was done already, so that its answer may go above the budget.
-        held.force(bytes.len());
+        if held.set(bytes.len()).is_err() {
+            if call.spec.name == "lease" {
+                // What was granted is undone as it is dropped.
+                return PassOutcome::Refused(overloaded());
+            }
+            // The settles are done, so that their answer may go above the budget.
+            held.force(bytes.len());
+        }
         if let Some(grant) = grant.and_then(InHand::taken) {
             turn.granted(grant);
         }
@@ -461,13 +501,12 @@ fn in_vain(unknown: bool, why: String) -> Refusal {
     }
 }
 
-/// The refusal of a call whose answer does not come before this server ends.
-fn ended(spec: &Spec) -> Refusal {
-    match spec.effect {
-        Some(Effect::Reads) => StoreRefusal::Draining.into(),
-        // What it granted is undone by the owner, who sees that nobody takes it.
-        _ if spec.name == "lease" => StoreRefusal::Draining.into(),
-        _ => in_vain(true, "this server is draining".to_owned()),
+/// The answer to a call that has none when this server ends.
+fn ended(spec: &Spec) -> PassOutcome {
+    match spec.name {
+        // As every lease call that waits when a server drains. The owner sees that nobody takes what it grants.
+        "lease" => PassOutcome::Answered(answer_of(Reply::Lease(Leased::default()), false)),
+        _ => PassOutcome::Refused(in_vain(true, "this server is draining".to_owned())),
     }
 }
 

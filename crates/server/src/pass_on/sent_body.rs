@@ -3,13 +3,14 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tenure_core::bounds::LINE_BYTES_MAX;
 use tenure_core::decode::{LineRead, Lines};
+use tenure_core::refusal::Refusal;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -21,6 +22,21 @@ use crate::out::Tied;
 
 /// Pieces that were read from the caller and not yet taken by the connection to the owner.
 const PIECES_MAX: usize = 4;
+
+/// Why the rest of a body was not taken from its caller. Starts as `None`; set before the body ends.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RestRefused(Arc<Mutex<Option<(usize, Refusal)>>>);
+
+impl RestRefused {
+    fn set(&self, line: usize, no: Refusal) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((line, no));
+    }
+
+    /// The refusal, and the number of the line that it is about.
+    pub(crate) fn take(&self) -> Option<(usize, Refusal)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -46,12 +62,13 @@ impl SentBody {
         are_jobs: bool,
         budget: Arc<Budget>,
         config: Config,
+        rest: RestRefused,
     ) -> Self {
         let (pieces, receiver) = mpsc::channel(PIECES_MAX);
         let task = tokio::spawn(async move {
             let lines = are_jobs.then(PassedLines::default);
             // Nobody takes the pieces any more: there is nothing more to do.
-            let _ = forward(reading, lines, &budget, &config, &pieces).await;
+            let _ = forward(reading, lines, &budget, &config, &pieces, &rest).await;
         });
         SentBody::Streamed(receiver, Tied(task.abort_handle()))
     }
@@ -63,7 +80,13 @@ async fn forward(
     budget: &Arc<Budget>,
     config: &Config,
     pieces: &mpsc::Sender<Result<Bytes, io::Error>>,
+    rest: &RestRefused,
 ) -> Option<()> {
+    let refused = |lines: &Option<PassedLines>, no: Refusal| {
+        rest.set(lines.as_ref().map_or(0, |lines| lines.left) + 1, no.clone());
+        // Jobs that came are stored, each for itself. Of a whole set, no part may be taken for all.
+        lines.is_none().then(|| Err(io::Error::other(no)))
+    };
     loop {
         let read = reading.next(Instant::now() + config.body_pause_max).await;
         let (bytes, is_last) = match read {
@@ -80,14 +103,20 @@ async fn forward(
                 return pieces.send(Err(gone)).await.ok();
             }
             Err(BodyError::Refused(no)) => {
-                return pieces.send(Err(io::Error::other(no))).await.ok();
+                return match refused(&lines, no) {
+                    Some(broken) => pieces.send(broken).await.ok(),
+                    None => Some(()),
+                };
             }
         };
         if !bytes.is_empty() {
             let held = budget.take(bytes.len(), Rank::Ordinary);
             let piece = match held {
                 Ok(held) => Ok(held.with(bytes)),
-                Err(no) => Err(io::Error::other(no)),
+                Err(no) => match refused(&lines, no) {
+                    Some(broken) => broken,
+                    None => return Some(()),
+                },
             };
             let failed = piece.is_err();
             pieces.send(piece).await.ok()?;

@@ -9,17 +9,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use tenure::StoreUrl;
 use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
 use tenure_engine::{Engine, EngineExt, MovedTime};
 use tenure_engine_embedded::{Embedded, Location, MovedEngine, Options};
-use tenure_server::{Config, Deps, DrainReport, Tokens, Whereabouts};
+use tenure_server::{
+    Config, Deps, DrainReport, Fellowship, OwnerAddress, Serves, Standing, Tokens, Whereabouts,
+};
 use tenure_tls::ServerTls;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// Longest wait for anything that must come.
@@ -32,6 +35,8 @@ pub struct Server {
     runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<DrainReport>>,
+    /// The server to which it passes calls on, if it does.
+    owner: Option<Box<Server>>,
 }
 
 impl Server {
@@ -67,6 +72,26 @@ impl Server {
     ) -> Self {
         let whereabouts = Whereabouts::always(engine.clone());
         Server::at(whereabouts, engine, token, config, moved, tls)
+    }
+
+    /// One that passes each call on to another server of the same store.
+    pub fn passing(token: Option<&str>, config: Config) -> Self {
+        let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
+        let place = |server, serves| {
+            let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
+            let fellowship = Fellowship { server, store: 7, secret, trust };
+            let standing = Standing { serves, served_at: None };
+            Whereabouts::shared(fellowship, watch::channel(standing).1)
+        };
+        let here = place(1, Serves::Here { engine: engine.clone(), epoch: 1 });
+        let owner = Server::of_several(here, engine.clone(), None, config, None);
+        let Ok(StoreUrl::Server(url)) = format!("http://{}", owner.at).parse() else {
+            panic!("it is a server")
+        };
+        let there = place(2, Serves::There(OwnerAddress { url, epoch: 1 }));
+        let mut server = Server::of_several(there, engine, token, config, None);
+        server.owner = Some(Box::new(owner));
+        server
     }
 
     /// One of several that share the store of this engine.
@@ -109,7 +134,7 @@ impl Server {
         let running = runtime.spawn(tenure_server::run(listener, deps, async {
             let _ = stopped.await;
         }));
-        Server { at, engine, runtime, stop: Some(stop), running: Some(running) }
+        Server { at, engine, runtime, stop: Some(stop), running: Some(running), owner: None }
     }
 
     /// Tells it to drain.
