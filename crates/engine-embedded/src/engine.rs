@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+use tenure_core::bounds::SECOND_US;
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_core::sentences::clock_behind;
-use tenure_core::time::Span;
+use tenure_core::sentences::{clock_behind, recovers};
+use tenure_core::time::{Moment, Span};
 use tenure_engine::{
     CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, StoreWork, TestClock,
 };
@@ -150,8 +151,11 @@ impl Embedded {
         let disk = disk.map_err(system)?;
         let state = {
             let shared = shared.clone();
+            let mut state = StateThread::new(shared.clone(), machine, overlay, ends);
+            if let Some(span) = options.recovers {
+                state.recover(span);
+            }
             spawn("tenure-state", move || {
-                let mut state = StateThread::new(shared.clone(), machine, overlay, ends);
                 let runs = AssertUnwindSafe(|| state.run());
                 let ended = catch_unwind(runs).unwrap_or_else(|panic| {
                     shared.inbox.close();
@@ -183,6 +187,30 @@ impl Embedded {
     /// What was read when it was opened.
     pub fn recovery(&self) -> Recovery {
         self.recovery
+    }
+
+    /// Recovers for `span` from now on, or longer if it does so already: the store may have forgotten grants of leases with
+    /// at most this ttl. Until then no lease ends by time, and nothing is granted that needs a limit with a concurrency or a
+    /// pool; calls that wait for such things are granted them afterwards. Other jobs, settles and heartbeats go on.
+    ///
+    /// # Errors
+    /// The engine has stopped, or is closed.
+    pub async fn recover(&self, span: Span) -> Result<(), CallError> {
+        self.shared.ask(&Namespace::main(), Ask::Recover(span)).await.map(drop)
+    }
+
+    /// Ends a recovery before its time: nothing was forgotten, or whoever asks answers for it. Without one it does nothing.
+    ///
+    /// # Errors
+    /// The engine has stopped, or is closed.
+    pub async fn end_recovery(&self) -> Result<(), CallError> {
+        self.shared.ask(&Namespace::main(), Ask::EndRecovery).await.map(drop)
+    }
+
+    /// For how long it still recovers, if its clock does not leap; `None` if it does not.
+    pub fn recovers_for(&self) -> Option<Span> {
+        let until = self.shared.recovers_until_us.load(Ordering::Relaxed);
+        (until > 0).then(|| Moment::from_us(until).since(self.shared.clock.now()))
     }
 
     /// Answers what was asked, writes what is to be written, and lets go of the folder; who waits
@@ -256,6 +284,13 @@ impl Embedded {
     }
 }
 
+impl Embedded {
+    /// Whether its store is one that may forget: a folder never recovers, and its metrics say nothing of that.
+    fn may_recover(&self) -> bool {
+        self.shared.confirming.is_some() || self.recovers_for().is_some()
+    }
+}
+
 impl Engine for Embedded {
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
         Box::pin(call::call(self.shared.clone(), namespace.clone(), request))
@@ -272,7 +307,10 @@ impl Engine for Embedded {
     }
 
     fn notice(&self) -> Option<String> {
-        self.shared.room.notice().or_else(|| self.shared.last_leap.notice("the clock"))
+        let in_s = |left: Span| recovers(Span::from_s(left.us().div_ceil(SECOND_US)));
+        let recovery = || self.recovers_for().map(in_s);
+        let clock = || self.shared.last_leap.notice("the clock");
+        self.shared.room.notice().or_else(recovery).or_else(clock)
     }
 
     fn store_work(&self) -> StoreWork {
@@ -280,6 +318,7 @@ impl Engine for Embedded {
             commits: self.shared.times.seen_of(COMMIT),
             syncs: self.shared.times.seen_of(SYNC),
             opened_in: Some(self.recovery.took),
+            recovers_for: self.may_recover().then(|| self.recovers_for().unwrap_or_default().std()),
             ..StoreWork::default()
         }
     }

@@ -43,6 +43,10 @@ pub(crate) enum Ask {
     Drain,
     /// Answered when nothing is due any more.
     Settled,
+    /// The store may have forgotten grants that had this much time left, or less.
+    Recover(Span),
+    /// A recovery ends before its time.
+    EndRecovery,
     /// Moves the clock of a test by this, and does what is due on the way.
     PassTime(Arc<TestClock>, Span),
     /// The durable things, in text; for tests.

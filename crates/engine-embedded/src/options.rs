@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure_core::bounds::EVENTS_BYTES_DEFAULT;
+use tenure_core::time::Span;
 use tenure_engine::{Clock, SystemClock};
 use tenure_journal::{Appended, Journal};
 use tenure_machine::Config;
@@ -149,6 +150,10 @@ pub struct Options {
     /// Opens a store that has lost commits which were synced, or rows that cannot be read, without
     /// them. Starts as `false`: such a store is refused.
     pub accept_loss: bool,
+    /// What was answered lately may be forgotten, and leases of at most this ttl with it: as long after the opening no lease
+    /// ends by time, and nothing is granted that needs a limit with a concurrency or a pool; events begin another life.
+    /// `None`: nothing is forgotten. See [`Embedded::recover`](crate::Embedded::recover).
+    pub recovers: Option<Span>,
     /// The store may take so many pages of 4 KiB, and is full then; for tests. `None`: no bound.
     pub page_max: Option<u32>,
 }
@@ -167,6 +172,7 @@ impl Options {
             body_bytes: 32 << 20,
             max_bytes: None,
             accept_loss: false,
+            recovers: None,
             page_max: None,
         }
     }

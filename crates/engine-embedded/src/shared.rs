@@ -63,6 +63,8 @@ pub(crate) struct Shared {
     durable: watch::Sender<Durable>,
     /// By how much the clock is behind, in microseconds; 0 if it is not.
     pub behind_us: AtomicU64,
+    /// Until when the machine recovers, in microseconds; 0 if it does not.
+    pub recovers_until_us: AtomicU64,
     pub last_leap: LastLeap,
     /// How long commits and syncs take.
     pub times: StoreTimes,
@@ -101,6 +103,7 @@ impl Shared {
             committed: AtomicU64::new(0),
             durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),
+            recovers_until_us: AtomicU64::new(0),
             last_leap: LastLeap::default(),
             times: StoreTimes::default(),
             draining: AtomicBool::new(false),

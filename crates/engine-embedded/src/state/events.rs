@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use tenure_core::events::{EventId, Happened};
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
-use tenure_machine::{Done, NewEvents, TakerId};
+use tenure_machine::{BatchEvents, Done, NewEvents, TakerId};
 
 use super::StateThread;
 use crate::batch::{Answer, Reply};
@@ -33,6 +33,14 @@ pub(super) struct EventStreams {
 impl EventStreams {
     pub(super) fn new(ends: HashMap<Namespace, EventId>) -> Self {
         EventStreams { ends, ..EventStreams::default() }
+    }
+
+    /// All streams begin another life, also with the events that are numbered and not yet handed on.
+    pub(super) fn begin_lives(&mut self, now: Moment, batch: &mut BatchEvents) {
+        let highest = self.ends.values().map(|end| end.life).max().unwrap_or_default();
+        let life = now.us().max(highest + 1);
+        self.ends.values_mut().for_each(|end| end.life = life);
+        batch.new.values_mut().for_each(|new| new.life = life);
     }
 
     fn take(&mut self, taker: TakerId) -> Option<WaitingReader> {

@@ -9,6 +9,7 @@ mod events;
 mod facts;
 mod gauges;
 mod passing;
+mod recovery;
 mod schedules;
 mod steps;
 mod time;
@@ -199,6 +200,14 @@ impl StateThread {
             Ask::Drain => self.end_waits(namespace, reply),
             Ask::Settled => {
                 self.settle_due();
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::Recover(span) => {
+                self.recover(span);
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::EndRecovery => {
+                self.end_recovery();
                 self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
             }
             Ask::PassTime(clock, span) => {

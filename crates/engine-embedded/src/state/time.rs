@@ -68,6 +68,7 @@ impl StateThread {
             if first || behind > Span::from_us(CLOCK_BEHIND_ACCEPT_US) {
                 self.clock.stands_at(now.plus(self.machine.clock_behind().unwrap_or(Span::ZERO)));
             }
+            self.tell_of_recovery();
             let changed = self.absorb();
             self.stuck = over && self.machine.over_budget() && !changed;
         }

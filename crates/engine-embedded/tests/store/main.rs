@@ -16,6 +16,7 @@ mod kept;
 mod kill;
 mod moved;
 mod orphans;
+mod recovery;
 mod room;
 mod snapshots;
 mod unreadable;
