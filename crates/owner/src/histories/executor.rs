@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use tenure_core::time::Moment;
 
 use super::judge::Violation;
-use super::work::{Body, Change, Machine, TTL, chain, has};
+use super::work::{Body, Change, Machine, TTL, chain, has, last};
 use super::world::{Event, Loading, Message, World};
-use crate::ids::{ServerId, Tip};
+use crate::ids::ServerId;
 use crate::mutant::{Mutant, forgets};
 use crate::owner::{Action, Input, ServerWord};
 use crate::scripts::{Append, Keys, Own, PieceCall, ScriptCall};
@@ -217,8 +217,7 @@ impl World {
             self.feed(at, Input::LoadFailed { damaged }, usize::MAX);
             return Some(());
         };
-        let chain = chain(&all);
-        let tip = Tip { number: chain.len() as u64, checksum: chain.last().copied().unwrap_or(0) };
+        let tip = last(&chain(&all));
         load.read = Some(all);
         load.is_through = !is_first;
         self.servers[at].load = Some(load);

@@ -45,6 +45,11 @@ pub(super) fn chain(changes: &[Change]) -> Vec<u64> {
         .collect()
 }
 
+/// The last entry of a history.
+pub(super) fn last(chain: &[u64]) -> Tip {
+    Tip { number: chain.len() as u64, checksum: chain.last().copied().unwrap_or(0) }
+}
+
 /// An answer that waits for the fence.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Pending {
@@ -88,7 +93,7 @@ impl Machine {
     }
 
     pub(super) fn tip(&self) -> Tip {
-        Tip { number: self.chain.len() as u64, checksum: self.chain.last().copied().unwrap_or(0) }
+        last(&self.chain)
     }
 
     pub(super) fn apply(&mut self, change: Change) {

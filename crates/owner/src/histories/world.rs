@@ -3,7 +3,7 @@
 use tenure_core::time::{Moment, Span};
 
 use super::judge::{Judge, Violation};
-use super::work::{Body, Change, Client, Machine, Pending, Said, TTL};
+use super::work::{Body, Change, Client, Machine, Pending, Said, TTL, chain, last};
 use crate::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
 use crate::owner::{Input, Owner};
@@ -11,6 +11,9 @@ use crate::scripts::{Keys, Own, ScriptCall, ScriptReply};
 
 /// The store's clock at tick 0, in seconds: far enough from 0 for steps back.
 const EPOCH_S: u64 = 1_000;
+
+/// Entries that a machine decides ahead of the one that was sent last.
+const QUEUED_MAX: u64 = 2;
 
 /// How often each fault may happen in a history.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
@@ -93,8 +96,8 @@ pub(super) enum Message {
         time: Moment,
         /// How many answers had gone out when the call was executed.
         stamp: usize,
-        /// The piece of this snapshot was written.
-        piece: Option<Generation>,
+        /// The piece of this snapshot was written, up to this entry.
+        piece: Option<(Generation, Tip)>,
     },
 }
 
@@ -142,6 +145,9 @@ pub(super) struct World {
     waits: bool,
     pub(super) judge: Judge,
     serial: u64,
+    /// Calls that the store has executed: each is a microsecond behind the one before. Without a step of its clock no two
+    /// acquisitions have one epoch.
+    executed: u64,
     processes: u128,
     runs: u128,
     pub(super) forgot: bool,
@@ -185,6 +191,7 @@ impl World {
             waits: setting.waits,
             judge: Judge::default(),
             serial: 0,
+            executed: 0,
             processes: 0,
             runs: 1,
             forgot: false,
@@ -399,7 +406,7 @@ impl World {
             }
             Event::SnapshotDue(at) => {
                 self.runs_at(at).then_some(())?;
-                self.servers[at].owner.takes_batch().then_some(())?;
+                self.servers[at].owner.serves().then_some(())?;
                 spend(&mut self.left.turns)?;
                 self.feed(at, Input::SnapshotDue, usize::MAX);
             }
@@ -441,7 +448,10 @@ impl World {
     }
 
     fn may_decide(&self, at: usize) -> Option<()> {
-        (self.runs_at(at) && self.servers[at].owner.takes_batch()).then_some(())
+        let server = &self.servers.get(at)?;
+        let entries = server.machine.as_ref()?.tip().number;
+        let sent = server.owner.sent()?.number;
+        (self.runs_at(at) && server.owner.decides() && entries < sent + QUEUED_MAX).then_some(())
     }
 
     /// The clock by which leases end.
@@ -514,7 +524,8 @@ impl World {
         match self.net.get(place)?.clone() {
             Message::Call { from, is_far, number, call } => {
                 self.net.remove(place);
-                let time = self.time();
+                self.executed += 1;
+                let time = self.time().plus(Span::from_us(self.executed));
                 let is_split = is_far && self.old_primary.is_some();
                 let reply = self.keys(is_far).call(&call, time);
                 let from_at = self.servers.iter().position(|s| s.is_alive && s.id == from);
@@ -543,7 +554,10 @@ impl World {
                 let reply = (!(waits && is_append && is_split)).then_some(reply);
                 let stamp = self.judge.answers();
                 let piece = match &call {
-                    ScriptCall::Piece(piece) => piece.body.is_some().then_some(piece.generation),
+                    ScriptCall::Piece(piece) => match &piece.body {
+                        Some(Body::Everything(all)) => Some((piece.generation, last(&chain(all)))),
+                        _ => None,
+                    },
                     _ => None,
                 };
                 let is_unlinked = matches!(&call, ScriptCall::Piece(piece) if piece.body.is_none());
@@ -566,10 +580,12 @@ impl World {
                 }
                 let input = match (piece, reply) {
                     (_, None) => return Some(()),
-                    (Some(generation), Some(ScriptReply::Done)) => {
-                        Input::SnapshotWritten { generation, pieces: 1 }
+                    (Some((generation, tip)), Some(ScriptReply::Done)) => {
+                        Input::SnapshotWritten { generation, pieces: 1, tip }
                     }
-                    (Some(generation), Some(reply)) => Input::SnapshotFailed { generation, reply },
+                    (Some((generation, _)), Some(reply)) => {
+                        Input::SnapshotFailed { generation, reply }
+                    }
                     (None, Some(reply)) => Input::Replied { call: number, reply, time },
                 };
                 self.feed(at, input, stamp);

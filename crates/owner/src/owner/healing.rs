@@ -3,8 +3,8 @@
 use tenure_core::time::Span;
 
 use super::message::ServerWord;
-use super::{Action, Owner, OwnerStage, Tenancy, Warning};
-use crate::ids::{Epoch, Generation, ServerId, StoreId};
+use super::{Action, Owner, OwnerStage, Queued, Tenancy, Warning};
+use crate::ids::{Epoch, Generation, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
 use crate::scripts::{Own, Ownership, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn};
 
@@ -25,8 +25,8 @@ pub(super) struct Inquiry {
 pub(super) struct Healing {
     pub(super) tenancy: Tenancy,
     pub(super) generation: Generation,
-    /// How many pieces are written.
-    pub(super) pieces: Option<u32>,
+    /// How many pieces are written, and the last entry that they contain.
+    pub(super) written: Option<(u32, Tip)>,
     pub(super) call: Option<u64>,
     recovers: bool,
 }
@@ -124,7 +124,7 @@ impl Owner {
         tenancy.turning = None;
         // A recovery that is not over goes on: its loss is not this one.
         let recovers = silent || tenancy.recovers_until.is_some();
-        if !recovers && (own.tip == tenancy.done || own.tip == tenancy.decided) {
+        if !recovers && (own.tip == tenancy.done || own.tip == tenancy.sent()) {
             tenancy.notes_run = true;
             tenancy.snapshot = own.snapshot;
             tenancy.before = own.before;
@@ -134,7 +134,7 @@ impl Owner {
         let generation = tenancy.next_generation();
         actions.push(Action::WriteSnapshot { by, generation });
         let healing =
-            Healing { tenancy: *tenancy, generation, pieces: None, call: None, recovers: silent };
+            Healing { tenancy: *tenancy, generation, written: None, call: None, recovers: silent };
         self.stage = OwnerStage::Healing(Box::new(healing));
     }
 
@@ -142,11 +142,11 @@ impl Owner {
     pub(super) fn send_turn(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
         let OwnerStage::Healing(healing) = &self.stage else { return };
-        let Some(pieces) = healing.pieces else { return };
+        let Some((pieces, tip)) = healing.written else { return };
         let tenancy = &healing.tenancy;
         let turn = SnapshotTurn {
             by: tenancy.by,
-            snapshot: SnapshotName { generation: healing.generation, tip: tenancy.decided, pieces },
+            snapshot: SnapshotName { generation: healing.generation, tip, pieces },
             heals: true,
             moment: tenancy.wall.at(at),
             ttl,
@@ -168,28 +168,37 @@ impl Owner {
         let mut tenancy = Box::new(healing.tenancy.clone());
         match reply {
             ScriptReply::Done => {
-                let snapshot = SnapshotName {
-                    generation: healing.generation,
-                    tip: tenancy.decided,
-                    pieces: healing.pieces.unwrap_or_default(),
-                };
-                tenancy.done = tenancy.decided;
-                tenancy.flight = None;
+                let Some((pieces, tip)) = healing.written else { return };
+                let snapshot = SnapshotName { generation: healing.generation, tip, pieces };
                 tenancy.turned_to(snapshot, actions);
                 if healing.recovers {
                     let until = Span::from_us(at.us() + self.largest_ttl.us());
                     tenancy.recovers_until = Some(until);
                     actions.push(Action::Warn(Warning::Recovering));
                 }
-                if tenancy.waits > tenancy.released {
-                    tenancy.released = tenancy.waits;
-                    actions.push(Action::Release { up_to: tenancy.waits });
+                if let Some(up_to) = tenancy.contained(tip) {
+                    actions.push(Action::Release { up_to });
                 }
                 self.served = tenancy.by.epoch;
                 self.stage = OwnerStage::Owning(tenancy);
+                self.go_on(at, actions);
             }
             ScriptReply::Deposed => self.drop_all(actions),
             _ => self.lost(tenancy, actions),
         }
+    }
+}
+
+impl Tenancy {
+    /// The journal ends with this entry, which was sent or queued: nothing up to it waits any more. The last ticket of
+    /// those, if there are any.
+    fn contained(&mut self, tip: Tip) -> Option<u64> {
+        let mut up_to = self.flight.take().map(|flight| flight.covers);
+        let is_last = |queued: &Queued| queued.entry == Some(tip);
+        if let Some(last) = self.queue.iter().position(is_last) {
+            up_to = self.queue.drain(..=last).next_back().map(|queued| queued.ticket);
+        }
+        self.done = tip;
+        up_to
     }
 }

@@ -3,7 +3,9 @@
 use tenure_core::time::{Moment, Span};
 
 use super::message::ServerWord;
-use super::{ABSENT_FOR, Action, BEAT_EVERY, BEAT_STANDS, Owner, OwnerStage, Tenancy, Warning};
+use super::{
+    ABSENT_FOR, Action, BEAT_STANDS, LOOK_EVERY, Owner, OwnerStage, RESTS_FOR, Tenancy, Warning,
+};
 use crate::ids::{Epoch, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
 use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptReply};
@@ -19,11 +21,24 @@ pub(super) struct Watch {
     /// Whether the beat has stood for long enough.
     stands: bool,
     absent_since: Option<Span>,
+    /// It could not serve what it took: until then it takes nothing.
+    rests_until: Option<Span>,
 }
 
 impl Watch {
     pub(super) fn is_due(&self, at: Span) -> bool {
-        self.looked.is_none_or(|looked| at.us() >= looked.us() + BEAT_EVERY.us())
+        self.due_at().is_none_or(|due| at >= due)
+    }
+
+    /// When it is to look; `None`: at once.
+    pub(super) fn due_at(&self) -> Option<Span> {
+        self.looked.map(|looked| Span::from_us(looked.us() + LOOK_EVERY.us()))
+    }
+
+    /// Looks on, and leaves the store to others for a while.
+    fn resting(at: Span) -> Watch {
+        let rests_until = Some(Span::from_us(at.us() + RESTS_FOR.us()));
+        Watch { looked: Some(at), rests_until, ..Watch::default() }
     }
 }
 
@@ -44,6 +59,7 @@ impl Owner {
             OwnerStage::Asking(_) => self.looked_after_loss(store, own, actions),
             OwnerStage::Looking(watch) => {
                 watch.looked = Some(at);
+                watch.rests_until = watch.rests_until.filter(|until| at < *until);
                 match own {
                     None => self.found_none(store, at, actions),
                     Some(own) => {
@@ -64,6 +80,9 @@ impl Owner {
         }
         let OwnerStage::Looking(watch) = &mut self.stage else { return };
         let since = *watch.absent_since.get_or_insert(at);
+        if watch.rests_until.is_some() {
+            return;
+        }
         if at.us() >= since.us() + ABSENT_FOR.us() || forgets(Mutant::AbsenceIsEmptiness) {
             let id = match forgets(Mutant::AbsenceIsEmptiness) {
                 true => self.fresh,
@@ -83,7 +102,7 @@ impl Owner {
         watch.absent_since = None;
         if own.owner == self.me {
             // Named, and it does not serve: a late acquisition of its own, or the store was given to it.
-            if !forgets(Mutant::NamedDoesNothing) {
+            if watch.rests_until.is_none() && !forgets(Mutant::NamedDoesNothing) {
                 self.acquire(Some((own.epoch, own.owner)), false, None, actions);
             }
             return;
@@ -116,7 +135,7 @@ impl Owner {
                         watch.stands && !forgets(Mutant::OnlyTheDeadAreReplaced)
                     }
                 };
-                if owner == from && may_be_taken {
+                if owner == from && may_be_taken && watch.rests_until.is_none() {
                     self.acquire(Some((epoch, owner)), false, None, actions);
                 }
             }
@@ -210,12 +229,25 @@ impl Owner {
         }
     }
 
-    pub(super) fn load_failed(&mut self, damaged: bool, actions: &mut Vec<Action>) {
+    /// Another server may be able to read what this one cannot, so it rests after damage.
+    pub(super) fn load_failed(&mut self, damaged: bool, at: Span, actions: &mut Vec<Action>) {
         if matches!(self.stage, OwnerStage::Loading { .. }) {
-            if damaged {
-                actions.push(Action::Warn(Warning::Damaged));
-            }
-            self.stage = OwnerStage::Looking(Watch::default());
+            let watch = match damaged {
+                true => {
+                    actions.push(Action::Warn(Warning::Damaged));
+                    Watch::resting(at)
+                }
+                false => Watch { looked: Some(at), ..Watch::default() },
+            };
+            self.stage = OwnerStage::Looking(watch);
+        }
+    }
+
+    /// R7: an owner that cannot serve drops everything, so that its beat stands, and leaves the store to others.
+    pub(super) fn cannot_serve(&mut self, at: Span, actions: &mut Vec<Action>) {
+        if self.tenancy().is_some() || matches!(self.stage, OwnerStage::Loading { .. }) {
+            self.drop_all(actions);
+            self.stage = OwnerStage::Looking(Watch::resting(at));
         }
     }
 

@@ -76,6 +76,8 @@ pub enum Input {
         generation: Generation,
         /// How many there are.
         pieces: u32,
+        /// The last entry that it contains: none before the last that was sent, and one that was decided.
+        tip: Tip,
     },
     /// A piece of a snapshot was not taken.
     SnapshotFailed {
@@ -84,6 +86,8 @@ pub enum Input {
         /// What the script answered.
         reply: ScriptReply,
     },
+    /// The engine could not be opened with what was loaded, or cannot go on.
+    CannotServe,
     /// The process was asked to end.
     End {
         /// The standby that is furthest, if there is one.
@@ -127,7 +131,7 @@ pub enum Action {
     Load(Box<Own>),
     /// Open the machine with what was loaded, give every lease its whole ttl from now, and take calls.
     Serve,
-    /// Write all pieces of a snapshot of what is decided now.
+    /// Write all pieces of a snapshot of what is decided now, or a moment later.
     WriteSnapshot {
         /// Under whose fence.
         by: Ownership,

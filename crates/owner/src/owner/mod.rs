@@ -10,6 +10,8 @@ mod owning;
 
 pub use message::{Action, Input, ServerWord, Warning};
 
+use std::collections::VecDeque;
+
 use tenure_core::time::{Moment, Span};
 
 use crate::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
@@ -17,8 +19,12 @@ use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptRepl
 use crate::wall::Wall;
 use looking::Watch;
 
-/// An owner that does nothing else appends this often, and a server that does not own looks this often.
+/// An owner that does nothing else appends this often.
 pub const BEAT_EVERY: Span = Span::from_s(1);
+/// A server that does not own the store looks this often, so that a dead owner is replaced soon.
+pub const LOOK_EVERY: Span = Span::from_ms(200);
+/// A server that could not serve what it took leaves the store to others for this long.
+pub const RESTS_FOR: Span = Span::from_s(10);
 /// An owner whose beat has stood for this long by the store's clock may be dead.
 pub const BEAT_STANDS: Span = Span::from_s(3);
 /// A store that has been absent for this long is made: living servers would have written its id by then.
@@ -71,12 +77,13 @@ struct Tenancy {
     by: Ownership,
     /// The last entry that is known to be in the journal.
     done: Tip,
-    /// The last entry that was decided: `done`, or the one in flight.
+    /// The last entry that was decided: `done`, the one in flight, or the last that is queued.
     decided: Tip,
-    /// The last ticket whose answer waits, and the last that was let out.
-    waits: u64,
-    released: u64,
+    /// The last ticket that was given to anything decided.
+    ticket: u64,
     flight: Option<Flight>,
+    /// What was decided and is to be sent when the flight has landed, in its order.
+    queue: VecDeque<Queued>,
     /// When the last append was begun.
     appended: Span,
     /// Until then nothing is reaped and nothing exclusive is granted.
@@ -90,6 +97,14 @@ struct Tenancy {
     snapshots: u64,
     turning: Option<owning::Turning>,
     ending: Option<owning::Ending>,
+}
+
+/// Something decided that no append was begun for.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Queued {
+    /// `None`: an answer without rows.
+    entry: Option<Tip>,
+    ticket: u64,
 }
 
 /// An append whose reply is awaited. It is fixed: what is sent again is the same.
@@ -137,14 +152,15 @@ impl Owner {
             }
             Input::Unsure { call } => self.unsure(call, at, &mut actions),
             Input::Loaded { tip } => self.loaded(tip, at, &mut actions),
-            Input::LoadFailed { damaged } => self.load_failed(damaged, &mut actions),
+            Input::LoadFailed { damaged } => self.load_failed(damaged, at, &mut actions),
+            Input::CannotServe => self.cannot_serve(at, &mut actions),
             Input::Decided { checksum, ticket, ttl } => {
                 self.decided(checksum, ticket, ttl, at, &mut actions);
             }
             Input::AnswerWaits { ticket } => self.answer_waits(ticket, at, &mut actions),
             Input::SnapshotDue => self.snapshot_due(&mut actions),
-            Input::SnapshotWritten { generation, pieces } => {
-                self.snapshot_written(generation, pieces, at, &mut actions);
+            Input::SnapshotWritten { generation, pieces, tip } => {
+                self.snapshot_written(generation, (pieces, tip), at, &mut actions);
             }
             Input::SnapshotFailed { generation, reply } => {
                 self.snapshot_failed(generation, reply, at, &mut actions);
@@ -162,10 +178,14 @@ impl Owner {
         }
     }
 
-    /// Whether a batch can be decided: one is in flight at a time, and the next one grows until its reply.
-    pub fn takes_batch(&self) -> bool {
-        matches!(&self.stage, OwnerStage::Owning(tenancy)
-            if tenancy.flight.is_none() && tenancy.ending.is_none() && tenancy.turning.is_none())
+    /// Whether something can be decided: also while the store is away, or is asked for after a loss.
+    pub fn decides(&self) -> bool {
+        self.tenancy().is_some_and(|tenancy| tenancy.ending.is_none())
+    }
+
+    /// The last entry that was sent: a snapshot that heals contains it.
+    pub fn sent(&self) -> Option<Tip> {
+        self.tenancy().map(Tenancy::sent)
     }
 
     /// Whether calls are taken here; elsewhere they are passed on.
@@ -182,6 +202,23 @@ impl Owner {
     /// The machine's wall clock.
     pub fn moment(&self, at: Span) -> Option<Moment> {
         self.tenancy().map(|tenancy| tenancy.wall.at(at))
+    }
+
+    /// When time is to be told at the latest, by the own monotonic clock.
+    pub fn wakes_at(&self, now: Span) -> Span {
+        let later = |at: Span, span: Span| Span::from_us(at.us() + span.us());
+        match &self.stage {
+            OwnerStage::Looking(watch) => watch.due_at().unwrap_or(now),
+            OwnerStage::Owning(tenancy) => {
+                let beat = match tenancy.flight {
+                    Some(_) => later(now, BEAT_EVERY),
+                    None => later(tenancy.appended, BEAT_EVERY),
+                };
+                tenancy.recovers_until.map_or(beat, |until| until.min(beat))
+            }
+            OwnerStage::Asking(_) => later(now, LOOK_EVERY),
+            _ => later(now, BEAT_EVERY),
+        }
     }
 
     /// Whether it was asked to end, and has.
@@ -204,6 +241,16 @@ impl Owner {
             OwnerStage::Owning(tenancy) => Some(tenancy),
             OwnerStage::Asking(inquiry) => Some(&inquiry.tenancy),
             OwnerStage::Healing(healing) => Some(&healing.tenancy),
+            OwnerStage::Acquiring { kept: Some((tenancy, _)), .. } => Some(tenancy),
+            _ => None,
+        }
+    }
+
+    fn tenancy_mut(&mut self) -> Option<&mut Tenancy> {
+        match &mut self.stage {
+            OwnerStage::Owning(tenancy) => Some(tenancy),
+            OwnerStage::Asking(inquiry) => Some(&mut inquiry.tenancy),
+            OwnerStage::Healing(healing) => Some(&mut healing.tenancy),
             OwnerStage::Acquiring { kept: Some((tenancy, _)), .. } => Some(tenancy),
             _ => None,
         }
@@ -280,9 +327,9 @@ impl Tenancy {
             by,
             done: tip,
             decided: tip,
-            waits: 0,
-            released: 0,
+            ticket: 0,
             flight: None,
+            queue: VecDeque::new(),
             appended: at,
             recovers_until: None,
             notes_run: false,
@@ -293,6 +340,11 @@ impl Tenancy {
             turning: None,
             ending: None,
         }
+    }
+
+    /// The last entry that was sent.
+    fn sent(&self) -> Tip {
+        self.flight.as_ref().map_or(self.done, |flight| flight.append.tip)
     }
 
     /// The name of the next snapshot.

@@ -1,8 +1,8 @@
-//! The owner at work: one append at a time, answers behind the fence, snapshots, handing over.
+//! The owner at work: one append at a time and a queue behind it, answers behind the fence, snapshots, handing over.
 
 use tenure_core::time::{Moment, Span};
 
-use super::{Action, BEAT_EVERY, Flight, Owner, OwnerStage, Tenancy};
+use super::{Action, BEAT_EVERY, Flight, Owner, OwnerStage, Queued, Tenancy};
 use crate::ids::{Generation, ServerId, Tip};
 use crate::mutant::{Mutant, forgets};
 use crate::scripts::{Append, HandOver, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn};
@@ -11,7 +11,8 @@ use crate::scripts::{Append, HandOver, ScriptCall, ScriptReply, SnapshotName, Sn
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Turning {
     generation: Generation,
-    tip: Tip,
+    /// How many pieces are written, and the last entry that they contain.
+    written: Option<(u32, Tip)>,
     turn: Option<(u64, SnapshotTurn)>,
 }
 
@@ -44,30 +45,40 @@ impl Owner {
         }
     }
 
-    /// Sends an append, for the first time or again.
-    fn fly(&mut self, append: Append<()>, at: Span, actions: &mut Vec<Action>) {
+    /// Sends an append, for the first time or again. It lets out what has tickets up to `covers`.
+    fn fly(&mut self, append: Append<()>, covers: u64, at: Span, actions: &mut Vec<Action>) {
         let call = self.send(ScriptCall::Append(append.clone()), actions);
         let Some(tenancy) = self.owning() else { return };
         tenancy.appended = at;
         match &mut tenancy.flight {
             Some(flight) => flight.calls.push(call),
             none => {
-                let (covers, after) = (tenancy.waits, tenancy.done);
+                let after = tenancy.done;
                 *none = Some(Flight { calls: vec![call], append, covers, after });
             }
         }
     }
 
-    /// Sends an empty append if an answer waits for one, and gives the store away if nothing does.
-    fn go_on(&mut self, at: Span, actions: &mut Vec<Action>) {
+    /// Sends what is queued, as far as one append goes: the next entry with the answers before it, or an empty append for
+    /// answers alone. Turns to a snapshot that is written, and gives the store away if nothing waits.
+    pub(super) fn go_on(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
         let Some(tenancy) = self.owning() else { return };
         if tenancy.flight.is_some() {
             return;
         }
-        if tenancy.waits > tenancy.released {
-            let append = tenancy.next_append(tenancy.done, false, ttl, at);
-            return self.fly(append, at, actions);
+        let entry = tenancy.queue.iter().position(|queued| queued.entry.is_some());
+        let until = entry.map_or(tenancy.queue.len(), |place| place + 1);
+        let last = tenancy.queue.drain(..until).next_back();
+        if let Some(Queued { entry, ticket }) = last {
+            let append =
+                tenancy.next_append(entry.unwrap_or(tenancy.done), entry.is_some(), ttl, at);
+            self.fly(append, ticket, at, actions);
+        }
+        self.turn_if_written(at, actions);
+        let Some(tenancy) = self.owning() else { return };
+        if tenancy.flight.is_some() {
+            return;
         }
         let (by, tip) = (tenancy.by, tenancy.done);
         match &tenancy.ending {
@@ -98,7 +109,7 @@ impl Owner {
         }
         if tenancy.flight.is_none() && at.us() >= tenancy.appended.us() + BEAT_EVERY.us() {
             let append = tenancy.next_append(tenancy.done, false, ttl, at);
-            self.fly(append, at, actions);
+            self.fly(append, 0, at, actions);
         }
     }
 
@@ -112,23 +123,25 @@ impl Owner {
         actions: &mut Vec<Action>,
     ) {
         self.largest_ttl = self.largest_ttl.max(ttl);
-        let ttl = self.largest_ttl;
-        let Some(tenancy) = self.owning() else { return };
-        tenancy.waits = tenancy.waits.max(ticket);
-        tenancy.decided = Tip { number: tenancy.done.number + 1, checksum };
-        let append = tenancy.next_append(tenancy.decided, true, ttl, at);
-        self.fly(append, at, actions);
+        let Some(tenancy) = self.tenancy_mut() else { return };
+        tenancy.decided = Tip { number: tenancy.decided.number + 1, checksum };
+        tenancy.queue.push_back(Queued { entry: Some(tenancy.decided), ticket });
+        tenancy.ticket = ticket;
+        self.go_on(at, actions);
     }
 
     /// R3: an answer without rows waits for an append that is begun from now on.
     pub(super) fn answer_waits(&mut self, ticket: u64, at: Span, actions: &mut Vec<Action>) {
-        let Some(tenancy) = self.owning() else { return };
-        if forgets(Mutant::ReadsSkipTheFence) && tenancy.flight.is_none() {
-            tenancy.waits = ticket;
-            tenancy.released = ticket;
+        let is_owner = self.owning().is_some();
+        let Some(tenancy) = self.tenancy_mut() else { return };
+        tenancy.ticket = ticket;
+        if forgets(Mutant::ReadsSkipTheFence) && is_owner && tenancy.flight.is_none() {
             return actions.push(Action::Release { up_to: ticket });
         }
-        tenancy.waits = tenancy.waits.max(ticket);
+        match tenancy.queue.back_mut() {
+            Some(Queued { entry: None, ticket: last }) => *last = ticket,
+            _ => tenancy.queue.push_back(Queued { entry: None, ticket }),
+        }
         self.go_on(at, actions);
     }
 
@@ -181,11 +194,10 @@ impl Owner {
         let epoch = flight.append.by.epoch;
         tenancy.notes_run &= !flight.append.notes_run;
         let covers = match forgets(Mutant::AppendsLetOutAll) {
-            true => tenancy.waits,
+            true => tenancy.ticket,
             false => flight.covers,
         };
-        if covers > tenancy.released {
-            tenancy.released = covers;
+        if covers > 0 {
             actions.push(Action::Release { up_to: covers });
         }
         self.served = epoch;
@@ -202,9 +214,11 @@ impl Owner {
             if forgets(Mutant::UnsureIsNever) && append.body.is_some() {
                 tenancy.decided = flight.after;
                 tenancy.flight = None;
+                tenancy.queue.clear();
                 return actions.push(Action::Undo { number: append.tip.number });
             }
-            return self.fly(append, at, actions);
+            let covers = flight.covers;
+            return self.fly(append, covers, at, actions);
         }
         match (&mut tenancy.turning, &mut tenancy.ending) {
             (Some(Turning { turn: Some((sent, turn)), .. }), _) if *sent == call => {
@@ -223,44 +237,58 @@ impl Owner {
     }
 
     pub(super) fn snapshot_due(&mut self, actions: &mut Vec<Action>) {
-        if !self.takes_batch() {
+        let Some(tenancy) = self.owning() else { return };
+        if tenancy.turning.is_some() || tenancy.ending.is_some() {
             return;
         }
-        let Some(tenancy) = self.owning() else { return };
-        let (generation, by, tip) = (tenancy.next_generation(), tenancy.by, tenancy.done);
-        tenancy.turning = Some(Turning { generation, tip, turn: None });
+        let (generation, by) = (tenancy.next_generation(), tenancy.by);
+        tenancy.turning = Some(Turning { generation, written: None, turn: None });
         actions.push(Action::WriteSnapshot { by, generation });
     }
 
     pub(super) fn snapshot_written(
         &mut self,
         generation: Generation,
-        pieces: u32,
+        written: (u32, Tip),
         at: Span,
         actions: &mut Vec<Action>,
     ) {
         if let OwnerStage::Healing(healing) = &mut self.stage {
-            if healing.generation == generation && healing.pieces.is_none() {
-                healing.pieces = Some(pieces);
+            if healing.generation == generation && healing.written.is_none() {
+                healing.written = Some(written);
                 self.send_turn(at, actions);
             }
             return;
         }
+        let Some(tenancy) = self.owning() else { return };
+        if let Some(turning) = &mut tenancy.turning
+            && turning.generation == generation
+            && turning.written.is_none()
+        {
+            turning.written = Some(written);
+            self.turn_if_written(at, actions);
+        }
+    }
+
+    /// A snapshot is turned to once the journal has all that is in it.
+    fn turn_if_written(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
         let Some(tenancy) = self.owning() else { return };
-        let (by, moment) = (tenancy.by, tenancy.wall.at(at));
-        let turn = match &tenancy.turning {
-            Some(turning) if turning.generation == generation && turning.turn.is_none() => {
-                SnapshotTurn {
-                    by,
-                    snapshot: SnapshotName { generation, tip: turning.tip, pieces },
-                    heals: false,
-                    moment,
-                    ttl,
-                    notes_run: false,
-                }
-            }
-            _ => return,
+        let Some(Turning { generation, written: Some((pieces, tip)), turn: None }) =
+            tenancy.turning
+        else {
+            return;
+        };
+        if tip.number > tenancy.done.number {
+            return;
+        }
+        let turn = SnapshotTurn {
+            by: tenancy.by,
+            snapshot: SnapshotName { generation, tip, pieces },
+            heals: false,
+            moment: tenancy.wall.at(at),
+            ttl,
+            notes_run: false,
         };
         let call = self.send(ScriptCall::Turn(turn), actions);
         if let Some(Tenancy { turning: Some(turning), .. }) = self.owning() {
@@ -293,9 +321,12 @@ impl Owner {
     pub(super) fn fly_again(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
         let Some(tenancy) = self.owning() else { return };
-        let has_rows = tenancy.flight.take().is_some_and(|flight| flight.append.body.is_some());
-        let append = tenancy.next_append(tenancy.decided, has_rows, ttl, at);
-        self.fly(append, at, actions);
+        let (tip, has_rows, covers) = match tenancy.flight.take() {
+            Some(Flight { append, covers, .. }) => (append.tip, append.body.is_some(), covers),
+            None => (tenancy.done, false, 0),
+        };
+        let append = tenancy.next_append(tip, has_rows, ttl, at);
+        self.fly(append, covers, at, actions);
     }
 
     /// The snapshot before the one before is named by nothing any more.
