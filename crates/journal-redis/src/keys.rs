@@ -29,6 +29,16 @@ impl StoreKeys {
         self.key("log")
     }
 
+    /// A hash: what each server of the store says of itself.
+    pub fn servers(&self) -> String {
+        self.key("servers")
+    }
+
+    /// A string: the secret by which servers know each other.
+    pub fn secret(&self) -> String {
+        self.key("secret")
+    }
+
     /// A string: one piece of a snapshot.
     pub fn piece(&self, generation: Generation, index: u32) -> String {
         self.key(&format!("snap:{generation}:{index}"))

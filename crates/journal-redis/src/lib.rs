@@ -20,6 +20,7 @@ mod packed;
 mod resp;
 mod room;
 mod scripts;
+mod servers;
 mod snapshot;
 mod store;
 
@@ -31,5 +32,6 @@ pub use scripts::{
     Acquisition, AppendCall, Generation, HandOver, Own, Ownership, PieceCall, ScriptReply,
     SnapshotName, SnapshotTurn, StoreNaming,
 };
+pub use servers::{ServerEntry, StoreServers};
 pub use snapshot::{RedisSnapshot, WriteError};
-pub use store::{RedisStore, SeenStore, StoreError};
+pub use store::{RedisStore, SeenStore, StoreCall, StoreError};

@@ -7,11 +7,13 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use sha1::{Digest, Sha1};
+use tenure_core::secret::Secret;
 use tenure_journal::{JournalEntry, Position};
 
 use crate::keys::StoreKeys;
 use crate::packed;
 use crate::resp::{RespValue, Words};
+use crate::servers::ServerEntry;
 
 /// The format of keys, fields and entries that this release writes.
 pub(crate) const FORMAT: u32 = 1;
@@ -58,6 +60,7 @@ scripts! {
     TURN = "fence.lua" "turn.lua";
     GIVE = "fence.lua" "give.lua";
     NAME = "name.lua";
+    REGISTER = "register.lua";
 }
 
 /// A call of a script, ready to be sent, and sent again.
@@ -270,6 +273,22 @@ impl StoreNaming {
     }
 }
 
+/// See [`RedisStore::register`](crate::RedisStore::register).
+pub(crate) struct Registration<'a> {
+    pub me: &'a ServerEntry,
+    pub secret: &'a Secret,
+}
+
+impl Registration<'_> {
+    pub(crate) fn call(&self, keys: &StoreKeys) -> ScriptCall {
+        ScriptCall::new(&REGISTER, &[keys.servers(), keys.secret()]).args([
+            &hex(self.me.id),
+            &self.me.text(),
+            self.secret.reveal(),
+        ])
+    }
+}
+
 impl AppendCall {
     pub(crate) fn call(&self, keys: &StoreKeys) -> ScriptCall {
         let call = ScriptCall::new(&APPEND, &[keys.own(), keys.log()])
@@ -438,7 +457,7 @@ mod tests {
 
     #[test]
     fn every_script_is_short_and_says_at_its_top_what_it_does() {
-        for script in [&ACQUIRE, &APPEND, &PIECE, &TURN, &GIVE, &NAME] {
+        for script in [&ACQUIRE, &APPEND, &PIECE, &TURN, &GIVE, &NAME, &REGISTER] {
             let lines: Vec<_> = script.text.lines().collect();
             // The bound of 40 is for each file; a script of an owner has the fence before it.
             assert!(lines.len() < 80 && lines[0] == "#!lua flags=allow-oom", "{}", lines[1]);

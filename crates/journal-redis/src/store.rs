@@ -70,6 +70,21 @@ pub struct SeenStore {
     pub own: Option<Own>,
     /// The run of this Redis, read before the keys: an acquisition that names it is refused if they are of another.
     pub run: String,
+    /// Its TIME, in microseconds.
+    pub time: u64,
+}
+
+/// A call of one script by the process that owns the store, or wants to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StoreCall {
+    /// Takes the store.
+    Acquire(Acquisition),
+    /// Appends.
+    Append(AppendCall),
+    /// Turns to a snapshot.
+    Turn(SnapshotTurn),
+    /// Gives the store away.
+    Give(HandOver),
 }
 
 /// One store in one Redis. Clones share one line.
@@ -139,10 +154,12 @@ impl RedisStore {
     /// # Errors
     /// Redis cannot be reached, or another program or release wrote the keys.
     pub fn look(&self) -> Result<SeenStore, StoreError> {
-        let info = self.ask(RedisCommand::Plain(Words::of(&["INFO", "server"])))?;
-        let store = Words::of(&["HMGET", &self.keys.store(), "id", "format"]);
-        let store = self.ask(RedisCommand::Plain(store))?;
-        let own = self.ask(RedisCommand::Plain(Words::of(&["HGETALL", &self.keys.own()])))?;
+        let begin = |words: &[&str]| self.begin(RedisCommand::Plain(Words::of(words)));
+        let info = begin(&["INFO", "server"]);
+        let store = begin(&["HMGET", &self.keys.store(), "id", "format"]);
+        let own = begin(&["HGETALL", &self.keys.own()]);
+        let time = begin(&["TIME"]);
+        let (info, store, own, time) = (came(&info)?, came(&store)?, came(&own)?, came(&time)?);
         let store = match store.list() {
             Some([RespValue::Nil, _]) => None,
             Some([id, format]) => {
@@ -161,7 +178,13 @@ impl RedisStore {
             info.lines().find_map(|line| line.strip_prefix("run_id:")).map(str::to_owned)
         });
         let run = run.ok_or_else(|| StoreError::Away("it names no run_id".to_owned()))?;
-        Ok(SeenStore { store, own, run })
+        let number = |part: &RespValue| part.text().and_then(|text| text.parse::<u64>().ok());
+        let time = match time.list() {
+            Some([s, us]) => number(s).zip(number(us)).map(|(s, us)| s * 1_000_000 + us),
+            _ => None,
+        };
+        let time = time.ok_or_else(|| StoreError::Away("it tells no time".to_owned()))?;
+        Ok(SeenStore { store, own, run, time })
     }
 
     /// Writes the id of a store that lost it.
@@ -178,6 +201,27 @@ impl RedisStore {
     /// Redis cannot be reached; it may have happened.
     pub fn acquire(&self, acquisition: &Acquisition) -> Result<ScriptReply, StoreError> {
         self.run(RedisCommand::Script(acquisition.call(&self.keys)))
+    }
+
+    /// Begins a call. `hears` runs in the thread of the line and must not block; it is dropped if the line ends. What it
+    /// hears as an error may have happened.
+    pub fn begin_call(
+        &self,
+        call: &StoreCall,
+        hears: impl FnOnce(Result<ScriptReply, StoreError>) + Send + 'static,
+    ) {
+        let command = match call {
+            StoreCall::Acquire(call) => RedisCommand::Script(call.call(&self.keys)),
+            StoreCall::Append(call) => self.confirmed(self.append_call(call)),
+            StoreCall::Turn(call) => self.confirmed(call.call(&self.keys)),
+            StoreCall::Give(call) => self.confirmed(call.call(&self.keys)),
+        };
+        let heard = move |said: Result<RespValue, String>| {
+            hears(said.map_err(StoreError::Away).and_then(|value| {
+                ScriptReply::read(&value).ok_or(StoreError::Strange { key: "own" })
+            }));
+        };
+        self.line.begin(command, Box::new(heard));
     }
 
     /// Begins to append. `hears` runs in the thread of the line and must not block.

@@ -1,0 +1,12 @@
+-- Writes what a server says of itself, behind the moment; takes away servers that said nothing for a minute; and makes the
+-- secret by which servers know each other, where there is none. KEYS: servers, secret. ARGV: server, what it says, new secret.
+local clock = redis.call('TIME')
+local time = string.format('%.0f', clock[1] * 1000000 + clock[2])
+redis.call('HSET', KEYS[1], ARGV[1], time .. ' ' .. ARGV[2])
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  local said = tonumber(string.match(all[i + 1], '^%d+')) or 0
+  if tonumber(time) - said > 60000000 then redis.call('HDEL', KEYS[1], all[i]) end
+end
+if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('SET', KEYS[2], ARGV[3]) end
+return {redis.call('GET', KEYS[2]), redis.call('HGETALL', KEYS[1])}

@@ -1,0 +1,54 @@
+//! The servers of a store in Redis: what they say of themselves, and the secret.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use tenure_core::secret::Secret;
+use tenure_engine::redis_address::Address;
+use tenure_journal_redis::{RedisStore, ServerEntry};
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
+
+fn server(id: u128) -> ServerEntry {
+    let url = format!("http://10.0.0.{id}:7070");
+    ServerEntry { id, url, release: "0.1.0".to_owned(), format: 1 }
+}
+
+fn ids(all: &tenure_journal_redis::StoreServers) -> Vec<u128> {
+    let mut ids: Vec<_> = all.servers.iter().map(|(_, server)| server.id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn servers_read_what_the_others_say_and_share_one_secret_also_where_redis_is_full() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let store = RedisStore::open(Address::parse(&redis.url()).unwrap(), "shop").unwrap();
+    let first = store.register(&server(1), &Secret::new("first")).unwrap();
+    assert_eq!((ids(&first), first.secret.reveal()), (vec![1], "first"));
+    redis.must(&["CONFIG", "SET", "maxmemory", "1"]);
+    let second = store.register(&server(2), &Secret::new("second")).unwrap();
+    assert_eq!((ids(&second), second.secret.reveal()), (vec![1, 2], "first"));
+    assert!(second.servers.iter().any(|(_, one)| *one == server(1)));
+    assert!(!format!("{second:?}").contains("first"), "the secret is not shown");
+    store.unregister(1).unwrap();
+    assert_eq!(ids(&store.register(&server(2), &Secret::new("third")).unwrap()), [2]);
+}
+
+#[test]
+fn a_server_that_said_nothing_for_a_minute_is_taken_away_by_any_other() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let store = RedisStore::open(Address::parse(&redis.url()).unwrap(), "shop").unwrap();
+    let time = redis.must(&["TIME"]);
+    let now: u64 = time.list()[0].text().parse().unwrap();
+    for (id, ago, stays) in [(3, 50, true), (4, 70, false)] {
+        let said = format!("{}000000 0.1.0 1 http://10.0.0.{id}:7070", now - ago);
+        redis.must(&["HSET", "{shop}:servers", &format!("{id:032x}"), &said]);
+        let all = store.register(&server(1), &Secret::new("x")).unwrap();
+        assert_eq!(ids(&all).contains(&id), stays, "{ago} s ago");
+    }
+}
