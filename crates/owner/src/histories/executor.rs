@@ -93,8 +93,10 @@ impl World {
                 let heals = self.servers[at].machine.is_some();
                 if heals && !matches!(word, ServerWord::Says { .. }) {
                     for server in self.servers.iter_mut().filter(|server| server.id == from) {
-                        server.counts = false;
+                        (server.counts, server.is_given_up) = (false, true);
                     }
+                    // An answer that this one decided before may go out behind those of that one.
+                    self.judge.admit_all_time();
                 }
                 return Some(Input::Heard { from, word });
             }
@@ -122,6 +124,7 @@ impl World {
                     machine.ends = ends;
                 }
                 self.servers[at].machine = Some(machine);
+                self.servers[at].is_given_up = false;
                 let own = self.keys(is_far).own.as_ref();
                 let is_owner = own.is_some_and(|own| own.owner == id);
                 self.servers[at].counts = is_owner;
@@ -194,6 +197,7 @@ impl World {
         let out: Vec<super::work::Pending> = out;
         let stamp = stamp.min(self.judge.answers());
         for pending in out {
+            let epoch = (!server.is_given_up).then_some(epoch);
             let found = self.judge.goes_out(&pending, &machine.chain, epoch, stamp);
             self.violation = self.violation.or(found);
             if let Some((client, asked, said)) = pending.to {

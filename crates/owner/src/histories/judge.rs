@@ -40,7 +40,7 @@ impl Judge {
         &mut self,
         pending: &Pending,
         chain: &[u64],
-        epoch: Epoch,
+        epoch: Option<Epoch>,
         stamp: usize,
     ) -> Option<Violation> {
         for tip in self.answered[..stamp.min(self.answered.len())].iter().flatten() {
@@ -56,6 +56,8 @@ impl Judge {
             // Positions count answers, so that a stamp tells what was answered before.
             self.answered.push(None);
         }
+        // The time of a server that another one healed over is admitted to be lost.
+        let epoch = epoch?;
         let own = self.moments.entry(epoch).or_insert((pending.moment, pending.moment));
         own.0 = own.0.min(pending.moment);
         own.1 = own.1.max(pending.moment);
@@ -82,10 +84,15 @@ impl Judge {
         }
     }
 
+    /// The moments of answers so far are compared with none that follow.
+    pub(super) fn admit_all_time(&mut self) {
+        self.moments.clear();
+    }
+
     /// Nobody is left who knows a moment after `known`.
     pub(super) fn admit_time(&mut self, known: u64) {
         if self.moments.values().any(|(_, last)| *last > known) {
-            self.moments.clear();
+            self.admit_all_time();
         }
     }
 }

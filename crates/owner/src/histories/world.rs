@@ -66,6 +66,8 @@ pub(super) struct Server {
     pub(super) machine: Option<Machine>,
     /// The machine is the one by which answers stand: not taken over by somebody else.
     pub(super) counts: bool,
+    /// Another server healed although this one could not be asked.
+    pub(super) is_given_up: bool,
     /// What it loads.
     pub(super) load: Option<Loading>,
     /// Calls whose reply it awaits: the number, since when, and the piece that is sent again.
@@ -233,6 +235,7 @@ impl World {
             is_far: false,
             machine: None,
             counts: false,
+            is_given_up: false,
             load: None,
             awaits: Vec::new(),
         }

@@ -340,6 +340,9 @@ impl Owner {
 
     pub(super) fn end(&mut self, to: Option<ServerId>, at: Span, actions: &mut Vec<Action>) {
         match &mut self.stage {
+            // Told again while it gives the store away.
+            OwnerStage::Owning(tenancy)
+                if tenancy.ending.as_ref().is_some_and(|ending| ending.give.is_some()) => {}
             OwnerStage::Owning(tenancy) => {
                 tenancy.turning = None;
                 tenancy.ending = Some(Ending { to, give: None });

@@ -1,0 +1,79 @@
+//! The appends of one engine that are not answered yet, by their tickets.
+
+use std::collections::VecDeque;
+
+use tenure_journal::{Appended, Hears, JournalEntry};
+
+struct WaitingAppend {
+    ticket: u64,
+    /// Its bytes, for as long as they may have to be sent again.
+    entry: Option<JournalEntry>,
+    hears: Hears,
+}
+
+/// See the module. Tickets begin at 1 with each engine.
+#[derive(Default)]
+pub(crate) struct Appends {
+    waiting: VecDeque<WaitingAppend>,
+    last: u64,
+}
+
+impl Appends {
+    /// Takes one in; answers its ticket.
+    pub fn add(&mut self, entry: Option<JournalEntry>, hears: Hears) -> u64 {
+        self.last += 1;
+        self.waiting.push_back(WaitingAppend { ticket: self.last, entry, hears });
+        self.last
+    }
+
+    /// The entry of this number.
+    pub fn entry(&self, number: u64) -> Option<JournalEntry> {
+        let mut entries = self.waiting.iter().filter_map(|append| append.entry.as_ref());
+        entries.find(|entry| entry.position().number == number).cloned()
+    }
+
+    /// Those whose tickets are not above this one.
+    pub fn release(&mut self, up_to: u64) -> Vec<Hears> {
+        let until = self.waiting.partition_point(|append| append.ticket <= up_to);
+        self.waiting.drain(..until).map(|append| append.hears).collect()
+    }
+
+    /// All of them.
+    pub fn take_all(&mut self) -> Vec<Hears> {
+        std::mem::take(self).waiting.into_iter().map(|append| append.hears).collect()
+    }
+}
+
+/// Tells all of them the same. It must not be called with a lock held: who hears it may append at once.
+pub(crate) fn tell(all: Vec<Hears>, appended: &Appended) {
+    all.into_iter().for_each(|hears| hears.hear(appended.clone()));
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_journal::{Position, Reply};
+
+    use super::*;
+
+    #[test]
+    fn appends_are_released_in_the_order_of_their_tickets_and_keep_their_bytes_until_then() {
+        let mut appends = Appends::default();
+        let entry = JournalEntry::after(Position { number: 6, sum: 1 }, 1, b"x");
+        let mut replies = Vec::new();
+        for entry in [None, Some(entry.clone()), None] {
+            let (hears, reply) = Reply::new();
+            appends.add(entry, hears);
+            replies.push(reply);
+        }
+        assert_eq!((appends.entry(7), appends.entry(8)), (Some(entry), None));
+        tell(appends.release(2), &Appended::Done);
+        let said = |reply: &Reply| reply.wait(std::time::Duration::ZERO);
+        assert_eq!(
+            replies.iter().map(said).collect::<Vec<_>>(),
+            [Some(Appended::Done), Some(Appended::Done), None]
+        );
+        assert_eq!(appends.entry(7), None);
+        tell(appends.take_all(), &Appended::Deposed);
+        assert_eq!(said(&replies[2]), Some(Appended::Deposed));
+    }
+}

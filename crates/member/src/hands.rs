@@ -1,0 +1,284 @@
+//! The hands of the value: whoever has news tells it, and what it says is done in its order, by one thread at a time.
+//!
+//! An action is done with the lock let go of, so who hears of it may bring news at once. Nothing here blocks but the thread of
+//! the member (`look`, `register`) and threads that are started for one thing.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tenure_core::time::{Moment, Span};
+use tenure_engine_embedded::{Embedded, Options};
+use tenure_journal::Appended;
+use tenure_journal_redis::{
+    RedisStore, ScriptReply, ServerEntry, StoreCall, StoreError, StoreNaming,
+};
+use tenure_owner::ids::{Epoch, ServerId, StoreId};
+use tenure_owner::owner::{Input, ServerWord};
+use tokio::sync::watch;
+
+use crate::appends::tell;
+use crate::clock::StoreClock;
+use crate::loading;
+use crate::options::{AskServer, AskedServer};
+use crate::place::Place;
+use crate::snapshots;
+use crate::state::{Deed, MemberState};
+
+/// A server that does not answer for this long is silent.
+const ASK_WITHIN: Duration = Duration::from_millis(500);
+
+/// What the thread of the member does.
+pub(crate) enum Errand {
+    Look,
+    Name(StoreId, Span),
+    /// Time is to be told sooner than it thought.
+    Wake,
+    Stop,
+}
+
+/// See the module.
+pub(crate) struct Hands {
+    pub me: ServerId,
+    pub entry: ServerEntry,
+    pub store: RedisStore,
+    /// A line of its own, for what takes Redis long.
+    pub bulk: RedisStore,
+    pub clock: Arc<StoreClock>,
+    pub engine: Options,
+    pub asks: Arc<dyn AskServer>,
+    pub errands: Sender<Errand>,
+    pub place: watch::Sender<Place>,
+    pub state: Mutex<MemberState>,
+    pub changed: Condvar,
+}
+
+impl Hands {
+    pub fn lock(&self) -> MutexGuard<'_, MemberState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the value something, and does what it says.
+    pub fn tell(self: &Arc<Self>, input: Input) {
+        let mut state = self.lock();
+        state.take(input, &self.clock);
+        self.act(state);
+    }
+
+    /// Does what is to be done, unless another thread, or this one further up, is at it.
+    pub fn act<'h>(self: &'h Arc<Self>, mut state: MutexGuard<'h, MemberState>) {
+        if state.is_acting {
+            return;
+        }
+        state.is_acting = true;
+        let mut wakes = false;
+        while let Some(action) = state.todo.pop_front() {
+            let deed = state.deed(action);
+            let is_usual = matches!(deed, Deed::Call { .. } | Deed::Done(_));
+            if !is_usual {
+                // Before an engine that lost the store ends: calls that it refuses then are passed on.
+                self.show(&state);
+                wakes = true;
+            }
+            drop(state);
+            self.do_deed(deed);
+            state = self.lock();
+        }
+        state.is_acting = false;
+        if wakes || state.is_closing {
+            self.show(&state);
+            drop(state);
+            self.changed.notify_all();
+            let _ = self.errands.send(Errand::Wake);
+        }
+    }
+
+    /// Shows where calls are answered.
+    pub fn show(&self, state: &MemberState) {
+        let place = state.place();
+        self.place.send_if_modified(|shown| {
+            let is_new = !shown.is_same(&place);
+            if is_new {
+                tracing::info!("the store is served: {place:?}");
+                *shown = place;
+            }
+            is_new
+        });
+    }
+
+    fn do_deed(self: &Arc<Self>, deed: Deed) {
+        match deed {
+            Deed::Call { number, call } => self.call(number, &call),
+            Deed::Done(waiting) => tell(waiting, &Appended::Done),
+            Deed::Prove(proof) => tell(proof.into_iter().collect(), &Appended::Done),
+            Deed::Drop { engine, waiting } => {
+                tell(waiting, &Appended::Deposed);
+                if let Some(engine) = engine {
+                    self.start("tenure-drop", move |_| engine.close());
+                }
+            }
+            Deed::Look => drop(self.errands.send(Errand::Look)),
+            Deed::Name(store, ttl) => drop(self.errands.send(Errand::Name(store, ttl))),
+            Deed::Ask { id, server } => self.ask(id, server),
+            Deed::Unknown(id) => self.tell(Input::Heard { from: id, word: ServerWord::Silent }),
+            Deed::Load { term } => {
+                self.start("tenure-load", move |hands| loading::load(&hands, term))
+            }
+            Deed::Write { term, by, generation } => {
+                self.start("tenure-snapshot", move |hands| {
+                    snapshots::write(&hands, term, &by, generation);
+                });
+            }
+            Deed::Unlink { by, snapshot } => {
+                self.start("tenure-unlink", move |hands| snapshots::unlink(&hands, &by, snapshot));
+            }
+            Deed::Nothing => {}
+        }
+    }
+
+    /// Starts a thread for one thing. Without a thread the server cannot own a store.
+    fn start(self: &Arc<Self>, name: &str, does: impl FnOnce(Arc<Hands>) + Send + 'static) {
+        let hands = self.clone();
+        let started = thread::Builder::new().name(name.to_owned()).spawn(move || does(hands));
+        if let Err(why) = started {
+            tracing::error!("could not start a thread: {why}");
+            self.tell(Input::CannotServe);
+        }
+    }
+
+    fn call(self: &Arc<Self>, number: u64, call: &StoreCall) {
+        let hands = Arc::downgrade(self);
+        self.store.begin_call(call, move |reply| {
+            if let Some(hands) = hands.upgrade() {
+                hands.replied(number, reply);
+            }
+        });
+    }
+
+    fn replied(self: &Arc<Self>, call: u64, reply: Result<ScriptReply, StoreError>) {
+        let mut state = self.lock();
+        let input = match reply {
+            Ok(reply) => {
+                let (reply, time) = state.words.reply(reply);
+                // A reply that tells no time moves no clock.
+                let now = state.owner.moment(self.clock.at()).unwrap_or(Moment::ZERO);
+                Input::Replied { call, reply, time: time.unwrap_or(now) }
+            }
+            Err(why) => {
+                tracing::debug!("a call of the store may have happened: {why}");
+                Input::Unsure { call }
+            }
+        };
+        state.take(input, &self.clock);
+        self.act(state);
+    }
+
+    fn ask(self: &Arc<Self>, id: ServerId, server: AskedServer) {
+        let asks = self.asks.clone();
+        self.start("tenure-ask", move |hands| {
+            let word = asks.ask(&server, ASK_WITHIN);
+            hands.tell(Input::Heard { from: id, word });
+        });
+    }
+
+    /// Looks at the store. Blocks. Whether it could be read.
+    pub fn look(self: &Arc<Self>) -> bool {
+        match self.store.look() {
+            Ok(seen) => {
+                let mut state = self.lock();
+                let own = seen.own.as_ref().map(|own| Box::new(state.words.own(own)));
+                state.seen = own.as_ref().map(|own| (own.owner, own.epoch));
+                if state.seen.is_some_and(|(owner, _)| owner == self.me) {
+                    state.seen = None;
+                }
+                let looked = Input::Looked {
+                    store: seen.store.map(StoreId),
+                    own,
+                    run: state.words.run(&seen.run),
+                    time: Moment::from_us(seen.time),
+                };
+                state.take(looked, &self.clock);
+                self.show(&state);
+                self.act(state);
+                true
+            }
+            Err(why) => {
+                self.away(&why);
+                false
+            }
+        }
+    }
+
+    fn away(&self, why: &StoreError) {
+        let mut state = self.lock();
+        state.why = why.to_string();
+        self.show(&state);
+    }
+
+    /// Writes the id of a store that lost it. Blocks.
+    pub fn name_store(&self, store: StoreId, ttl: Span) {
+        let naming = StoreNaming { store: store.0, ttl: ttl.us() };
+        if let Err(why) = self.store.name_store(&naming) {
+            self.away(&why);
+        }
+    }
+
+    /// Writes what this server says of itself, and hears of the others. Blocks. Whether it was written.
+    pub fn register(self: &Arc<Self>) -> bool {
+        let secret = self.lock().secret.clone();
+        match self.store.register(&self.entry, &secret) {
+            Ok(all) => {
+                let mut state = self.lock();
+                state.servers.read(self.me, &all, self.clock.at());
+                state.secret = all.secret;
+                let others = state.servers.ids();
+                state.take(Input::Others(others), &self.clock);
+                self.show(&state);
+                self.act(state);
+                true
+            }
+            Err(why) => {
+                self.away(&why);
+                false
+            }
+        }
+    }
+
+    /// An engine was opened with what was loaded.
+    pub fn opened(self: &Arc<Self>, term: u64, engine: Embedded) {
+        let engine = Arc::new(engine);
+        let mut state = self.lock();
+        if state.term == term && !state.is_over {
+            state.engine = Some(engine);
+            tracing::info!("this server owns the store, at epoch {}", state.served_from.0);
+            self.show(&state);
+            drop(state);
+            self.changed.notify_all();
+        } else {
+            drop(state);
+            engine.close();
+        }
+    }
+
+    /// Whether what an engine of this term says counts.
+    pub fn is_current(&self, term: u64) -> bool {
+        let state = self.lock();
+        state.term == term && !state.is_over
+    }
+
+    /// For how long the value wants to hear of no time.
+    pub fn patience(&self) -> Duration {
+        let at = self.clock.at();
+        let wakes_at = self.lock().owner.wakes_at(at);
+        Span::from_us(wakes_at.us().saturating_sub(at.us())).std()
+    }
+
+    /// The last epoch at which this server served.
+    pub fn served(&self) -> Option<Epoch> {
+        match self.lock().word() {
+            ServerWord::Says { served, .. } if served > Epoch(0) => Some(served),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The servers that are registered or were a while ago: whom to ask, and where.
+
+use std::collections::BTreeMap;
+
+use tenure_core::time::Span;
+use tenure_journal_redis::{ServerEntry, StoreServers};
+use tenure_owner::ids::ServerId;
+
+/// A server that is not registered any more is remembered for this long: the store may have lost the registration.
+const REMEMBERED_FOR: Span = Span::from_s(60);
+
+struct KnownServer {
+    entry: ServerEntry,
+    /// The moment of its last word, by the store's clock, in microseconds.
+    said: u64,
+    /// Since when it is not registered, by the own monotonic clock.
+    missing_since: Option<Span>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct KnownServers(BTreeMap<ServerId, KnownServer>);
+
+impl KnownServers {
+    /// Takes in what the store has at `at`. This server is not counted.
+    pub fn read(&mut self, me: ServerId, all: &StoreServers, at: Span) {
+        for known in self.0.values_mut() {
+            known.missing_since.get_or_insert(at);
+        }
+        for (said, entry) in all.servers.iter().filter(|(_, entry)| entry.id != me.0) {
+            let known = KnownServer { entry: entry.clone(), said: *said, missing_since: None };
+            self.0.insert(ServerId(entry.id), known);
+        }
+        let is_remembered = |known: &KnownServer| {
+            known.missing_since.is_none_or(|since| at.us() < since.us() + REMEMBERED_FOR.us())
+        };
+        self.0.retain(|_, known| is_remembered(known));
+    }
+
+    pub fn ids(&self) -> Vec<ServerId> {
+        self.0.keys().copied().collect()
+    }
+
+    pub fn url(&self, id: ServerId) -> Option<&str> {
+        self.0.get(&id).map(|known| known.entry.url.as_str())
+    }
+
+    /// The registered one with the latest word.
+    pub fn freshest(&self) -> Option<ServerId> {
+        let registered = self.0.iter().filter(|(_, known)| known.missing_since.is_none());
+        registered.max_by_key(|(_, known)| known.said).map(|(id, _)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::secret::Secret;
+
+    use super::*;
+
+    #[test]
+    fn a_server_is_remembered_for_a_minute_after_its_registration_is_gone() {
+        let server = |id, said| {
+            let url = format!("http://{id}");
+            (said, ServerEntry { id, url, release: "0".to_owned(), format: 1 })
+        };
+        let all = |servers| StoreServers { secret: Secret::new("x"), servers };
+        let mut known = KnownServers::default();
+        known.read(ServerId(1), &all(vec![server(1, 9), server(2, 5), server(3, 7)]), Span::ZERO);
+        assert_eq!(known.ids(), [ServerId(2), ServerId(3)]);
+        assert_eq!(known.freshest(), Some(ServerId(3)));
+        for (at, left) in [(10, 2), (69, 2), (71, 1)] {
+            known.read(ServerId(1), &all(vec![server(2, 6)]), Span::from_s(at));
+            assert_eq!(known.ids().len(), left, "{at} s");
+            assert_eq!(known.freshest(), Some(ServerId(2)));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! One server as a member of a store that several servers share.
+//!
+//! Who owns the store is decided by the value [`tenure_owner::Owner`]. This crate is its hands: it calls the store in Redis,
+//! reads the clock, opens the engine and lets go of it, and asks other servers. What comes of all that it tells the value,
+//! and does what the value says.
+//!
+//! It must never know a rule of jobs, nor decide who owns the store: a rule that is missing belongs into the value.
+
+mod appends;
+mod clock;
+mod hands;
+mod journal;
+mod known_servers;
+mod loading;
+mod member;
+mod options;
+mod place;
+mod snapshots;
+mod state;
+mod translate;
+
+pub use member::Member;
+pub use options::{AskServer, AskedServer, MemberError, MemberOptions};
+pub use place::{MemberHealth, Place};
+pub use tenure_owner::ids::Epoch;
+pub use tenure_owner::owner::ServerWord;

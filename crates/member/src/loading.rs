@@ -1,0 +1,53 @@
+//! A load: an engine is opened whose rows are read from the journal.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tenure_engine_embedded::{Embedded, Fatal, Location, Options};
+use tenure_owner::owner::Input;
+
+use crate::hands::Hands;
+use crate::journal::MemberJournal;
+
+/// Opens the engine, which reads the journal, proves that by an empty append, and begins to answer. Blocks.
+pub(crate) fn load(hands: &Arc<Hands>, term: u64) {
+    let damage = Arc::new(AtomicBool::new(false));
+    let journal = MemberJournal::new(hands, term, damage.clone());
+    let stopped = Arc::downgrade(hands);
+    let on_fatal = move |fatal: &Fatal| {
+        // An engine that was deposed is of an earlier term by now.
+        if let Some(hands) = stopped.upgrade().filter(|hands| hands.is_current(term)) {
+            tracing::error!("this server cannot go on with the store: {fatal}");
+            hands.tell(Input::CannotServe);
+        }
+    };
+    let options = Options {
+        location: Location::Memory,
+        clock: hands.clock.clone(),
+        journal: Some(Arc::new(journal)),
+        on_fatal: Arc::new(on_fatal),
+        ..hands.engine.clone()
+    };
+    match Embedded::open(options) {
+        Ok(engine) => hands.opened(term, engine),
+        Err(why) if hands.is_current(term) => {
+            tracing::warn!("the store could not be opened here: {why}");
+            let damaged = damage.load(Ordering::Acquire);
+            let is_loading = {
+                let mut state = hands.lock();
+                state.why = why.to_string();
+                state.is_loading
+            };
+            hands.tell(match is_loading && is_of_the_journal(&why) {
+                true => Input::LoadFailed { damaged },
+                false => Input::CannotServe,
+            });
+        }
+        Err(_) => {}
+    }
+}
+
+/// The journal could not be read, or has changed meanwhile; otherwise it is this machine that lacks something.
+fn is_of_the_journal(why: &tenure_engine_embedded::OpenError) -> bool {
+    matches!(why, tenure_engine_embedded::OpenError::Journal(_))
+}

@@ -1,0 +1,257 @@
+//! The member: opened, asked where the store is served, closed.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use data_encoding::HEXLOWER;
+use tenure_core::secret::Secret;
+use tenure_engine::ids::fill_random;
+use tenure_engine::{Clock, Engine};
+use tenure_journal_redis::{RedisStore, ServerEntry};
+use tenure_owner::ids::{Epoch, ServerId, StoreId};
+use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
+use tokio::sync::watch;
+
+use crate::clock::StoreClock;
+use crate::hands::{Errand, Hands};
+use crate::options::{MemberError, MemberOptions};
+use crate::place::{MemberHealth, Place};
+use crate::state::MemberState;
+
+/// The newest format of a store that this release reads.
+const FORMAT: u32 = 1;
+/// A server says something of itself this often.
+const REGISTER_EVERY: Duration = Duration::from_secs(1);
+/// How long a server that ends waits for the store.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+
+/// One server as a member of a store. It ends when this is dropped, without handing the store over: see [`Member::close`].
+pub struct Member {
+    hands: Arc<Hands>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Member {
+    /// Begins to take part in the store. Redis need not be there yet.
+    ///
+    /// # Errors
+    /// The certificates of the address cannot be used, or the system gives no thread or no random numbers.
+    pub fn open(options: MemberOptions) -> Result<Member, MemberError> {
+        let MemberOptions { address, name, url, engine, replicas, asks, clock } = options;
+        let me = ServerId(random()?);
+        let (release, format) = (env!("CARGO_PKG_VERSION").to_owned(), FORMAT);
+        let entry = ServerEntry { id: me.0, url, release, format };
+        let store = RedisStore::open(address.clone(), &name)?.with_replicas(replicas);
+        let bulk = RedisStore::open(address, &name)?.with_replicas(replicas);
+        let state = MemberState::new(me, StoreId(random()?), secret()?);
+        let (errands, to_do) = channel();
+        let hands = Arc::new(Hands {
+            me,
+            entry,
+            store,
+            bulk,
+            clock: Arc::new(StoreClock::new(clock)),
+            engine,
+            asks,
+            errands,
+            place: watch::Sender::new(state.place()),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        let theirs = hands.clone();
+        let thread = thread::Builder::new()
+            .name("tenure-member".to_owned())
+            .spawn(move || run(&theirs, &to_do))?;
+        Ok(Member { hands, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Where the store is served, and a way to hear of changes.
+    pub fn place(&self) -> watch::Receiver<Place> {
+        self.hands.place.subscribe()
+    }
+
+    /// The id of this process among the servers of the store.
+    pub fn id(&self) -> u128 {
+        self.hands.me.0
+    }
+
+    /// What this server answers another one that asks.
+    pub fn word(&self) -> ServerWord {
+        self.hands.lock().word()
+    }
+
+    /// The last epoch at which an append of this server was confirmed; `None`: none was. Never falls.
+    pub fn served(&self) -> Option<Epoch> {
+        self.hands.served()
+    }
+
+    /// How it is; never waits.
+    pub fn health(&self) -> MemberHealth {
+        self.hands.lock().health()
+    }
+
+    /// The address of the owner refused a connection: looks at once whether it is dead.
+    pub fn look(&self) {
+        let _ = self.hands.errands.send(Errand::Look);
+    }
+
+    /// Ends: what waits at the engine is answered or called off, and the store is given to another server, if there is one. A
+    /// store that cannot be reached is waited for, for some seconds. Blocks. Repeating it does nothing.
+    pub fn close(&self) {
+        let begun = Instant::now();
+        let engine = {
+            let mut state = self.hands.lock();
+            state.is_closing = true;
+            state.why = "this server ends, and hands the store over".to_owned();
+            self.hands.show(&state);
+            state.engine.clone()
+        };
+        if let Some(engine) = engine {
+            engine.drain();
+            let (closed, is_closed) = channel();
+            let closes = engine.clone();
+            let started = thread::Builder::new().name("tenure-close".to_owned()).spawn(move || {
+                closes.close();
+                let _ = closed.send(());
+            });
+            if started.is_err() || is_closed.recv_timeout(CLOSE_WITHIN).is_err() {
+                tracing::warn!("the store did not answer in time: the last calls may be lost");
+                return self.crash();
+            }
+        }
+        // So that a server that came a moment ago is known.
+        self.hands.register();
+        while !self.hands.lock().owner.has_ended() && begun.elapsed() < CLOSE_WITHIN {
+            let to = self.hands.lock().servers.freshest();
+            self.hands.tell(Input::End { to });
+            let state = self.hands.lock();
+            if !state.owner.has_ended() && !state.is_over {
+                let waited = self.hands.changed.wait_timeout(state, LOOK_EVERY.std());
+                drop(waited.unwrap_or_else(PoisonError::into_inner));
+            }
+        }
+        self.stop();
+        if let Err(why) = self.hands.store.unregister(self.hands.me.0) {
+            tracing::debug!("the registration of this server stays for a minute: {why}");
+        }
+    }
+
+    /// Ends as if the process had been killed: the store is not handed over, and nothing is answered. For tests.
+    pub fn crash(&self) {
+        let (engine, waiting) = {
+            let mut state = self.hands.lock();
+            state.is_over = true;
+            state.is_closing = true;
+            (state.engine.take(), state.appends.take_all())
+        };
+        self.hands.changed.notify_all();
+        if let Some(engine) = engine {
+            engine.crash();
+        }
+        drop(waiting);
+        self.stop();
+    }
+
+    fn stop(&self) {
+        {
+            let mut state = self.hands.lock();
+            state.is_over = true;
+            self.hands.show(&state);
+        }
+        let _ = self.hands.errands.send(Errand::Stop);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        if !self.hands.lock().is_over {
+            self.crash();
+        }
+    }
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Member").field("place", &*self.hands.place.borrow()).finish_non_exhaustive()
+    }
+}
+
+fn random() -> Result<u128, MemberError> {
+    let mut bytes = [0; 16];
+    fill_random(&mut bytes).map_err(|why| MemberError::Random(why.to_string()))?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+/// A secret for a store that has none.
+fn secret() -> Result<Secret, MemberError> {
+    let mut bytes = [0; 32];
+    fill_random(&mut bytes).map_err(|why| MemberError::Random(why.to_string()))?;
+    Ok(Secret::new(HEXLOWER.encode(&bytes)))
+}
+
+/// The thread of a member: it tells the value of time, looks at the store, and says that this server lives.
+fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
+    let mut registered: Option<Duration> = None;
+    let mut is_fit = false;
+    loop {
+        let now = hands.clock.monotonic();
+        if registered.is_none_or(|at| now.saturating_sub(at) >= REGISTER_EVERY) {
+            registered = Some(now);
+            is_fit = is_fit || fits(hands);
+            if is_fit && hands.register() {
+                snapshot_if_due(hands);
+            }
+        }
+        if is_fit {
+            hands.tell(Input::Time);
+        }
+        let to_register = registered.map_or(Duration::ZERO, |at| {
+            (at + REGISTER_EVERY).saturating_sub(hands.clock.monotonic())
+        });
+        let mut patience = match is_fit {
+            true => hands.patience().min(to_register),
+            false => LOOK_EVERY.std(),
+        };
+        loop {
+            match errands.recv_timeout(patience) {
+                Ok(Errand::Look) if is_fit && !hands.look() => {
+                    patience = LOOK_EVERY.std();
+                    continue;
+                }
+                Ok(Errand::Look | Errand::Wake) | Err(RecvTimeoutError::Timeout) => break,
+                Ok(Errand::Name(store, ttl)) => hands.name_store(store, ttl),
+                Ok(Errand::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+}
+
+/// Whether a store can be kept in this Redis.
+fn fits(hands: &Arc<Hands>) -> bool {
+    match hands.store.check_server() {
+        Ok(()) => true,
+        Err(why) => {
+            let mut state = hands.lock();
+            state.why = why.to_string();
+            hands.show(&state);
+            false
+        }
+    }
+}
+
+fn snapshot_if_due(hands: &Arc<Hands>) {
+    let serves = hands.lock().owner.serves();
+    if serves && hands.store.sizes().snapshot_is_due() {
+        hands.tell(Input::SnapshotDue);
+        // What is counted begins anew with the next snapshot.
+        if let Err(why) = hands.store.measure() {
+            tracing::debug!("the size of the store could not be asked: {why}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a member is opened with.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::secret::Secret;
+use tenure_engine::redis_address::Address;
+use tenure_engine::{Clock, SystemClock};
+use tenure_engine_embedded::{Location, Options};
+use tenure_journal_redis::StoreError;
+use tenure_owner::owner::ServerWord;
+
+/// Another server that is asked whether it serves.
+#[derive(Clone, Debug)]
+pub struct AskedServer {
+    /// Where it takes calls.
+    pub url: String,
+    /// The id of its process. Another process that answers at this address counts as a refusal.
+    pub id: u128,
+    /// The id of the store; `None` as long as this server has seen none.
+    pub store: Option<u128>,
+    /// By which the servers of the store know each other.
+    pub secret: Secret,
+}
+
+/// How other servers are asked.
+pub trait AskServer: Send + Sync + 'static {
+    /// Asks a server whether it serves the store, and at which epoch it last did. Blocks for at most `within`.
+    fn ask(&self, server: &AskedServer, within: Duration) -> ServerWord;
+}
+
+/// What a member is opened with.
+#[derive(Clone)]
+pub struct MemberOptions {
+    /// The Redis that has the store.
+    pub address: Address,
+    /// The name of the store in it.
+    pub name: String,
+    /// Where other servers and clients reach this one.
+    pub url: String,
+    /// Settings of the engine that is opened when this server takes the store. Location, clock, journal and `on_fatal` are
+    /// the member's own.
+    pub engine: Options,
+    /// How many replicas must have what is written before it counts. Starts as 0: the primary alone counts.
+    pub replicas: u32,
+    /// How other servers are asked.
+    pub asks: Arc<dyn AskServer>,
+    /// Its monotonic clock is the one by which the member acts. Starts as the system's.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl MemberOptions {
+    /// The defaults, for a store in this Redis.
+    pub fn new(
+        address: Address,
+        name: impl Into<String>,
+        url: impl Into<String>,
+        asks: Arc<dyn AskServer>,
+    ) -> Self {
+        MemberOptions {
+            address,
+            name: name.into(),
+            url: url.into(),
+            engine: Options::new(Location::Memory),
+            replicas: 0,
+            asks,
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl std::fmt::Debug for MemberOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemberOptions")
+            .field("name", &self.name)
+            .field("url", &self.url)
+            .field("replicas", &self.replicas)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a member is not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    /// The address of the store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system gives no thread.
+    #[error("could not start a thread: {0}; close other programs, or raise the limit of threads")]
+    Thread(#[from] std::io::Error),
+    /// The system has no random numbers.
+    #[error("the system has no random numbers: {0}")]
+    Random(String),
+}

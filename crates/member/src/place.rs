@@ -1,0 +1,86 @@
+//! Where the store is served, and how this member is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tenure_core::secret::Secret;
+use tenure_engine_embedded::Embedded;
+use tenure_owner::owner::Warning;
+
+/// Where calls of the store are answered now.
+#[derive(Clone)]
+pub enum Place {
+    /// By this process.
+    Here {
+        /// What answers them.
+        engine: Arc<Embedded>,
+        /// The epoch at which this server took the store. It stays the same as long as the engine does.
+        epoch: u64,
+    },
+    /// By another server.
+    There {
+        /// Where that one takes calls.
+        url: String,
+        /// By which the servers of the store know each other.
+        secret: Secret,
+        /// The epoch at which it took the store.
+        epoch: u64,
+    },
+    /// By none that is known; why, as a sentence.
+    Nobody(String),
+}
+
+impl Place {
+    /// Whether calls are answered by the same owner of the same epoch.
+    pub(crate) fn is_same(&self, other: &Place) -> bool {
+        match (self, other) {
+            (Place::Here { engine, .. }, Place::Here { engine: other, .. }) => {
+                Arc::ptr_eq(engine, other)
+            }
+            (
+                Place::There { url, epoch, .. },
+                Place::There { url: other_url, epoch: other_epoch, .. },
+            ) => (url, epoch) == (other_url, other_epoch),
+            (Place::Nobody(why), Place::Nobody(other)) => why == other,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Here { epoch, .. } => write!(f, "Here({epoch})"),
+            Place::There { url, epoch, .. } => write!(f, "There({url}, {epoch})"),
+            Place::Nobody(why) => write!(f, "Nobody({why})"),
+        }
+    }
+}
+
+/// How a member is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MemberHealth {
+    /// Where the store is served, as a sentence.
+    pub owner: String,
+    /// What an operator should know, as sentences; none if all is well.
+    pub warnings: Vec<String>,
+}
+
+/// A warning of the value, as a sentence.
+pub(crate) fn sentence(warning: Warning) -> &'static str {
+    match warning {
+        Warning::StoreForgot => {
+            "the store in Redis lost what it held, or is another run of it; this server asks the others and writes it anew"
+        }
+        Warning::OtherStore => {
+            "another store lies in Redis where this one was, so nothing is written and no call answered; restore the keys of \
+             this store, or start this server again to use the other one"
+        }
+        Warning::Recovering => {
+            "answered entries may be lost; until every lease that may be unknown here has ended, nothing exclusive is granted"
+        }
+        Warning::Damaged => {
+            "the journal in Redis cannot be read as a whole; restore Redis from a backup, or use another name for a new store"
+        }
+    }
+}

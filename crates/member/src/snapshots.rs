@@ -1,0 +1,82 @@
+//! Snapshots that the owner writes: when the log is long, and to heal a store that forgot.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tenure_journal::Snapshot;
+use tenure_journal_redis::WriteError;
+use tenure_owner::ids::Generation;
+use tenure_owner::owner::Input;
+use tenure_owner::scripts::{Ownership, ScriptReply, SnapshotName};
+
+use crate::hands::Hands;
+use crate::translate::{generation as named, tip};
+
+/// Until the rows of the last entry that was sent are written, which takes the disk some milliseconds.
+const ROWS_PAUSE: Duration = Duration::from_millis(2);
+/// Before a snapshot is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Writes all pieces of a snapshot that ends with the last entry that was sent, or with a later one. Blocks.
+pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: Generation) {
+    while let Some((engine, sent, owner)) = current(hands, term, by) {
+        let written = engine.snapshot().map_err(|why| why.to_string()).map(|mut snapshot| {
+            if snapshot.end().number < sent {
+                return None;
+            }
+            Some(hands.bulk.write_snapshot(&owner, named(generation), &mut snapshot))
+        });
+        match written {
+            Ok(None) => thread::sleep(ROWS_PAUSE),
+            Ok(Some(Ok(name))) => {
+                hands.lock().words.snapshot(name);
+                let (pieces, tip) = (name.pieces, tip(name.tip));
+                return hands.tell(Input::SnapshotWritten { generation, pieces, tip });
+            }
+            Ok(Some(Err(WriteError::Refused(reply)))) => {
+                let (reply, _) = hands.lock().words.reply(reply);
+                return hands.tell(Input::SnapshotFailed { generation, reply });
+            }
+            Ok(Some(Err(WriteError::Store(why)))) => {
+                tracing::warn!("a snapshot waits for Redis: {why}");
+                thread::sleep(PAUSE);
+            }
+            Ok(Some(Err(why))) => return failed(hands, generation, &why.to_string()),
+            Err(why) => return failed(hands, generation, &why),
+        }
+    }
+}
+
+fn failed(hands: &Arc<Hands>, generation: Generation, why: &str) {
+    tracing::warn!("a snapshot could not be made: {why}");
+    thread::sleep(PAUSE);
+    hands.tell(Input::SnapshotFailed { generation, reply: ScriptReply::Refused });
+}
+
+type Current = (Arc<tenure_engine_embedded::Embedded>, u64, tenure_journal_redis::Ownership);
+
+/// The engine, the number of the last entry that was sent, and the owner in the store's words; `None` once this ownership is
+/// over.
+fn current(hands: &Arc<Hands>, term: u64, by: &Ownership) -> Option<Current> {
+    let mut state = hands.lock();
+    while state.term == term && !state.is_over && state.owner.epoch() == Some(by.epoch) {
+        if let Some(engine) = &state.engine {
+            return Some((engine.clone(), state.owner.sent()?.number, state.words.ownership(by)));
+        }
+        // It is being opened.
+        let waited = hands.changed.wait_timeout(state, PAUSE);
+        state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+    }
+    None
+}
+
+/// Unlinks the pieces of a snapshot that nothing names any more. Blocks. Pieces that are left are found by nobody, and cost
+/// memory alone.
+pub(crate) fn unlink(hands: &Arc<Hands>, by: &Ownership, snapshot: SnapshotName) {
+    let owner = hands.lock().words.ownership(by);
+    let SnapshotName { generation, pieces, .. } = snapshot;
+    if let Err(why) = hands.bulk.unlink_snapshot(&owner, named(generation), pieces) {
+        tracing::warn!("an old snapshot could not be unlinked: {why}");
+    }
+}

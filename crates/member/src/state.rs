@@ -1,0 +1,225 @@
+//! What a member knows, behind one lock: the value, what waits for it, and what it said and is not done yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tenure_core::secret::Secret;
+use tenure_core::time::Span;
+use tenure_engine_embedded::Embedded;
+use tenure_journal::Hears;
+use tenure_journal_redis::StoreCall;
+use tenure_owner::Owner;
+use tenure_owner::ids::{Epoch, Generation, ServerId, StoreId};
+use tenure_owner::owner::{Action, Input, ServerWord, Warning};
+use tenure_owner::scripts::{Ownership, SnapshotName};
+
+use crate::appends::Appends;
+use crate::clock::StoreClock;
+use crate::known_servers::KnownServers;
+use crate::options::AskedServer;
+use crate::place::{MemberHealth, Place, sentence};
+use crate::translate::Dictionary;
+
+/// See the module.
+pub(crate) struct MemberState {
+    pub owner: Owner,
+    /// Said by the value and not done yet, in its order.
+    pub todo: VecDeque<Action>,
+    /// A thread does what is to be done.
+    pub is_acting: bool,
+    pub words: Dictionary,
+    pub appends: Appends,
+    /// Rises with each load and each drop: what an engine of an earlier one says does not count.
+    pub term: u64,
+    /// The engine is being opened, and its load is not proved yet.
+    pub is_loading: bool,
+    /// The empty append that proves the load.
+    pub proof: Option<Hears>,
+    pub engine: Option<Arc<Embedded>>,
+    /// The epoch at which the engine was opened.
+    pub served_from: Epoch,
+    pub servers: KnownServers,
+    pub secret: Secret,
+    /// The owner as it was seen last, and its epoch.
+    pub seen: Option<(ServerId, Epoch)>,
+    pub warnings: Vec<Warning>,
+    /// Why nobody serves.
+    pub why: String,
+    /// It was asked to end.
+    pub is_closing: bool,
+    /// Nothing is done any more.
+    pub is_over: bool,
+}
+
+/// Something that is done with the lock let go of.
+pub(crate) enum Deed {
+    Call { number: u64, call: StoreCall },
+    Done(Vec<Hears>),
+    Prove(Option<Hears>),
+    Drop { engine: Option<Arc<Embedded>>, waiting: Vec<Hears> },
+    Look,
+    Name(StoreId, Span),
+    Ask { id: ServerId, server: AskedServer },
+    Unknown(ServerId),
+    Load { term: u64 },
+    Write { term: u64, by: Ownership, generation: Generation },
+    Unlink { by: Ownership, snapshot: SnapshotName },
+    Nothing,
+}
+
+impl MemberState {
+    pub fn new(me: ServerId, fresh: StoreId, secret: Secret) -> MemberState {
+        MemberState {
+            owner: Owner::new(me, fresh),
+            todo: VecDeque::new(),
+            is_acting: false,
+            words: Dictionary::default(),
+            appends: Appends::default(),
+            term: 0,
+            is_loading: false,
+            proof: None,
+            engine: None,
+            served_from: Epoch(0),
+            servers: KnownServers::default(),
+            secret,
+            seen: None,
+            warnings: Vec::new(),
+            why: "this server has just started, and looks who owns the store".to_owned(),
+            is_closing: false,
+            is_over: false,
+        }
+    }
+
+    /// Tells the value something.
+    pub fn take(&mut self, input: Input, clock: &StoreClock) {
+        if self.is_over {
+            return;
+        }
+        let at = clock.at();
+        self.todo.extend(self.owner.take(input, at));
+        if let Some(moment) = self.owner.moment(at) {
+            clock.is(moment, at);
+        }
+        if self.owner.serves() {
+            let recovers = self.owner.recovers();
+            self.warnings.retain(|warning| *warning == Warning::Recovering && recovers);
+        }
+    }
+
+    fn warn(&mut self, warning: Warning) {
+        if !self.warnings.contains(&warning) {
+            tracing::warn!("{}", sentence(warning));
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Makes ready what the value said.
+    pub fn deed(&mut self, action: Action) -> Deed {
+        match action {
+            Action::Call { number, call } => {
+                let MemberState { words, appends, .. } = self;
+                match words.call(&call, |number| appends.entry(number)) {
+                    Some(call) => Deed::Call { number, call },
+                    None => Deed::Nothing,
+                }
+            }
+            Action::Release { up_to } => Deed::Done(self.appends.release(up_to)),
+            Action::Look => Deed::Look,
+            Action::NameStore(store, ttl) => Deed::Name(store, ttl),
+            Action::AskServer(id) => match self.servers.url(id) {
+                Some(url) => {
+                    let (url, secret) = (url.to_owned(), self.secret.clone());
+                    let store = self.owner.store().map(|store| store.0);
+                    Deed::Ask { id, server: AskedServer { url, id: id.0, store, secret } }
+                }
+                None => Deed::Unknown(id),
+            },
+            Action::Load(_) => {
+                self.term += 1;
+                self.is_loading = true;
+                self.why = "this server has taken the store, and reads it".to_owned();
+                Deed::Load { term: self.term }
+            }
+            Action::Serve => {
+                self.is_loading = false;
+                self.served_from = self.owner.epoch().unwrap_or_default();
+                Deed::Prove(self.proof.take())
+            }
+            Action::DropAll => {
+                self.term += 1;
+                self.is_loading = false;
+                self.why = "another server has taken the store, or it has none".to_owned();
+                let mut waiting = self.appends.take_all();
+                waiting.extend(self.proof.take());
+                Deed::Drop { engine: self.engine.take(), waiting }
+            }
+            Action::WriteSnapshot { by, generation } => {
+                Deed::Write { term: self.term, by, generation }
+            }
+            Action::UnlinkSnapshot { by, snapshot } => Deed::Unlink { by, snapshot },
+            Action::PassOn(owner) => {
+                if self.seen.is_none_or(|(seen, _)| seen != owner) {
+                    self.seen = Some((owner, Epoch(0)));
+                }
+                Deed::Nothing
+            }
+            Action::Warn(warning) => {
+                self.warn(warning);
+                Deed::Nothing
+            }
+            Action::RecoveryOver => {
+                tracing::info!("the recovery of the store is over");
+                Deed::Nothing
+            }
+            Action::ClockLeapt(by) => {
+                tracing::warn!("the clock of Redis leapt ahead by {} ms", by.us() / 1_000);
+                Deed::Nothing
+            }
+            // Only a rule that a test leaves out undoes; and who ended is seen by the one that waits for it.
+            Action::Undo { .. } | Action::End => Deed::Nothing,
+        }
+    }
+
+    /// Where calls are answered, as far as this server knows.
+    pub fn place(&self) -> Place {
+        let engine = self.engine.as_ref().filter(|_| {
+            !self.is_closing
+                && self.owner.decides()
+                && !self.warnings.contains(&Warning::OtherStore)
+        });
+        if let Some(engine) = engine {
+            return Place::Here { engine: engine.clone(), epoch: self.served_from.0 };
+        }
+        let owner = self.seen.filter(|_| self.owner.epoch().is_none());
+        if let Some((owner, epoch)) = owner {
+            return match self.servers.url(owner) {
+                Some(url) => {
+                    let (url, secret) = (url.to_owned(), self.secret.clone());
+                    Place::There { url, secret, epoch: epoch.0 }
+                }
+                None => Place::Nobody(
+                    "the server that owns the store did not say where it can be reached".to_owned(),
+                ),
+            };
+        }
+        Place::Nobody(match self.warnings.last() {
+            Some(warning) => sentence(*warning).to_owned(),
+            None => self.why.clone(),
+        })
+    }
+
+    pub fn health(&self) -> MemberHealth {
+        let owner = match self.place() {
+            Place::Here { epoch, .. } => format!("this server owns the store, at epoch {epoch}"),
+            Place::There { url, epoch, .. } => format!("{url} owns the store, at epoch {epoch}"),
+            Place::Nobody(why) => why,
+        };
+        let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
+        MemberHealth { owner, warnings: warnings.collect() }
+    }
+
+    /// What this server answers another one.
+    pub fn word(&self) -> ServerWord {
+        self.owner.word()
+    }
+}
