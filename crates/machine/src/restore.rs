@@ -8,6 +8,7 @@ use super::drain::{
     moment, span,
 };
 use super::gauges::rows::SettingRow;
+use super::mutant::{Mutant, forgets};
 use super::order::rank_of;
 use super::rows::{Kind, LiveRow};
 use super::state::{
@@ -388,12 +389,16 @@ impl Space {
     pub(crate) fn restored(&mut self, clock: Moment) {
         let now = self.advance(clock);
         self.pulse = now;
-        self.deaf_at = now;
+        let ends_all = forgets(Mutant::TakeoverEndsLeases);
+        if !ends_all {
+            self.deaf_at = now;
+        }
         let fences: Vec<Fence> = self.leases.keys().copied().collect();
         for fence in fences {
             let Some(lease) = self.leases.get_mut(&fence) else { continue };
-            // Whom the opening process replaces is gone, and so are its workers.
-            lease.expires_at = if lease.orphaned { now } else { now.plus(lease.ttl) };
+            // Whom the opening process replaces is gone, and so are its workers. All others may live, and nobody knows when
+            // the process before heard of them last.
+            lease.expires_at = if lease.orphaned || ends_all { now } else { now.plus(lease.ttl) };
             self.expiries.set(lease.expires_at, fence);
         }
         let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();

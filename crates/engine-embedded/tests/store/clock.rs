@@ -86,3 +86,26 @@ fn a_namespace_that_slept_through_a_far_step_back_accepts_it_when_it_is_used() {
         assert_eq!(here.hold("x").await.len(), 1, "the dead holder lost it after its ttl");
     });
 }
+
+#[test]
+fn a_lease_ends_by_the_monotonic_clock_however_the_wall_clock_is_set() {
+    for (what, ahead_ms, ends) in [
+        ("a clock that nobody sets", 0, true),
+        ("one that follows its store by a millisecond a second", 1, true),
+        ("one that leaps each second: each time its holder has its whole ttl", 3_000, false),
+    ] {
+        block(async {
+            let here = Here::new();
+            assert_eq!(here.hold("x").await.len(), 1, "{what}");
+            for s in 1..=6 {
+                here.pass(1).await;
+                here.clock.leap(Span::from_ms(ahead_ms));
+                here.engine.settled().await;
+                let free = here.hold("x").await.len() == 1;
+                assert_eq!(free, ends && s == 5, "{what}: after {s} s");
+            }
+            here.pass(5).await;
+            assert_eq!(here.hold("x").await.len(), 1, "{what}: it is silent for its ttl");
+        });
+    }
+}

@@ -356,7 +356,7 @@ fn nothing_has_two_holders_whatever_a_store_forgets() {
 }
 
 #[test]
-fn each_rule_of_a_recovery_is_needed() {
+fn each_rule_of_losses_and_takeovers_is_needed() {
     for (mutant, seen) in [
         (Mutant::RecoveryGrantsLimits, "has two holders"),
         (Mutant::RecoveryGrantsPools, "has two holders"),
@@ -364,6 +364,8 @@ fn each_rule_of_a_recovery_is_needed() {
         (Mutant::LeapShortensRecovery, "has two holders"),
         (Mutant::CallEndsRecovery, "has two holders"),
         (Mutant::RecoveryReaps, "is taken from a holder"),
+        (Mutant::LeapIsNoEvent, "is taken from a holder"),
+        (Mutant::TakeoverEndsLeases, "is taken from a holder"),
     ] {
         ON.with(|on| on.set(Some(mutant)));
         let found = run(2_000);
