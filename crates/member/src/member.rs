@@ -198,14 +198,14 @@ fn secret() -> Result<Secret, MemberError> {
 /// The thread of a member: it tells the value of time, looks at the store, and says that this server lives.
 fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
     let mut registered: Option<Duration> = None;
-    let mut is_fit = false;
+    let (mut is_fit, mut measured) = (false, 0);
     loop {
         let now = hands.clock.monotonic();
         if registered.is_none_or(|at| now.saturating_sub(at) >= REGISTER_EVERY) {
             registered = Some(now);
             is_fit = is_fit || fits(hands);
             if is_fit && hands.register() {
-                snapshot_if_due(hands);
+                snapshot_if_due(hands, &mut measured);
             }
         }
         if is_fit {
@@ -245,13 +245,22 @@ fn fits(hands: &Arc<Hands>) -> bool {
     }
 }
 
-fn snapshot_if_due(hands: &Arc<Hands>) {
-    let serves = hands.lock().owner.serves();
-    if serves && hands.store.sizes().snapshot_is_due() {
-        hands.tell(Input::SnapshotDue);
-        // What is counted begins anew with the next snapshot.
-        if let Err(why) = hands.store.measure() {
-            tracing::debug!("the size of the store could not be asked: {why}");
+/// What is counted is measured before it is believed: after a load, and while a snapshot is made, it says too little or too much.
+fn snapshot_if_due(hands: &Arc<Hands>, measured: &mut u64) {
+    let (serves, term) = {
+        let state = hands.lock();
+        (state.owner.serves(), state.term)
+    };
+    if !serves || *measured == term && !hands.store.sizes().snapshot_is_due() {
+        return;
+    }
+    match hands.store.measure() {
+        Ok(sizes) => {
+            *measured = term;
+            if sizes.snapshot_is_due() {
+                hands.tell(Input::SnapshotDue);
+            }
         }
+        Err(why) => tracing::debug!("the size of the store could not be asked: {why}"),
     }
 }
