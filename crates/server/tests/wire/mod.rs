@@ -84,7 +84,8 @@ impl Server {
             Whereabouts::shared(fellowship, watch::channel(standing).1)
         };
         let here = place(1, Serves::Here { engine: engine.clone(), epoch: 1 });
-        let owner = Server::of_several(here, engine.clone(), None, config, None);
+        // Its bounds are wider, so that those of the first server are what is seen.
+        let owner = Server::of_several(here, engine.clone(), None, Config::default(), None);
         let Ok(StoreUrl::Server(url)) = format!("http://{}", owner.at).parse() else {
             panic!("it is a server")
         };
