@@ -22,7 +22,7 @@ use crate::appends::tell;
 use crate::clock::StoreClock;
 use crate::loading;
 use crate::options::{AskServer, AskedServer};
-use crate::place::Place;
+use crate::place::StorePlace;
 use crate::snapshots;
 use crate::state::{Deed, MemberState};
 
@@ -49,7 +49,7 @@ pub(crate) struct Hands {
     pub engine: Options,
     pub asks: Arc<dyn AskServer>,
     pub errands: Sender<Errand>,
-    pub place: watch::Sender<Place>,
+    pub place: watch::Sender<StorePlace>,
     pub state: Mutex<MemberState>,
     pub changed: Condvar,
 }

@@ -21,6 +21,6 @@ mod translate;
 
 pub use member::Member;
 pub use options::{AskServer, AskedServer, MemberError, MemberOptions};
-pub use place::{MemberHealth, Place};
+pub use place::{MemberHealth, StorePlace};
 pub use tenure_owner::ids::Epoch;
 pub use tenure_owner::owner::ServerWord;

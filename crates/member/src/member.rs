@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use crate::clock::StoreClock;
 use crate::hands::{Errand, Hands};
 use crate::options::{MemberError, MemberOptions};
-use crate::place::{MemberHealth, Place};
+use crate::place::{MemberHealth, StorePlace};
 use crate::state::MemberState;
 
 /// The newest format of a store that this release reads.
@@ -68,7 +68,7 @@ impl Member {
     }
 
     /// Where the store is served, and a way to hear of changes.
-    pub fn place(&self) -> watch::Receiver<Place> {
+    pub fn place(&self) -> watch::Receiver<StorePlace> {
         self.hands.place.subscribe()
     }
 

@@ -9,7 +9,7 @@ use tenure_owner::owner::Warning;
 
 /// Where calls of the store are answered now.
 #[derive(Clone)]
-pub enum Place {
+pub enum StorePlace {
     /// By this process.
     Here {
         /// What answers them.
@@ -30,29 +30,29 @@ pub enum Place {
     Nobody(String),
 }
 
-impl Place {
+impl StorePlace {
     /// Whether calls are answered by the same owner of the same epoch.
-    pub(crate) fn is_same(&self, other: &Place) -> bool {
+    pub(crate) fn is_same(&self, other: &StorePlace) -> bool {
         match (self, other) {
-            (Place::Here { engine, .. }, Place::Here { engine: other, .. }) => {
+            (StorePlace::Here { engine, .. }, StorePlace::Here { engine: other, .. }) => {
                 Arc::ptr_eq(engine, other)
             }
             (
-                Place::There { url, epoch, .. },
-                Place::There { url: other_url, epoch: other_epoch, .. },
+                StorePlace::There { url, epoch, .. },
+                StorePlace::There { url: other_url, epoch: other_epoch, .. },
             ) => (url, epoch) == (other_url, other_epoch),
-            (Place::Nobody(why), Place::Nobody(other)) => why == other,
+            (StorePlace::Nobody(why), StorePlace::Nobody(other)) => why == other,
             _ => false,
         }
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Here { epoch, .. } => write!(f, "Here({epoch})"),
-            Place::There { url, epoch, .. } => write!(f, "There({url}, {epoch})"),
-            Place::Nobody(why) => write!(f, "Nobody({why})"),
+            StorePlace::Here { epoch, .. } => write!(f, "Here({epoch})"),
+            StorePlace::There { url, epoch, .. } => write!(f, "There({url}, {epoch})"),
+            StorePlace::Nobody(why) => write!(f, "Nobody({why})"),
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::appends::Appends;
 use crate::clock::StoreClock;
 use crate::known_servers::KnownServers;
 use crate::options::AskedServer;
-use crate::place::{MemberHealth, Place, sentence};
+use crate::place::{MemberHealth, StorePlace, sentence};
 use crate::translate::Dictionary;
 
 /// See the module.
@@ -181,28 +181,28 @@ impl MemberState {
     }
 
     /// Where calls are answered, as far as this server knows.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> StorePlace {
         let engine = self.engine.as_ref().filter(|_| {
             !self.is_closing
                 && self.owner.decides()
                 && !self.warnings.contains(&Warning::OtherStore)
         });
         if let Some(engine) = engine {
-            return Place::Here { engine: engine.clone(), epoch: self.served_from.0 };
+            return StorePlace::Here { engine: engine.clone(), epoch: self.served_from.0 };
         }
         let owner = self.seen.filter(|_| self.owner.epoch().is_none());
         if let Some((owner, epoch)) = owner {
             return match self.servers.url(owner) {
                 Some(url) => {
                     let (url, secret) = (url.to_owned(), self.secret.clone());
-                    Place::There { url, secret, epoch: epoch.0 }
+                    StorePlace::There { url, secret, epoch: epoch.0 }
                 }
-                None => Place::Nobody(
+                None => StorePlace::Nobody(
                     "the server that owns the store did not say where it can be reached".to_owned(),
                 ),
             };
         }
-        Place::Nobody(match self.warnings.last() {
+        StorePlace::Nobody(match self.warnings.last() {
             Some(warning) => sentence(*warning).to_owned(),
             None => self.why.clone(),
         })
@@ -210,9 +210,13 @@ impl MemberState {
 
     pub fn health(&self) -> MemberHealth {
         let owner = match self.place() {
-            Place::Here { epoch, .. } => format!("this server owns the store, at epoch {epoch}"),
-            Place::There { url, epoch, .. } => format!("{url} owns the store, at epoch {epoch}"),
-            Place::Nobody(why) => why,
+            StorePlace::Here { epoch, .. } => {
+                format!("this server owns the store, at epoch {epoch}")
+            }
+            StorePlace::There { url, epoch, .. } => {
+                format!("{url} owns the store, at epoch {epoch}")
+            }
+            StorePlace::Nobody(why) => why,
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
         MemberHealth { owner, warnings: warnings.collect() }

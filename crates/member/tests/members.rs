@@ -14,7 +14,7 @@ use tenure_core::time::Span;
 use tenure_engine::redis_address::Address;
 use tenure_engine::{CallError, EngineExt, Fault};
 use tenure_engine_embedded::Embedded;
-use tenure_member::{AskServer, AskedServer, Member, MemberOptions, Place, ServerWord};
+use tenure_member::{AskServer, AskedServer, Member, MemberOptions, ServerWord, StorePlace};
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::runtime::Runtime;
 
@@ -73,7 +73,7 @@ impl Bench {
     }
 
     /// Waits until the place of a member is one of these.
-    fn until<T>(&self, member: &Member, what: &str, is: impl Fn(&Place) -> Option<T>) -> T {
+    fn until<T>(&self, member: &Member, what: &str, is: impl Fn(&StorePlace) -> Option<T>) -> T {
         let mut place = member.place();
         let waits = async {
             loop {
@@ -91,14 +91,14 @@ impl Bench {
 
     fn here(&self, member: &Member) -> Arc<Embedded> {
         self.until(member, "it serves", |place| match place {
-            Place::Here { engine, .. } => Some(engine.clone()),
+            StorePlace::Here { engine, .. } => Some(engine.clone()),
             _ => None,
         })
     }
 
     fn there(&self, member: &Member, url: &str) {
         self.until(member, "another serves", |place| match place {
-            Place::There { url: there, .. } if there == url => Some(()),
+            StorePlace::There { url: there, .. } if there == url => Some(()),
             _ => None,
         });
     }
@@ -187,7 +187,7 @@ fn of_two_that_start_at_once_on_an_empty_redis_one_owns_the_store() {
     let mut places = [one.place(), other.place()];
     let owner = bench.runtime.block_on(async {
         let [one, other] = &mut places;
-        let serves = |place: &Place| matches!(place, Place::Here { .. });
+        let serves = |place: &StorePlace| matches!(place, StorePlace::Here { .. });
         tokio::time::timeout(LONG, async {
             tokio::select! {
                 _ = one.wait_for(serves) => 0,
@@ -241,7 +241,7 @@ fn a_store_of_another_id_is_not_overwritten() {
     bench.redis.must(&["HSET", "{shop}:store", "id", &other]);
     bench.redis.must(&["DEL", "{shop}:own"]);
     bench.until(&first, "nobody serves", |place| match place {
-        Place::Nobody(why) if why.contains("another store") => Some(()),
+        StorePlace::Nobody(why) if why.contains("another store") => Some(()),
         _ => None,
     });
     assert_eq!(bench.redis.must(&["HGET", "{shop}:store", "id"]).text(), other);
