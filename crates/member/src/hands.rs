@@ -231,7 +231,7 @@ impl Hands {
             Ok(all) => {
                 let mut state = self.lock();
                 state.servers.read(self.me, &all, self.clock.at());
-                state.secret = all.secret;
+                (state.secret, state.is_registered) = (all.secret, true);
                 let others = state.servers.ids();
                 state.take(Input::Others(others), &self.clock);
                 self.show(&state);

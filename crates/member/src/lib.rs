@@ -8,6 +8,7 @@
 
 mod appends;
 mod clock;
+mod engine;
 mod hands;
 mod journal;
 mod known_servers;
@@ -19,6 +20,7 @@ mod snapshots;
 mod state;
 mod translate;
 
+pub use engine::MemberEngine;
 pub use member::Member;
 pub use options::{AskServer, AskedServer, MemberError, MemberOptions};
 pub use place::{MemberHealth, StorePlace};

@@ -15,6 +15,7 @@ use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;
+use crate::engine::MemberEngine;
 use crate::hands::{Errand, Hands};
 use crate::options::{MemberError, MemberOptions};
 use crate::place::{MemberHealth, StorePlace};
@@ -75,6 +76,21 @@ impl Member {
     /// The id of this process among the servers of the store.
     pub fn id(&self) -> u128 {
         self.hands.me.0
+    }
+
+    /// The id of the store, and the secret of its servers; `None` as long as the store was not seen.
+    pub fn store(&self) -> Option<(u128, Secret)> {
+        let state = self.hands.lock();
+        state
+            .owner
+            .store()
+            .filter(|_| state.is_registered)
+            .map(|store| (store.0, state.secret.clone()))
+    }
+
+    /// What answers calls where this server owns the store, and refuses them as unavailable elsewhere.
+    pub fn engine(&self) -> MemberEngine {
+        MemberEngine::new(self.hands.clone())
     }
 
     /// What this server answers another one that asks.

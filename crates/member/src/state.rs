@@ -40,6 +40,8 @@ pub(crate) struct MemberState {
     pub served_from: Epoch,
     pub servers: KnownServers,
     pub secret: Secret,
+    /// The secret is the one that all servers of the store have.
+    pub is_registered: bool,
     /// The owner as it was seen last, and its epoch.
     pub seen: Option<(ServerId, Epoch)>,
     pub warnings: Vec<Warning>,
@@ -82,6 +84,7 @@ impl MemberState {
             served_from: Epoch(0),
             servers: KnownServers::default(),
             secret,
+            is_registered: false,
             seen: None,
             warnings: Vec::new(),
             why: "this server has just started, and looks who owns the store".to_owned(),

@@ -15,7 +15,6 @@ use crate::budget::Budget;
 use crate::config::{Deps, MetricsDoor};
 use crate::conn::{self, Stage};
 use crate::gate::Here;
-use crate::pass_on::PassesOn;
 use crate::service::Service;
 use crate::traffic::Traffic;
 
@@ -57,7 +56,7 @@ pub async fn run(
     let scheme = if deps.tls.is_some() { "https" } else { "http" };
     let service = Arc::new(Service {
         budget: Budget::new(config.in_flight_bytes_max),
-        passes_on: PassesOn::of(&deps.whereabouts),
+        passes_on: Default::default(),
         deps,
         traffic: traffic.clone(),
         here: Here { at: here, scheme },

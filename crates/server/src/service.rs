@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
@@ -73,8 +73,8 @@ pub(crate) struct Service {
     pub refused: Arc<RefusedCallers>,
     pub late: LateHolders,
     pub handshakes: FailedHandshakes,
-    /// `None`: no other server has the store.
-    pub passes_on: Option<PassesOn>,
+    /// Made when it is asked for and the other servers of the store are known: see [`Service::passes_on`].
+    pub passes_on: OnceLock<PassesOn>,
 }
 
 /// A call of the store, as far as it is read wherever it is answered.
@@ -115,6 +115,17 @@ impl From<BodyError> for Stop {
 }
 
 impl Service {
+    /// What passes calls on; `None`: no other server has the store, or none is known yet.
+    pub(crate) fn passes_on(&self) -> Option<&PassesOn> {
+        if let (None, Some(passes_on)) =
+            (self.passes_on.get(), PassesOn::of(&self.deps.whereabouts))
+        {
+            // Another call may have been faster, with the same.
+            let _ = self.passes_on.set(passes_on);
+        }
+        self.passes_on.get()
+    }
+
     /// Answers one request. The turn ends with the answer.
     pub(crate) async fn answer(
         &self,
@@ -194,7 +205,7 @@ impl Service {
             Some(door) if !self.deps.tokens.are_asked_for() => &door.tokens,
             _ => &self.deps.tokens,
         };
-        let mark = self.passes_on.as_ref().map(|passes_on| &passes_on.mark);
+        let mark = self.passes_on().map(|passes_on| &passes_on.mark);
         let from_server = pass_on::is_from_server(&head.headers, mark)?;
         if from_server && fellows::is_theirs(head.uri.path()) {
             return self.fellow(head, reading).await;
@@ -246,7 +257,7 @@ impl Service {
             Does::Ask(spec, read) => {
                 let call = StoreCall { route, spec, read, asked, head, namespace, body };
                 let lines = if in_lines { reading } else { &mut None };
-                if self.passes_on.is_none()
+                if self.passes_on().is_none()
                     && let Serves::Here { engine, .. } = self.deps.whereabouts.now()
                 {
                     return self.here(&engine, &call, lines, held, turn).await;

@@ -4,7 +4,7 @@
 //! that owns it, and the task that takes part in the ownership tells it here. Nothing here decides who that is.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tenure::ServerUrl;
 use tenure::remote::Trust;
@@ -86,8 +86,8 @@ pub struct Fellowship {
 #[derive(Clone)]
 pub struct Whereabouts {
     standing: watch::Receiver<Standing>,
-    /// `None`: no other server has the store.
-    fellowship: Option<Arc<Fellowship>>,
+    /// Empty where no other server has the store, and as long as the store is not known.
+    fellowship: Arc<OnceLock<Arc<Fellowship>>>,
 }
 
 impl Whereabouts {
@@ -95,12 +95,21 @@ impl Whereabouts {
     pub fn always(engine: Arc<dyn Engine>) -> Self {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
         // Its other end is gone, so it never changes.
-        Whereabouts { standing: watch::channel(standing).1, fellowship: None }
+        Whereabouts { standing: watch::channel(standing).1, fellowship: Arc::default() }
     }
 
     /// Several servers share the store.
     pub fn shared(fellowship: Fellowship, standing: watch::Receiver<Standing>) -> Self {
-        Whereabouts { standing, fellowship: Some(Arc::new(fellowship)) }
+        let known = Arc::new(OnceLock::from(Arc::new(fellowship)));
+        Whereabouts::joining(known, standing)
+    }
+
+    /// Several servers share a store that is perhaps not known yet: `fellowship` is told once it is.
+    pub fn joining(
+        fellowship: Arc<OnceLock<Arc<Fellowship>>>,
+        standing: watch::Receiver<Standing>,
+    ) -> Self {
+        Whereabouts { standing, fellowship }
     }
 
     /// Where calls are answered at this moment.
@@ -113,9 +122,9 @@ impl Whereabouts {
         self.standing.borrow().served_at
     }
 
-    /// How the servers of the store know each other; `None`: there is one.
+    /// How the servers of the store know each other; `None`: there is one, or the store is not known yet.
     pub fn fellowship(&self) -> Option<&Arc<Fellowship>> {
-        self.fellowship.as_ref()
+        self.fellowship.get()
     }
 
     /// Whether calls are answered elsewhere than they were.

@@ -12,6 +12,7 @@ mod metrics_port;
 mod otlp;
 mod renewal;
 mod service_manager;
+mod shared;
 mod start;
 mod store;
 mod token_file;
@@ -35,7 +36,7 @@ use self::metrics_port::MetricsPort;
 use self::otlp::Otlp;
 use self::renewal::{Renewal, StartTerminal};
 use self::service_manager::ServiceManager;
-use self::store::ServePlace;
+use self::store::{ServePlace, ServedStore};
 use crate::args::serve::ServeArgs;
 use crate::child::signals::Signals;
 use crate::exit::{BUG, Failure, by_signal};
@@ -88,10 +89,11 @@ async fn serve(
     let listener = bind("--listen", &args.listen, &addresses)?;
     let mut manager = ServiceManager::of_environment();
     let (tell, mut fatal) = watch::channel(None);
-    let opened = place.open(&args, accept_loss, tell).await?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let own = listener.local_addr().map(|at| format!("{scheme}://{at}")).unwrap_or_default();
+    let opened = place.open(&args, accept_loss, own, tell).await?;
     // Only now: who reads this may call.
     if let Ok(at) = listener.local_addr() {
-        let scheme = if tls.is_some() { "https" } else { "http" };
         logging::listening(scheme, at, format);
         start::tell(&args, &shown, at, token_from.as_ref(), in_flight(&args));
         manager.ready(&format!("serves {shown} on {at}"));
@@ -112,7 +114,10 @@ async fn serve(
     });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
     let deps = Deps {
-        whereabouts: Whereabouts::always(engine),
+        whereabouts: match opened.shared() {
+            Some(store) => store.whereabouts(),
+            None => Whereabouts::always(engine.clone()),
+        },
         tokens,
         tls,
         config,
@@ -123,10 +128,15 @@ async fn serve(
     };
     let metrics_port = metrics_port.serve(deps.clone());
     let (drain, drained) = watch::channel(false);
+    let leaving = opened.shared().cloned();
     let told = async move {
         let mut drained = drained;
         // Who would tell is gone: that is an end too.
         let _ = drained.wait_for(|told| *told).await;
+        // Others serve the store as soon as this server ends.
+        if let Some(store) = leaving {
+            tokio::task::spawn_blocking(move || store.close());
+        }
     };
     let served = tenure_server::run(listener, deps, told);
     let ended = tokio::select! {
@@ -143,7 +153,8 @@ async fn serve(
         never = renewal.run(&renew, &manager) => match never {},
         never = health::tell(opened.engine(), &manager) => match never {},
         never = history::watch(opened.engine(), counts), if !args.no_dashboard => match never {},
-        never = read_gauges(opened.engine(), gauge_hosts) => match never {},
+        never = read_gauges(&opened, gauge_hosts) => match never {},
+        never = tell_place(&opened, engine) => match never {},
     };
     sending.end().await;
     opened.leave().await;
@@ -157,9 +168,20 @@ async fn serve(
 }
 
 /// Reads the gauges that this server's ticks claim, also while it drains: what runs still holds permits.
-async fn read_gauges(engine: Arc<dyn Engine>, hosts: GaugeHosts) -> Infallible {
-    tenure::read_gauges(engine, hosts).await;
+async fn read_gauges(opened: &ServedStore, hosts: GaugeHosts) -> Infallible {
+    if let Some(store) = opened.shared() {
+        return store.read_gauges(hosts).await;
+    }
+    tenure::read_gauges(opened.engine(), hosts).await;
     std::future::pending().await
+}
+
+/// Tells the server where calls are answered, where that changes.
+async fn tell_place(opened: &ServedStore, engine: Arc<dyn Engine>) -> Infallible {
+    match opened.shared() {
+        Some(store) => store.tell(engine).await,
+        None => std::future::pending().await,
+    }
 }
 
 fn config(args: &ServeArgs) -> Config {

@@ -231,7 +231,7 @@ impl Service {
         turn: &Turn,
         mut held: HeldBytes,
     ) -> PassOutcome {
-        let Some(passes_on) = &self.passes_on else {
+        let Some(passes_on) = self.passes_on() else {
             return PassOutcome::NotDone("this server knows no secret of the others".to_owned());
         };
         let at = |why: String| format!("the server that owns the store, {}: {why}", owner.url);
@@ -420,7 +420,7 @@ impl Service {
         owner: &OwnerAddress,
         namespace: &Namespace,
     ) -> impl FnOnce(Vec<String>) + Send + 'static {
-        let request = self.passes_on.as_ref().and_then(|passes_on| {
+        let request = self.passes_on().and_then(|passes_on| {
             let mut request = Request::post(heads::uri(&owner.url, UNDO_PATH).ok()?);
             passes_on.mark.put(request.headers_mut()?, &owner.url).ok()?;
             let namespace = HeaderValue::from_str(namespace.as_str()).ok()?;

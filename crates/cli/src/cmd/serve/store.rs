@@ -13,11 +13,16 @@ use tenure_engine_embedded::{
 };
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
+use tenure_member::MemberOptions;
 use tokio::sync::watch;
 
+use super::shared::{AsksByHttp, SharedStore};
 use crate::args::serve::{DurabilityArg, ServeArgs, TestClock};
 use crate::exit::Failure;
 use crate::store::{not_opened, on_redis};
+
+/// What stands before the address of a store that several servers share, of which one owns it.
+const SHARED: &str = "shared+";
 
 /// Where state lives.
 pub enum ServePlace {
@@ -27,6 +32,8 @@ pub enum ServePlace {
     Moved(Moment),
     /// With all who use this Redis.
     Redis(Address),
+    /// With the other servers of the store of this name in this Redis, of which one owns it.
+    Shared { address: Address, name: String },
 }
 
 /// An engine that is open.
@@ -37,6 +44,8 @@ pub enum ServedStore {
     Moved(Arc<MovedEngine>),
     /// With nothing but connections.
     Redis(Arc<RedisEngine>),
+    /// With a thread that takes part in the ownership.
+    Shared(Arc<SharedStore>),
 }
 
 /// For people: a folder as a whole path, a Redis without its password.
@@ -48,7 +57,7 @@ impl fmt::Display for ServePlace {
                 write!(f, "file:{}", whole.as_deref().unwrap_or(path).display())
             }
             ServePlace::Own(_) | ServePlace::Moved(_) => f.write_str("memory:"),
-            ServePlace::Redis(address) => address.fmt(f),
+            ServePlace::Redis(address) | ServePlace::Shared { address, .. } => address.fmt(f),
         }
     }
 }
@@ -74,6 +83,12 @@ impl ServePlace {
                            the server for a test with --store memory: --test-clock")),
             };
         }
+        // No user types this: it goes when all that a Redis keeps is kept so.
+        if let Some(address) = args.store.strip_prefix(SHARED) {
+            fits_redis(args)?;
+            let address = Address::parse(address).map_err(|why| wrong(&why.to_string()))?;
+            return Ok(ServePlace::Shared { address, name: "tenure".to_owned() });
+        }
         match store {
             Ok(StoreUrl::Memory) => Ok(ServePlace::Own(Location::Memory)),
             Ok(StoreUrl::File(path)) => Ok(ServePlace::Own(Location::Folder(path))),
@@ -91,9 +106,18 @@ impl ServePlace {
         self,
         args: &ServeArgs,
         accept_loss: bool,
+        at: String,
         tell: watch::Sender<Option<Fatal>>,
     ) -> Result<ServedStore, Failure> {
         let (location, start) = match self {
+            ServePlace::Shared { address, name } => {
+                let asks = Arc::new(AsksByHttp::here());
+                let mut options = MemberOptions::new(address, name, at, asks);
+                options.engine.config = machine_config(args);
+                options.engine.events_bytes =
+                    args.events_bytes.unwrap_or(options.engine.events_bytes);
+                return Ok(ServedStore::Shared(Arc::new(SharedStore::open(options)?)));
+            }
             ServePlace::Own(location) => (location, None),
             ServePlace::Moved(start) => (Location::Memory, Some(start)),
             ServePlace::Redis(address) => {
@@ -103,16 +127,13 @@ impl ServePlace {
                 return Ok(ServedStore::Redis(Arc::new(on_redis::open_with(options)?)));
             }
         };
-        let (usual, fresh) = (Config::default(), Options::new(location));
+        let fresh = Options::new(location);
         let options = Options {
             durability: match args.durability {
                 DurabilityArg::Always => Durability::Always,
                 DurabilityArg::Everysec => Durability::Everysec,
             },
-            config: Config {
-                patience: args.patience.unwrap_or(usual.patience),
-                retain_bytes: args.retain_bytes.unwrap_or(usual.retain_bytes),
-            },
+            config: machine_config(args),
             events_bytes: args.events_bytes.unwrap_or(fresh.events_bytes),
             max_bytes: args.max_bytes,
             on_fatal: Arc::new(move |why| {
@@ -131,6 +152,14 @@ impl ServePlace {
         let opened =
             opened.await.map_err(|why| Failure::bug(format!("opening panicked: {why}")))?;
         opened.map_err(|why| not_opened(&why))
+    }
+}
+
+fn machine_config(args: &ServeArgs) -> Config {
+    let usual = Config::default();
+    Config {
+        patience: args.patience.unwrap_or(usual.patience),
+        retain_bytes: args.retain_bytes.unwrap_or(usual.retain_bytes),
     }
 }
 
@@ -156,6 +185,15 @@ impl ServedStore {
             ServedStore::Own(engine) => engine.clone(),
             ServedStore::Moved(engine) => engine.clone(),
             ServedStore::Redis(engine) => engine.clone(),
+            ServedStore::Shared(store) => store.engine(),
+        }
+    }
+
+    /// The store, if servers share it of which one owns it.
+    pub fn shared(&self) -> Option<&Arc<SharedStore>> {
+        match self {
+            ServedStore::Shared(store) => Some(store),
+            _ => None,
         }
     }
 
@@ -163,7 +201,7 @@ impl ServedStore {
     pub fn moved(&self) -> Option<Arc<dyn MovedTime>> {
         match self {
             ServedStore::Moved(engine) => Some(engine.clone()),
-            ServedStore::Own(_) | ServedStore::Redis(_) => None,
+            ServedStore::Own(_) | ServedStore::Redis(_) | ServedStore::Shared(_) => None,
         }
     }
 
@@ -171,7 +209,7 @@ impl ServedStore {
     pub fn recovery(&self) -> Option<Recovery> {
         match self {
             ServedStore::Own(engine) => Some(engine.recovery()),
-            ServedStore::Moved(_) | ServedStore::Redis(_) => None,
+            ServedStore::Moved(_) | ServedStore::Redis(_) | ServedStore::Shared(_) => None,
         }
     }
 
@@ -188,6 +226,7 @@ impl ServedStore {
             ServedStore::Own(engine) => engine.close(),
             ServedStore::Moved(engine) => engine.close(),
             ServedStore::Redis(engine) => drop(engine),
+            ServedStore::Shared(store) => store.close(),
         }
     }
 }

@@ -1,0 +1,98 @@
+//! Several servers that share a store in Redis: one owns it, the others pass calls on, and one of them goes on when it is gone.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use tenure::core::job::NewJob;
+use tenure::core::lease::{Ending, SettleItem};
+use tenure::core::names::Namespace;
+use tenure::core::requests::{Lease, Push, PushAnswer, Settle};
+use tenure::remote::Remote;
+use tenure::url::StoreUrl;
+use tenure_engine::EngineExt;
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
+
+use super::Server;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn remote(server: &Server) -> Remote {
+    let Ok(StoreUrl::Server(url)) = format!("http://{}", server.at).parse() else {
+        panic!("{} is no address", server.at)
+    };
+    Remote::open(&url, None).unwrap()
+}
+
+/// The place of the server that owns the store among these, once one does and the others know it.
+fn owner(servers: &[Server]) -> usize {
+    let begun = Instant::now();
+    loop {
+        let said: Vec<String> = servers.iter().map(|server| server.get("/readyz")).collect();
+        let owns = |said: &String| said.contains("the server answers calls");
+        let knows = |said: &String| said.contains("which owns the store");
+        let passing = said.iter().filter(|said| knows(said)).count();
+        if let (Some(owner), true) = (said.iter().position(owns), passing + 1 == servers.len()) {
+            return owner;
+        }
+        assert!(begun.elapsed() < LONG, "nobody owns the store: {said:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+async fn push(through: &Remote, id: String) {
+    let job = NewJob { id: Some(id.parse().unwrap()), ..NewJob::new("q".parse().unwrap()) };
+    let push = Push { jobs: vec![job], answer: PushAnswer::Ids };
+    through.run(&Namespace::main(), push).await.unwrap();
+}
+
+/// Leases and settles all that is ready, and answers the ids.
+async fn drained(through: &Remote) -> Vec<String> {
+    let mut ids = Vec::new();
+    loop {
+        let lease = Lease::jobs(vec!["q".parse().unwrap()], 100);
+        let leased = through.run(&Namespace::main(), lease).await.unwrap();
+        if leased.leases.is_empty() {
+            ids.sort();
+            return ids;
+        }
+        ids.extend(leased.leases.iter().filter_map(|view| Some(view.job.as_ref()?.id.to_string())));
+        let settle = leased.leases.iter();
+        let done = Ending::Succeeded { result: None };
+        let settle = settle.map(|view| SettleItem::new(view.lease.clone().unwrap(), done.clone()));
+        let settle = Settle::of(settle.collect());
+        through.run(&Namespace::main(), settle).await.unwrap();
+    }
+}
+
+#[test]
+fn calls_go_through_any_server_and_none_is_lost_when_its_owner_is_killed_or_ends() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let store = format!("shared+{}", redis.url());
+    let mut servers: Vec<Server> = (0..3).map(|_| Server::start(&store, None)).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let mut expected = Vec::new();
+    for (n, signal) in [Signal::SIGKILL, Signal::SIGTERM].into_iter().enumerate() {
+        let at = owner(&servers);
+        let ends = servers.remove(at);
+        runtime.block_on(async {
+            let (one, other) = (remote(&servers[0]), remote(servers.last().unwrap()));
+            for count in 0..100 {
+                if count == 40 {
+                    ends.signal(signal);
+                }
+                let id = format!("{n}-{count:03}");
+                push(if count % 2 == 0 { &one } else { &other }, id.clone()).await;
+                expected.push(id);
+            }
+        });
+        if signal == Signal::SIGTERM {
+            let (code, said) = ends.ended();
+            assert_eq!(code, Some(0), "{said}");
+        }
+    }
+    let last = remote(&servers[0]);
+    assert_eq!(runtime.block_on(drained(&last)), expected);
+}

@@ -1,0 +1,87 @@
+//! The engine of a member: the one that owns the store, as long as this server does.
+
+use std::sync::Arc;
+
+use tenure_core::gauge::Reading;
+use tenure_core::names::Namespace;
+use tenure_core::requests::Request;
+use tenure_engine::{CallFuture, Engine, Fault, Health, ReadingFuture, StoreWork};
+use tenure_engine_embedded::Embedded;
+
+use crate::hands::Hands;
+use crate::place::StorePlace;
+
+/// Answers calls while this server owns the store. Where it does not, a call is refused as unavailable, with a sentence that
+/// says where the store is served. It reads no gauges by itself: [`Member::place`](crate::Member::place) has the engine that does.
+#[derive(Clone)]
+pub struct MemberEngine(Arc<Hands>);
+
+impl MemberEngine {
+    pub(crate) fn new(hands: Arc<Hands>) -> Self {
+        MemberEngine(hands)
+    }
+
+    fn here(&self) -> Result<Arc<Embedded>, Fault> {
+        match &*self.0.place.borrow() {
+            StorePlace::Here { engine, .. } => Ok(engine.clone()),
+            StorePlace::There { url, .. } => {
+                Err(Fault::Unavailable(format!("the store is served by {url}; call that server")))
+            }
+            StorePlace::Nobody(why) => Err(Fault::Unavailable(why.clone())),
+        }
+    }
+}
+
+impl Engine for MemberEngine {
+    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        match self.here() {
+            Ok(engine) => engine.call(namespace, request),
+            Err(no) => Box::pin(async move { Err(no.into()) }),
+        }
+    }
+
+    fn health(&self) -> Health {
+        let degraded = match &*self.0.place.borrow() {
+            StorePlace::Here { engine, .. } => engine.health().degraded,
+            StorePlace::There { .. } => None,
+            StorePlace::Nobody(why) => Some(why.clone()),
+        };
+        Health { degraded, store: "redis" }
+    }
+
+    fn notice(&self) -> Option<String> {
+        let warnings = self.0.lock().health().warnings;
+        let of_engine = || self.here().ok().and_then(|engine| engine.notice());
+        warnings.into_iter().next().or_else(of_engine)
+    }
+
+    fn store_work(&self) -> StoreWork {
+        self.here().map(|engine| engine.store_work()).unwrap_or_default()
+    }
+
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        // What nobody here knows ends with its ttl.
+        if let Ok(engine) = self.here() {
+            engine.undo(namespace, leases);
+        }
+    }
+
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        match self.here() {
+            Ok(engine) => engine.answer_gauge(namespace, reading),
+            Err(no) => Box::pin(async move { Err(no.into()) }),
+        }
+    }
+
+    fn drain(&self) {
+        if let Ok(engine) = self.here() {
+            engine.drain();
+        }
+    }
+}
+
+impl std::fmt::Debug for MemberEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemberEngine").field("place", &*self.0.place.borrow()).finish()
+    }
+}
