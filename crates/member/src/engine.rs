@@ -50,7 +50,7 @@ impl Engine for MemberEngine {
     }
 
     fn notice(&self) -> Option<String> {
-        let warnings = self.0.lock().health().warnings;
+        let warnings = self.0.lock().health(self.0.clock.at()).warnings;
         let of_engine = || self.here().ok().and_then(|engine| engine.notice());
         warnings.into_iter().next().or_else(of_engine)
     }

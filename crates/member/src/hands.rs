@@ -3,8 +3,10 @@
 //! An action is done with the lock let go of, so who hears of it may bring news at once. Nothing here blocks but the thread of
 //! the member (`look`, `register`) and threads that are started for one thing.
 
+use std::pin::pin;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -96,7 +98,7 @@ impl Hands {
 
     /// Shows where calls are answered.
     pub fn show(&self, state: &MemberState) {
-        let place = state.place();
+        let place = state.place(self.clock.at());
         self.place.send_if_modified(|shown| {
             let is_new = !shown.is_same(&place);
             if is_new {
@@ -122,9 +124,11 @@ impl Hands {
             Deed::Name(store, ttl) => drop(self.errands.send(Errand::Name(store, ttl))),
             Deed::Ask { id, server } => self.ask(id, server),
             Deed::Unknown(id) => self.tell(Input::Heard { from: id, word: ServerWord::Silent }),
-            Deed::Load { term } => {
-                self.start("tenure-load", move |hands| loading::load(&hands, term))
+            Deed::Load { term, recovers } => {
+                self.start("tenure-load", move |hands| loading::load(&hands, term, recovers));
             }
+            Deed::Recover(engine, span) => begin(engine.recover(span)),
+            Deed::EndRecovery(engine) => begin(engine.end_recovery()),
             Deed::Write { term, by, generation } => {
                 self.start("tenure-snapshot", move |hands| {
                     snapshots::write(&hands, term, &by, generation);
@@ -143,8 +147,14 @@ impl Hands {
         let started = thread::Builder::new().name(name.to_owned()).spawn(move || does(hands));
         if let Err(why) = started {
             tracing::error!("could not start a thread: {why}");
-            self.tell(Input::CannotServe);
+            self.cannot_serve();
         }
+    }
+
+    /// The engine could not be opened, or cannot go on.
+    pub fn cannot_serve(self: &Arc<Self>) {
+        let to = self.lock().servers.freshest();
+        self.tell(Input::CannotServe { to });
     }
 
     fn call(self: &Arc<Self>, number: u64, call: &StoreCall) {
@@ -158,6 +168,7 @@ impl Hands {
 
     fn replied(self: &Arc<Self>, call: u64, reply: Result<ScriptReply, StoreError>) {
         let mut state = self.lock();
+        let was_cut_off = state.owner.is_cut_off(self.clock.at());
         let input = match reply {
             Ok(reply) => {
                 let (reply, time) = state.words.reply(reply);
@@ -171,6 +182,9 @@ impl Hands {
             }
         };
         state.take(input, &self.clock);
+        if was_cut_off {
+            self.show(&state);
+        }
         self.act(state);
     }
 
@@ -253,7 +267,13 @@ impl Hands {
             state.engine = Some(engine);
             tracing::info!("this server owns the store, at epoch {}", state.served_from.0);
             self.show(&state);
+            // It may have been over before this engine could be told.
+            let recovers = state.owner.recovers();
+            let engine = state.engine.clone().filter(|_| !recovers);
             drop(state);
+            if let Some(engine) = engine {
+                begin(engine.end_recovery());
+            }
             self.changed.notify_all();
         } else {
             drop(state);
@@ -276,9 +296,15 @@ impl Hands {
 
     /// The last epoch at which this server served.
     pub fn served(&self) -> Option<Epoch> {
-        match self.lock().word() {
+        match self.lock().word(self.clock.at()) {
             ServerWord::Says { served, .. } if served > Epoch(0) => Some(served),
             _ => None,
         }
     }
+}
+
+/// Asks an engine something without waiting for its answer: that waits for an append, and this thread may be the one that
+/// brings the store's reply.
+fn begin(asks: impl Future) {
+    let _ = pin!(asks).poll(&mut Context::from_waker(Waker::noop()));
 }

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tenure_core::time::Span;
 use tenure_engine_embedded::{Embedded, Fatal, Location, Options};
 use tenure_owner::owner::Input;
 
 use crate::hands::Hands;
 use crate::journal::MemberJournal;
 
+/// So much later at least than the value an engine ends a recovery by itself.
+const BEYOND: Span = Span::from_s(1);
+
 /// Opens the engine, which reads the journal, proves that by an empty append, and begins to answer. Blocks.
-pub(crate) fn load(hands: &Arc<Hands>, term: u64) {
+pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
     let damage = Arc::new(AtomicBool::new(false));
     let journal = MemberJournal::new(hands, term, damage.clone());
     let stopped = Arc::downgrade(hands);
@@ -18,7 +22,7 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64) {
         // An engine that was deposed is of an earlier term by now.
         if let Some(hands) = stopped.upgrade().filter(|hands| hands.is_current(term)) {
             tracing::error!("this server cannot go on with the store: {fatal}");
-            hands.tell(Input::CannotServe);
+            hands.cannot_serve();
         }
     };
     let options = Options {
@@ -26,6 +30,8 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64) {
         clock: hands.clock.clone(),
         journal: Some(Arc::new(journal)),
         on_fatal: Arc::new(on_fatal),
+        // The value says when it is over. That counts from before the load, by another clock, which may be off by 1 ms a second.
+        recovers: recovers.map(|span| Span::from_us(span.us() + span.us() / 100 + BEYOND.us())),
         ..hands.engine.clone()
     };
     match Embedded::open(options) {
@@ -38,10 +44,10 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64) {
                 state.why = why.to_string();
                 state.is_loading
             };
-            hands.tell(match is_loading && is_of_the_journal(&why) {
-                true => Input::LoadFailed { damaged },
-                false => Input::CannotServe,
-            });
+            match is_loading && is_of_the_journal(&why) {
+                true => hands.tell(Input::LoadFailed { damaged }),
+                false => hands.cannot_serve(),
+            }
         }
         Err(_) => {}
     }

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use tenure_core::secret::Secret;
+use tenure_core::time::Span;
 use tenure_engine::ids::fill_random;
 use tenure_engine::{Clock, Engine};
 use tenure_journal_redis::{RedisStore, ServerEntry};
+use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, ServerId, StoreId};
 use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
 use tokio::sync::watch;
@@ -40,13 +42,16 @@ impl Member {
     /// # Errors
     /// The certificates of the address cannot be used, or the system gives no thread or no random numbers.
     pub fn open(options: MemberOptions) -> Result<Member, MemberError> {
-        let MemberOptions { address, name, url, engine, replicas, asks, clock } = options;
+        let MemberOptions { address, name, url, engine, replicas, forgets_never, asks, clock } =
+            options;
         let me = ServerId(random()?);
         let (release, format) = (env!("CARGO_PKG_VERSION").to_owned(), FORMAT);
         let entry = ServerEntry { id: me.0, url, release, format };
         let store = RedisStore::open(address.clone(), &name)?.with_replicas(replicas);
         let bulk = RedisStore::open(address, &name)?.with_replicas(replicas);
-        let state = MemberState::new(me, StoreId(random()?), secret()?);
+        let owner = Owner::new(me, StoreId(random()?));
+        let owner = if forgets_never { owner.forgetting_never() } else { owner };
+        let state = MemberState::new(owner, secret()?);
         let (errands, to_do) = channel();
         let hands = Arc::new(Hands {
             me,
@@ -57,7 +62,7 @@ impl Member {
             engine,
             asks,
             errands,
-            place: watch::Sender::new(state.place()),
+            place: watch::Sender::new(state.place(Span::ZERO)),
             state: Mutex::new(state),
             changed: Condvar::new(),
         });
@@ -95,7 +100,7 @@ impl Member {
 
     /// What this server answers another one that asks.
     pub fn word(&self) -> ServerWord {
-        self.hands.lock().word()
+        self.hands.lock().word(self.hands.clock.at())
     }
 
     /// The last epoch at which an append of this server was confirmed; `None`: none was. Never falls.
@@ -105,7 +110,7 @@ impl Member {
 
     /// How it is; never waits.
     pub fn health(&self) -> MemberHealth {
-        self.hands.lock().health()
+        self.hands.lock().health(self.hands.clock.at())
     }
 
     /// The address of the owner refused a connection: looks at once whether it is dead.
@@ -226,6 +231,7 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
         }
         if is_fit {
             hands.tell(Input::Time);
+            hands.show(&hands.lock());
         }
         let to_register = registered.map_or(Duration::ZERO, |at| {
             (at + REGISTER_EVERY).saturating_sub(hands.clock.monotonic())

@@ -43,6 +43,9 @@ pub struct MemberOptions {
     pub engine: Options,
     /// How many replicas must have what is written before it counts. Starts as 0: the primary alone counts.
     pub replicas: u32,
+    /// The store is said to forget nothing that was answered: who takes it over under another run of Redis does not recover.
+    /// Starts as `false`.
+    pub forgets_never: bool,
     /// How other servers are asked.
     pub asks: Arc<dyn AskServer>,
     /// Its monotonic clock is the one by which the member acts. Starts as the system's.
@@ -63,6 +66,7 @@ impl MemberOptions {
             url: url.into(),
             engine: Options::new(Location::Memory),
             replicas: 0,
+            forgets_never: false,
             asks,
             clock: Arc::new(SystemClock),
         }

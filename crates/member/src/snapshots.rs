@@ -39,8 +39,7 @@ pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: G
                 return hands.tell(Input::SnapshotFailed { generation, reply });
             }
             Ok(Some(Err(WriteError::Store(why)))) => {
-                tracing::warn!("a snapshot waits for Redis: {why}");
-                thread::sleep(PAUSE);
+                return failed(hands, generation, &why.to_string());
             }
             Ok(Some(Err(why))) => return failed(hands, generation, &why.to_string()),
             Err(why) => return failed(hands, generation, &why),
@@ -48,6 +47,7 @@ pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: G
     }
 }
 
+/// It is made again under another name, and whoever writes that unlinks the pieces of this one.
 fn failed(hands: &Arc<Hands>, generation: Generation, why: &str) {
     tracing::warn!("a snapshot could not be made: {why}");
     thread::sleep(PAUSE);

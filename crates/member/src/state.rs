@@ -20,6 +20,10 @@ use crate::options::AskedServer;
 use crate::place::{MemberHealth, StorePlace, sentence};
 use crate::translate::Dictionary;
 
+/// Why an owner serves nobody that is cut off from the store.
+const CUT_OFF: &str = "this server owns the store, and Redis has not answered it for 3 s; it serves again when Redis does, unless \
+                       another server has taken the store by then: see whether this machine reaches Redis";
+
 /// See the module.
 pub(crate) struct MemberState {
     pub owner: Owner,
@@ -63,16 +67,18 @@ pub(crate) enum Deed {
     Name(StoreId, Span),
     Ask { id: ServerId, server: AskedServer },
     Unknown(ServerId),
-    Load { term: u64 },
+    Load { term: u64, recovers: Option<Span> },
+    Recover(Arc<Embedded>, Span),
+    EndRecovery(Arc<Embedded>),
     Write { term: u64, by: Ownership, generation: Generation },
     Unlink { by: Ownership, snapshot: SnapshotName },
     Nothing,
 }
 
 impl MemberState {
-    pub fn new(me: ServerId, fresh: StoreId, secret: Secret) -> MemberState {
+    pub fn new(owner: Owner, secret: Secret) -> MemberState {
         MemberState {
-            owner: Owner::new(me, fresh),
+            owner,
             todo: VecDeque::new(),
             is_acting: false,
             words: Dictionary::default(),
@@ -141,7 +147,7 @@ impl MemberState {
                 self.term += 1;
                 self.is_loading = true;
                 self.why = "this server has taken the store, and reads it".to_owned();
-                Deed::Load { term: self.term }
+                Deed::Load { term: self.term, recovers: self.owner.recovery() }
             }
             Action::Serve => {
                 self.is_loading = false;
@@ -168,11 +174,16 @@ impl MemberState {
             }
             Action::Warn(warning) => {
                 self.warn(warning);
-                Deed::Nothing
+                // An engine that is being opened was told when that began.
+                let (engine, span) = (self.engine.clone(), self.owner.recovery());
+                match engine.zip(span).filter(|_| warning == Warning::Recovering) {
+                    Some((engine, span)) => Deed::Recover(engine, span),
+                    None => Deed::Nothing,
+                }
             }
             Action::RecoveryOver => {
                 tracing::info!("the recovery of the store is over");
-                Deed::Nothing
+                self.engine.clone().map_or(Deed::Nothing, Deed::EndRecovery)
             }
             Action::ClockLeapt(by) => {
                 tracing::warn!("the clock of Redis leapt ahead by {} ms", by.us() / 1_000);
@@ -184,13 +195,16 @@ impl MemberState {
     }
 
     /// Where calls are answered, as far as this server knows.
-    pub fn place(&self) -> StorePlace {
+    pub fn place(&self, at: Span) -> StorePlace {
         let engine = self.engine.as_ref().filter(|_| {
             !self.is_closing
                 && self.owner.decides()
                 && !self.warnings.contains(&Warning::OtherStore)
         });
         if let Some(engine) = engine {
+            if self.owner.is_cut_off(at) {
+                return StorePlace::Nobody(CUT_OFF.to_owned());
+            }
             return StorePlace::Here { engine: engine.clone(), epoch: self.served_from.0 };
         }
         let owner = self.seen.filter(|_| self.owner.epoch().is_none());
@@ -211,8 +225,8 @@ impl MemberState {
         })
     }
 
-    pub fn health(&self) -> MemberHealth {
-        let owner = match self.place() {
+    pub fn health(&self, at: Span) -> MemberHealth {
+        let owner = match self.place(at) {
             StorePlace::Here { epoch, .. } => {
                 format!("this server owns the store, at epoch {epoch}")
             }
@@ -226,7 +240,7 @@ impl MemberState {
     }
 
     /// What this server answers another one.
-    pub fn word(&self) -> ServerWord {
-        self.owner.word()
+    pub fn word(&self, at: Span) -> ServerWord {
+        self.owner.word(at)
     }
 }

@@ -180,7 +180,7 @@ impl World {
         match self.servers.iter().find(|server| server.is_alive && server.id == id) {
             Some(server) if server.is_cut => ServerWord::Refused,
             Some(server) if server.is_stopped => ServerWord::Silent,
-            Some(server) => server.owner.word(),
+            Some(server) => server.owner.word(self.at()),
             None => ServerWord::Refused,
         }
     }

@@ -28,7 +28,7 @@ pub(super) struct Healing {
     /// How many pieces are written, and the last entry that they contain.
     pub(super) written: Option<(u32, Tip)>,
     pub(super) call: Option<u64>,
-    recovers: bool,
+    pub(super) recovers: bool,
 }
 
 impl Owner {
@@ -132,6 +132,10 @@ impl Owner {
             return self.fly_again(at, actions);
         }
         let generation = tenancy.next_generation();
+        if silent {
+            // From now on, and not only once it is healed: what is granted meanwhile goes out then.
+            actions.push(Action::Warn(Warning::Recovering));
+        }
         actions.push(Action::WriteSnapshot { by, generation });
         let healing =
             Healing { tenancy: *tenancy, generation, written: None, call: None, recovers: silent };

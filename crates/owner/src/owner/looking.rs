@@ -36,7 +36,7 @@ impl Watch {
     }
 
     /// Looks on, and leaves the store to others for a while.
-    fn resting(at: Span) -> Watch {
+    pub(super) fn resting(at: Span) -> Watch {
         let rests_until = Some(Span::from_us(at.us() + RESTS_FOR.us()));
         Watch { looked: Some(at), rests_until, ..Watch::default() }
     }
@@ -243,9 +243,17 @@ impl Owner {
         }
     }
 
-    /// R7: an owner that cannot serve drops everything, so that its beat stands, and leaves the store to others.
-    pub(super) fn cannot_serve(&mut self, at: Span, actions: &mut Vec<Action>) {
-        if self.tenancy().is_some() || matches!(self.stage, OwnerStage::Loading { .. }) {
+    /// R7: an owner that cannot serve gives the store to another server once all that it decided is written. Without one it
+    /// drops everything, so that its beat stands.
+    pub(super) fn cannot_serve(
+        &mut self,
+        to: Option<ServerId>,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        if self.serves() && to.is_some() {
+            self.hand_over(to, true, at, actions);
+        } else if self.tenancy().is_some() || matches!(self.stage, OwnerStage::Loading { .. }) {
             self.drop_all(actions);
             self.stage = OwnerStage::Looking(Watch::resting(at));
         }
@@ -265,6 +273,11 @@ impl Owner {
         }
     }
 
+    /// R12: the store may have lost answered entries since its run of Redis was noted.
+    pub(super) fn may_have_lost(&self, own: &Own, by: Ownership) -> bool {
+        own.noted_run != by.run && !self.forgets_never && !forgets(Mutant::NobodyRecovers)
+    }
+
     /// The load is whole: the machine opens. R12: under another run than is noted it recovers first.
     fn serve(&mut self, tip: Tip, at: Span, actions: &mut Vec<Action>) {
         let OwnerStage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
@@ -272,9 +285,11 @@ impl Owner {
         let mut tenancy = Tenancy::begin(*by, own, tip, wall, at);
         self.largest_ttl = self.largest_ttl.max(own.largest_ttl);
         actions.push(Action::Serve);
-        if own.noted_run != by.run && !forgets(Mutant::NobodyRecovers) {
+        if self.may_have_lost(own, *by) {
             tenancy.recovers_until = Some(Span::from_us(at.us() + self.largest_ttl.us()));
             actions.push(Action::Warn(Warning::Recovering));
+        } else if own.noted_run != by.run {
+            tenancy.notes_run = self.forgets_never;
         }
         self.served = by.epoch;
         self.stage = OwnerStage::Owning(Box::new(tenancy));

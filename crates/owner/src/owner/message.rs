@@ -87,7 +87,10 @@ pub enum Input {
         reply: ScriptReply,
     },
     /// The engine could not be opened with what was loaded, or cannot go on.
-    CannotServe,
+    CannotServe {
+        /// Who gets the store; `None`: nobody is known.
+        to: Option<ServerId>,
+    },
     /// The process was asked to end.
     End {
         /// The standby that is furthest, if there is one.

@@ -48,6 +48,10 @@ pub struct Owner {
     largest_ttl: Span,
     /// The run of Redis that was seen last.
     run: RunId,
+    /// When the store last answered, by the own monotonic clock.
+    heard: Span,
+    /// It was promised that the store forgets nothing, so no takeover recovers.
+    forgets_never: bool,
     /// The number of the last call.
     calls: u64,
     stage: OwnerStage,
@@ -131,14 +135,25 @@ impl Owner {
             served: Epoch(0),
             largest_ttl: Span::ZERO,
             run: RunId::NONE,
+            heard: Span::ZERO,
+            forgets_never: false,
             calls: 0,
             stage: OwnerStage::Looking(Watch::default()),
         }
     }
 
+    /// It is promised that the store forgets nothing: whoever takes it over under another run of Redis does not recover.
+    pub fn forgetting_never(mut self) -> Self {
+        self.forgets_never = true;
+        self
+    }
+
     /// Takes what was heard when the own monotonic clock shows `at`.
     pub fn take(&mut self, input: Input, at: Span) -> Vec<Action> {
         let mut actions = Vec::new();
+        if matches!(input, Input::Looked { .. } | Input::Replied { .. }) {
+            self.heard = at;
+        }
         match input {
             Input::Others(others) => self.others = others,
             Input::Time => self.time_passed(at, &mut actions),
@@ -153,7 +168,7 @@ impl Owner {
             Input::Unsure { call } => self.unsure(call, at, &mut actions),
             Input::Loaded { tip } => self.loaded(tip, at, &mut actions),
             Input::LoadFailed { damaged } => self.load_failed(damaged, at, &mut actions),
-            Input::CannotServe => self.cannot_serve(at, &mut actions),
+            Input::CannotServe { to } => self.cannot_serve(to, at, &mut actions),
             Input::Decided { checksum, ticket, ttl } => {
                 self.decided(checksum, ticket, ttl, at, &mut actions);
             }
@@ -170,10 +185,10 @@ impl Owner {
         actions
     }
 
-    /// What this server answers another one that asks.
-    pub fn word(&self) -> ServerWord {
+    /// What this server answers another one that asks when its monotonic clock shows `at`.
+    pub fn word(&self, at: Span) -> ServerWord {
         ServerWord::Says {
-            serves: matches!(self.stage, OwnerStage::Owning(_)),
+            serves: matches!(self.stage, OwnerStage::Owning(_)) && !self.is_cut_off(at),
             served: self.served,
         }
     }
@@ -197,6 +212,25 @@ impl Owner {
     /// exclusive granted.
     pub fn recovers(&self) -> bool {
         self.tenancy().is_some_and(|tenancy| tenancy.recovers_until.is_some())
+    }
+
+    /// For how long a machine that is opened now recovers, or one that heals a store; `None`: it does not. It ends when
+    /// [`Action::RecoveryOver`] says so.
+    pub fn recovery(&self) -> Option<Span> {
+        let recovers = match &self.stage {
+            OwnerStage::Loading { by, own, .. } => self.may_have_lost(own, *by),
+            OwnerStage::Healing(healing) => healing.recovers || self.recovers(),
+            _ => self.recovers(),
+        };
+        recovers.then_some(self.largest_ttl)
+    }
+
+    /// Whether it owns the store, and the store has not answered for so long that others may take it. A store that is
+    /// healed answers the pieces of a snapshot meanwhile.
+    pub fn is_cut_off(&self, at: Span) -> bool {
+        let is_healing = matches!(self.stage, OwnerStage::Healing(_));
+        let is_silent = at.us() >= self.heard.us() + BEAT_STANDS.us();
+        self.tenancy().is_some() && !is_healing && is_silent
     }
 
     /// The machine's wall clock.

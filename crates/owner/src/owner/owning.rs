@@ -2,6 +2,7 @@
 
 use tenure_core::time::{Moment, Span};
 
+use super::looking::Watch;
 use super::{Action, BEAT_EVERY, Flight, Owner, OwnerStage, Queued, Tenancy};
 use crate::ids::{Generation, ServerId, Tip};
 use crate::mutant::{Mutant, forgets};
@@ -16,11 +17,13 @@ pub(super) struct Turning {
     turn: Option<(u64, SnapshotTurn)>,
 }
 
-/// A process that was asked to end.
+/// A process that was asked to end, or whose engine cannot go on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Ending {
     to: Option<ServerId>,
     give: Option<u64>,
+    /// It goes on without the store, and leaves it to others for a while.
+    goes_on: bool,
 }
 
 impl Tenancy {
@@ -82,19 +85,24 @@ impl Owner {
         }
         let (by, tip) = (tenancy.by, tenancy.done);
         match &tenancy.ending {
-            Some(Ending { to: Some(to), give: None }) => {
+            Some(Ending { to: Some(to), give: None, .. }) => {
                 let give = HandOver { by, tip, to: *to };
                 let call = self.send(ScriptCall::Give(give), actions);
                 if let Some(Tenancy { ending: Some(ending), .. }) = self.owning() {
                     ending.give = Some(call);
                 }
             }
-            Some(Ending { to: None, .. }) => self.ended(actions),
+            Some(Ending { to: None, .. }) => self.ended(at, actions),
             _ => {}
         }
     }
 
-    fn ended(&mut self, actions: &mut Vec<Action>) {
+    fn ended(&mut self, at: Span, actions: &mut Vec<Action>) {
+        if let Some(Tenancy { ending: Some(Ending { goes_on: true, .. }), .. }) = self.owning() {
+            self.drop_all(actions);
+            self.stage = OwnerStage::Looking(Watch::resting(at));
+            return;
+        }
         self.stage = OwnerStage::Ended;
         actions.extend([Action::DropAll, Action::End]);
     }
@@ -165,7 +173,7 @@ impl Owner {
             _ if !(is_flight || is_turn || is_give) => {}
             ScriptReply::Done if is_flight => self.landed(at, actions),
             ScriptReply::Done if is_turn => self.turned(at, actions),
-            ScriptReply::Done => self.ended(actions),
+            ScriptReply::Done => self.ended(at, actions),
             reply => self.not_done(reply, actions),
         }
     }
@@ -340,18 +348,31 @@ impl Owner {
 
     pub(super) fn end(&mut self, to: Option<ServerId>, at: Span, actions: &mut Vec<Action>) {
         match &mut self.stage {
-            // Told again while it gives the store away.
-            OwnerStage::Owning(tenancy)
-                if tenancy.ending.as_ref().is_some_and(|ending| ending.give.is_some()) => {}
-            OwnerStage::Owning(tenancy) => {
-                tenancy.turning = None;
-                tenancy.ending = Some(Ending { to, give: None });
-                self.go_on(at, actions);
-            }
+            OwnerStage::Owning(_) => self.hand_over(to, false, at, actions),
             // What only this server has is written first.
             OwnerStage::Asking(_) | OwnerStage::Healing(_) => {}
             // A server that is named and gone is refused, and the next one takes the store.
-            _ => self.ended(actions),
+            _ => self.ended(at, actions),
+        }
+    }
+
+    /// R10: what was decided is written, and then the store is given away.
+    pub(super) fn hand_over(
+        &mut self,
+        to: Option<ServerId>,
+        goes_on: bool,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(tenancy) = self.owning() else { return };
+        match &mut tenancy.ending {
+            // Told again while it gives the store away.
+            Some(ending) if ending.give.is_some() => ending.goes_on &= goes_on,
+            _ => {
+                tenancy.turning = None;
+                tenancy.ending = Some(Ending { to, give: None, goes_on });
+                self.go_on(at, actions);
+            }
         }
     }
 }

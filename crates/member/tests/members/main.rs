@@ -2,134 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
-use std::time::{Duration, Instant};
+mod bench;
+mod recovery;
 
-use tenure_core::job::NewJob;
-use tenure_core::names::{JobId, JobRef, Namespace, QueueName};
-use tenure_core::requests::{GetJob, Lease, Push, PushAnswer};
+use std::time::Instant;
+
 use tenure_core::time::Span;
-use tenure_engine::redis_address::Address;
-use tenure_engine::{CallError, EngineExt, Fault};
-use tenure_engine_embedded::Embedded;
-use tenure_member::{AskServer, AskedServer, Member, MemberOptions, ServerWord, StorePlace};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
-use tokio::runtime::Runtime;
+use tenure_engine::{CallError, Fault};
+use tenure_member::StorePlace;
+use tenure_testkit::redis::wanted;
 
-const LONG: Duration = Duration::from_secs(30);
-
-/// The addresses of a test: who is reached there.
-#[derive(Default)]
-struct Network {
-    members: Mutex<HashMap<String, Weak<Member>>>,
-    is_silent: AtomicBool,
-}
-
-impl AskServer for Network {
-    fn ask(&self, server: &AskedServer, _within: Duration) -> ServerWord {
-        if self.is_silent.load(Ordering::Relaxed) {
-            return ServerWord::Silent;
-        }
-        let asked = self.members.lock().unwrap().get(&server.url).and_then(Weak::upgrade);
-        match asked.filter(|asked| asked.id() == server.id) {
-            Some(asked) => asked.word(),
-            None => ServerWord::Refused,
-        }
-    }
-}
-
-struct Bench {
-    redis: RedisServer,
-    network: Arc<Network>,
-    runtime: Runtime,
-}
-
-impl Bench {
-    fn start() -> Bench {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let redis = RedisServer::start(Aof::Off, &[]);
-        Bench { redis, network: Arc::default(), runtime }
-    }
-
-    fn member_at(&self, redis: &str, url: &str) -> Arc<Member> {
-        let address = Address::parse(redis).unwrap();
-        let options = MemberOptions::new(address, "shop", url, self.network.clone());
-        let member = Arc::new(Member::open(options).unwrap());
-        let all = &mut *self.network.members.lock().unwrap();
-        all.insert(url.to_owned(), Arc::downgrade(&member));
-        member
-    }
-
-    fn member(&self, url: &str) -> Arc<Member> {
-        self.member_at(&self.redis.url(), url)
-    }
-
-    /// Crashes a member: its address refuses from then on.
-    fn crash(&self, member: &Member, url: &str) {
-        self.network.members.lock().unwrap().remove(url);
-        member.crash();
-    }
-
-    /// Waits until the place of a member is one of these.
-    fn until<T>(&self, member: &Member, what: &str, is: impl Fn(&StorePlace) -> Option<T>) -> T {
-        let mut place = member.place();
-        let waits = async {
-            loop {
-                if let Some(found) = is(&place.borrow_and_update()) {
-                    return found;
-                }
-                place.changed().await.unwrap();
-            }
-        };
-        let waited = self.runtime.block_on(async { tokio::time::timeout(LONG, waits).await });
-        waited.unwrap_or_else(|_| {
-            panic!("{what}: {:?}, {:?}", member.place().borrow(), member.health())
-        })
-    }
-
-    fn here(&self, member: &Member) -> Arc<Embedded> {
-        self.until(member, "it serves", |place| match place {
-            StorePlace::Here { engine, .. } => Some(engine.clone()),
-            _ => None,
-        })
-    }
-
-    fn there(&self, member: &Member, url: &str) {
-        self.until(member, "another serves", |place| match place {
-            StorePlace::There { url: there, .. } if there == url => Some(()),
-            _ => None,
-        });
-    }
-
-    fn push(&self, engine: &Arc<Embedded>, ids: std::ops::Range<usize>) -> Result<(), CallError> {
-        let jobs = ids.map(|n| NewJob { id: Some(id(n)), ..NewJob::new(queue()) });
-        let push = Push { jobs: jobs.collect(), answer: PushAnswer::Ids };
-        self.runtime.block_on(engine.run(&Namespace::main(), push)).map(drop)
-    }
-
-    /// Leases up to `max` jobs; the ends of the leases.
-    fn lease(&self, engine: &Arc<Embedded>, max: usize, ttl: Span) -> Vec<(JobId, u64)> {
-        let lease = Lease { ttl, wait: Span::from_s(20), ..Lease::jobs(vec![queue()], max) };
-        let leased = self.runtime.block_on(engine.run(&Namespace::main(), lease)).unwrap();
-        let jobs = leased.leases.into_iter();
-        jobs.map(|lease| (lease.job.unwrap().id, lease.expires_at.us())).collect()
-    }
-
-    fn is_there(&self, engine: &Arc<Embedded>, n: usize) -> bool {
-        let get = GetJob { job: JobRef::Id(id(n)) };
-        self.runtime.block_on(engine.run(&Namespace::main(), get)).is_ok()
-    }
-}
-
-fn id(n: usize) -> JobId {
-    JobId::parse(&format!("j{n}")).unwrap()
-}
-
-fn queue() -> QueueName {
-    QueueName::parse("mail").unwrap()
-}
+use crate::bench::{Bench, LONG};
 
 #[test]
 fn one_member_serves_and_the_next_one_passes_on_and_takes_over_with_all_that_was_answered() {

@@ -1,0 +1,169 @@
+//! Members of a test in one process, and how they reach each other.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use tenure_core::job::NewJob;
+use tenure_core::names::{JobId, JobRef, Namespace, QueueName};
+use tenure_core::requests::{GetJob, Lease, Push, PushAnswer};
+use tenure_core::time::Span;
+use tenure_engine::redis_address::Address;
+use tenure_engine::{CallError, EngineExt};
+use tenure_engine_embedded::Embedded;
+use tenure_member::{AskServer, AskedServer, Member, MemberOptions, ServerWord, StorePlace};
+use tenure_testkit::redis::{Aof, RedisServer};
+use tokio::runtime::Runtime;
+
+pub const LONG: Duration = Duration::from_secs(30);
+
+/// The addresses of a test: who is reached there.
+#[derive(Default)]
+pub struct Network {
+    pub members: Mutex<HashMap<String, Weak<Member>>>,
+    pub is_silent: AtomicBool,
+}
+
+impl AskServer for Network {
+    fn ask(&self, server: &AskedServer, _within: Duration) -> ServerWord {
+        if self.is_silent.load(Ordering::Relaxed) {
+            return ServerWord::Silent;
+        }
+        let asked = self.members.lock().unwrap().get(&server.url).and_then(Weak::upgrade);
+        match asked.filter(|asked| asked.id() == server.id) {
+            Some(asked) => asked.word(),
+            None => ServerWord::Refused,
+        }
+    }
+}
+
+/// A Redis, and what members of a store in it reach.
+pub struct Bench {
+    pub redis: RedisServer,
+    pub network: Arc<Network>,
+    pub runtime: Runtime,
+}
+
+impl Bench {
+    pub fn start() -> Bench {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let redis = RedisServer::start(Aof::Off, &[]);
+        Bench { redis, network: Arc::default(), runtime }
+    }
+
+    pub fn member_with(
+        &self,
+        redis: &str,
+        url: &str,
+        change: impl FnOnce(&mut MemberOptions),
+    ) -> Arc<Member> {
+        let address = Address::parse(redis).unwrap();
+        let mut options = MemberOptions::new(address, "shop", url, self.network.clone());
+        change(&mut options);
+        let member = Arc::new(Member::open(options).unwrap());
+        let all = &mut *self.network.members.lock().unwrap();
+        all.insert(url.to_owned(), Arc::downgrade(&member));
+        member
+    }
+
+    pub fn member(&self, url: &str) -> Arc<Member> {
+        self.member_with(&self.redis.url(), url, |_| {})
+    }
+
+    /// Crashes a member: its address refuses from then on.
+    pub fn crash(&self, member: &Member, url: &str) {
+        self.network.members.lock().unwrap().remove(url);
+        member.crash();
+    }
+
+    /// Waits until the place of a member is one of these.
+    pub fn until<T>(
+        &self,
+        member: &Member,
+        what: &str,
+        is: impl Fn(&StorePlace) -> Option<T>,
+    ) -> T {
+        let mut place = member.place();
+        let waits = async {
+            loop {
+                if let Some(found) = is(&place.borrow_and_update()) {
+                    return found;
+                }
+                place.changed().await.unwrap();
+            }
+        };
+        let waited = self.runtime.block_on(async { tokio::time::timeout(LONG, waits).await });
+        waited.unwrap_or_else(|_| {
+            panic!("{what}: {:?}, {:?}", member.place().borrow(), member.health())
+        })
+    }
+
+    pub fn here(&self, member: &Member) -> Arc<Embedded> {
+        self.until(member, "it serves", |place| match place {
+            StorePlace::Here { engine, .. } => Some(engine.clone()),
+            _ => None,
+        })
+    }
+
+    pub fn there(&self, member: &Member, url: &str) {
+        self.until(member, "another serves", |place| match place {
+            StorePlace::There { url: there, .. } if there == url => Some(()),
+            _ => None,
+        });
+    }
+
+    /// Waits until this member has seen which servers are registered now: it does so each time that it registers.
+    pub fn knows(&self, member: &Member) {
+        let said = || {
+            let all = self.redis.must(&["HGETALL", "{shop}:servers"]);
+            all.field(&format!("{:032x}", member.id()))
+        };
+        let begun = Instant::now();
+        for _ in 0..2 {
+            let before = said();
+            while said() == before {
+                assert!(begun.elapsed() < LONG, "it registers no more");
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Microseconds, by the clock of Redis.
+    pub fn redis_time(&self) -> u64 {
+        let reply = self.redis.must(&["TIME"]);
+        let part = |at: usize| reply.list()[at].text().parse::<u64>().unwrap();
+        part(0) * 1_000_000 + part(1)
+    }
+
+    pub fn push(
+        &self,
+        engine: &Arc<Embedded>,
+        ids: std::ops::Range<usize>,
+    ) -> Result<(), CallError> {
+        let jobs = ids.map(|n| NewJob { id: Some(id(n)), ..NewJob::new(queue()) });
+        let push = Push { jobs: jobs.collect(), answer: PushAnswer::Ids };
+        self.runtime.block_on(engine.run(&Namespace::main(), push)).map(drop)
+    }
+
+    /// Leases up to `max` jobs; the ends of the leases.
+    pub fn lease(&self, engine: &Arc<Embedded>, max: usize, ttl: Span) -> Vec<(JobId, u64)> {
+        let lease = Lease { ttl, wait: Span::from_s(20), ..Lease::jobs(vec![queue()], max) };
+        let leased = self.runtime.block_on(engine.run(&Namespace::main(), lease)).unwrap();
+        let jobs = leased.leases.into_iter();
+        jobs.map(|lease| (lease.job.unwrap().id, lease.expires_at.us())).collect()
+    }
+
+    pub fn is_there(&self, engine: &Arc<Embedded>, n: usize) -> bool {
+        let get = GetJob { job: JobRef::Id(id(n)) };
+        self.runtime.block_on(engine.run(&Namespace::main(), get)).is_ok()
+    }
+}
+
+pub fn id(n: usize) -> JobId {
+    JobId::parse(&format!("j{n}")).unwrap()
+}
+
+pub fn queue() -> QueueName {
+    QueueName::parse("mail").unwrap()
+}
