@@ -32,6 +32,7 @@ use crate::load::{Loading, load};
 use crate::options::{Durability, Fatal, Location, Options};
 use crate::overlay::Overlay;
 use crate::readers::Readers;
+use crate::replica::Replica;
 use crate::reserve::Reserve;
 use crate::restored;
 use crate::schema;
@@ -70,6 +71,18 @@ impl Embedded {
         let folder = Folder::open(&options.location)?;
         let conn = open_writer(&folder, &options)?;
         copy::refuse_marked(&conn, &folder)?;
+        Embedded::over(folder, conn, options)
+    }
+
+    /// The same over rows that followed the journal of these options: what they lack is read from it, and no more. The
+    /// location of the options must be the one that the rows were opened with. Rows that are refused are gone, as far as
+    /// they were in memory.
+    pub fn open_over(rows: Replica, options: Options) -> Result<Embedded, OpenError> {
+        let (folder, conn) = rows.into_parts();
+        Embedded::over(folder, conn, options)
+    }
+
+    fn over(folder: Folder, conn: Connection, options: Options) -> Result<Embedded, OpenError> {
         let bound = streams::bound(options.events_bytes, options.max_bytes);
         let mut numbers = start::numbers(&conn, &folder)?;
         restored::refuse_half(&conn, &folder, &options)?;

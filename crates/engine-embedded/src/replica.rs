@@ -15,8 +15,7 @@ use crate::start;
 use crate::streams;
 use crate::writer::{ApplyError, Writer};
 
-/// Rows that follow a journal. To own the store, drop it and open an [`Embedded`](crate::Embedded) over the same
-/// folder.
+/// Rows that follow a journal. To own the store, open an [`Embedded`](crate::Embedded::open_over) over them.
 pub struct Replica {
     conn: Connection,
     folder: Folder,
@@ -71,6 +70,10 @@ impl Replica {
         let done = loading.catch_up(journal);
         *numbers = loading.numbers;
         done
+    }
+
+    pub(crate) fn into_parts(self) -> (Folder, Connection) {
+        (self.folder, self.conn)
     }
 
     /// All rows as they are now, for a snapshot. It can be read while more entries are applied.

@@ -9,7 +9,7 @@ use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 fn server(id: u128) -> ServerEntry {
     let url = format!("http://10.0.0.{id}:7070");
-    ServerEntry { id, url, release: "0.1.0".to_owned(), format: 1 }
+    ServerEntry { id, url, release: "0.1.0".to_owned(), format: 1, applied: 0 }
 }
 
 fn ids(all: &tenure_journal_redis::StoreServers) -> Vec<u128> {

@@ -26,6 +26,7 @@ use crate::loading;
 use crate::options::{AskServer, AskedServer};
 use crate::place::StorePlace;
 use crate::snapshots;
+use crate::standby::Standby;
 use crate::state::{Deed, MemberState};
 
 /// A server that does not answer for this long is silent.
@@ -54,6 +55,7 @@ pub(crate) struct Hands {
     pub place: watch::Sender<StorePlace>,
     pub state: Mutex<MemberState>,
     pub changed: Condvar,
+    pub standby: Standby,
 }
 
 impl Hands {
@@ -153,7 +155,7 @@ impl Hands {
 
     /// The engine could not be opened, or cannot go on.
     pub fn cannot_serve(self: &Arc<Self>) {
-        let to = self.lock().servers.freshest();
+        let to = self.lock().servers.furthest();
         self.tell(Input::CannotServe { to });
     }
 
@@ -240,8 +242,13 @@ impl Hands {
 
     /// Writes what this server says of itself, and hears of the others. Blocks. Whether it was written.
     pub fn register(self: &Arc<Self>) -> bool {
-        let secret = self.lock().secret.clone();
-        match self.store.register(&self.entry, &secret) {
+        let (secret, owned) = {
+            let state = self.lock();
+            (state.secret.clone(), state.owner.sent())
+        };
+        let applied = owned.map_or_else(|| self.standby.applied(), |sent| sent.number);
+        let entry = ServerEntry { applied, ..self.entry.clone() };
+        match self.store.register(&entry, &secret) {
             Ok(all) => {
                 let mut state = self.lock();
                 state.servers.read(self.me, &all, self.clock.at());
@@ -285,6 +292,12 @@ impl Hands {
     pub fn is_current(&self, term: u64) -> bool {
         let state = self.lock();
         state.term == term && !state.is_over
+    }
+
+    /// Whether an engine of this term is being opened, and its load is not proved yet.
+    pub fn loads(&self, term: u64) -> bool {
+        let state = self.lock();
+        state.term == term && state.is_loading && !state.is_over
     }
 
     /// For how long the value wants to hear of no time.

@@ -45,10 +45,11 @@ impl KnownServers {
         self.0.get(&id).map(|known| known.entry.url.as_str())
     }
 
-    /// The registered one with the latest word.
-    pub fn freshest(&self) -> Option<ServerId> {
+    /// The registered one whose rows are furthest; of equal ones that with the latest word.
+    pub fn furthest(&self) -> Option<ServerId> {
         let registered = self.0.iter().filter(|(_, known)| known.missing_since.is_none());
-        registered.max_by_key(|(_, known)| known.said).map(|(id, _)| *id)
+        let furthest = registered.max_by_key(|(_, known)| (known.entry.applied, known.said));
+        furthest.map(|(id, _)| *id)
     }
 }
 
@@ -61,18 +62,18 @@ mod tests {
     #[test]
     fn a_server_is_remembered_for_a_minute_after_its_registration_is_gone() {
         let server = |id, said| {
-            let url = format!("http://{id}");
-            (said, ServerEntry { id, url, release: "0".to_owned(), format: 1 })
+            let (url, release) = (format!("http://{id}"), "0".to_owned());
+            (said, ServerEntry { id, url, release, format: 1, applied: 10 - said })
         };
         let all = |servers| StoreServers { secret: Secret::new("x"), servers };
         let mut known = KnownServers::default();
         known.read(ServerId(1), &all(vec![server(1, 9), server(2, 5), server(3, 7)]), Span::ZERO);
         assert_eq!(known.ids(), [ServerId(2), ServerId(3)]);
-        assert_eq!(known.freshest(), Some(ServerId(3)));
+        assert_eq!(known.furthest(), Some(ServerId(2)), "the other spoke later, and is behind");
         for (at, left) in [(10, 2), (69, 2), (71, 1)] {
             known.read(ServerId(1), &all(vec![server(2, 6)]), Span::from_s(at));
             assert_eq!(known.ids().len(), left, "{at} s");
-            assert_eq!(known.freshest(), Some(ServerId(2)));
+            assert_eq!(known.furthest(), Some(ServerId(2)));
         }
     }
 }

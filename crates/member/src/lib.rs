@@ -17,6 +17,7 @@ mod member;
 mod options;
 mod place;
 mod snapshots;
+mod standby;
 mod state;
 mod translate;
 

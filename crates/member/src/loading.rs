@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenure_core::time::Span;
-use tenure_engine_embedded::{Embedded, Fatal, Location, Options};
+use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
 use tenure_owner::owner::Input;
 
 use crate::hands::Hands;
@@ -34,7 +34,7 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
         recovers: recovers.map(|span| Span::from_us(span.us() + span.us() / 100 + BEYOND.us())),
         ..hands.engine.clone()
     };
-    match Embedded::open(options) {
+    match open(hands, term, options) {
         Ok(engine) => hands.opened(term, engine),
         Err(why) if hands.is_current(term) => {
             tracing::warn!("the store could not be opened here: {why}");
@@ -53,7 +53,21 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
     }
 }
 
+/// Over the rows of the standby, if it has any: then what they lack is read, and no more. Rows that are refused are no copy
+/// of the journal; it is read from its beginning then.
+fn open(hands: &Arc<Hands>, term: u64, options: Options) -> Result<Embedded, OpenError> {
+    let Some(rows) = hands.standby.take() else { return Embedded::open(options) };
+    match Embedded::open_over(rows, options.clone()) {
+        // Once the load is proved another one would not be.
+        Err(why) if !is_of_the_journal(&why) && hands.loads(term) => {
+            tracing::warn!("the store is read from its beginning: {why}");
+            Embedded::open(options)
+        }
+        opened => opened,
+    }
+}
+
 /// The journal could not be read, or has changed meanwhile; otherwise it is this machine that lacks something.
-fn is_of_the_journal(why: &tenure_engine_embedded::OpenError) -> bool {
-    matches!(why, tenure_engine_embedded::OpenError::Journal(_))
+pub(crate) fn is_of_the_journal(why: &OpenError) -> bool {
+    matches!(why, OpenError::Journal(_))
 }

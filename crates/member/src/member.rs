@@ -1,7 +1,7 @@
 //! The member: opened, asked where the store is served, closed.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use crate::engine::MemberEngine;
 use crate::hands::{Errand, Hands};
 use crate::options::{MemberError, MemberOptions};
 use crate::place::{MemberHealth, StorePlace};
+use crate::standby::{self, Standby};
 use crate::state::MemberState;
 
 /// The newest format of a store that this release reads.
@@ -33,7 +34,7 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 /// One server as a member of a store. It ends when this is dropped, without handing the store over: see [`Member::close`].
 pub struct Member {
     hands: Arc<Hands>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Member {
@@ -46,7 +47,7 @@ impl Member {
             options;
         let me = ServerId(random()?);
         let (release, format) = (env!("CARGO_PKG_VERSION").to_owned(), FORMAT);
-        let entry = ServerEntry { id: me.0, url, release, format };
+        let entry = ServerEntry { id: me.0, url, release, format, applied: 0 };
         let store = RedisStore::open(address.clone(), &name)?.with_replicas(replicas);
         let bulk = RedisStore::open(address, &name)?.with_replicas(replicas);
         let owner = Owner::new(me, StoreId(random()?));
@@ -65,12 +66,19 @@ impl Member {
             place: watch::Sender::new(state.place(Span::ZERO)),
             state: Mutex::new(state),
             changed: Condvar::new(),
+            standby: Standby::default(),
         });
         let theirs = hands.clone();
         let thread = thread::Builder::new()
             .name("tenure-member".to_owned())
             .spawn(move || run(&theirs, &to_do))?;
-        Ok(Member { hands, thread: Mutex::new(Some(thread)) })
+        let member = Member { hands, threads: Mutex::new(vec![thread]) };
+        let theirs = member.hands.clone();
+        let standby = thread::Builder::new()
+            .name("tenure-standby".to_owned())
+            .spawn(move || standby::run(&theirs))?;
+        member.threads().push(standby);
+        Ok(member)
     }
 
     /// Where the store is served, and a way to hear of changes.
@@ -106,6 +114,11 @@ impl Member {
     /// The last epoch at which an append of this server was confirmed; `None`: none was. Never falls.
     pub fn served(&self) -> Option<Epoch> {
         self.hands.served()
+    }
+
+    /// The last entry that the rows of this server have while another one owns the store; 0: none.
+    pub fn applied(&self) -> u64 {
+        self.hands.standby.applied()
     }
 
     /// How it is; never waits.
@@ -145,7 +158,7 @@ impl Member {
         // So that a server that came a moment ago is known.
         self.hands.register();
         while !self.hands.lock().owner.has_ended() && begun.elapsed() < CLOSE_WITHIN {
-            let to = self.hands.lock().servers.freshest();
+            let to = self.hands.lock().servers.furthest();
             self.hands.tell(Input::End { to });
             let state = self.hands.lock();
             if !state.owner.has_ended() && !state.is_over {
@@ -182,10 +195,14 @@ impl Member {
             self.hands.show(&state);
         }
         let _ = self.hands.errands.send(Errand::Stop);
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread {
+        self.hands.changed.notify_all();
+        for thread in std::mem::take(&mut *self.threads()) {
             let _ = thread.join();
         }
+    }
+
+    fn threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod bench;
 mod recovery;
+mod standby;
 
 use std::time::Instant;
 

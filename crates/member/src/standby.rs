@@ -1,0 +1,140 @@
+//! The rows of a server that does not own the store: they follow its journal, so that a takeover reads only what they lack.
+//!
+//! They lie in a private folder that goes with the process. It must never keep rows that are no copy of the journal: those are
+//! thrown away, and begun anew.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tenure_engine_embedded::{Location, OpenError, Options, Replica};
+use tenure_journal::Position;
+
+use crate::hands::Hands;
+use crate::journal::MemberJournal;
+use crate::loading::is_of_the_journal;
+
+/// Between two reads while entries come, and while none do.
+const PAUSE_BUSY: Duration = Duration::from_millis(20);
+const PAUSE_IDLE: Duration = Duration::from_millis(200);
+/// After the journal could not be read, or the rows were thrown away.
+const PAUSE_FAILED: Duration = Duration::from_secs(1);
+/// Rows to which nothing was added are compared with the end of the journal this often.
+const COMPARE_EVERY: Duration = Duration::from_secs(1);
+/// No engine is of this term, so nothing is appended for it.
+const NO_TERM: u64 = u64::MAX;
+
+/// The rows, which the thread that opens an engine takes.
+#[derive(Default)]
+pub(crate) struct Standby {
+    rows: Mutex<Option<Replica>>,
+    applied: AtomicU64,
+}
+
+impl Standby {
+    fn lock(&self) -> MutexGuard<'_, Option<Replica>> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, rows: &mut Option<Replica>, with: Option<Replica>) {
+        let applied = with.as_ref().map_or(0, |rows| rows.position().number);
+        self.applied.store(applied, Ordering::Relaxed);
+        *rows = with;
+    }
+
+    /// The rows, if there are any. Entries that are being applied are waited for: they would have to be applied anyhow.
+    pub fn take(&self) -> Option<Replica> {
+        let mut rows = self.lock();
+        self.applied.store(0, Ordering::Relaxed);
+        rows.take()
+    }
+
+    /// The last entry that the rows have; 0 if there are none.
+    pub fn applied(&self) -> u64 {
+        self.applied.load(Ordering::Relaxed)
+    }
+}
+
+/// The thread of the standby: applies what comes as long as another server owns the store.
+pub(crate) fn run(hands: &Arc<Hands>) {
+    let damage = Arc::new(AtomicBool::new(false));
+    let journal = MemberJournal::new(hands, NO_TERM, damage.clone());
+    let (mut pause, mut compared) = (PAUSE_IDLE, Instant::now());
+    while !is_over_after(hands, pause) {
+        let standby = &hands.standby;
+        let mut rows = standby.lock();
+        // Asked with the rows held: whoever opens an engine takes them afterwards.
+        if !follows(hands) {
+            standby.put(&mut rows, None);
+            pause = PAUSE_IDLE;
+            continue;
+        }
+        let before = rows.as_ref().map(Replica::position);
+        pause = match catch_up(hands, &mut rows, &journal) {
+            Ok(end) if Some(end) != before => {
+                compared = Instant::now();
+                standby.applied.store(end.number, Ordering::Relaxed);
+                PAUSE_BUSY
+            }
+            Ok(end) if compared.elapsed() >= COMPARE_EVERY => {
+                compared = Instant::now();
+                if is_other(hands, end) {
+                    tracing::warn!(
+                        "the rows of this standby are no copy of the store any more, and are read anew"
+                    );
+                    standby.put(&mut rows, None);
+                }
+                PAUSE_IDLE
+            }
+            Ok(_) => PAUSE_IDLE,
+            Err(why) if is_of_the_journal(&why) && !damage.load(Ordering::Acquire) => {
+                tracing::debug!("this standby waits: {why}");
+                PAUSE_FAILED
+            }
+            Err(why) => {
+                tracing::warn!("the rows of this standby are read anew: {why}");
+                standby.put(&mut rows, None);
+                PAUSE_FAILED
+            }
+        };
+    }
+    hands.standby.take();
+}
+
+/// Waits, unless the member ends.
+fn is_over_after(hands: &Hands, pause: Duration) -> bool {
+    let state = hands.lock();
+    let waited = hands.changed.wait_timeout_while(state, pause, |state| !state.is_over);
+    waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+}
+
+/// Whether another server owns the store, as far as this one knows.
+fn follows(hands: &Hands) -> bool {
+    let state = hands.lock();
+    let owns = state.is_loading || state.engine.is_some() || state.owner.epoch().is_some();
+    state.seen.is_some() && !owns && !state.is_over
+}
+
+fn catch_up(
+    hands: &Hands,
+    rows: &mut Option<Replica>,
+    journal: &MemberJournal,
+) -> Result<Position, OpenError> {
+    let rows = match rows {
+        Some(rows) => rows,
+        None => {
+            let options = Options { location: Location::Memory, ..hands.engine.clone() };
+            rows.insert(Replica::open(&options)?)
+        }
+    };
+    rows.catch_up(journal)?;
+    Ok(rows.position())
+}
+
+/// Whether the journal ends before these rows, or otherwise than they do. While the store has no end nobody knows.
+fn is_other(hands: &Hands, end: Position) -> bool {
+    let own = hands.bulk.look().ok().and_then(|seen| seen.own);
+    own.is_some_and(|own| {
+        own.tip.number < end.number || own.tip.number == end.number && own.tip.sum != end.sum
+    })
+}
