@@ -28,6 +28,8 @@ use crate::state::MemberState;
 const FORMAT: u32 = 1;
 /// A server says something of itself this often.
 const REGISTER_EVERY: Duration = Duration::from_secs(1);
+/// Where the store is served is looked at this often, though nothing was heard.
+const SHOW_EVERY: Duration = Duration::from_millis(500);
 /// How long a server that ends waits for the store.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -68,16 +70,14 @@ impl Member {
             changed: Condvar::new(),
             standby: Standby::default(),
         });
-        let theirs = hands.clone();
-        let thread = thread::Builder::new()
-            .name("tenure-member".to_owned())
-            .spawn(move || run(&theirs, &to_do))?;
-        let member = Member { hands, threads: Mutex::new(vec![thread]) };
-        let theirs = member.hands.clone();
-        let standby = thread::Builder::new()
-            .name("tenure-standby".to_owned())
-            .spawn(move || standby::run(&theirs))?;
-        member.threads().push(standby);
+        let start = |name: &str| thread::Builder::new().name(name.to_owned());
+        let member = Member { hands: hands.clone(), threads: Mutex::default() };
+        let (runs, shows, follows) = (hands.clone(), hands.clone(), hands);
+        let mut threads = member.threads();
+        threads.push(start("tenure-member").spawn(move || run(&runs, &to_do))?);
+        threads.push(start("tenure-place").spawn(move || show(&shows))?);
+        threads.push(start("tenure-standby").spawn(move || standby::run(&follows))?);
+        drop(threads);
         Ok(member)
     }
 
@@ -194,8 +194,8 @@ impl Member {
             state.is_over = true;
             self.hands.show(&state);
         }
-        let _ = self.hands.errands.send(Errand::Stop);
         self.hands.changed.notify_all();
+        let _ = self.hands.errands.send(Errand::Stop);
         for thread in std::mem::take(&mut *self.threads()) {
             let _ = thread.join();
         }
@@ -248,7 +248,6 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
         }
         if is_fit {
             hands.tell(Input::Time);
-            hands.show(&hands.lock());
         }
         let to_register = registered.map_or(Duration::ZERO, |at| {
             (at + REGISTER_EVERY).saturating_sub(hands.clock.monotonic())
@@ -268,6 +267,16 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
                 Ok(Errand::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
+    }
+}
+
+/// Shows that an owner is cut off, while the thread of the member waits for the store.
+fn show(hands: &Hands) {
+    let mut state = hands.lock();
+    while !state.is_over {
+        hands.show(&state);
+        let waited = hands.changed.wait_timeout(state, SHOW_EVERY);
+        state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 

@@ -141,8 +141,7 @@ impl Bench {
         engine: &Arc<Embedded>,
         ids: std::ops::Range<usize>,
     ) -> Result<(), CallError> {
-        let jobs = ids.map(|n| NewJob { id: Some(id(n)), ..NewJob::new(queue()) });
-        let push = Push { jobs: jobs.collect(), answer: PushAnswer::Ids };
+        let push = Push { jobs: ids.map(job).collect(), answer: PushAnswer::Ids };
         self.runtime.block_on(engine.run(&Namespace::main(), push)).map(drop)
     }
 
@@ -162,6 +161,10 @@ impl Bench {
 
 pub fn id(n: usize) -> JobId {
     JobId::parse(&format!("j{n}")).unwrap()
+}
+
+pub fn job(n: usize) -> NewJob {
+    NewJob { id: Some(id(n)), ..NewJob::new(queue()) }
 }
 
 pub fn queue() -> QueueName {

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod bench;
+mod cut;
+mod line;
 mod recovery;
 mod standby;
 

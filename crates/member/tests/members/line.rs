@@ -1,0 +1,62 @@
+//! The way between a member and Redis, which a test may cut.
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// See the module. It ends when this is dropped.
+pub struct Line {
+    port: u16,
+    is_whole: watch::Sender<bool>,
+    _accepts: JoinSet<()>,
+}
+
+impl Line {
+    /// To this port of this machine.
+    pub fn to(runtime: &Runtime, server: u16) -> Line {
+        let _inside = runtime.enter();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        listener.set_nonblocking(true).unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
+        let is_whole = watch::Sender::new(true);
+        let (seen, mut accepts) = (is_whole.subscribe(), JoinSet::new());
+        accepts.spawn(async move {
+            let mut passes = JoinSet::new();
+            while let Ok((near, _)) = listener.accept().await {
+                passes.spawn(pass(near, server, seen.clone()));
+            }
+        });
+        Line { port, is_whole, _accepts: accepts }
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Nothing passes any more, and nobody is told, as where a network drops all packets.
+    pub fn cut(&self) {
+        self.is_whole.send_replace(false);
+    }
+
+    /// What is connected anew passes; what was connected before the cut is closed.
+    pub fn mend(&self) {
+        self.is_whole.send_replace(true);
+    }
+}
+
+async fn pass(mut near: TcpStream, server: u16, mut is_whole: watch::Receiver<bool>) {
+    if is_whole.wait_for(|is_whole| *is_whole).await.is_err() {
+        return;
+    }
+    let Ok(mut far) = TcpStream::connect(("127.0.0.1", server)).await else { return };
+    let was_cut = tokio::select! {
+        _ = copy_bidirectional(&mut near, &mut far) => false,
+        cut = is_whole.wait_for(|is_whole| !is_whole) => cut.is_ok(),
+    };
+    if was_cut {
+        let _ = is_whole.wait_for(|is_whole| *is_whole).await;
+    }
+}
