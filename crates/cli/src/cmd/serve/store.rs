@@ -87,7 +87,8 @@ impl ServePlace {
         if let Some(address) = args.store.strip_prefix(SHARED) {
             fits_redis(args)?;
             let address = Address::parse(address).map_err(|why| wrong(&why.to_string()))?;
-            return Ok(ServePlace::Shared { address, name: "tenure".to_owned() });
+            let name = address.prefix().trim_end_matches(':').to_owned();
+            return Ok(ServePlace::Shared { address, name });
         }
         match store {
             Ok(StoreUrl::Memory) => Ok(ServePlace::Own(Location::Memory)),
