@@ -6,6 +6,8 @@ use tenure_core::time::Span;
 use tenure_journal_redis::{ServerEntry, StoreServers};
 use tenure_owner::ids::ServerId;
 
+use crate::place::StandbyHealth;
+
 /// A server that is not registered any more is remembered for this long: the store may have lost the registration.
 const REMEMBERED_FOR: Span = Span::from_s(60);
 
@@ -43,6 +45,16 @@ impl KnownServers {
 
     pub fn url(&self, id: ServerId) -> Option<&str> {
         self.0.get(&id).map(|known| known.entry.url.as_str())
+    }
+
+    /// How far the registered ones are behind the entry `end`.
+    pub fn standbys(&self, end: u64) -> Vec<StandbyHealth> {
+        let registered = self.0.values().filter(|known| known.missing_since.is_none());
+        let health = |known: &KnownServer| StandbyHealth {
+            url: known.entry.url.clone(),
+            behind: end.saturating_sub(known.entry.applied),
+        };
+        registered.map(health).collect()
     }
 
     /// The registered one whose rows are furthest; of equal ones that with the latest word.

@@ -24,6 +24,6 @@ mod translate;
 pub use engine::MemberEngine;
 pub use member::Member;
 pub use options::{AskServer, AskedServer, MemberError, MemberOptions};
-pub use place::{MemberHealth, StorePlace};
+pub use place::{MemberHealth, StandbyHealth, StorePlace};
 pub use tenure_owner::ids::Epoch;
 pub use tenure_owner::owner::ServerWord;

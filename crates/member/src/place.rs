@@ -64,6 +64,17 @@ pub struct MemberHealth {
     pub owner: String,
     /// What an operator should know, as sentences; none if all is well.
     pub warnings: Vec<String>,
+    /// The other servers, as the owner knows them; none where another server is the owner.
+    pub standbys: Vec<StandbyHealth>,
+}
+
+/// How far a server that does not own the store is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StandbyHealth {
+    /// Where it is reached.
+    pub url: String,
+    /// Entries that its rows lacked when it last said something, which it does once a second. A takeover reads so many.
+    pub behind: u64,
 }
 
 /// A warning of the value, as a sentence.

@@ -236,7 +236,8 @@ impl MemberState {
             StorePlace::Nobody(why) => why,
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
-        MemberHealth { owner, warnings: warnings.collect() }
+        let standbys = self.owner.sent().map(|sent| self.servers.standbys(sent.number));
+        MemberHealth { owner, warnings: warnings.collect(), standbys: standbys.unwrap_or_default() }
     }
 
     /// What this server answers another one.

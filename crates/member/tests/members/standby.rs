@@ -1,11 +1,14 @@
 //! A standby follows the journal, and a takeover reads only what its rows lack.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tenure_core::job::NewJob;
 use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
-use tenure_core::requests::{Lease, Settle};
+use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
+use tenure_core::secret::Json;
 use tenure_core::time::Span;
 use tenure_engine::EngineExt;
 use tenure_engine_embedded::Embedded;
@@ -172,6 +175,37 @@ fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
 }
 
 #[test]
+fn rows_that_are_ahead_of_their_store_are_read_anew() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let first = bench.member("http://first");
+    let engine = bench.here(&first);
+    for n in 0..10 {
+        bench.push(&engine, n..n + 1).unwrap();
+    }
+    let second = bench.member("http://second");
+    follows(&bench, &second);
+    drop(engine);
+    // Nobody answers for the first, and its beat goes on: the second does not take the store.
+    bench.network.is_silent.store(true, Ordering::Relaxed);
+    first.crash();
+    let own = |field: &str, value: &str| bench.redis.must(&["HSET", "{shop}:own", field, value]);
+    let ahead = second.applied();
+    own("number", "3");
+    for number in 4..=ahead {
+        bench.redis.must(&["XDEL", "{shop}:log", &format!("{number}-0")]);
+    }
+    let begun = Instant::now();
+    while second.applied() != 3 {
+        own("beat", &bench.redis_time().to_string());
+        assert!(begun.elapsed() < LONG, "it has {} of 3 entries", second.applied());
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
 fn a_member_that_was_deposed_follows_from_nothing() {
     if !wanted() {
         return;
@@ -212,19 +246,18 @@ fn the_store_is_handed_to_the_standby_that_is_furthest() {
     bench.there(&behind, "http://first");
     let second = bench.member("http://second");
     follows(&bench, &second);
+    let behind_by = |url: &str| {
+        let standbys = first.health().standbys;
+        standbys.into_iter().find(|standby| standby.url == url).map(|standby| standby.behind)
+    };
     // What a server says of itself it says once a second.
     let begun = Instant::now();
-    let said = format!(" {} http://second", end(&bench));
-    while !bench
-        .redis
-        .must(&["HVALS", "{shop}:servers"])
-        .list()
-        .iter()
-        .any(|v| v.text().ends_with(&said))
-    {
-        assert!(begun.elapsed() < LONG, "nobody says {said:?}");
+    while behind_by("http://second") != Some(0) {
+        assert!(begun.elapsed() < LONG, "{:?}", first.health());
         std::thread::sleep(Duration::from_millis(10));
     }
+    assert_eq!(behind_by("http://behind"), Some(end(&bench)));
+    assert_eq!(second.health().standbys, []);
     drop(engine);
     first.close();
     bench.here(&second);
@@ -267,5 +300,69 @@ fn what_a_takeover_takes() {
         );
         drop(engine);
         second.crash();
+    }
+}
+
+/// By hand: what callers see while their server makes a snapshot of many jobs.
+#[test]
+#[ignore = "it takes a minute, and says how long things took"]
+fn what_a_snapshot_costs_its_owner() {
+    let bench = Bench::start();
+    let first = bench.member("http://first");
+    let engine = bench.here(&first);
+    // No two payloads are alike, or the log would be too small for a snapshot.
+    let payload = |n: usize| {
+        let digits =
+            (0..20).map(|i| format!("{:016x}", (n * 20 + i).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        Json::parse(&format!("\"{}\"", digits.collect::<String>())).unwrap()
+    };
+    let is_made = || bench.redis.must(&["HGET", "{shop}:own", "writing"]).text().contains('-');
+    let is_over = AtomicBool::new(false);
+    let begun = Instant::now();
+    let (pushes, snapshots) = std::thread::scope(|scope| {
+        let watches = scope.spawn(|| {
+            let mut seen: Vec<(Duration, Duration)> = Vec::new();
+            let mut since = None;
+            while !is_over.load(Ordering::Relaxed) {
+                match (is_made(), since) {
+                    (true, None) => since = Some(begun.elapsed()),
+                    (false, Some(from)) => {
+                        seen.push((from, begun.elapsed()));
+                        since = None;
+                    }
+                    _ => {}
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            seen
+        });
+        let mut pushes = Vec::new();
+        for from in (0..400_000).step_by(100) {
+            let jobs =
+                (from..from + 100).map(|n| NewJob { payload: payload(n), ..NewJob::new(queue()) });
+            let push = Push { jobs: jobs.collect(), answer: PushAnswer::Ids };
+            let at = begun.elapsed();
+            bench.runtime.block_on(engine.run(&Namespace::main(), push)).unwrap();
+            pushes.push((at, begun.elapsed() - at));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        (pushes, watches.join().unwrap())
+    });
+    let mut took = [Vec::new(), Vec::new()];
+    for (at, push) in &pushes {
+        let is_beside = snapshots.iter().any(|(from, to)| at >= from && at <= to);
+        took[usize::from(is_beside)].push(*push);
+    }
+    println!("snapshots were made from and until {snapshots:?}");
+    for (what, took) in ["without", "beside"].iter().zip(&mut took) {
+        took.sort();
+        let (all, count): (Duration, usize) = (took.iter().sum(), took.len());
+        let at = |part: usize| took.get(count * part / 100);
+        println!(
+            "{what} a snapshot: {count} pushes of 100 in {all:?}; median {:?}, 99 % {:?}, longest {:?}",
+            at(50),
+            at(99),
+            took.last()
+        );
     }
 }
