@@ -320,7 +320,7 @@ class Workers:
 @pytest.fixture
 def workers(t: Tenure, namespace: str, folder: Path) -> Iterator[Workers]:
     """Workers of the client `t`."""
-    made = Workers(t._settings.origin, namespace, folder)
+    made = Workers(t._settings.url, namespace, folder)
     try:
         yield made
     finally:
@@ -330,7 +330,7 @@ def workers(t: Tenure, namespace: str, folder: Path) -> Iterator[Workers]:
 @pytest.fixture
 def memory_workers(m: Tenure, namespace: str, folder: Path) -> Iterator[Workers]:
     """Workers of the client `m`."""
-    made = Workers(m._settings.origin, namespace, folder)
+    made = Workers(m._settings.url, namespace, folder)
     try:
         yield made
     finally:
@@ -350,7 +350,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture
 def crawlers(m: Tenure, namespace: str, folder: Path) -> Iterator[Crawlers]:
     """Crawls of Scrapy beside the client `m`."""
-    made = Crawlers(m._settings.origin, namespace, folder)
+    made = Crawlers(m._settings.url, namespace, folder)
     try:
         yield made
     finally:

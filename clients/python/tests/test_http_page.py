@@ -198,7 +198,7 @@ def test_it_stops_a_job_whose_lease_it_cannot_extend(
 def test_it_drains(worker: PageWorker, site: Site, m: Tenure, namespace: str) -> None:
     ends = m.push("crawl", {"url": site.url("ends")})
     stays = m.push("crawl", {"url": site.url("stays")})
-    process = worker.start(m._settings.origin, namespace)
+    process = worker.start(m._settings.url, namespace)
     until(lambda: len(site.visits) == 2)
     process.terminate()
     late = m.push("crawl", {"url": site.url("late")})
@@ -233,7 +233,7 @@ def test_it_tells_failures_cancels_and_deadlines(
     fails = m.push("crawl", {"url": "http://127.0.0.1:1/"}, retry=once)
     late = m.push("crawl", {"url": site.url("late")}, timeout="500ms", retry=once)
     cancelled = m.push("crawl", {"url": site.url("cancelled")})
-    process = worker.start(m._settings.origin, namespace)
+    process = worker.start(m._settings.url, namespace)
     until(lambda: "cancelled" in site.visits)
     m.jobs.cancel(cancelled.id)
     assert m.jobs.wait(fails.id, 20).state == "failed"

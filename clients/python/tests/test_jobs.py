@@ -284,7 +284,7 @@ def test_progress_is_followed_in_a_coroutine(t: Tenure, shared_server: Server) -
     report(t, lease, {"page": 1})
 
     async def follow() -> list[Any]:
-        async with AsyncTenure(t._settings.origin, namespace=t._settings.namespace) as client:
+        async with AsyncTenure(t._settings.url, namespace=t._settings.namespace) as client:
             seen = []
             async for progress in (await client.jobs.get(job.id)).progress():
                 seen.append(progress)

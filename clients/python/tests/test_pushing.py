@@ -368,7 +368,7 @@ def test_a_refused_push_is_the_exception_of_its_code(
 def test_a_full_queue_is_waited_for_and_then_told(m: Tenure) -> None:
     m.queues.set("small", max_waiting=1)
     m.push("small")
-    with Tenure(m._settings.origin, namespace=m._settings.namespace, retry_for=0.2) as hasty:
+    with Tenure(m._settings.url, namespace=m._settings.namespace, retry_for=0.2) as hasty:
         with pytest.raises(errors.QueueFull):
             hasty.push("small")
 

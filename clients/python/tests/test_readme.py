@@ -87,7 +87,7 @@ def test_the_five_snippets_have_twelve_lines_at_most() -> None:
 
 
 def test_the_snippet_of_the_account_bans_it(m: Tenure, monkeypatch: Any, namespace: str) -> None:
-    monkeypatch.setenv("TENURE_URL", m._settings.origin)
+    monkeypatch.setenv("TENURE_URL", m._settings.url)
     monkeypatch.setenv("TENURE_NAMESPACE", namespace)
     run(five()[0])
     assert m.pools.resource("accounts", "ann").reason == "captcha"
@@ -96,7 +96,7 @@ def test_the_snippet_of_the_account_bans_it(m: Tenure, monkeypatch: Any, namespa
 def test_the_snippet_of_the_reminder_moves_one_job(
     m: Tenure, monkeypatch: Any, namespace: str
 ) -> None:
-    monkeypatch.setenv("TENURE_URL", m._settings.origin)
+    monkeypatch.setenv("TENURE_URL", m._settings.url)
     monkeypatch.setenv("TENURE_NAMESPACE", namespace)
     run(five()[2])
     (job,) = m.jobs.list()
@@ -108,7 +108,7 @@ def test_the_snippet_of_the_query_answers_all_who_ask(
 ) -> None:
     from test_jobs import end
 
-    monkeypatch.setenv("TENURE_URL", m._settings.origin)
+    monkeypatch.setenv("TENURE_URL", m._settings.url)
     monkeypatch.setenv("TENURE_NAMESPACE", namespace)
     answer = run(five()[3])["answer"]
     assert capsys.readouterr().out == "still processing\n"
@@ -120,7 +120,7 @@ def test_the_snippet_of_the_query_answers_all_who_ask(
 def test_the_snippet_of_the_collector_makes_schedules_whose_jobs_run(
     m: Tenure, monkeypatch: Any, namespace: str
 ) -> None:
-    monkeypatch.setenv("TENURE_URL", m._settings.origin)
+    monkeypatch.setenv("TENURE_URL", m._settings.url)
     monkeypatch.setenv("TENURE_NAMESPACE", namespace)
     app = run(five()[4])["app"]
     job = m.schedules.run_now("source-42")
@@ -153,7 +153,7 @@ def test_an_example_of_a_docstring_says_what_comes(
 ) -> None:
     monkeypatch.setenv("TENURE_NAMESPACE", namespace)
     m.pools.sync("accounts", [{"id": "ann", "tags": ["cn"], "data": {"password": "x"}}])
-    known = {**vars(importlib.import_module(module)), "t": m, "url": m._settings.origin}
+    known = {**vars(importlib.import_module(module)), "t": m, "url": m._settings.url}
     known.update(pool=importlib.import_module("tenure").pool)
     test = doctest.DocTestParser().get_doctest(text, known, f"{module}.{name}", None, None)
     assert test.examples

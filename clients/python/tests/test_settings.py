@@ -39,14 +39,14 @@ def closed_server(folder: Path) -> Iterator[Server]:
     ],
 )
 def test_an_address_has_these_forms(given: str, host: str, port: int) -> None:
-    settings = Settings.find(given, None, None)
-    assert (settings.host, settings.port) == (host, port)
+    (address,) = Settings.find(given, None, None).addresses
+    assert (address.host, address.port) == (host, port)
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        "redis://:geheim@10.0.0.1", "file:./data", "memory:", "localhost", "ftp://x",
+        "redis-sentinel://:geheim@10.0.0.1,10.0.0.2/main", "file:./data", "memory:", "localhost", "ftp://x",
         "ann:geheim@x:1", "http://ann:geheim@x", "http://x/?token=geheim",
     ],
 )  # fmt: skip
@@ -145,7 +145,7 @@ def test_something_else_that_answers_is_no_server() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         with Tenure(f"http://127.0.0.1:{server.server_address[1]}", retry_for=0) as client:
-            with pytest.raises(errors.UnexpectedAnswer, match=client._settings.origin):
+            with pytest.raises(errors.UnexpectedAnswer, match=client._settings.url):
                 client.stats()
     finally:
         server.shutdown()

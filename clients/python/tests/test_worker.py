@@ -37,7 +37,7 @@ class Running:
 def tenure_says(client: Tenure, *arguments: str) -> str:
     """What the command line says of the client's namespace."""
     settings = client._settings
-    env = {"TENURE_URL": settings.origin, "TENURE_NAMESPACE": settings.namespace or ""}
+    env = {"TENURE_URL": settings.url, "TENURE_NAMESPACE": settings.namespace or ""}
     command = [tenure_binary(), *arguments]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
 
@@ -346,7 +346,7 @@ def test_a_changed_file_starts_the_worker_again(
     module.write_text(source.format("old"))
     env = {
         **os.environ,
-        "TENURE_URL": m._settings.origin,
+        "TENURE_URL": m._settings.url,
         "TENURE_NAMESPACE": memory_workers.namespace,
     }
     worker = subprocess.Popen(

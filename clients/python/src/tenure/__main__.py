@@ -87,7 +87,7 @@ def check(where: str, app: App, queues: Optional[list[str]]) -> str:
 
     served = app._served(queues)
     ask_once(app.settings)
-    return f"{where} would take jobs of {', '.join(served)} from {app.settings.origin}"
+    return f"{where} would take jobs of {', '.join(served)} from {app.settings.shown}"
 
 
 def exit_code(error: Union[HookFailed, Unusable, TenureError]) -> int:

@@ -13,10 +13,12 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, Optional, TypeVar, Union
 
+from ._addresses import Address
 from ._repeats import Answer, Attempts, ConnectionLost
+from ._servers import Servers
 from ._settings import Settings
 from ._tls import advice, is_refused
-from ._wire import Plan, Request, Response, Stream, now, read_body, read_retry_after
+from ._wire import OWNER, Plan, Request, Response, Stream, now, read_body, read_retry_after
 from .notices import Notices
 
 T = TypeVar("T")
@@ -32,25 +34,28 @@ _LONGEST_REST_S = 60.0
 class _Connection:
     """One connection, and when it was last used."""
 
-    def __init__(self, settings: Settings, tls: Optional[ssl.SSLContext], timeout: float) -> None:
+    def __init__(self, address: Address, tls: Optional[ssl.SSLContext], timeout: float) -> None:
+        self.address = address
         self.used = False
         self.rests_since = 0.0
-        if tls is not None:
+        if address.is_tls:
             self.http: http.client.HTTPConnection = http.client.HTTPSConnection(
-                settings.host, settings.port, timeout=timeout, context=tls
+                address.host, address.port, timeout=timeout, context=tls
             )
         else:
-            self.http = http.client.HTTPConnection(settings.host, settings.port, timeout=timeout)
+            self.http = http.client.HTTPConnection(address.host, address.port, timeout=timeout)
 
-    def connect(self) -> None:
+    def connect(self, within: float) -> None:
         """Connect, so that a refused connection differs from a lost answer."""
         if self.http.sock is None:
+            timeout, self.http.timeout = self.http.timeout, within
             self.http.connect()
+            self.set_timeout(timeout)
             # The stubs say that it is None still.
             made: Any = self.http.sock
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def set_timeout(self, timeout: float) -> None:
+    def set_timeout(self, timeout: Optional[float]) -> None:
         """Bound each read and write from now on."""
         self.http.timeout = timeout
         if self.http.sock is not None:
@@ -67,6 +72,7 @@ class Transport:
 
     def __init__(self, settings: Settings, retry_for: float) -> None:
         self.settings = settings
+        self.servers: Servers = Servers(settings)
         self.retry_for = retry_for
         self.notices: Notices = Notices()
         self._headers = settings.headers()
@@ -110,12 +116,13 @@ class Transport:
 
     def send(self, request: Request) -> Response:
         """Send a request until it is answered, or its patience is over."""
-        attempts = Attempts(request, self.retry_for, self.settings.origin)
+        attempts = Attempts(request, self.retry_for, self.servers)
         while True:
-            attempts.begin()
             try:
+                address = self.servers.current()
+                attempts.begin(address)
                 answer: Union[Answer, ConnectionLost] = self._exchange(
-                    request, request.wait + _PATIENCE_S
+                    address, request, request.wait + _PATIENCE_S
                 )
             except ConnectionLost as fault:
                 answer = fault
@@ -131,7 +138,8 @@ class Transport:
     def once(self, request: Request, timeout: float) -> Response:
         """Send a request once; `ConnectionLost` says that it was not answered."""
         sent = now()
-        status, data, retry_after = self._exchange(request, timeout)
+        address = self.servers.current()
+        status, data, retry_after = self._exchange(address, request, timeout)
         return Response(status, data, retry_after, sent, sent)
 
     def close(self) -> None:
@@ -141,16 +149,16 @@ class Transport:
         for connection in kept:
             connection.close()
 
-    def _exchange(self, request: Request, timeout: float) -> Answer:
-        connection = self._take(timeout)
+    def _exchange(self, address: Address, request: Request, timeout: float) -> Answer:
+        connection = self._take(address, timeout)
         fresh = not connection.used
         sent = False
         try:
-            connection.connect()
+            connection.connect(self.servers.connect_within(timeout))
             sent = True
             connection.http.request(
                 request.method,
-                self.settings.prefix + request.path,
+                address.prefix + request.path,
                 body=request.body,
                 headers={**self._headers, **request.headers()},
             )
@@ -160,10 +168,14 @@ class Transport:
             connection.close()
             # The server closes a kept connection without an answer when it restarts.
             closed = isinstance(fault, (http.client.RemoteDisconnected, ConnectionError))
+            was_idle = sent and closed and not fresh
+            # A new connection says whether the server is there still.
+            if not was_idle:
+                self.servers.lost(address)
             raise ConnectionLost(
-                advice(fault, self.settings.host) or _why(fault),
+                advice(fault, address.host) or _why(fault),
                 sent=sent and not is_refused(fault),
-                was_idle=sent and closed and not fresh,
+                was_idle=was_idle,
             ) from None
         except BaseException:
             # Interrupted in the middle: what comes on this connection belongs to nobody.
@@ -174,17 +186,20 @@ class Transport:
         else:
             self._give_back(connection)
         retry_after = read_retry_after(answer.getheader("Retry-After"))
-        return answer.status, read_body(answer.status, body), retry_after
+        data = read_body(answer.status, body)
+        self.servers.answered(address, answer.status, data, answer.getheader(OWNER))
+        return answer.status, data, retry_after
 
-    def _take(self, timeout: float) -> _Connection:
+    def _take(self, address: Address, timeout: float) -> _Connection:
         with self._lock:
             while self._idle:
                 connection = self._idle.pop()
-                if now() - connection.rests_since < _LONGEST_REST_S:
+                rests = now() - connection.rests_since
+                if connection.address == address and rests < _LONGEST_REST_S:
                     connection.set_timeout(timeout)
                     return connection
                 connection.close()
-        return _Connection(self.settings, self._tls, timeout)
+        return _Connection(address, self._tls, timeout)
 
     def _give_back(self, connection: _Connection) -> None:
         connection.used = True

@@ -7,10 +7,12 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Optional, TypeVar, Union
 
+from ._addresses import Address
 from ._repeats import Answer, Attempts, ConnectionLost
+from ._servers import Servers
 from ._settings import Settings
 from ._tls import advice, is_refused
-from ._wire import Plan, Request, Response, Stream, read_body, read_retry_after
+from ._wire import OWNER, Plan, Request, Response, Stream, read_body, read_retry_after
 from .notices import Notices
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class AsyncTransport:
         self.settings = settings
         self.retry_for = retry_for
         self.notices: Notices = Notices()
+        self.servers: Servers = Servers(settings)
+        self._timeout = httpx.Timeout
         self._unsent: tuple[type[Exception], ...] = (
             httpx.ConnectError,
             httpx.ConnectTimeout,
@@ -42,7 +46,6 @@ class AsyncTransport:
         # `trust_env`: the blocking transport knows no proxies of the environment either. A call
         # that waits holds its connection, so their number has no bound here.
         self._client: httpx.AsyncClient = httpx.AsyncClient(
-            base_url=settings.origin,
             headers=settings.headers(),
             trust_env=False,
             verify=settings.tls() or True,
@@ -84,11 +87,15 @@ class AsyncTransport:
 
     async def send(self, request: Request) -> Response:
         """Send a request until it is answered, or its patience is over."""
-        attempts = Attempts(request, self.retry_for, self.settings.origin)
+        attempts = Attempts(request, self.retry_for, self.servers)
         while True:
-            attempts.begin()
             try:
-                answer: Union[Answer, ConnectionLost] = await self._exchange(request)
+                address = self.servers.at
+                if address is None:
+                    # They are looked up in Redis, which blocks.
+                    address = await asyncio.to_thread(self.servers.current)
+                attempts.begin(address)
+                answer: Union[Answer, ConnectionLost] = await self._exchange(address, request)
             except ConnectionLost as fault:
                 answer = fault
             # Decided outside of the handler: otherwise every error shows the one before as well.
@@ -104,18 +111,22 @@ class AsyncTransport:
         """Close all connections."""
         await self._client.aclose()
 
-    async def _exchange(self, request: Request) -> Answer:
+    async def _exchange(self, address: Address, request: Request) -> Answer:
+        timeout = request.wait + _PATIENCE_S
         try:
             answer = await self._client.request(
                 request.method,
-                self.settings.prefix + request.path,
+                address.url + request.path,
                 content=request.body,
                 headers=request.headers(),
-                timeout=request.wait + _PATIENCE_S,
+                timeout=self._timeout(timeout, connect=self.servers.connect_within(timeout)),
             )
         except self._faults as fault:
-            why = advice(fault, self.settings.host) or str(fault) or type(fault).__name__
+            self.servers.lost(address)
+            why = advice(fault, address.host) or str(fault) or type(fault).__name__
             unsent = isinstance(fault, self._unsent) or is_refused(fault)
             raise ConnectionLost(why, sent=not unsent) from None
         retry_after = read_retry_after(answer.headers.get("Retry-After"))
-        return answer.status_code, read_body(answer.status_code, answer.content), retry_after
+        data = read_body(answer.status_code, answer.content)
+        self.servers.answered(address, answer.status_code, data, answer.headers.get(OWNER))
+        return answer.status_code, data, retry_after

@@ -1,21 +1,27 @@
 """When a request is sent again, and how long to wait before: decided without I/O or sleeping.
 
 A lost answer, a broken connection and most 503s are repeated with the same request until
-`retry_for` seconds have passed since the first of them. Every request that changes something
+`retry_for` seconds have passed since the first of them; where there are several servers, each is
+tried once before the first pause. Every request that changes something
 carries ids made by the client, so the server answers a repeat as it answered the first.
 """
 
 from __future__ import annotations
 
 import random
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
+from ._addresses import Address
 from ._wire import Request, Response, is_json, now
 from .errors import OutcomeUnknown, TenureError, UnexpectedAnswer, Unreachable, from_problem
+
+if TYPE_CHECKING:
+    from ._servers import Servers
 
 #: Repeated: the server says that nothing happened, or that the same call again is safe.
 _PASSING = {
     "draining",
+    "not_owner",
     "store_unavailable",
     "overloaded",
     "outcome_unknown",
@@ -42,6 +48,13 @@ class ConnectionLost(Exception):
         self.was_idle = was_idle
 
 
+class NoServerFound(ConnectionLost):
+    """No server could be looked up, so nothing was sent. Its text is the whole message."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why, sent=False)
+
+
 class Backoff:
     """Pauses that double, each between half and the whole, so that clients do not march in step."""
 
@@ -59,10 +72,12 @@ class Backoff:
 class Attempts:
     """All sendings of one request."""
 
-    def __init__(self, request: Request, retry_for: float, origin: str) -> None:
+    def __init__(self, request: Request, retry_for: float, servers: Servers) -> None:
         self._request = request
-        #: The address without credentials, for messages.
-        self._origin = origin
+        self._servers = servers
+        #: Where the last sending went, and where those went since the last pause.
+        self._at: Optional[Address] = None
+        self._tried: set[Address] = set()
         self._retry_for = retry_for if request.retry_for is None else request.retry_for
         self._backoff = Backoff()
         #: When the first sending failed; the patience counts from here, not from the first
@@ -73,8 +88,10 @@ class Attempts:
         self.first_sent = now()
         self.sent = self.first_sent
 
-    def begin(self) -> None:
-        """Note that a sending begins."""
+    def begin(self, address: Address) -> None:
+        """Note that a sending begins, and where it goes."""
+        self._at = address
+        self._tried.add(address)
         self.sent = now()
 
     def lost(self, fault: ConnectionLost) -> float:
@@ -86,25 +103,38 @@ class Attempts:
         if fault.was_idle and self._idle_losses < 16 and self._may_repeat():
             self._idle_losses += 1
             return 0.0
-        return self._pause(
-            OutcomeUnknown(
-                f"{self._origin}: the answer was lost ({fault}); the call may have been carried "
+        return self._pause(self._lost_error(fault))
+
+    def _lost_error(self, fault: ConnectionLost) -> TenureError:
+        if self._may_have_happened:
+            return OutcomeUnknown(
+                f"{self._where()}: the answer was lost ({fault}); the call may have been carried "
                 "out",
                 hint="make the same call again, with the same ids: nothing is done twice",
             )
-            if self._may_have_happened
-            else Unreachable(
-                f"{self._origin}: {fault}",
-                hint="is `tenure serve` running there, and is the address right?",
+        if isinstance(fault, NoServerFound):
+            return Unreachable(str(fault))
+        if self._servers.are_several:
+            return Unreachable(
+                f"no server can be reached at {self._servers.shown}; the last fault, of "
+                f"{self._where()}: {fault}",
+                hint="is `tenure serve` running there, and are the addresses right?",
             )
+        return Unreachable(
+            f"{self._where()}: {fault}",
+            hint="is `tenure serve` running there, and is the address right?",
         )
+
+    def _where(self) -> str:
+        """Name the server of the last sending, for messages."""
+        return self._servers.shown if self._at is None else self._at.url
 
     def answered(self, status: int, data: object, retry_after: Optional[float]) -> Optional[float]:
         """Return None if the answer counts, otherwise how long to wait before the next sending."""
         if status < 400:
             if not is_json(data):
                 raise UnexpectedAnswer(
-                    f"what answered at {self._origin} is no Tenure server: its answer is no JSON",
+                    f"what answered at {self._where()} is no Tenure server: its answer is no JSON",
                     status=status,
                 )
             return None
@@ -131,6 +161,9 @@ class Attempts:
         moment = now()
         if self._failing_since is None:
             self._failing_since = moment
+        # Another server is asked at once, whatever this one said of when to come again.
+        if self._servers.at not in (None, *self._tried):
+            return 0.0
         left = self._failing_since + self._retry_for - moment
         if left <= 0:
             raise error
@@ -140,4 +173,5 @@ class Attempts:
             if error.retry_after > left:
                 raise error
             pause = max(pause, error.retry_after)
+        self._tried.clear()
         return min(pause, left)

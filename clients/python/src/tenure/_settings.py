@@ -1,31 +1,24 @@
-"""Where the server is and how to speak to it: arguments first, then the environment."""
+"""Where the servers are and how to speak to it: arguments first, then the environment."""
 
 from __future__ import annotations
 
 import os
-import re
 import ssl
 from dataclasses import dataclass, field
 from typing import Optional
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
+from ._addresses import DEFAULT_PORT, Address, Store, read_addresses
 from ._tls import context
-
-_DEFAULT_PORT = 7171
-#: `localhost:7171` and `[::1]:7171`, as people write an address.
-_HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}(?:/[^@?#]*)?")
-_STORES = ("memory", "file", "redis", "rediss", "valkey", "redis-sentinel", "redis-cluster")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One server and the right to call it. The token is never shown."""
+    """Servers of one store and the right to call them. The token is never shown."""
 
-    scheme: str
-    host: str
-    port: int
-    #: The path before `/v1`, for a server behind a proxy: "" or "/tenure".
-    prefix: str
+    #: In the order in which they are tried; empty if they are looked up in `store`.
+    addresses: tuple[Address, ...]
+    store: Optional[Store]
     token: Optional[str] = field(repr=False)
     namespace: Optional[str]
     #: PEM files, for https: whom the server's certificate must be of, and what this client shows.
@@ -44,33 +37,11 @@ class Settings:
         client_key: Optional[str] = None,
     ) -> Settings:
         """Read what is given, and the variables of the environment for the rest."""
-        where = url or os.environ.get("TENURE_URL") or f"http://127.0.0.1:{_DEFAULT_PORT}"
-        if _HOST_AND_PORT.fullmatch(where):
-            where = f"http://{where}"
-        parts = urlsplit(where)
-        # No message repeats the address: it may hold a password.
-        if parts.scheme in _STORES:
-            raise ValueError(
-                f'"{parts.scheme}:" is the address of a store; this client speaks to a server: '
-                "start `tenure serve --store ADDRESS` and give the server's address"
-            )
-        if parts.scheme not in ("http", "https", "tenure") or not parts.hostname:
-            raise ValueError(
-                "the address of a server is HOST:PORT, http://HOST:PORT, https://HOST or tenure://HOST"
-            )
-        if parts.username is not None or parts.password is not None:
-            raise ValueError(
-                "the address of a server takes no user and no password; give the token as "
-                "`token` or in TENURE_TOKEN"
-            )
-        if parts.query or parts.fragment:
-            raise ValueError('the address of a server takes no "?" and no "#"')
-        default = {"http": 80, "https": 443, "tenure": _DEFAULT_PORT}[parts.scheme]
+        where = url or os.environ.get("TENURE_URL") or f"http://127.0.0.1:{DEFAULT_PORT}"
+        store = Store.read(where)
         return cls(
-            scheme="https" if parts.scheme == "https" else "http",
-            host=parts.hostname,
-            port=parts.port or default,
-            prefix=parts.path.rstrip("/"),
+            addresses=read_addresses(where) if store is None else (),
+            store=store,
             token=token or os.environ.get("TENURE_TOKEN") or None,
             namespace=namespace or os.environ.get("TENURE_NAMESPACE") or None,
             ca=ca or os.environ.get("TENURE_CA") or None,
@@ -79,16 +50,22 @@ class Settings:
         )
 
     def tls(self) -> Optional[ssl.SSLContext]:
-        """Read the files of TLS; `None` for a server that is called in clear."""
-        if self.scheme != "https":
+        """Read the files of TLS; `None` if the one server there is is called in clear."""
+        if len(self.addresses) == 1 and not self.addresses[0].is_tls:
             return None
         return context(self.ca, self.client_cert, self.client_key)
 
     @property
-    def origin(self) -> str:
-        """The address without a path."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}"
+    def url(self) -> str:
+        """The address as another client takes it. That of a store may hold a password."""
+        return self.shown if self.store is None else self.store.given
+
+    @property
+    def shown(self) -> str:
+        """The address for messages, without credentials."""
+        if self.store is not None:
+            return self.store.shown
+        return ",".join(address.url for address in self.addresses)
 
     def headers(self) -> dict[str, str]:
         """What every request carries."""

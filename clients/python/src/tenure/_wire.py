@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 #: The bound of the server for a body that is no NDJSON.
 _BODY_BYTES = 8 * 1024 * 1024
+#: The header of an answer that names the owner of the store, if another server passed the call on.
+OWNER = "Tenure-Owner"
 
 
 def now() -> float:

@@ -362,7 +362,7 @@ def unknown_kind(queue: str, kind: str) -> dict[str, Any]:
 
 
 def _address(settings: Settings) -> tuple[str, Optional[str], Optional[str]]:
-    return settings.origin + settings.prefix, settings.token, settings.namespace
+    return settings.url, settings.token, settings.namespace
 
 
 def _classes(kinds: Exceptions) -> tuple[type[Exception], ...]:

@@ -25,6 +25,9 @@ class Tenure(Pushing[Job[Any]], Watching, Blocking):
     Arguments that are not given come from TENURE_URL, TENURE_TOKEN and TENURE_NAMESPACE. A call
     whose answer is lost, or that meets a restarting server, is repeated for `retry_for` seconds.
 
+    `url` may be several addresses with commas between, of servers that share one store. The first
+    that answers is used; a call that it does not serve, or whose answer is lost, goes to the next.
+
     For a server of `https://`, `ca` is a PEM file with the authority of its certificate, instead
     of those of the system; `client_cert` and `client_key` are shown to one that asks for them.
     The variables are TENURE_CA, TENURE_CLIENT_CERT and TENURE_CLIENT_KEY.
@@ -100,7 +103,7 @@ class Tenure(Pushing[Job[Any]], Watching, Blocking):
         self.close()
 
     def __repr__(self) -> str:
-        return f"Tenure({self._settings.origin!r}, namespace={self._settings.namespace!r})"
+        return f"Tenure({self._settings.shown!r}, namespace={self._settings.namespace!r})"
 
 
 class AsyncTenure(Pushing[AsyncJob[Any]], Watching, Awaiting):
@@ -168,4 +171,4 @@ class AsyncTenure(Pushing[AsyncJob[Any]], Watching, Awaiting):
         await self.close()
 
     def __repr__(self) -> str:
-        return f"AsyncTenure({self._settings.origin!r}, namespace={self._settings.namespace!r})"
+        return f"AsyncTenure({self._settings.shown!r}, namespace={self._settings.namespace!r})"

@@ -123,8 +123,7 @@ def in_sync(app: App) -> Iterator[None]:
 def sync_until_done(app: App, specs: list[dict[str, Any]], over: threading.Event) -> None:
     """Sync schedules as soon as a server answers, unless it is `over` before."""
     settings = app.settings
-    url = settings.origin + settings.prefix
-    with Tenure(url, settings.token, settings.namespace, retry_for=0) as client:
+    with Tenure(settings.url, settings.token, settings.namespace, retry_for=0) as client:
         while True:
             try:
                 done = client.schedules.sync(app.owner, specs)

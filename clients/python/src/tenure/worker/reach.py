@@ -27,7 +27,7 @@ _BRACES = str.maketrans({"{": "{{", "}": "}}"})
 
 
 class Reach:
-    """What is known of the way to one server."""
+    """What is known of the way to the servers."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -102,7 +102,7 @@ class WatchedTransport(Transport):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings, retry_for=0)
-        self.reach: Reach = Reach(settings.origin + settings.prefix)
+        self.reach: Reach = Reach(settings.shown)
 
     def once(self, request: Request, timeout: float) -> Response:
         """Send a request once; `ConnectionLost` says that it was not answered."""

@@ -1,0 +1,176 @@
+"""A store in Redis as the address: its servers are looked up there."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, Optional
+
+import pytest
+
+from conftest import free_port
+from doubles import Double
+from tenure import App, AsyncTenure, Tenure, errors
+from tenure._addresses import Address
+from tenure._discovery import read_servers
+from tenure._settings import Settings
+
+OWNER = f"{7:032x}"
+
+
+class Written:
+    """A store in which a test writes down servers, as servers do."""
+
+    def __init__(self, redis_url: str, name: str) -> None:
+        import redis
+
+        self.url = f"{redis_url}?name={name}"
+        self._name = name
+        self._redis: Any = redis.Redis.from_url(redis_url, decode_responses=True)
+
+    def server(self, id: int, url: str, seconds_ago: float = 0.0) -> None:
+        seconds, micros = self._redis.time()
+        said = seconds * 1_000_000 + micros - int(seconds_ago * 1e6)
+        self._redis.hset(f"{{{self._name}}}:servers", f"{id:032x}", f"{said} 0.1.0 1 {url}")
+
+    def owner(self, id: int) -> None:
+        self._redis.hset(f"{{{self._name}}}:own", "owner", f"{id:032x}")
+
+    def close(self) -> None:
+        self._redis.close()
+
+
+@pytest.fixture
+def written(redis_url: Optional[str], namespace: str) -> Iterator[Written]:
+    if redis_url is None:
+        pytest.skip("there is no redis-server here")
+    made = Written(redis_url, namespace)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def doubles() -> Iterator[list[Double]]:
+    made = [Double(), Double()]
+    try:
+        yield made
+    finally:
+        for each in made:
+            each.stop()
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "name"),
+    [
+        ("redis://h:6379", "redis://h:6379", "tenure"),
+        ("redis://ann:geheim@h/2?name=x&replicas=1", "redis://h/2?name=x", "x"),
+        ("rediss://:geheim@[::1]:1", "rediss://[::1]:1", "tenure"),
+    ],
+)
+def test_a_store_is_named_without_its_password(given: str, shown: str, name: str) -> None:
+    settings = Settings.find(given, None, None)
+    assert settings.store is not None
+    assert (settings.shown, settings.store.name) == (shown, name)
+    assert "geheim" not in repr(settings)
+    assert Settings.find(settings.url, None, None) == settings
+
+
+@pytest.mark.parametrize("given", ["redis://", "redis://a,b", "redis://h:x", "redis://h?name={x}"])
+def test_a_wrong_address_of_a_store_is_refused(given: str) -> None:
+    with pytest.raises(ValueError, match=r"address|name of a store"):
+        Tenure(given)
+
+
+def test_what_servers_wrote_is_read_with_the_owner_first() -> None:
+    second = 1_000_000
+    servers = {
+        f"{1:032x}": f"{97 * second} 0.1.0 1 http://a:1",
+        f"{2:032x}": f"{99 * second} 0.1.0 1 http://b:1",
+        f"{3:032x}": f"{89 * second} 0.1.0 1 http://gone:1",
+        OWNER: f"{95 * second} 0.1.0 1 https://owner:1",
+        "x": "another form of a newer release",
+        "y": f"{99 * second} 0.1.0 1 nonsense",
+    }
+    found = read_servers(OWNER, servers, 100 * second)
+    assert [each.url for each in found] == ["https://owner:1", "http://b:1", "http://a:1"]
+    assert read_servers(None, servers, 100 * second)[0] == Address.read("b:1")
+    assert read_servers(OWNER, {}, 100 * second) == ()
+
+
+def test_calls_go_to_the_owner_of_the_store(written: Written, doubles: list[Double]) -> None:
+    other, owner = doubles
+    written.server(1, other.url)
+    written.server(2, owner.url, seconds_ago=2)
+    written.owner(2)
+    with Tenure(written.url) as client:
+        client.stats()
+        assert (len(other.seen), len(owner.seen)) == (0, 1)
+    app = App(written.url)
+    app.client.stats()
+    assert app.client is app.client
+    app.client.close()
+
+    async def awaited() -> None:
+        async with AsyncTenure(written.url) as client:
+            await client.stats()
+
+    asyncio.run(awaited())
+    assert (len(other.seen), len(owner.seen)) == (0, 3)
+
+
+def test_the_servers_are_looked_up_again_when_all_are_gone(
+    written: Written, doubles: list[Double]
+) -> None:
+    first, later = doubles
+    written.server(1, first.url)
+    with Tenure(written.url, retry_for=10) as client:
+        client.stats()
+        first.stop()
+        written.server(2, later.url)
+        written.owner(2)
+        client.stats()
+    assert (len(first.seen), len(later.seen)) == (1, 1)
+
+
+def test_a_server_that_passes_on_is_left_for_the_owner_that_it_names(
+    written: Written, doubles: list[Double]
+) -> None:
+    first, owner = doubles
+    written.server(1, first.url)
+    first.names_as_owner(owner)
+    with Tenure(written.url, retry_for=0) as client:
+        client.stats()
+        client.stats()
+    assert (len(first.seen), len(owner.seen)) == (1, 1)
+
+
+def test_a_store_without_a_living_server_says_what_to_start(written: Written) -> None:
+    written.server(1, "http://127.0.0.1:1", seconds_ago=11)
+    for retry_for in (0.0, 0.2):
+        with Tenure(written.url, retry_for=retry_for) as client:
+            with pytest.raises(errors.Unreachable) as lost:
+                client.stats()
+        assert lost.value.detail == (
+            f"no server of Tenure uses {written.url}; start one: tenure serve --store {written.url}"
+        )
+
+
+def test_a_redis_that_is_not_there_is_unreachable_and_its_password_is_not_shown() -> None:
+    port = free_port()
+    began = time.monotonic()
+    with Tenure(f"redis://:geheim@127.0.0.1:{port}", retry_for=0) as client:
+        with pytest.raises(errors.Unreachable) as lost:
+            client.stats()
+        assert "geheim" not in f"{client!r} {lost.value}"
+    assert f"redis://127.0.0.1:{port}" in str(lost.value)
+    assert time.monotonic() - began < 5
+
+
+def test_without_redis_py_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(ImportError, match=r"tenure\[redis\]"):
+        Tenure("redis://127.0.0.1")
