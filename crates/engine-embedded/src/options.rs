@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tenure_core::bounds::EVENTS_BYTES_DEFAULT;
+use tenure_core::refusal::Refusal;
 use tenure_core::time::Span;
 use tenure_engine::{Clock, SystemClock};
 use tenure_journal::{Appended, Journal};
@@ -147,6 +148,9 @@ pub struct Options {
     /// The folder may take so many bytes; pushes are refused as `store_full` before that. `None`: as many
     /// as the file system has. Whatever the bound, what settles, cancels and deletes is taken.
     pub max_bytes: Option<u64>,
+    /// Why nothing more is admitted that makes the store grow, pushes, leases and PUTs, if so: where the journal is kept there
+    /// is no room. It is asked by each such call, so it must be quick. What settles, extends, cancels and deletes is taken.
+    pub no_room: Arc<dyn Fn() -> Option<Refusal> + Send + Sync>,
     /// Opens a store that has lost commits which were synced, or rows that cannot be read, without
     /// them. Starts as `false`: such a store is refused.
     pub accept_loss: bool,
@@ -171,6 +175,7 @@ impl Options {
             on_fatal: Arc::new(|_| {}),
             body_bytes: 32 << 20,
             max_bytes: None,
+            no_room: Arc::new(|| None),
             accept_loss: false,
             recovers: None,
             page_max: None,

@@ -5,14 +5,16 @@
 //! something or end something are never refused; for these there is the margin, and the reserve behind
 //! it (`reserve`). It must never be asked to wait, nor touch the disk: the disk's thread measures.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::Request;
+use tenure_core::requests::{HttpMethod, Request};
 use tenure_core::secret::Json;
 use tenure_core::sentences::StoreRefusal;
 use tenure_engine::CallError;
 
+use crate::options::Options;
 use crate::schema::PAGE_BYTES;
 
 /// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large
@@ -73,7 +75,6 @@ fn signed(bytes: u64) -> i64 {
 }
 
 /// See the module.
-#[derive(Debug)]
 pub(crate) struct Room {
     /// What pushes may still write. Set by each measurement; each push takes its part.
     left: AtomicI64,
@@ -82,10 +83,11 @@ pub(crate) struct Room {
     /// A push was refused, and none was taken since.
     refusing: AtomicBool,
     max_bytes: Option<u64>,
+    /// Why there is none where the journal is kept.
+    elsewhere: Arc<dyn Fn() -> Option<Refusal> + Send + Sync>,
 }
 
 /// The part of one call, until it is answered.
-#[derive(Debug)]
 pub(crate) struct TakenRoom<'r> {
     room: &'r Room,
     bytes: i64,
@@ -99,12 +101,13 @@ impl Drop for TakenRoom<'_> {
 
 impl Room {
     /// Endless until it is measured.
-    pub(crate) fn new(max_bytes: Option<u64>) -> Self {
+    pub(crate) fn new(options: &Options) -> Self {
         Room {
             left: AtomicI64::new(i64::MAX),
             pending: AtomicI64::new(0),
             refusing: AtomicBool::new(false),
-            max_bytes,
+            max_bytes: options.max_bytes,
+            elsewhere: options.no_room.clone(),
         }
     }
 
@@ -126,9 +129,20 @@ impl Room {
         self.left.load(Ordering::Acquire)
     }
 
+    /// Whether nothing may be added, also by a schedule.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.left() <= 0 || (self.elsewhere)().is_some()
+    }
+
     /// Takes the part of a request that makes the store grow; refuses it if there is no room.
     pub(crate) fn admit(&self, request: &Request) -> Result<Option<TakenRoom<'_>>, CallError> {
-        match growth(request) {
+        let growth = growth(request);
+        if (growth > 0 || begins_something(request))
+            && let Some(no) = (self.elsewhere)()
+        {
+            return Err(CallError::Refused(no));
+        }
+        match growth {
             0 => Ok(None),
             bytes => self.take(signed(bytes)).map(Some),
         }
@@ -148,6 +162,9 @@ impl Room {
 
     /// What the operator should know, while pushes are refused.
     pub(crate) fn notice(&self) -> Option<String> {
+        if let Some(no) = (self.elsewhere)() {
+            return Some(format!("{}; {}", no.detail, no.hint));
+        }
         let why = match self.max_bytes {
             None => "the disk is nearly full",
             Some(_) => "the disk is nearly full, or the folder has reached \"--max-bytes\"",
@@ -168,6 +185,11 @@ pub(crate) fn full(max_bytes: Option<u64>) -> Refusal {
         None => StoreRefusal::DiskFull.into(),
         Some(most_bytes) => StoreRefusal::FolderFull { most_bytes }.into(),
     }
+}
+
+/// Where each change is an entry of the journal until the next snapshot, leases and settings take room as well.
+fn begins_something(request: &Request) -> bool {
+    matches!(request, Request::Lease(_)) || request.spec().method == HttpMethod::Put
 }
 
 /// How much a request may make the store grow, in bytes that are written. Zero for what ends or frees
@@ -198,6 +220,7 @@ mod tests {
     use tenure_core::requests::{GetStats, Push, PushAnswer};
 
     use super::*;
+    use crate::options::Location;
 
     const MIB: u64 = 1 << 20;
 
@@ -259,11 +282,11 @@ mod tests {
 
     #[test]
     fn a_push_is_refused_when_those_before_it_took_what_was_left() {
-        let room = Room::new(None);
+        let room = Room::new(&Options::new(Location::Memory));
         let measured = large(2 * RESERVE_BYTES);
         room.set(&Measured { free: RESERVE_BYTES + MIB, ..measured });
         let first = room.admit(&push(MIB as usize / 4)).unwrap();
-        let second = room.admit(&push(MIB as usize / 4)).unwrap_err();
+        let second = room.admit(&push(MIB as usize / 4)).err().unwrap();
         assert_eq!(second.code(), Some(Code::StoreFull));
         assert!(room.notice().is_some());
         assert!(room.admit(&GetStats.into()).unwrap().is_none());

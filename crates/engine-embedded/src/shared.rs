@@ -94,7 +94,7 @@ impl Shared {
             bodies: Bodies::new(options.body_bytes),
             data: KnownData::new(DATA_BYTES),
             readers,
-            room: Room::new(options.max_bytes),
+            room: Room::new(options),
             damage,
             clock: options.clock.clone(),
             config: options.config,

@@ -4,6 +4,7 @@
 //! the member (`look`, `register`) and threads that are started for one thing.
 
 use std::pin::pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
@@ -50,6 +51,8 @@ pub(crate) struct Hands {
     pub bulk: RedisStore,
     pub clock: Arc<StoreClock>,
     pub engine: Options,
+    /// Redis had no room for more when it was asked last.
+    pub is_full: Arc<AtomicBool>,
     pub asks: Arc<dyn AskServer>,
     pub errands: Sender<Errand>,
     pub place: watch::Sender<StorePlace>,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tenure_core::sentences::StoreRefusal;
 use tenure_core::time::Span;
 use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
 use tenure_owner::owner::Input;
@@ -25,11 +26,15 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
             hands.cannot_serve();
         }
     };
+    let is_full = hands.is_full.clone();
     let options = Options {
         location: Location::Memory,
         clock: hands.clock.clone(),
         journal: Some(Arc::new(journal)),
         on_fatal: Arc::new(on_fatal),
+        no_room: Arc::new(move || {
+            is_full.load(Ordering::Acquire).then(|| StoreRefusal::RedisFull.into())
+        }),
         // The value says when it is over. That counts from before the load, by another clock, which may be off by 1 ms a second.
         recovers: recovers.map(|span| Span::from_us(span.us() + span.us() / 100 + BEYOND.us())),
         ..hands.engine.clone()

@@ -1,5 +1,6 @@
 //! The member: opened, asked where the store is served, closed.
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -63,6 +64,7 @@ impl Member {
             bulk,
             clock: Arc::new(StoreClock::new(clock)),
             engine,
+            is_full: Arc::default(),
             asks,
             errands,
             place: watch::Sender::new(state.place(Span::ZERO)),
@@ -243,6 +245,7 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
             registered = Some(now);
             is_fit = is_fit || fits(hands);
             if is_fit && hands.register() {
+                look_for_room(hands);
                 snapshot_if_due(hands, &mut measured);
             }
         }
@@ -290,6 +293,17 @@ fn fits(hands: &Arc<Hands>) -> bool {
             hands.show(&state);
             false
         }
+    }
+}
+
+/// R15: what makes the store grow is refused before Redis has no room for an append.
+fn look_for_room(hands: &Hands) {
+    if !hands.lock().owner.serves() {
+        return;
+    }
+    match hands.store.room() {
+        Ok(room) => hands.is_full.store(room.is_full(), Ordering::Release),
+        Err(why) => tracing::debug!("the room in Redis could not be asked: {why}"),
     }
 }
 

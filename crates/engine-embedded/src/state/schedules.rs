@@ -24,7 +24,7 @@ impl StateThread {
         while self.firing_waits() == Some(Duration::ZERO) {
             let began = self.shared.clock.monotonic();
             // A full store makes schedules late, never itself fuller.
-            if self.shared.room.left() <= 0 {
+            if self.shared.room.is_used_up() {
                 self.no_fire_before = began + Span::from_us(SECOND_US).std();
                 return;
             }

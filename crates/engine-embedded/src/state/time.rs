@@ -41,7 +41,7 @@ impl StateThread {
     /// Whether anything is left that is due now: for who waits until nothing is.
     pub(super) fn is_due(&self) -> bool {
         let now = self.shared.clock.now();
-        let full = self.shared.room.left() <= 0;
+        let full = self.shared.room.is_used_up();
         self.due().is_some_and(|due| due <= now)
             || !self.wanted.is_empty()
             || self.gauges_wait() == Some(Duration::ZERO)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::job::NewJob;
 use tenure_core::names::{JobId, JobRef, Namespace, QueueName};
-use tenure_core::requests::{GetJob, Lease, Push, PushAnswer};
+use tenure_core::requests::{GetJob, Lease, Operation, Push, PushAnswer};
 use tenure_core::time::Span;
 use tenure_engine::redis_address::Address;
 use tenure_engine::{CallError, EngineExt};
@@ -148,9 +148,13 @@ impl Bench {
     /// Leases up to `max` jobs; the ends of the leases.
     pub fn lease(&self, engine: &Arc<Embedded>, max: usize, ttl: Span) -> Vec<(JobId, u64)> {
         let lease = Lease { ttl, wait: Span::from_s(20), ..Lease::jobs(vec![queue()], max) };
-        let leased = self.runtime.block_on(engine.run(&Namespace::main(), lease)).unwrap();
+        let leased = self.run(engine, lease);
         let jobs = leased.leases.into_iter();
         jobs.map(|lease| (lease.job.unwrap().id, lease.expires_at.us())).collect()
+    }
+
+    pub fn run<O: Operation>(&self, engine: &Arc<Embedded>, call: O) -> O::Reply {
+        self.runtime.block_on(engine.run(&Namespace::main(), call)).unwrap()
     }
 
     pub fn is_there(&self, engine: &Arc<Embedded>, n: usize) -> bool {

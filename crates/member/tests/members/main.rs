@@ -6,6 +6,7 @@ mod bench;
 mod cut;
 mod line;
 mod recovery;
+mod room;
 mod standby;
 
 use std::time::Instant;

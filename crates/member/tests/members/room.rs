@@ -1,0 +1,54 @@
+//! R15: a Redis that has no room for more.
+
+use std::time::Instant;
+
+use tenure_core::lease::{Ending, SettleItem};
+use tenure_core::names::{LimitName, Namespace};
+use tenure_core::refusal::Code;
+use tenure_core::requests::{Lease, PutLimit, Request, Settle};
+use tenure_core::settings::LimitSettings;
+use tenure_core::time::Span;
+use tenure_engine::Engine;
+use tenure_testkit::redis::wanted;
+
+use crate::bench::{Bench, LONG, queue};
+
+#[test]
+fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let first = bench.member("http://first");
+    let engine = bench.here(&first);
+    bench.push(&engine, 0..3).unwrap();
+    let code = |request: Request| {
+        let called = bench.runtime.block_on(engine.call(&Namespace::main(), request));
+        called.err().map(|no| no.code())
+    };
+    let lease = || Lease { ttl: Span::from_s(60), ..Lease::jobs(vec![queue()], 1) };
+    let leased = bench.run(&engine, lease()).leases.remove(0);
+    // Less than the margin, so it is full whatever it holds.
+    bench.redis.must(&["CONFIG", "SET", "maxmemory", "20mb"]);
+    let begun = Instant::now();
+    let mut pushed = 3;
+    while bench.push(&engine, pushed..pushed + 1).is_ok() {
+        pushed += 1;
+        assert!(begun.elapsed() < LONG, "it takes pushes");
+    }
+    let limit = LimitName::parse("site").unwrap();
+    let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
+    for request in [lease().into(), PutLimit { limit, settings, gauge: None }.into()] {
+        assert_eq!(code(request), Some(Some(Code::StoreFull)));
+    }
+    assert!(engine.notice().unwrap().contains("maxmemory"), "{:?}", engine.notice());
+    let item = SettleItem::new(leased.lease.unwrap(), Ending::Succeeded { result: None });
+    assert_eq!(code(Settle::of(vec![item]).into()), None);
+    bench.redis.must(&["CONFIG", "SET", "maxmemory", "0"]);
+    let begun = Instant::now();
+    while bench.push(&engine, pushed..pushed + 1).is_err() {
+        assert!(begun.elapsed() < LONG, "it takes no pushes");
+    }
+    assert_eq!(engine.notice(), None);
+    first.close();
+}
