@@ -46,7 +46,7 @@ fn a_server_that_said_nothing_for_a_minute_is_taken_away_by_any_other() {
     let time = redis.must(&["TIME"]);
     let now: u64 = time.list()[0].text().parse().unwrap();
     for (id, ago, stays) in [(3, 50, true), (4, 70, false)] {
-        let said = format!("{}000000 0.1.0 1 http://10.0.0.{id}:7070", now - ago);
+        let said = format!("{}000000 0.1.0 1 0 http://10.0.0.{id}:7070", now - ago);
         redis.must(&["HSET", "{shop}:servers", &format!("{id:032x}"), &said]);
         let all = store.register(&server(1), &Secret::new("x")).unwrap();
         assert_eq!(ids(&all).contains(&id), stays, "{ago} s ago");

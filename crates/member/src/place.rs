@@ -73,7 +73,7 @@ pub struct MemberHealth {
 pub struct StandbyHealth {
     /// Where it is reached.
     pub url: String,
-    /// Entries that its rows lacked when it last said something, which it does once a second. A takeover reads so many.
+    /// Entries that its rows lacked when it last said something, which it does once a second: a takeover reads these.
     pub behind: u64,
 }
 

@@ -66,7 +66,7 @@ fn a_standby_has_the_rows_of_the_owner_and_a_takeover_reads_only_what_they_lack(
     let second = bench.member("http://second");
     follows(&bench, &second);
     break_the_log(&bench);
-    // What comes now it applies to what it has.
+    // It has these, and applies all that follow.
     for from in (10..1_010).step_by(100) {
         bench.push(&engine, from..from + 100).unwrap();
     }
