@@ -256,11 +256,13 @@ def test_an_owner_that_could_not_be_reached_is_followed_after_30_s(
 ) -> None:
     moment = 100.0
     monkeypatch.setattr("tenure._servers.now", lambda: moment)
-    servers = Servers(Settings.find("a:1,b:1", None, None))
-    listed, owner = Address.read("a:1"), Address.read("c:1")
+    servers = Servers(Settings.find("gone:1,a:1", None, None))
+    gone, listed, owner = (Address.read(url) for url in ("gone:1", "a:1", "c:1"))
+    servers.lost(gone)
     servers.answered(listed, 200, {}, owner.url)
     assert servers.at == owner
     servers.lost(owner)
+    assert servers.at == listed
     for moment, at in ((100.0, listed), (129.9, listed), (130.1, owner)):
         servers.answered(listed, 200, {}, owner.url)
         assert servers.at == at, moment
