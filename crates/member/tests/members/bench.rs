@@ -47,8 +47,12 @@ pub struct Bench {
 
 impl Bench {
     pub fn start() -> Bench {
+        Self::start_with(Aof::Off)
+    }
+
+    pub fn start_with(aof: Aof) -> Bench {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let redis = RedisServer::start(Aof::Off, &[]);
+        let redis = RedisServer::start(aof, &[]);
         Bench { redis, network: Arc::default(), runtime }
     }
 

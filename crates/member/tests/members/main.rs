@@ -4,6 +4,7 @@
 
 mod bench;
 mod cut;
+mod histories;
 mod line;
 mod recovery;
 mod room;
