@@ -4,7 +4,7 @@
 //! connection and ends it when it is too slow; `service` takes one request through the `gate` (who may call), to its route in the
 //! table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
 //! `budget` of bytes. What is refused becomes a `problem`. If another server owns the store (`whereabouts`), `pass_on` sends the
-//! request there instead; what servers ask each other besides is answered by `fellows`.
+//! request there instead, and `anywhere` is an engine that does the same for calls of this process; what servers ask each other besides is answered by `fellows`.
 //!
 //! Nothing here decides anything about jobs or leases, knows which engine it speaks to, or logs
 //! payloads, resource data or tokens. What bodies, queries and paths may say is read by
@@ -12,6 +12,7 @@
 
 mod accept;
 mod answer;
+mod anywhere;
 mod body;
 mod budget;
 mod config;
@@ -38,6 +39,7 @@ mod undelivered;
 mod whereabouts;
 
 pub use accept::{DrainReport, run, run_metrics};
+pub use anywhere::Anywhere;
 pub use config::{Config, Deps, MetricsDoor};
 pub use fellows::{AsksServers, ServerSays, ServerSaysFuture};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, is_short, may_listen};

@@ -10,18 +10,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyper::Method;
 use hyper::http::request::Parts;
 use hyper::http::{Request, Response};
-use hyper::{Method, StatusCode};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::answer;
 use crate::body::{self, Media};
 use crate::budget::HeldBytes;
 use crate::out::{Out, Tied};
 use crate::traffic::Traffic;
-use crate::whereabouts::Serves;
 
 /// The answer to a request for a page.
 pub type PageFuture = Pin<Box<dyn Future<Output = Response<PageBody>> + Send>>;
@@ -78,22 +76,6 @@ pub(crate) fn may_be_page(head: &Parts) -> bool {
     let is_of_api = path == "/v1" || path.starts_with("/v1/");
     let by_browser = matches!(head.method, Method::GET | Method::HEAD | Method::POST);
     !is_of_api && by_browser && body::media(&head.headers) == Media::Other
-}
-
-/// What stands in the place of every page while the store is not served here; `None`: it is.
-pub(crate) fn elsewhere(serves: &Serves) -> Option<Response<Out>> {
-    let text = match serves {
-        Serves::Here { .. } => return None,
-        Serves::There(owner) => {
-            format!("Another server owns the store now. Its pages are at {}/\n", owner.url)
-        }
-        Serves::Nobody(why) => {
-            format!("No server owns the store now: {why}. Load the page again in a moment.\n")
-        }
-    };
-    let mut response = answer::text(text, "text/plain; charset=utf-8");
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    Some(response)
 }
 
 /// The answer as the server writes it. Its bytes are counted in the budget until they have left.

@@ -117,13 +117,7 @@ impl From<BodyError> for Stop {
 impl Service {
     /// What passes calls on; `None`: no other server has the store, or none is known yet.
     pub(crate) fn passes_on(&self) -> Option<&PassesOn> {
-        if let (None, Some(passes_on)) =
-            (self.passes_on.get(), PassesOn::of(&self.deps.whereabouts))
-        {
-            // Another call may have been faster, with the same.
-            let _ = self.passes_on.set(passes_on);
-        }
-        self.passes_on.get()
+        PassesOn::kept(&self.passes_on, &self.deps.whereabouts)
     }
 
     /// Answers one request. The turn ends with the answer.
@@ -215,9 +209,6 @@ impl Service {
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
             && pages::may_be_page(head)
         {
-            if let Some(elsewhere) = pages::elsewhere(&self.deps.whereabouts.now()) {
-                return Ok(elsewhere);
-            }
             return self.page(pages.as_ref(), head, reading).await;
         }
         if !open && !from_server {

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use tenure::ServerUrl;
 use tenure::remote::Trust;
 use tenure_core::secret::Secret;
-use tenure_engine::Engine;
+use tenure_engine::{Engine, Health};
 use tokio::sync::watch;
 
 /// Where calls are answered now.
@@ -38,6 +38,27 @@ pub struct OwnerAddress {
 }
 
 impl Serves {
+    /// How who answers calls is, as far as it is known here.
+    pub(crate) fn health(&self) -> Health {
+        let degraded = match self {
+            Serves::Here { engine, .. } => return engine.health(),
+            Serves::There(_) => None,
+            Serves::Nobody(why) => Some(format!("no server owns the store: {why}")),
+        };
+        Health { degraded, store: "remote" }
+    }
+
+    /// What is to be told of it while it is well.
+    pub(crate) fn notice(&self) -> Option<String> {
+        match self {
+            Serves::Here { engine, .. } => engine.notice(),
+            Serves::There(owner) => {
+                Some(format!("the server passes calls on to {}, which owns the store", owner.url))
+            }
+            Serves::Nobody(_) => None,
+        }
+    }
+
     /// Whether this is the same ownership.
     fn is_same(&self, other: &Serves) -> bool {
         match (self, other) {

@@ -1,5 +1,5 @@
-//! Every rule of the suite, over HTTP: the remote engine, a server, and the embedded engine; and once more through a server that
-//! does not own the store and passes each call on to that one.
+//! Every rule of the suite, over HTTP: the remote engine, a server, and the embedded engine; once more through a server that
+//! does not own the store and passes each call on to that one; and by the engine of a program that takes part in the store.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -12,17 +12,33 @@ use tenure_core::requests::Request;
 use tenure_core::secret::Secret;
 use tenure_engine::{AroundEngine, CallFuture, Engine};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
-use tenure_server::{Config, Deps, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};
+use tenure_server::{
+    Anywhere, Config, Deps, Fellowship, OwnerAddress, Serves, Standing, Whereabouts,
+};
 use tenure_testkit::{TempDir, TestClock};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+
+/// No other owner comes where one drains.
+const PASS_ON_MAX: Duration = Duration::from_millis(300);
 
 /// Calls go to the server whose engine answers them.
 struct OverHttp;
 
 /// Calls go to another server of the same store.
 struct PassedOn;
+
+/// Calls are made in a process that takes part in the store, which another server owns.
+struct FromAnywhere;
+
+/// How calls reach the owner.
+#[derive(Clone, Copy)]
+enum Way {
+    Straight,
+    PassedOn,
+    FromAnywhere,
+}
 
 /// What is open now.
 struct Open {
@@ -34,13 +50,13 @@ struct Here {
     dir: TempDir,
     clock: Arc<TestClock>,
     open: Arc<Mutex<Open>>,
-    passes_on: bool,
+    way: Way,
 }
 
 /// Calls go over HTTP. What no call of the contract says is asked of the engine behind the server:
 /// how it is, to drain, and to undo what did not arrive.
 struct Both {
-    remote: Remote,
+    remote: Arc<dyn Engine>,
     behind: Arc<Embedded>,
 }
 
@@ -53,8 +69,8 @@ impl AroundEngine for Both {
     }
 }
 
-/// A server on a new port, and the engine that speaks to it, or to another server that passes calls on to it.
-async fn open(dir: &TempDir, clock: &Arc<TestClock>, passes_on: bool) -> (Open, Arc<dyn Engine>) {
+/// A server on a new port, and the engine that speaks to it in this way.
+async fn open(dir: &TempDir, clock: &Arc<TestClock>, way: Way) -> (Open, Arc<dyn Engine>) {
     let options = Options {
         clock: clock.clone(),
         // Syncing is tested elsewhere; here it would only be slow.
@@ -65,14 +81,17 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>, passes_on: bool) -> (Open, 
     let here = Serves::Here { engine: engine.clone(), epoch: 1 };
     let (server, owner) = serve(of_several(1, here)).await;
     let mut open = Open { engine: engine.clone(), servers: vec![server] };
-    let mut at = owner;
-    if passes_on {
-        let there = Serves::There(OwnerAddress { url: url(owner), epoch: 1 });
-        let (server, other) = serve(of_several(2, there)).await;
-        open.servers.push(server);
-        at = other;
-    }
-    let remote = Remote::open(&url(at), None).expect("it can be asked");
+    let there = Serves::There(OwnerAddress { url: url(owner), epoch: 1 });
+    let asks = |at| Arc::new(Remote::open(&url(at), None).expect("it can be asked"));
+    let remote: Arc<dyn Engine> = match way {
+        Way::Straight => asks(owner),
+        Way::PassedOn => {
+            let (server, other) = serve(of_several(2, there)).await;
+            open.servers.push(server);
+            asks(other)
+        }
+        Way::FromAnywhere => Arc::new(Anywhere::trying_for(of_several(2, there), PASS_ON_MAX)),
+    };
     (open, Arc::new(Both { remote, behind: engine }))
 }
 
@@ -94,8 +113,7 @@ async fn serve(whereabouts: Whereabouts) -> (JoinHandle<()>, SocketAddr) {
         whereabouts,
         tokens: Default::default(),
         tls: None,
-        // No other owner comes where this one drains.
-        config: Config { pass_on_max: Duration::from_millis(300), ..Config::default() },
+        config: Config { pass_on_max: PASS_ON_MAX, ..Config::default() },
         gauge_hosts: Default::default(),
         moved: None,
     };
@@ -112,16 +130,16 @@ fn url(at: SocketAddr) -> ServerUrl {
     }
 }
 
-async fn bench(passes_on: bool) -> Bench {
+async fn bench(way: Way) -> Bench {
     let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
-    let (now_open, remote) = open(&dir, &clock, passes_on).await;
+    let (now_open, remote) = open(&dir, &clock, way).await;
     let now_open = Arc::new(Mutex::new(now_open));
     let open_now = now_open.clone();
     let control = MovedClock::new(clock.clone(), move || {
         let engine = open_now.lock().expect("nobody panics with it").engine.clone();
         Box::pin(async move { engine.settled().await })
     });
-    let store = Here { dir, clock, open: now_open, passes_on };
+    let store = Here { dir, clock, open: now_open, way };
     // More connections than a process may have files would be needed for a crowd.
     let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true };
     Bench::new(remote, Arc::new(control), can, Box::new(store))
@@ -129,13 +147,19 @@ async fn bench(passes_on: bool) -> Bench {
 
 impl Factory for OverHttp {
     fn open(&self) -> Task<'_, Bench> {
-        Box::pin(bench(false))
+        Box::pin(bench(Way::Straight))
     }
 }
 
 impl Factory for PassedOn {
     fn open(&self) -> Task<'_, Bench> {
-        Box::pin(bench(true))
+        Box::pin(bench(Way::PassedOn))
+    }
+}
+
+impl Factory for FromAnywhere {
+    fn open(&self) -> Task<'_, Bench> {
+        Box::pin(bench(Way::FromAnywhere))
     }
 }
 
@@ -149,7 +173,7 @@ impl Store for Here {
                 open.engine.clone()
             };
             crashed.crash();
-            let (now_open, remote) = open(&self.dir, &self.clock, self.passes_on).await;
+            let (now_open, remote) = open(&self.dir, &self.clock, self.way).await;
             *self.open.lock().expect("nobody panics with it") = now_open;
             remote
         })
@@ -160,4 +184,8 @@ tenure_conformance::conformance_tests!(OverHttp);
 
 mod passed_on {
     tenure_conformance::conformance_tests!(super::PassedOn);
+}
+
+mod from_anywhere {
+    tenure_conformance::conformance_tests!(super::FromAnywhere);
 }

@@ -27,7 +27,7 @@ use tenure_dashboard::{Dashboard, History};
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Fatal, Recovery};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
-use tenure_server::{Config, Deps, MetricsDoor, Pages, Whereabouts, route_names};
+use tenure_server::{Anywhere, Config, Deps, MetricsDoor, Pages, Whereabouts, route_names};
 use tokio::sync::{Notify, watch};
 
 use self::history::CountedHistory;
@@ -105,19 +105,22 @@ async fn serve(
     let counts = Arc::new(CallCounts::default());
     let engine: Arc<dyn Engine> = Arc::new(CountingEngine::new(opened.engine(), counts.clone()));
     let engine = otlp.around(engine);
-    let metrics = Arc::new(Metrics::new(opened.engine(), counts.clone(), route_names()));
+    let whereabouts = match opened.shared() {
+        Some(store) => store.whereabouts(),
+        None => Whereabouts::always(engine.clone()),
+    };
+    // A call that another server answers is counted there.
+    let anywhere: Arc<dyn Engine> = Arc::new(Anywhere::new(whereabouts.clone()));
+    let metrics = Arc::new(Metrics::new(anywhere.clone(), counts.clone(), route_names()));
     let sending = otlp.start(&metrics);
     let pages = (!args.no_dashboard).then(|| {
         let history = Some(Arc::new(CountedHistory(counts.clone())) as Arc<dyn History>);
-        let pages = Dashboard::new(engine.clone(), tokens.clone(), moved.clone(), history);
+        let pages = Dashboard::new(anywhere.clone(), tokens.clone(), moved.clone(), history);
         Arc::new(pages) as Arc<dyn Pages>
     });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
     let deps = Deps {
-        whereabouts: match opened.shared() {
-            Some(store) => store.whereabouts(),
-            None => Whereabouts::always(engine.clone()),
-        },
+        whereabouts,
         tokens,
         tls,
         config,
@@ -152,7 +155,7 @@ async fn serve(
         never = metrics_port => match never {},
         never = renewal.run(&renew, &manager) => match never {},
         never = health::tell(opened.engine(), &manager) => match never {},
-        never = history::watch(opened.engine(), counts), if !args.no_dashboard => match never {},
+        never = history::watch(anywhere, counts), if !args.no_dashboard => match never {},
         never = read_gauges(&opened, gauge_hosts) => match never {},
         never = tell_place(&opened, engine) => match never {},
     };

@@ -12,15 +12,16 @@ mod ids;
 mod sent_body;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::http::request::Parts;
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::http::request::{Builder, Parts};
 use hyper::http::response::Parts as AnswerParts;
 use hyper::{Method, Request, Response, StatusCode};
 use tenure::ServerUrl;
+use tenure::remote::Remote;
 use tenure::remote::wire::{NotBegun, Wire};
 use tenure_core::bounds::WAIT_US_MAX;
 use tenure_core::lease::Leased;
@@ -28,7 +29,7 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Spec};
 use tenure_core::sentences::{ServerRefusal, StoreRefusal};
-use tenure_engine::Fault;
+use tenure_engine::{CallError, Fault};
 use tenure_tls::for_http_trusting;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
@@ -43,6 +44,7 @@ use crate::answer::reply as answer_of;
 use crate::body::Reading;
 use crate::budget::{HeldBytes, overloaded};
 use crate::out::Out;
+use crate::problem;
 use crate::service::Service;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
@@ -61,6 +63,11 @@ const UNDO_MAX: Duration = Duration::from_secs(5);
 const SMALL_BYTES: u64 = 4 * 1024;
 /// So many bytes of an answer may lie here while its caller does not read: what the connection to the owner reads ahead.
 const UNREAD_BYTES: u64 = 512 * 1024;
+
+/// Why no other server can be asked.
+pub(crate) const NO_SECRET: &str = "this server knows no secret of the others";
+/// Why an owner is not waited for any more.
+pub(crate) const DEPOSED: &str = "it owns the store no longer";
 
 /// Where servers have leases undone whose answer did not reach its caller.
 pub(crate) const UNDO_PATH: &str = "/v1/server/undo";
@@ -81,7 +88,7 @@ impl fmt::Debug for PassesOn {
 
 impl PassesOn {
     /// `None`: no other server has the store.
-    pub(crate) fn of(whereabouts: &Whereabouts) -> Option<Self> {
+    fn of(whereabouts: &Whereabouts) -> Option<Self> {
         let fellowship = whereabouts.fellowship()?.clone();
         match ServerMark::of(&fellowship) {
             Ok(mark) => Some(PassesOn { fellowship, mark, wire: Mutex::default() }),
@@ -94,6 +101,18 @@ impl PassesOn {
         }
     }
 
+    /// The one that is kept here, made when the other servers of the store are known.
+    pub(crate) fn kept<'k>(
+        kept: &'k OnceLock<Self>,
+        whereabouts: &Whereabouts,
+    ) -> Option<&'k Self> {
+        if let (None, Some(passes_on)) = (kept.get(), PassesOn::of(whereabouts)) {
+            // Another call may have been faster, with the same.
+            let _ = kept.set(passes_on);
+        }
+        kept.get()
+    }
+
     /// The connections to a server at this address.
     fn wire(&self, to: &ServerUrl) -> Result<Arc<Wire<SentBody>>, String> {
         let mut kept = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,6 +122,43 @@ impl PassesOn {
         let wire = Arc::new(wire(to, &self.fellowship)?);
         *kept = Some(wire.clone());
         Ok(wire)
+    }
+
+    /// An engine that is a server at this address, for calls that are made here.
+    pub(crate) fn remote(&self, to: &ServerUrl) -> Result<Remote, String> {
+        let mut shown = HeaderMap::new();
+        self.mark.put(&mut shown, to).map_err(|why| why.to_string())?;
+        Remote::showing(to, shown, &self.fellowship.trust).map_err(|why| why.to_string())
+    }
+
+    /// Has the owner undo leases.
+    pub(crate) fn undoing(
+        &self,
+        owner: &OwnerAddress,
+        namespace: Namespace,
+    ) -> impl FnOnce(Vec<String>) + Send + use<> {
+        let request = self.undo_request(owner, &namespace);
+        move |leases| {
+            let Some((request, wire)) = request else { return };
+            let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+            let body = serde_json::to_vec(&leases).unwrap_or_default();
+            let Ok(request) = request.body(SentBody::whole(body.into())) else { return };
+            // If it is lost, they end with their ttl.
+            runtime.spawn(async move { drop(wire.begin(request, UNDO_MAX).await) });
+        }
+    }
+
+    fn undo_request(
+        &self,
+        owner: &OwnerAddress,
+        namespace: &Namespace,
+    ) -> Option<(Builder, Arc<Wire<SentBody>>)> {
+        let mut request = Request::post(heads::uri(&owner.url, UNDO_PATH).ok()?);
+        self.mark.put(request.headers_mut()?, &owner.url).ok()?;
+        let namespace = HeaderValue::from_str(namespace.as_str()).ok()?;
+        let request =
+            request.header("tenure-namespace", namespace).header(CONTENT_TYPE, "application/json");
+        Some((request, self.wire(&owner.url).ok()?))
     }
 }
 
@@ -180,11 +236,46 @@ pub(crate) enum NotYet {
     Because(String),
 }
 
+impl NotYet {
+    /// What the call ends with if it is not tried again. `unknown`: some sending of it may have been done.
+    pub(crate) fn at_last(self, unknown: bool) -> CallError {
+        match self {
+            NotYet::Refused(no) if !unknown => no.into(),
+            NotYet::Refused(no) => Fault::Unknown(no.detail).into(),
+            NotYet::Because(why) if unknown => Fault::Unknown(why).into(),
+            NotYet::Because(why) => Fault::Unavailable(why).into(),
+        }
+    }
+}
+
 /// How long a call has been tried in vain.
 #[derive(Default)]
 pub(crate) struct InVain {
     /// Starts as `None`; since the first sending that was not answered.
     since: Option<Instant>,
+}
+
+impl InVain {
+    /// Waits until a call that was not answered can be sent again; `false`: it was tried for as long as it may be.
+    pub(crate) async fn may_try_again(
+        &mut self,
+        whereabouts: &Whereabouts,
+        serves: &Serves,
+        most: Duration,
+    ) -> bool {
+        let now = Instant::now();
+        let left = most.saturating_sub(now - *self.since.get_or_insert(now));
+        if left.is_zero() {
+            return false;
+        }
+        let pause = match serves {
+            Serves::Nobody(_) => left,
+            _ => left.min(APART),
+        };
+        // Here also if it is told at once: then there is nothing to wait for.
+        let _ = timeout(pause, whereabouts.moved(serves)).await;
+        true
+    }
 }
 
 impl Service {
@@ -204,23 +295,13 @@ impl Service {
         vain: &mut InVain,
         why: NotYet,
     ) -> Result<(), Refusal> {
-        let (most, now) = (self.deps.config.pass_on_max, Instant::now());
-        let left = most.saturating_sub(now - *vain.since.get_or_insert(now));
+        let (most, whereabouts) = (self.deps.config.pass_on_max, &self.deps.whereabouts);
         let sent = matches!(call.body, CallBody::Streamed(None));
-        if left.is_zero() || sent || call.unknown && !call.body.is_repeatable() {
-            return Err(match why {
-                NotYet::Refused(no) if !call.unknown => no,
-                NotYet::Refused(no) => in_vain(true, no.detail),
-                NotYet::Because(why) => in_vain(call.unknown, why),
-            });
+        let ends = sent || call.unknown && !call.body.is_repeatable();
+        match !ends && vain.may_try_again(whereabouts, serves, most).await {
+            true => Ok(()),
+            false => Err(problem::of_error(why.at_last(call.unknown))),
         }
-        let pause = match serves {
-            Serves::Nobody(_) => left,
-            _ => left.min(APART),
-        };
-        // Here also if it is told at once: then there is nothing to wait for.
-        let _ = timeout(pause, self.deps.whereabouts.moved(serves)).await;
-        Ok(())
     }
 
     /// Sends a call to the owner and begins to answer.
@@ -232,7 +313,7 @@ impl Service {
         mut held: HeldBytes,
     ) -> PassOutcome {
         let Some(passes_on) = self.passes_on() else {
-            return PassOutcome::NotDone("this server knows no secret of the others".to_owned());
+            return PassOutcome::NotDone(NO_SECRET.to_owned());
         };
         let at = |why: String| format!("the server that owns the store, {}: {why}", owner.url);
         let wire = match passes_on.wire(&owner.url) {
@@ -255,8 +336,8 @@ impl Service {
         let begun = tokio::select! {
             biased;
             begun = wire.begin(request, ANSWER_MAX) => begun,
-            () = self.given_up(&serves, call.body.is_repeatable()) => {
-                return PassOutcome::MayBeDone(at("it owns the store no longer".to_owned()));
+            () = given_up(&self.deps.whereabouts, &serves, call.body.is_repeatable()) => {
+                return PassOutcome::MayBeDone(at(DEPOSED.to_owned()));
             }
             () = self.ends(), if !call.hurries => {
                 // What is there is asked for once more, without a wait.
@@ -311,14 +392,6 @@ impl Service {
         let rest = call.rest.clone();
         let out = Out::passed(PassedAnswer::new(body, link, cutting, rest, held));
         PassOutcome::Answered(passed(head, out, owner))
-    }
-
-    /// Ends when an answer is no longer waited for, since another server owns the store.
-    async fn given_up(&self, serves: &Serves, repeatable: bool) {
-        self.deps.whereabouts.moved(serves).await;
-        if !repeatable {
-            sleep(LAST_WORDS).await;
-        }
     }
 
     /// Ends when this server drains and has waited long enough for an answer that is not here.
@@ -388,13 +461,15 @@ impl Service {
             PassOutcome::MayBeDone(format!("the server that owns the store, {}: {why}", owner.url))
         };
         let (told, heard) = oneshot::channel();
-        let undoing = self.undoing(owner, call.namespace);
+        let undoing =
+            self.passes_on().map(|passes_on| passes_on.undoing(owner, call.namespace.clone()));
         // A task of its own: the owner takes the grant for delivered, so that it must be read even if the caller has gone.
         tokio::spawn(async move {
             let Ok(bytes) = answer::whole(body, link).await else { return };
             let leases = answer::leases(&bytes);
-            let grant =
-                (!leases.is_empty()).then(|| InHand(Some(Undelivered::by(undoing, leases))));
+            let grant = undoing
+                .filter(|_| !leases.is_empty())
+                .map(|undoing| InHand(Some(Undelivered::by(undoing, leases))));
             // If nobody listens, what was granted is undone as it is dropped.
             let _ = told.send((bytes, grant));
         });
@@ -413,30 +488,13 @@ impl Service {
         let out = Out::whole(bytes.into()).holding(held);
         PassOutcome::Answered(passed(head, out, owner))
     }
+}
 
-    /// Has the owner undo leases.
-    fn undoing(
-        &self,
-        owner: &OwnerAddress,
-        namespace: &Namespace,
-    ) -> impl FnOnce(Vec<String>) + Send + 'static {
-        let request = self.passes_on().and_then(|passes_on| {
-            let mut request = Request::post(heads::uri(&owner.url, UNDO_PATH).ok()?);
-            passes_on.mark.put(request.headers_mut()?, &owner.url).ok()?;
-            let namespace = HeaderValue::from_str(namespace.as_str()).ok()?;
-            let request = request
-                .header("tenure-namespace", namespace)
-                .header(CONTENT_TYPE, "application/json");
-            Some((request, passes_on.wire(&owner.url).ok()?))
-        });
-        move |leases| {
-            let Some((request, wire)) = request else { return };
-            let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-            let body = serde_json::to_vec(&leases).unwrap_or_default();
-            let Ok(request) = request.body(SentBody::whole(body.into())) else { return };
-            // If it is lost, they end with their ttl.
-            runtime.spawn(async move { drop(wire.begin(request, UNDO_MAX).await) });
-        }
+/// Ends when an answer is no longer waited for, since another server owns the store.
+pub(crate) async fn given_up(whereabouts: &Whereabouts, serves: &Serves, repeatable: bool) {
+    whereabouts.moved(serves).await;
+    if !repeatable {
+        sleep(LAST_WORDS).await;
     }
 }
 
@@ -476,7 +534,7 @@ async fn cut(
 }
 
 /// Why a connection failed, which may name the address or not.
-fn why_of(to: &ServerUrl, why: String) -> String {
+pub(crate) fn why_of(to: &ServerUrl, why: String) -> String {
     let place = to.authority();
     let why = why.strip_prefix(&format!("{place}: ")).unwrap_or(&why);
     format!("the server that owns the store, {to}: {why}")
@@ -493,20 +551,15 @@ fn passed(head: AnswerParts, out: Out, owner: &OwnerAddress) -> Response<Out> {
     response
 }
 
-/// The refusal of a call that no owner answered.
-fn in_vain(unknown: bool, why: String) -> Refusal {
-    match unknown {
-        true => StoreRefusal::OutcomeUnknown { fault: Fault::Unknown(why).to_string() }.into(),
-        false => StoreRefusal::Unavailable { fault: Fault::Unavailable(why).to_string() }.into(),
-    }
-}
-
 /// The answer to a call that has none when this server ends.
 fn ended(spec: &Spec) -> PassOutcome {
     match spec.name {
         // As every lease call that waits when a server drains. The owner sees that nobody takes what it grants.
         "lease" => PassOutcome::Answered(answer_of(Reply::Lease(Leased::default()), false)),
-        _ => PassOutcome::Refused(in_vain(true, "this server is draining".to_owned())),
+        _ => {
+            let why = NotYet::Because("this server is draining".to_owned());
+            PassOutcome::Refused(problem::of_error(why.at_last(true)))
+        }
     }
 }
 

@@ -82,18 +82,7 @@ pub(crate) struct Ready {
 impl Ready {
     /// How a server is whose store is served here or elsewhere.
     pub(crate) fn at(serves: &Serves, draining: bool) -> Self {
-        match serves {
-            Serves::Here { engine, .. } => Ready::of(engine.health(), engine.notice(), draining),
-            Serves::There(owner) => {
-                let notice =
-                    format!("the server passes calls on to {}, which owns the store", owner.url);
-                Ready::of(Health { degraded: None, store: "remote" }, Some(notice), draining)
-            }
-            Serves::Nobody(why) => {
-                let why = format!("no server owns the store: {why}");
-                Ready::of(Health { degraded: Some(why), store: "remote" }, None, draining)
-            }
-        }
+        Ready::of(serves.health(), serves.notice(), draining)
     }
 
     /// How an engine and its server are. A notice is told and changes no status: who balances must not

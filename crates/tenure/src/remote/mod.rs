@@ -27,12 +27,13 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Uri;
 use hyper::header::{
-    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, InvalidHeaderValue, USER_AGENT,
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue,
+    USER_AGENT,
 };
 use tenure_core::bounds::ITEMS_MAX;
 use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
-use tenure_core::requests::{GetFlow, GetResult, Reply, Request, Settle};
+use tenure_core::requests::{GetFlow, GetResult, ReadEvents, Reply, Request, Settle};
 use tenure_core::secret::Secret;
 use tenure_engine::joining::{Joining, MakesCalls};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
@@ -47,7 +48,7 @@ const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CARGO_PKG_VERSION")));
 
-/// How long an answer may take, beyond the wait that a lease call asks for itself.
+/// How long an answer may take, beyond the wait that a call asks for itself.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// A whole set of a pool, or a page of a thousand jobs, is more work.
 const LONG_ANSWER_MAX: Duration = Duration::from_secs(60);
@@ -79,8 +80,8 @@ pub struct Remote {
 
 struct RemoteInner {
     wire: Wire,
-    host: HeaderValue,
-    token: Option<HeaderValue>,
+    /// What every call shows, such as the token.
+    shown: HeaderMap,
     /// Why the last call could not be sent; `None` after one that was answered.
     trouble: Mutex<Option<String>>,
 }
@@ -104,15 +105,32 @@ impl Remote {
         token: Option<&Secret>,
         trust: &Trust,
     ) -> Result<Self, RemoteError> {
+        let mut shown = HeaderMap::new();
+        if let Some(token) = token {
+            shown.insert(AUTHORIZATION, bearer(token).map_err(|_| RemoteError::Token)?);
+        }
+        Remote::showing(url, shown, trust)
+    }
+
+    /// The same, where every call has these headers, of which one may be a token.
+    ///
+    /// # Errors
+    /// As [`Remote::trusting`].
+    pub fn showing(
+        url: &ServerUrl,
+        mut shown: HeaderMap,
+        trust: &Trust,
+    ) -> Result<Self, RemoteError> {
         let host = HeaderValue::from_str(&url.authority())
             .map_err(|_| RemoteError::Host(url.host.clone()))?;
-        let token = token.map(bearer).transpose().map_err(|_| RemoteError::Token)?;
+        shown.insert(HOST, host);
+        shown.insert(USER_AGENT, AGENT);
         let tls = match url.tls {
             true => Some(for_http_trusting(trust, &url.host)?),
             false => None,
         };
         let wire = Wire::new(url.clone(), tls);
-        let inner = Arc::new(RemoteInner { wire, host, token, trouble: Mutex::default() });
+        let inner = Arc::new(RemoteInner { wire, shown, trouble: Mutex::default() });
         Ok(Remote { joining: Joining::new(HttpSender(inner.clone())), inner })
     }
 
@@ -141,9 +159,9 @@ fn patience(request: &Request) -> Duration {
         Request::Settle(Settle { lease: Some(lease), .. }) => {
             lease.wait.std().saturating_add(ANSWER_MAX)
         }
-        Request::GetResult(GetResult { wait, .. }) | Request::GetFlow(GetFlow { wait, .. }) => {
-            wait.std().saturating_add(ANSWER_MAX)
-        }
+        Request::GetResult(GetResult { wait, .. })
+        | Request::GetFlow(GetFlow { wait, .. })
+        | Request::ReadEvents(ReadEvents { wait, .. }) => wait.std().saturating_add(ANSWER_MAX),
         Request::SyncResources(_)
         | Request::ListJobs(_)
         | Request::ListParents(_)
@@ -175,17 +193,13 @@ impl RemoteInner {
         *http.method_mut() = ask.method;
         *http.uri_mut() = uri;
         let headers = http.headers_mut();
-        headers.insert(HOST, self.host.clone());
-        headers.insert(USER_AGENT, AGENT);
+        headers.clone_from(&self.shown);
         headers.insert(NAMESPACE, name);
         if let Some(media) = media {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
         }
         if ask.minimal {
             headers.insert(PREFER, HeaderValue::from_static("return=minimal"));
-        }
-        if let Some(token) = &self.token {
-            headers.insert(AUTHORIZATION, token.clone());
         }
         Ok(http)
     }

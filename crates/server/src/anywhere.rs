@@ -1,0 +1,235 @@
+//! The engine of a program that takes part in a store of several servers: each call is answered by the one that owns the store,
+//! whether that is this process or another.
+//!
+//! It follows the rules by which calls of clients are passed on (`pass_on`), for calls that are made in this process. It decides
+//! nothing and counts nothing: what is counted is counted where the store is served.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tenure::remote::Remote;
+use tenure::repeat::identify;
+use tenure_core::names::Namespace;
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::{Effect, Reply, Request};
+use tenure_engine::{CallError, CallFuture, Engine, Fault, Health, StoreWork};
+
+use crate::config::Config;
+use crate::pass_on::{self, InVain, NotYet, PassesOn};
+use crate::whereabouts::{OwnerAddress, Serves, Whereabouts};
+
+/// Answers calls wherever the store is served. A call that no owner answers for [`Config::pass_on_max`] is refused as
+/// unavailable, or its outcome is unknown if one sending of it may have been done. Clones share their connections.
+///
+/// A call that is sent to another server needs a Tokio runtime. Gauges are read by who owns the store: its engine is asked for them.
+#[derive(Clone)]
+pub struct Anywhere(Arc<AnywhereInner>);
+
+struct AnywhereInner {
+    whereabouts: Whereabouts,
+    most: Duration,
+    /// Made when it is asked for and the other servers of the store are known.
+    passes_on: OnceLock<PassesOn>,
+    /// The owner that was asked last. The connections to those before it are closed.
+    remote: Mutex<Option<Remote>>,
+}
+
+impl Anywhere {
+    /// Follows the store.
+    pub fn new(whereabouts: Whereabouts) -> Self {
+        Anywhere::trying_for(whereabouts, Config::default().pass_on_max)
+    }
+
+    /// The same, with another time for which an owner is looked for.
+    pub fn trying_for(whereabouts: Whereabouts, most: Duration) -> Self {
+        let (passes_on, remote) = Default::default();
+        Anywhere(Arc::new(AnywhereInner { whereabouts, most, passes_on, remote }))
+    }
+}
+
+type Answer = Result<Reply, CallError>;
+
+/// A call that is made here.
+struct OwnCall {
+    namespace: Namespace,
+    /// With all ids that it needs to be repeated.
+    request: Request,
+    /// Some sending of it may have been done.
+    unknown: bool,
+}
+
+impl OwnCall {
+    /// A second sending does nothing that the first has done.
+    fn is_repeatable(&self) -> bool {
+        self.request.effect() != Effect::Adds
+    }
+
+    /// What an answer of the engine of this process means. `left`: it serves the store no longer.
+    fn heard_here(&self, answer: Answer, left: bool) -> Result<Answer, NotYet> {
+        match answer {
+            Err(CallError::Fault(Fault::Unavailable(why) | Fault::StoreAway(why)))
+                if left || self.unknown =>
+            {
+                Err(NotYet::Because(why))
+            }
+            Err(CallError::Refused(no)) => match no.code {
+                Code::StoreUnavailable | Code::Draining if left => Err(NotYet::Refused(no)),
+                _ => Ok(self.refused(no)),
+            },
+            answered => Ok(answered),
+        }
+    }
+
+    /// What a refusal means: an earlier sending may have done what cannot be done twice.
+    fn refused(&self, no: Refusal) -> Answer {
+        let done = self.request.done_already(no.code).filter(|_| self.unknown);
+        done.ok_or(no.into())
+    }
+
+    /// What an answer of the owner means: an answer for the caller, or that there is none yet.
+    fn heard(&mut self, answer: Answer, owner: &OwnerAddress) -> Result<Answer, NotYet> {
+        let because = |why: String| Err(NotYet::Because(pass_on::why_of(&owner.url, why)));
+        match answer {
+            Err(CallError::Refused(no)) => match no.code {
+                Code::NotOwner => because("it does not own it now".to_owned()),
+                // It hands the store over; the next owner answers.
+                Code::Draining => Err(NotYet::Refused(no)),
+                _ => Ok(self.refused(no)),
+            },
+            Err(CallError::Fault(fault)) => match fault {
+                Fault::Denied(_) => {
+                    because("it does not take the secret of this server".to_owned())
+                }
+                Fault::Unavailable(why) => because(why),
+                // What an earlier sending did is as unknown as before.
+                Fault::StoreAway(why) if self.unknown => because(why),
+                Fault::Unknown(why) => {
+                    self.unknown = true;
+                    because(why)
+                }
+                other => Ok(Err(other.into())),
+            },
+            answered => Ok(answered),
+        }
+    }
+}
+
+impl AnywhereInner {
+    fn passes_on(&self) -> Option<&PassesOn> {
+        PassesOn::kept(&self.passes_on, &self.whereabouts)
+    }
+
+    /// The engine that is this owner.
+    fn remote(&self, owner: &OwnerAddress) -> Result<Remote, String> {
+        let mut kept = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(remote) = kept.as_ref().filter(|remote| *remote.url() == owner.url) {
+            return Ok(remote.clone());
+        }
+        let passes_on = self.passes_on().ok_or(pass_on::NO_SECRET)?;
+        let remote = passes_on.remote(&owner.url)?;
+        *kept = Some(remote.clone());
+        Ok(remote)
+    }
+
+    async fn call(&self, call: &mut OwnCall) -> Answer {
+        let mut vain = InVain::default();
+        loop {
+            let serves = self.whereabouts.now();
+            let why = match &serves {
+                Serves::Here { engine, .. } => {
+                    let answer = engine.call(&call.namespace, call.request.clone()).await;
+                    let left = self.whereabouts.left(&serves);
+                    match call.heard_here(answer, left) {
+                        Ok(answered) => return answered,
+                        Err(why) => why,
+                    }
+                }
+                Serves::There(owner) => match self.ask(call, owner, &serves).await {
+                    Ok(answered) => return answered,
+                    Err(why) => why,
+                },
+                Serves::Nobody(why) => NotYet::Because(why.clone()),
+            };
+            let ends = call.unknown && !call.is_repeatable();
+            if ends || !vain.may_try_again(&self.whereabouts, &serves, self.most).await {
+                return Err(why.at_last(call.unknown));
+            }
+        }
+    }
+
+    /// Asks the owner, as long as it is the owner.
+    async fn ask(
+        &self,
+        call: &mut OwnCall,
+        owner: &OwnerAddress,
+        serves: &Serves,
+    ) -> Result<Answer, NotYet> {
+        let remote =
+            self.remote(owner).map_err(|why| NotYet::Because(pass_on::why_of(&owner.url, why)))?;
+        let asked = remote.call(&call.namespace, call.request.clone());
+        let answer = tokio::select! {
+            biased;
+            answer = asked => answer,
+            () = pass_on::given_up(&self.whereabouts, serves, call.is_repeatable()) => {
+                Err(Fault::Unknown(pass_on::DEPOSED.to_owned()).into())
+            }
+        };
+        call.heard(answer, owner)
+    }
+}
+
+impl Engine for Anywhere {
+    fn call(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
+        if self.0.whereabouts.fellowship().is_none()
+            && let Serves::Here { engine, .. } = self.0.whereabouts.now()
+        {
+            return engine.call(namespace, request);
+        }
+        identify(&mut request);
+        let mut call = OwnCall { namespace: namespace.clone(), request, unknown: false };
+        let inner = self.0.clone();
+        Box::pin(async move { inner.call(&mut call).await })
+    }
+
+    /// As `/readyz` says it.
+    fn health(&self) -> Health {
+        self.0.whereabouts.now().health()
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.0.whereabouts.now().notice()
+    }
+
+    /// What this process did with the store.
+    fn store_work(&self) -> StoreWork {
+        match self.0.whereabouts.now() {
+            Serves::Here { engine, .. } => engine.store_work(),
+            _ => StoreWork::default(),
+        }
+    }
+
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        match self.0.whereabouts.now() {
+            Serves::Here { engine, .. } => engine.undo(namespace, leases),
+            Serves::There(owner) => {
+                if let Some(passes_on) = self.0.passes_on() {
+                    passes_on.undoing(&owner, namespace.clone())(leases);
+                }
+            }
+            // They end with their ttl.
+            Serves::Nobody(_) => {}
+        }
+    }
+
+    /// Drains what is served here. Calls that wait at another server go on waiting.
+    fn drain(&self) {
+        self.0.whereabouts.drain();
+    }
+}
+
+impl fmt::Debug for Anywhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Anywhere({:?})", self.0.whereabouts)
+    }
+}
