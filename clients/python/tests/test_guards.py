@@ -304,8 +304,8 @@ def test_a_wait_that_is_cancelled_while_its_grant_is_under_way_gives_it_back(
             answered = asyncio.Event()
             exchange = client._transport._exchange
 
-            async def unread(made: Any) -> Any:
-                answer = await exchange(made)
+            async def unread(*call: Any) -> Any:
+                answer = await exchange(*call)
                 if not answered.is_set():
                     answered.set()
                     await asyncio.sleep(60)
