@@ -26,7 +26,7 @@ class Written:
     def __init__(self, redis_url: str, name: str) -> None:
         import redis
 
-        self.url = f"{redis_url}?name={name}"
+        self.url = f"shared+{redis_url}?name={name}"
         self._name = name
         self._redis: Any = redis.Redis.from_url(redis_url, decode_responses=True)
 
@@ -66,9 +66,9 @@ def doubles() -> Iterator[list[Double]]:
 @pytest.mark.parametrize(
     ("given", "shown", "name"),
     [
-        ("redis://h:6379", "redis://h:6379", "tenure"),
-        ("redis://ann:geheim@h/2?name=x&replicas=1", "redis://h/2?name=x", "x"),
-        ("rediss://:geheim@[::1]:1", "rediss://[::1]:1", "tenure"),
+        ("shared+redis://h:6379", "redis://h:6379", "tenure"),
+        ("shared+redis://ann:geheim@h/2?name=x&replicas=1", "redis://h/2?name=x", "x"),
+        ("shared+rediss://:geheim@[::1]:1", "rediss://[::1]:1", "tenure"),
     ],
 )
 def test_a_store_is_named_without_its_password(given: str, shown: str, name: str) -> None:
@@ -79,7 +79,10 @@ def test_a_store_is_named_without_its_password(given: str, shown: str, name: str
     assert Settings.find(settings.url, None, None) == settings
 
 
-@pytest.mark.parametrize("given", ["redis://", "redis://a,b", "redis://h:x", "redis://h?name={x}"])
+@pytest.mark.parametrize(
+    "given",
+    ["shared+redis://", "shared+redis://a,b", "shared+redis://h:x", "shared+redis://h?name={x}"],
+)
 def test_a_wrong_address_of_a_store_is_refused(given: str) -> None:
     with pytest.raises(ValueError, match=r"address|name of a store"):
         Tenure(given)
@@ -154,15 +157,16 @@ def test_a_store_without_a_living_server_says_what_to_start(written: Written) ->
         with Tenure(written.url, retry_for=retry_for) as client:
             with pytest.raises(errors.Unreachable) as lost:
                 client.stats()
+        shown = written.url.removeprefix("shared+")
         assert lost.value.detail == (
-            f"no server of Tenure uses {written.url}; start one: tenure serve --store {written.url}"
+            f"no server of Tenure uses {shown}; start one: tenure serve --store {shown}"
         )
 
 
 def test_a_redis_that_is_not_there_is_unreachable_and_its_password_is_not_shown() -> None:
     port = free_port()
     began = time.monotonic()
-    with Tenure(f"redis://:geheim@127.0.0.1:{port}", retry_for=0) as client:
+    with Tenure(f"shared+redis://:geheim@127.0.0.1:{port}", retry_for=0) as client:
         with pytest.raises(errors.Unreachable) as lost:
             client.stats()
         assert "geheim" not in f"{client!r} {lost.value}"
@@ -172,5 +176,5 @@ def test_a_redis_that_is_not_there_is_unreachable_and_its_password_is_not_shown(
 
 def test_without_redis_py_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
-    with pytest.raises(ImportError, match=r"tenure\[redis\]"):
-        Tenure("redis://127.0.0.1")
+    with pytest.raises(ImportError, match="pip install redis"):
+        Tenure("shared+redis://127.0.0.1")

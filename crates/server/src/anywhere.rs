@@ -48,7 +48,7 @@ impl Anywhere {
     }
 }
 
-type Answer = Result<Reply, CallError>;
+type CallAnswer = Result<Reply, CallError>;
 
 /// A call that is made here.
 struct OwnCall {
@@ -66,7 +66,7 @@ impl OwnCall {
     }
 
     /// What an answer of the engine of this process means. `left`: it serves the store no longer.
-    fn heard_here(&self, answer: Answer, left: bool) -> Result<Answer, NotYet> {
+    fn heard_here(&self, answer: CallAnswer, left: bool) -> Result<CallAnswer, NotYet> {
         match answer {
             Err(CallError::Fault(Fault::Unavailable(why) | Fault::StoreAway(why)))
                 if left || self.unknown =>
@@ -82,13 +82,13 @@ impl OwnCall {
     }
 
     /// What a refusal means: an earlier sending may have done what cannot be done twice.
-    fn refused(&self, no: Refusal) -> Answer {
+    fn refused(&self, no: Refusal) -> CallAnswer {
         let done = self.request.done_already(no.code).filter(|_| self.unknown);
         done.ok_or(no.into())
     }
 
     /// What an answer of the owner means: an answer for the caller, or that there is none yet.
-    fn heard(&mut self, answer: Answer, owner: &OwnerAddress) -> Result<Answer, NotYet> {
+    fn heard(&mut self, answer: CallAnswer, owner: &OwnerAddress) -> Result<CallAnswer, NotYet> {
         let because = |why: String| Err(NotYet::Because(pass_on::why_of(&owner.url, why)));
         match answer {
             Err(CallError::Refused(no)) => match no.code {
@@ -132,7 +132,7 @@ impl AnywhereInner {
         Ok(remote)
     }
 
-    async fn call(&self, call: &mut OwnCall) -> Answer {
+    async fn call(&self, call: &mut OwnCall) -> CallAnswer {
         let mut vain = InVain::default();
         loop {
             let serves = self.whereabouts.now();
@@ -164,7 +164,7 @@ impl AnywhereInner {
         call: &mut OwnCall,
         owner: &OwnerAddress,
         serves: &Serves,
-    ) -> Result<Answer, NotYet> {
+    ) -> Result<CallAnswer, NotYet> {
         let remote =
             self.remote(owner).map_err(|why| NotYet::Because(pass_on::why_of(&owner.url, why)))?;
         let asked = remote.call(&call.namespace, call.request.clone());

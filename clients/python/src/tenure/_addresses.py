@@ -10,9 +10,20 @@ from urllib.parse import SplitResult, parse_qs, urlsplit, urlunsplit
 DEFAULT_PORT = 7171
 #: `localhost:7171` and `[::1]:7171`, as people write an address.
 _HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}(?:/[^@?#]*)?")
+#: What stands before the address of a Redis whose servers write down where they are.
+_SHARED = "shared+"
 #: Stores in which the servers that use them can be found.
-_SEARCHED = ("redis", "rediss")
-_STORES = ("memory", "file", "valkey", "redis-sentinel", "redis-cluster", *_SEARCHED)
+_SEARCHED = (f"{_SHARED}redis", f"{_SHARED}rediss")
+_STORES = (
+    "memory",
+    "file",
+    "redis",
+    "rediss",
+    "valkey",
+    "redis-sentinel",
+    "redis-cluster",
+    *_SEARCHED,
+)
 _FORMS = "HOST:PORT, http://HOST:PORT, https://HOST or tenure://HOST"
 _DEFAULT_NAME = "tenure"
 
@@ -104,10 +115,10 @@ class Store:
         if _store_scheme(text) not in _SEARCHED:
             return None
         parts = _split(text)
-        host = parts.hostname
+        scheme, host = parts.scheme.removeprefix(_SHARED), parts.hostname
         if "," in parts.netloc or not host:
             raise ValueError(
-                f"the address of a Redis is {parts.scheme}://HOST:PORT; it stands alone, in no list"
+                f"the address of a Redis is {scheme}://HOST:PORT; it stands alone, in no list"
             )
         port = "" if _port(parts) is None else f":{parts.port}"
         # A client needs the name alone; the other settings of a store are its servers' matter.
@@ -118,9 +129,9 @@ class Store:
         shown_host = f"[{host}]" if ":" in host else host
         return cls(
             given=text,
-            redis_url=urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")),
+            redis_url=urlunsplit((scheme, parts.netloc, parts.path, "", "")),
             name=name,
-            shown=f"{parts.scheme}://{shown_host}{port}{parts.path.rstrip('/')}"
+            shown=f"{scheme}://{shown_host}{port}{parts.path.rstrip('/')}"
             + ("" if name == _DEFAULT_NAME else f"?name={name}"),
         )
 

@@ -23,7 +23,7 @@ def check_installed() -> None:
     except ImportError:
         raise ImportError(
             "redis-py finds the servers of a store in Redis, and is not installed; install it: "
-            "pip install 'tenure[redis]', or give the address of a server"
+            "pip install redis, or give the address of a server"
         ) from None
 
 

@@ -96,3 +96,37 @@ fn calls_go_through_any_server_and_none_is_lost_when_its_owner_is_killed_or_ends
     let last = remote(&servers[0]);
     assert_eq!(runtime.block_on(drained(&last)), expected);
 }
+
+#[test]
+fn a_server_that_does_not_own_the_store_shows_it_all_the_same() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let store = format!("shared+{}", redis.url());
+    let servers: Vec<Server> = (0..2).map(|_| Server::start(&store, None)).collect();
+    let owns = owner(&servers);
+    let (owns, other) = (&servers[owns], &servers[1 - owns]);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(push(&remote(other), "shown-by-both".to_owned()));
+    let begun = Instant::now();
+    // The metrics are those of a moment ago.
+    while !other
+        .get("/metrics")
+        .contains("tenure_jobs{namespace=\"default\",queue=\"q\",state=\"ready\"} 1")
+    {
+        assert!(begun.elapsed() < LONG, "{}", other.get("/metrics"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for server in [owns, other] {
+        let page = server.get("/jobs");
+        assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("shown-by-both"), "{page}");
+    }
+    // The call that was passed on is counted where it was answered.
+    let counted = |server: &Server| {
+        let text = server.get("/metrics");
+        text.lines()
+            .any(|line| line.starts_with("tenure_jobs_pushed_total{") && line.ends_with(" 1"))
+    };
+    assert_eq!([counted(owns), counted(other)], [true, false]);
+}
