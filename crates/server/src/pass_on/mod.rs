@@ -315,7 +315,7 @@ impl Service {
         let Some(passes_on) = self.passes_on() else {
             return PassOutcome::NotDone(NO_SECRET.to_owned());
         };
-        let at = |why: String| format!("the server that owns the store, {}: {why}", owner.url);
+        let at = |why: String| why_of(&owner.url, why);
         let wire = match passes_on.wire(&owner.url) {
             Ok(wire) => wire,
             Err(why) => return PassOutcome::NotDone(at(why)),
@@ -416,7 +416,7 @@ impl Service {
         link: Link,
         mut held: HeldBytes,
     ) -> PassOutcome {
-        let at = |why: &str| format!("the server that owns the store, {}: {why}", owner.url);
+        let at = |why: &str| why_of(&owner.url, why.to_owned());
         let bytes = match answer::whole(body, link).await {
             Ok(bytes) => bytes,
             Err(why) => return PassOutcome::MayBeDone(at(&why.to_string())),
@@ -458,7 +458,7 @@ impl Service {
     ) -> PassOutcome {
         let lost = || {
             let why = "its answer broke off".to_owned();
-            PassOutcome::MayBeDone(format!("the server that owns the store, {}: {why}", owner.url))
+            PassOutcome::MayBeDone(why_of(&owner.url, why))
         };
         let (told, heard) = oneshot::channel();
         let undoing =
@@ -533,7 +533,7 @@ async fn cut(
     Cut::Breaks
 }
 
-/// Why a connection failed, which may name the address or not.
+/// What is wrong with a call to the owner, as a sentence that names its address once.
 pub(crate) fn why_of(to: &ServerUrl, why: String) -> String {
     let place = to.authority();
     let why = why.strip_prefix(&format!("{place}: ")).unwrap_or(&why);
