@@ -11,10 +11,20 @@ use tenure::remote::Remote;
 use tenure::url::StoreUrl;
 use tenure_engine::EngineExt;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tokio::runtime::Runtime;
 
 use super::Server;
 
 const LONG: Duration = Duration::from_secs(60);
+
+/// Servers of one store, and what calls of a test run on; `None` if no Redis is wanted.
+fn sharing(count: usize) -> Option<(RedisServer, Vec<Server>, Runtime)> {
+    let redis = wanted().then(|| RedisServer::start(Aof::Off, &[]))?;
+    let store = format!("shared+{}", redis.url());
+    let servers = (0..count).map(|_| Server::start(&store, None)).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    Some((redis, servers, runtime))
+}
 
 fn remote(server: &Server) -> Remote {
     let Ok(StoreUrl::Server(url)) = format!("http://{}", server.at).parse() else {
@@ -66,13 +76,7 @@ async fn drained(through: &Remote) -> Vec<String> {
 
 #[test]
 fn calls_go_through_any_server_and_none_is_lost_when_its_owner_is_killed_or_ends() {
-    if !wanted() {
-        return;
-    }
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let store = format!("shared+{}", redis.url());
-    let mut servers: Vec<Server> = (0..3).map(|_| Server::start(&store, None)).collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let Some((_redis, mut servers, runtime)) = sharing(3) else { return };
     let mut expected = Vec::new();
     for (n, signal) in [Signal::SIGKILL, Signal::SIGTERM].into_iter().enumerate() {
         let at = owner(&servers);
@@ -99,15 +103,9 @@ fn calls_go_through_any_server_and_none_is_lost_when_its_owner_is_killed_or_ends
 
 #[test]
 fn a_server_that_does_not_own_the_store_shows_it_all_the_same() {
-    if !wanted() {
-        return;
-    }
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let store = format!("shared+{}", redis.url());
-    let servers: Vec<Server> = (0..2).map(|_| Server::start(&store, None)).collect();
+    let Some((_redis, servers, runtime)) = sharing(2) else { return };
     let owns = owner(&servers);
     let (owns, other) = (&servers[owns], &servers[1 - owns]);
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(push(&remote(other), "shown-by-both".to_owned()));
     let begun = Instant::now();
     // The metrics are those of a moment ago.
