@@ -204,9 +204,15 @@ fn programs_are_told_the_job_that_is_in_the_way_and_when_to_ask_again() {
         let naming = ["schedule_job_ended", "parent_ended", "job_followed_by"];
         let in_the_way = no.code == Code::UniqueConflict || naming.contains(&row.name);
         assert_eq!(no.job.is_some(), in_the_way, "{}", row.name);
-        let full =
-            [Code::QueueFull, Code::LineFull, Code::StoreFull, Code::Overloaded, Code::Draining];
-        let waits = full.contains(&no.code) || row.name == "pool_being_deleted";
+        let passing = [
+            Code::QueueFull,
+            Code::LineFull,
+            Code::StoreFull,
+            Code::Overloaded,
+            Code::Draining,
+            Code::NotOwner,
+        ];
+        let waits = passing.contains(&no.code) || row.name == "pool_being_deleted";
         assert_eq!(no.retry_after_s.is_some(), waits, "{}", row.name);
     }
 }
