@@ -3,6 +3,7 @@
 //! Pieces are written, unlinked and turned to under the owner's epoch. It must never take a piece that is not there for
 //! the end of a snapshot, and knows nothing of what a part holds.
 
+use std::ops::Range;
 use std::sync::mpsc::Receiver;
 
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
@@ -76,12 +77,21 @@ impl RedisStore {
         };
         let left = own.writing.filter(|left| *left != next && !is_named(*left));
         let Some(left) = left else { return Ok(()) };
-        // They were written one after the other, so the first that is not there is behind the last.
-        let mut pieces = 0;
-        while self.has_piece(left, pieces)? {
+        let pieces = self.pieces_from(left, 0)?;
+        self.unlink_snapshot(by, left, pieces).map(drop)
+    }
+
+    /// How many pieces of a snapshot there are, where `from` are known to be there. They are written one after the other, so
+    /// the first that is not there is behind the last. Blocks.
+    ///
+    /// # Errors
+    /// Redis cannot be reached.
+    pub fn pieces_from(&self, generation: Generation, from: u32) -> Result<u32, StoreError> {
+        let mut pieces = from;
+        while self.has_piece(generation, pieces)? {
             pieces += 1;
         }
-        self.unlink_snapshot(by, left, pieces).map(drop)
+        Ok(pieces)
     }
 
     /// Unlinks the pieces of a snapshot, as far as they are there, the last one first. Blocks. What is answered is
@@ -95,8 +105,21 @@ impl RedisStore {
         generation: Generation,
         pieces: u32,
     ) -> Result<Option<ScriptReply>, StoreError> {
+        self.unlink_pieces(by, generation, 0..pieces)
+    }
+
+    /// Unlinks these pieces of a snapshot, as far as they are there. See [`RedisStore::unlink_snapshot`].
+    ///
+    /// # Errors
+    /// Redis cannot be reached; some pieces may be gone.
+    pub fn unlink_pieces(
+        &self,
+        by: &Ownership,
+        generation: Generation,
+        pieces: Range<u32>,
+    ) -> Result<Option<ScriptReply>, StoreError> {
         let mut said = None;
-        for index in (0..pieces).rev() {
+        for index in pieces.rev() {
             let reply = self.piece(&PieceCall { by: by.clone(), generation, index, body: None })?;
             let is_done = matches!(reply, ScriptReply::Done { .. });
             said = Some(reply);

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::appends::tell;
 use crate::clock::StoreClock;
+use crate::lent_snapshots;
 use crate::loading;
 use crate::options::{AskServer, AskedServer};
 use crate::place::StorePlace;
@@ -59,6 +60,8 @@ pub(crate) struct Hands {
     pub state: Mutex<MemberState>,
     pub changed: Condvar,
     pub standby: Standby,
+    /// Held while this server writes a snapshot for the owner: one at a time.
+    pub writes: Mutex<()>,
 }
 
 impl Hands {
@@ -134,9 +137,14 @@ impl Hands {
             }
             Deed::Recover(engine, span) => begin(engine.recover(span)),
             Deed::EndRecovery(engine) => begin(engine.end_recovery()),
-            Deed::Write { term, by, generation } => {
+            Deed::Write { term, by, generation, has: None } => {
                 self.start("tenure-snapshot", move |hands| {
                     snapshots::write(&hands, term, &by, generation);
+                });
+            }
+            Deed::Write { term, by, generation, has: Some(standby) } => {
+                self.start("tenure-snapshot", move |hands| {
+                    lent_snapshots::have(&hands, term, (&by, generation), &standby);
                 });
             }
             Deed::Unlink { by, snapshot } => {

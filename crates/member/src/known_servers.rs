@@ -59,8 +59,18 @@ impl KnownServers {
 
     /// The registered one whose rows are furthest; of equal ones that with the latest word.
     pub fn furthest(&self) -> Option<ServerId> {
-        let registered = self.0.iter().filter(|(_, known)| known.missing_since.is_none());
-        let furthest = registered.max_by_key(|(_, known)| (known.entry.applied, known.said));
+        self.furthest_of(|_| true)
+    }
+
+    /// The same among those that have rows and are of this release: another one may write its rows otherwise.
+    pub fn furthest_with_rows(&self, release: &str) -> Option<ServerId> {
+        self.furthest_of(|entry| entry.release == release && entry.applied > 0)
+    }
+
+    fn furthest_of(&self, counts: impl Fn(&ServerEntry) -> bool) -> Option<ServerId> {
+        let counts = |known: &KnownServer| known.missing_since.is_none() && counts(&known.entry);
+        let among = self.0.iter().filter(|(_, known)| counts(known));
+        let furthest = among.max_by_key(|(_, known)| (known.entry.applied, known.said));
         furthest.map(|(id, _)| *id)
     }
 }
@@ -87,5 +97,20 @@ mod tests {
             assert_eq!(known.ids().len(), left, "{at} s");
             assert_eq!(known.furthest(), Some(ServerId(2)));
         }
+    }
+
+    #[test]
+    fn snapshots_are_left_to_a_server_of_the_same_release_that_has_rows() {
+        let server = |id, release: &str, applied| {
+            let (url, release) = (format!("http://{id}"), release.to_owned());
+            (9, ServerEntry { id, url, release, format: 1, applied })
+        };
+        let servers = vec![server(1, "2", 9), server(2, "1", 9), server(3, "2", 0)];
+        let mut known = KnownServers::default();
+        let all = StoreServers { secret: Secret::new("x"), servers };
+        known.read(ServerId(1), &all, Span::ZERO);
+        assert_eq!(known.furthest(), Some(ServerId(2)));
+        assert_eq!(known.furthest_with_rows("2"), None, "one has no rows, the other is older");
+        assert_eq!(known.furthest_with_rows("1"), Some(ServerId(2)));
     }
 }

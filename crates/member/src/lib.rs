@@ -12,6 +12,7 @@ mod engine;
 mod hands;
 mod journal;
 mod known_servers;
+mod lent_snapshots;
 mod loading;
 mod member;
 mod options;
@@ -23,7 +24,9 @@ mod translate;
 
 pub use engine::MemberEngine;
 pub use member::Member;
-pub use options::{AskServer, AskedServer, MemberError, MemberOptions};
+pub use options::{AskServer, AskedServer, MemberError, MemberOptions, SnapshotWish};
 pub use place::{MemberHealth, StandbyHealth, StorePlace};
+pub use tenure_journal::Position;
+pub use tenure_journal_redis::{Generation, Ownership, SnapshotName};
 pub use tenure_owner::ids::Epoch;
 pub use tenure_owner::owner::ServerWord;

@@ -11,7 +11,7 @@ use tenure_core::secret::Secret;
 use tenure_core::time::Span;
 use tenure_engine::ids::fill_random;
 use tenure_engine::{Clock, Engine};
-use tenure_journal_redis::{RedisStore, ServerEntry};
+use tenure_journal_redis::{RedisStore, ServerEntry, SnapshotName};
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, ServerId, StoreId};
 use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
@@ -20,11 +20,14 @@ use tokio::sync::watch;
 use crate::clock::StoreClock;
 use crate::engine::MemberEngine;
 use crate::hands::{Errand, Hands};
-use crate::options::{MemberError, MemberOptions};
+use crate::lent_snapshots;
+use crate::options::{MemberError, MemberOptions, SnapshotWish};
 use crate::place::{MemberHealth, StorePlace};
 use crate::standby::{self, Standby};
 use crate::state::MemberState;
 
+/// The release of this server.
+pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// The newest format of a store that this release reads.
 const FORMAT: u32 = 1;
 /// A server says something of itself this often.
@@ -49,7 +52,7 @@ impl Member {
         let MemberOptions { address, name, url, engine, replicas, forgets_never, asks, clock } =
             options;
         let me = ServerId(random()?);
-        let (release, format) = (env!("CARGO_PKG_VERSION").to_owned(), FORMAT);
+        let (release, format) = (RELEASE.to_owned(), FORMAT);
         let entry = ServerEntry { id: me.0, url, release, format, applied: 0 };
         let store = RedisStore::open(address.clone(), &name)?.with_replicas(replicas);
         let bulk = RedisStore::open(address, &name)?.with_replicas(replicas);
@@ -71,6 +74,7 @@ impl Member {
             state: Mutex::new(state),
             changed: Condvar::new(),
             standby: Standby::default(),
+            writes: Mutex::default(),
         });
         let start = |name: &str| thread::Builder::new().name(name.to_owned());
         let member = Member { hands: hands.clone(), threads: Mutex::default() };
@@ -121,6 +125,17 @@ impl Member {
     /// The last entry that the rows of this server have while another one owns the store; 0: none.
     pub fn applied(&self) -> u64 {
         self.hands.standby.applied()
+    }
+
+    /// Writes the pieces of a snapshot for the owner of the store, from the rows of this server, once they have reached the
+    /// entry that the owner names. Blocks; writes nothing more once `goes_on` says no. `None`: it was not written, or not whole.
+    /// Whether it counts is decided by the owner, and by what Redis has.
+    pub fn write_snapshot(
+        &self,
+        wish: &SnapshotWish,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<SnapshotName> {
+        lent_snapshots::write(&self.hands, wish, goes_on)
     }
 
     /// How it is; never waits.

@@ -7,7 +7,7 @@ use tenure_core::secret::Secret;
 use tenure_engine::redis_address::Address;
 use tenure_engine::{Clock, SystemClock};
 use tenure_engine_embedded::{Location, Options};
-use tenure_journal_redis::StoreError;
+use tenure_journal_redis::{Generation, Ownership, SnapshotName, StoreError};
 use tenure_owner::owner::ServerWord;
 
 /// Another server that is asked whether it serves.
@@ -27,6 +27,35 @@ pub struct AskedServer {
 pub trait AskServer: Send + Sync + 'static {
     /// Asks a server whether it serves the store, and at which epoch it last did. Blocks for at most `within`.
     fn ask(&self, server: &AskedServer, within: Duration) -> ServerWord;
+
+    /// Has a server that follows the store write a snapshot for this one: see [`Member::write_snapshot`]. Blocks until it has,
+    /// or has refused or cannot be reached, or until `goes_on`, which is asked every so often, says no. `None`: it has not.
+    ///
+    /// [`Member::write_snapshot`]: crate::Member::write_snapshot
+    fn write_snapshot(
+        &self,
+        server: &AskedServer,
+        wish: &SnapshotWish,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<SnapshotName>;
+}
+
+/// A snapshot that an owner has another server write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SnapshotWish {
+    /// The owner, under whose fence the pieces are written.
+    pub by: Ownership,
+    /// Which of the owner's snapshots it is: a part of its name that the owner never gives again.
+    pub count: u64,
+    /// The entry that it must contain at least.
+    pub reached: u64,
+}
+
+impl SnapshotWish {
+    /// The name of the snapshot.
+    pub(crate) fn generation(&self) -> Generation {
+        Generation { epoch: self.by.epoch, count: self.count }
+    }
 }
 
 /// What a member is opened with.

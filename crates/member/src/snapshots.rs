@@ -1,16 +1,19 @@
-//! Snapshots that the owner writes: when the log is long, and to heal a store that forgot.
+//! Snapshots that the owner writes itself: when the log is long and no standby writes one for it, and to heal a store that
+//! forgot.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use tenure_journal::Snapshot;
+use tenure_journal_redis as redis;
 use tenure_journal_redis::WriteError;
 use tenure_owner::ids::Generation;
 use tenure_owner::owner::Input;
 use tenure_owner::scripts::{Ownership, ScriptReply, SnapshotName};
 
 use crate::hands::Hands;
+use crate::lent_snapshots;
 use crate::translate::{generation as named, tip};
 
 /// Until the rows of the last entry that was sent are written, which takes the disk some milliseconds.
@@ -20,6 +23,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Writes all pieces of a snapshot that ends with the last entry that was sent, or with a later one. Blocks.
 pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: Generation) {
+    lent_snapshots::unlink_late(hands, by);
     while let Some((engine, sent, owner)) = current(hands, term, by) {
         let written = engine.snapshot().map_err(|why| why.to_string()).map(|mut snapshot| {
             if snapshot.end().number < sent {
@@ -30,9 +34,8 @@ pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: G
         match written {
             Ok(None) => thread::sleep(ROWS_PAUSE),
             Ok(Some(Ok(name))) => {
-                hands.lock().words.snapshot(name);
-                let (pieces, tip) = (name.pieces, tip(name.tip));
-                return hands.tell(Input::SnapshotWritten { generation, pieces, tip });
+                hands.lock().writes_itself = false;
+                return written_is(hands, generation, name);
             }
             Ok(Some(Err(WriteError::Refused(reply)))) => {
                 let (reply, _) = hands.lock().words.reply(reply);
@@ -47,6 +50,13 @@ pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: G
     }
 }
 
+/// All pieces of a snapshot are there.
+pub(crate) fn written_is(hands: &Arc<Hands>, generation: Generation, name: redis::SnapshotName) {
+    hands.lock().words.snapshot(name);
+    let (pieces, tip) = (name.pieces, tip(name.tip));
+    hands.tell(Input::SnapshotWritten { generation, pieces, tip });
+}
+
 /// It is made again under another name, and whoever writes that unlinks the pieces of this one.
 fn failed(hands: &Arc<Hands>, generation: Generation, why: &str) {
     tracing::warn!("a snapshot could not be made: {why}");
@@ -54,7 +64,7 @@ fn failed(hands: &Arc<Hands>, generation: Generation, why: &str) {
     hands.tell(Input::SnapshotFailed { generation, reply: ScriptReply::Refused });
 }
 
-type Current = (Arc<tenure_engine_embedded::Embedded>, u64, tenure_journal_redis::Ownership);
+type Current = (Arc<tenure_engine_embedded::Embedded>, u64, redis::Ownership);
 
 /// The engine, the number of the last entry that was sent, and the owner in the store's words; `None` once this ownership is
 /// over.

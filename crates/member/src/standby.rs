@@ -32,7 +32,7 @@ pub(crate) struct Standby {
 }
 
 impl Standby {
-    fn lock(&self) -> MutexGuard<'_, Option<Replica>> {
+    pub fn lock(&self) -> MutexGuard<'_, Option<Replica>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +109,7 @@ fn is_over_after(hands: &Hands, pause: Duration) -> bool {
 }
 
 /// Whether another server owns the store, as far as this one knows.
-fn follows(hands: &Hands) -> bool {
+pub(crate) fn follows(hands: &Hands) -> bool {
     let state = hands.lock();
     let owns = state.is_loading || state.engine.is_some() || state.owner.epoch().is_some();
     state.seen.is_some() && !owns && !state.is_over

@@ -16,6 +16,7 @@ use tenure_owner::scripts::{Ownership, SnapshotName};
 use crate::appends::Appends;
 use crate::clock::StoreClock;
 use crate::known_servers::KnownServers;
+use crate::member::RELEASE;
 use crate::options::AskedServer;
 use crate::place::{MemberHealth, StorePlace, sentence};
 use crate::translate::Dictionary;
@@ -46,6 +47,11 @@ pub(crate) struct MemberState {
     pub secret: Secret,
     /// The secret is the one that all servers of the store have.
     pub is_registered: bool,
+    /// A standby could not make the last snapshot, so this server makes the next one. Starts as `false`, and is so again once it
+    /// has made one.
+    pub writes_itself: bool,
+    /// Snapshots that were given up while a standby wrote them, and the number of their pieces then: it may write one more.
+    pub given_up: VecDeque<(Generation, u32)>,
     /// The owner as it was seen last, and its epoch.
     pub seen: Option<(ServerId, Epoch)>,
     pub warnings: Vec<Warning>,
@@ -70,7 +76,7 @@ pub(crate) enum Deed {
     Load { term: u64, recovers: Option<Span> },
     Recover(Arc<Embedded>, Span),
     EndRecovery(Arc<Embedded>),
-    Write { term: u64, by: Ownership, generation: Generation },
+    Write { term: u64, by: Ownership, generation: Generation, has: Option<AskedServer> },
     Unlink { by: Ownership, snapshot: SnapshotName },
     Nothing,
 }
@@ -91,6 +97,8 @@ impl MemberState {
             servers: KnownServers::default(),
             secret,
             is_registered: false,
+            writes_itself: false,
+            given_up: VecDeque::new(),
             seen: None,
             warnings: Vec::new(),
             why: "this server has just started, and looks who owns the store".to_owned(),
@@ -135,12 +143,8 @@ impl MemberState {
             Action::Release { up_to } => Deed::Done(self.appends.release(up_to)),
             Action::Look => Deed::Look,
             Action::NameStore(store, ttl) => Deed::Name(store, ttl),
-            Action::AskServer(id) => match self.servers.url(id) {
-                Some(url) => {
-                    let (url, secret) = (url.to_owned(), self.secret.clone());
-                    let store = self.owner.store().map(|store| store.0);
-                    Deed::Ask { id, server: AskedServer { url, id: id.0, store, secret } }
-                }
+            Action::AskServer(id) => match self.asked(id) {
+                Some(server) => Deed::Ask { id, server },
                 None => Deed::Unknown(id),
             },
             Action::Load(_) => {
@@ -163,7 +167,8 @@ impl MemberState {
                 Deed::Drop { engine: self.engine.take(), waiting }
             }
             Action::WriteSnapshot { by, generation } => {
-                Deed::Write { term: self.term, by, generation }
+                let has = self.snapshot_writer(&by).and_then(|id| self.asked(id));
+                Deed::Write { term: self.term, by, generation, has }
             }
             Action::UnlinkSnapshot { by, snapshot } => Deed::Unlink { by, snapshot },
             Action::PassOn(owner) => {
@@ -191,6 +196,23 @@ impl MemberState {
             }
             // Only a rule that a test leaves out undoes; and who ended is seen by the one that waits for it.
             Action::Undo { .. } | Action::End => Deed::Nothing,
+        }
+    }
+
+    /// A server that is to be asked something.
+    fn asked(&self, id: ServerId) -> Option<AskedServer> {
+        let (url, secret) = (self.servers.url(id)?.to_owned(), self.secret.clone());
+        let store = self.owner.store().map(|store| store.0);
+        Some(AskedServer { url, id: id.0, store, secret })
+    }
+
+    /// The standby that writes a snapshot for this owner; `None`: the owner writes it. One that heals is always the owner's:
+    /// only its rows are sure to have what the store forgot.
+    fn snapshot_writer(&self, by: &Ownership) -> Option<ServerId> {
+        let is_usual = self.owner.serves() && self.owner.epoch() == Some(by.epoch);
+        match is_usual && !self.writes_itself {
+            true => self.servers.furthest_with_rows(RELEASE),
+            false => None,
         }
     }
 

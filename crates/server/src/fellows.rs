@@ -1,17 +1,20 @@
-//! What the servers of one store ask each other, beside calls that they pass on: whether one serves, and to undo grants that did
-//! not reach their callers. Only who shows the secret of the servers is answered; to anybody else these paths lead nowhere.
+//! What the servers of one store ask each other, beside calls that they pass on: whether one serves, to undo grants that did
+//! not reach their callers, and to write a snapshot for the owner. Only who shows the secret of the servers is answered; to anybody else these paths lead nowhere.
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, Response, StatusCode};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tenure::ServerUrl;
 use tenure::remote::wire::{AnswerBegun, NotBegun};
 use tenure_core::names::Namespace;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use crate::answer;
@@ -22,6 +25,10 @@ use crate::whereabouts::{Fellowship, Serves, Whereabouts};
 
 /// Where a server says whether it serves.
 const SERVER_PATH: &str = "/v1/server";
+/// Where a server is asked to write a snapshot for the owner.
+const SNAPSHOT_PATH: &str = "/v1/server/snapshot";
+/// The owner ends the call when it waits no longer, so this is only a bound.
+const SNAPSHOT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// More than this is no answer of a server.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
 
@@ -38,18 +45,79 @@ struct ServerSelf {
     served_at: Option<u64>,
 }
 
-/// Whether a path is one of these.
-pub(crate) fn is_theirs(path: &str) -> bool {
-    path == SERVER_PATH || path == UNDO_PATH
+/// A snapshot that the owner of the store has another server write.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AskedSnapshot {
+    /// The id of the store.
+    pub store: u128,
+    /// The id of the owner.
+    pub owner: u128,
+    /// The epoch at which it owns the store.
+    pub epoch: u64,
+    /// The run of Redis that it knows.
+    pub run: String,
+    /// Which of the owner's snapshots it is.
+    pub count: u64,
+    /// The entry that it must contain at least.
+    pub reached: u64,
 }
 
-/// Answers another server; `None`: not by this method.
-pub(crate) fn answered(
+/// A snapshot that was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct WrittenSnapshot {
+    /// The last entry that it contains.
+    pub number: u64,
+    /// The checksum of that entry, chained over all before it.
+    pub checksum: u64,
+    /// How many pieces it has.
+    pub pieces: u32,
+    /// What they take together.
+    pub bytes: u64,
+    /// The checksum of its last part, chained over all of them.
+    pub sum: u64,
+}
+
+/// Writes snapshots in the process of a server that follows the store.
+pub trait WritesSnapshots: Send + Sync + 'static {
+    /// Writes one. Blocks. It writes nothing more once `goes_on` says no. `None`: it was not written, or not whole.
+    fn write(
+        &self,
+        asked: &AskedSnapshot,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<WrittenSnapshot>;
+}
+
+/// Whether a path is one of these.
+pub(crate) fn is_theirs(path: &str) -> bool {
+    [SERVER_PATH, UNDO_PATH, SNAPSHOT_PATH].contains(&path)
+}
+
+/// Tells a thread that the call for which it works has ended.
+struct EndsWith(Arc<AtomicBool>);
+
+impl Drop for EndsWith {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Has a snapshot written, as long as this is polled.
+async fn written(body: &[u8], whereabouts: &Whereabouts) -> Option<WrittenSnapshot> {
+    let (writes, asked) = (whereabouts.snapshots()?.clone(), serde_json::from_slice(body).ok()?);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let _ends = EndsWith(is_over.clone());
+    let goes_on = move || !is_over.load(Ordering::Acquire);
+    spawn_blocking(move || writes.write(&asked, &goes_on)).await.ok().flatten()
+}
+
+/// Answers another server; `None`: not by this method. `drained` ends when this server drains.
+pub(crate) async fn answered(
     method: &Method,
     path: &str,
     namespace: &Namespace,
     body: &[u8],
     whereabouts: &Whereabouts,
+    drained: impl Future<Output = ()>,
 ) -> Option<Response<Out>> {
     let fellowship = whereabouts.fellowship()?;
     let serves = whereabouts.now();
@@ -72,6 +140,13 @@ pub(crate) fn answered(
             let mut response = Response::new(Out::whole(Vec::new()));
             *response.status_mut() = StatusCode::NO_CONTENT;
             Some(response)
+        }
+        (&Method::POST, SNAPSHOT_PATH) => {
+            let written = tokio::select! {
+                written = written(body, whereabouts) => written,
+                () = drained => None,
+            };
+            Some(answer::json(200, &written))
         }
         _ => None,
     }
@@ -114,7 +189,22 @@ impl AsksServers {
             asked.unwrap_or(ServerSays::Silent)
         })
     }
+
+    /// Has the server at this address write a snapshot for the owner. It goes on for as long as this is polled, which may be
+    /// minutes. `None`: it did not, or cannot be reached.
+    pub fn write_snapshot(&self, url: &ServerUrl, asked: &AskedSnapshot) -> WrittenSnapshotFuture {
+        let (fellowship, url) = (self.0.clone(), url.clone());
+        let body = serde_json::to_vec(asked).unwrap_or_default();
+        Box::pin(async move {
+            let wire = pass_on::wire::<Full<Bytes>>(&url, &fellowship).ok()?;
+            let request = marked(&fellowship, &url, Method::POST, SNAPSHOT_PATH, body.into())?;
+            said(wire.begin(request, SNAPSHOT_MAX).await.ok()?).await?
+        })
+    }
 }
+
+/// The future of a snapshot that another server writes.
+pub type WrittenSnapshotFuture = Pin<Box<dyn Future<Output = Option<WrittenSnapshot>> + Send>>;
 
 async fn asked(
     fellowship: &Fellowship,
@@ -123,30 +213,40 @@ async fn asked(
     within: Duration,
 ) -> ServerSays {
     let Ok(wire) = pass_on::wire::<Full<Bytes>>(url, fellowship) else { return ServerSays::Silent };
-    let Some(request) = question(fellowship, url) else { return ServerSays::Silent };
+    let Some(request) = marked(fellowship, url, Method::GET, SERVER_PATH, Bytes::new()) else {
+        return ServerSays::Silent;
+    };
     let begun = match wire.begin(request, within).await {
         Ok(begun) => begun,
         Err(NotBegun::NotSent { refused: true, .. }) => return ServerSays::Refused,
         Err(_) => return ServerSays::Silent,
     };
     // Whoever answers with anything else is not the process that was asked.
-    let says = said(begun)
-        .await
-        .filter(|says| says.server == hex(server) && says.store == hex(fellowship.store));
+    let says: Option<ServerSelf> = said(begun).await;
+    let says =
+        says.filter(|says| says.server == hex(server) && says.store == hex(fellowship.store));
     says.map_or(ServerSays::Refused, |says| ServerSays::Says {
         serves: says.serves,
         served_at: says.served_at,
     })
 }
 
-fn question(fellowship: &Fellowship, url: &ServerUrl) -> Option<Request<Full<Bytes>>> {
-    let mut request =
-        Request::get(format!("{}{SERVER_PATH}", url.prefix)).body(Full::default()).ok()?;
+/// A call of a server, by which the others know it.
+fn marked(
+    fellowship: &Fellowship,
+    url: &ServerUrl,
+    method: Method,
+    path: &str,
+    body: Bytes,
+) -> Option<Request<Full<Bytes>>> {
+    let mut request = Request::new(Full::from(body));
+    *request.method_mut() = method;
+    *request.uri_mut() = format!("{}{path}", url.prefix).parse().ok()?;
     ServerMark::of(fellowship).ok()?.put(request.headers_mut(), url).ok()?;
     Some(request)
 }
 
-async fn said(begun: AnswerBegun<Full<Bytes>>) -> Option<ServerSelf> {
+async fn said<T: DeserializeOwned>(begun: AnswerBegun<Full<Bytes>>) -> Option<T> {
     // The connection is closed after the one answer.
     let (head, body, _used) = begun.into_parts();
     let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.ok()?.to_bytes();

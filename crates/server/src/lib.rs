@@ -41,7 +41,10 @@ mod whereabouts;
 pub use accept::{DrainReport, run, run_metrics};
 pub use anywhere::Anywhere;
 pub use config::{Config, Deps, MetricsDoor};
-pub use fellows::{AsksServers, ServerSays, ServerSaysFuture};
+pub use fellows::{
+    AskedSnapshot, AsksServers, ServerSays, ServerSaysFuture, WritesSnapshots, WrittenSnapshot,
+    WrittenSnapshotFuture,
+};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, is_short, may_listen};
 pub use openapi::document;
 pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused};

@@ -413,7 +413,9 @@ impl Service {
             None => bytes::Bytes::new(),
         };
         let (method, path) = (&head.method, head.uri.path());
-        let answered = fellows::answered(method, path, &namespace, &body, &self.deps.whereabouts);
+        let (whereabouts, drained) = (&self.deps.whereabouts, self.traffic.drained());
+        let answered =
+            fellows::answered(method, path, &namespace, &body, whereabouts, drained).await;
         answered.ok_or_else(|| nothing_at(head))
     }
 

@@ -12,6 +12,8 @@ use tenure_core::secret::Secret;
 use tenure_engine::{Engine, Health};
 use tokio::sync::watch;
 
+use crate::fellows::WritesSnapshots;
+
 /// Where calls are answered now.
 #[derive(Clone)]
 pub enum Serves {
@@ -109,6 +111,8 @@ pub struct Whereabouts {
     standing: watch::Receiver<Standing>,
     /// Empty where no other server has the store, and as long as the store is not known.
     fellowship: Arc<OnceLock<Arc<Fellowship>>>,
+    /// What writes snapshots here for the owner. `None`: no other server has the store, or this one keeps no rows.
+    snapshots: Option<Arc<dyn WritesSnapshots>>,
 }
 
 impl Whereabouts {
@@ -116,7 +120,8 @@ impl Whereabouts {
     pub fn always(engine: Arc<dyn Engine>) -> Self {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
         // Its other end is gone, so it never changes.
-        Whereabouts { standing: watch::channel(standing).1, fellowship: Arc::default() }
+        let standing = watch::channel(standing).1;
+        Whereabouts { standing, fellowship: Arc::default(), snapshots: None }
     }
 
     /// Several servers share the store.
@@ -130,7 +135,12 @@ impl Whereabouts {
         fellowship: Arc<OnceLock<Arc<Fellowship>>>,
         standing: watch::Receiver<Standing>,
     ) -> Self {
-        Whereabouts { standing, fellowship }
+        Whereabouts { standing, fellowship, snapshots: None }
+    }
+
+    /// While another server owns the store, this one writes snapshots for it.
+    pub fn writing(self, snapshots: Arc<dyn WritesSnapshots>) -> Self {
+        Whereabouts { snapshots: Some(snapshots), ..self }
     }
 
     /// Where calls are answered at this moment.
@@ -146,6 +156,10 @@ impl Whereabouts {
     /// How the servers of the store know each other; `None`: there is one, or the store is not known yet.
     pub fn fellowship(&self) -> Option<&Arc<Fellowship>> {
         self.fellowship.get()
+    }
+
+    pub(crate) fn snapshots(&self) -> Option<&Arc<dyn WritesSnapshots>> {
+        self.snapshots.as_ref()
     }
 
     /// Whether calls are answered elsewhere than they were.

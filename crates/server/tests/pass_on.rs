@@ -6,6 +6,7 @@ mod wire;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -14,7 +15,8 @@ use tenure_core::secret::Secret;
 use tenure_engine::Engine;
 use tenure_engine_embedded::{Embedded, Location, Options};
 use tenure_server::{
-    AsksServers, Config, Fellowship, OwnerAddress, ServerSays, Serves, Standing, Whereabouts,
+    AskedSnapshot, AsksServers, Config, Fellowship, OwnerAddress, ServerSays, Serves, Standing,
+    Whereabouts, WritesSnapshots, WrittenSnapshot,
 };
 use tenure_testkit::TempDir;
 use tenure_testkit::certificates::Authority;
@@ -586,6 +588,73 @@ fn a_server_says_to_others_whether_it_serves() {
     // To anybody else there is nothing.
     owner.server.get("/v1/server").refused(404, "route_not_found", None);
     owner.server.post("/v1/server/undo", "[]").refused(404, "route_not_found", None);
+}
+
+/// Writes every snapshot that ends at an even entry, and waits with those at an odd one until nobody waits for them.
+#[derive(Default)]
+struct WritesEven {
+    given_up: AtomicUsize,
+}
+
+impl WritesSnapshots for WritesEven {
+    fn write(
+        &self,
+        asked: &AskedSnapshot,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<WrittenSnapshot> {
+        let number = asked.reached;
+        if number % 2 == 0 {
+            return Some(written(number));
+        }
+        while goes_on() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.given_up.fetch_add(1, Ordering::SeqCst);
+        None
+    }
+}
+
+/// Numbers that a reader of JSON which takes all for floats would change.
+fn written(number: u64) -> WrittenSnapshot {
+    WrittenSnapshot { number, checksum: u64::MAX - 1, pieces: 3, bytes: 1 << 60, sum: u64::MAX }
+}
+
+#[test]
+fn a_server_writes_a_snapshot_for_another_one_as_long_as_that_one_waits() {
+    let engine = memory();
+    let (tells, standing) = Tells::new(here(&engine, 1));
+    let writes = Arc::new(WritesEven::default());
+    let whereabouts = Whereabouts::shared(fellowship(1, SECRET), standing).writing(writes.clone());
+    let config = Config::default();
+    let server = Server::of_several(whereabouts, engine.clone(), None, config, None);
+    let asked = |reached| AskedSnapshot {
+        store: u128::MAX,
+        owner: u128::MAX - 1,
+        epoch: 1 << 50,
+        run: "a-run".to_owned(),
+        count: 2,
+        reached,
+    };
+    let runtime = wire::http2::runtime();
+    let ask = |secret: &str, at: SocketAddr, reached: u64| {
+        let asks = AsksServers::new(fellowship(9, secret));
+        let to = url(&format!("http://{at}"));
+        runtime.block_on(async move {
+            let answer = asks.write_snapshot(&to, &asked(reached));
+            tokio::time::timeout(Duration::from_millis(500), answer).await.ok()
+        })
+    };
+    assert_eq!(ask(SECRET, server.at, 4), Some(Some(written(4))));
+    assert_eq!(ask(SECRET, server.at, 5), None, "it writes on until the call is ended");
+    until("it is told that nobody waits", || writes.given_up.load(Ordering::SeqCst) == 1);
+    // Another secret, a server that keeps no rows, no server at all.
+    let (owner, _other) = two(config);
+    assert_eq!(ask("another", server.at, 4), Some(None));
+    assert_eq!(ask(SECRET, owner.server.at, 4), Some(None));
+    let nowhere = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
+    assert_eq!(ask(SECRET, nowhere, 4), Some(None));
+    server.post("/v1/server/snapshot", "{}").refused(404, "route_not_found", None);
+    drop(tells);
 }
 
 #[test]

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use tenure::core::job::NewJob;
 use tenure::core::lease::{Ending, SettleItem};
-use tenure::core::names::Namespace;
-use tenure::core::requests::{Lease, Push, PushAnswer, Settle};
+use tenure::core::names::{JobRef, Namespace};
+use tenure::core::requests::{GetJob, Lease, Push, PushAnswer, Settle};
+use tenure::core::secret::Json;
 use tenure::remote::Remote;
 use tenure::url::StoreUrl;
 use tenure_engine::EngineExt;
+use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::runtime::Runtime;
 
@@ -127,4 +129,72 @@ fn a_server_that_does_not_own_the_store_shows_it_all_the_same() {
             .any(|line| line.starts_with("tenure_jobs_pushed_total{") && line.ends_with(" 1"))
     };
     assert_eq!([counted(owns), counted(other)], [true, false]);
+}
+
+/// A payload of 100,000 letters that hardly becomes smaller when it is packed.
+fn payload(n: usize) -> Json {
+    let mut dice = Dice::mixed(n as u64);
+    let letters = (0..100_000).map(|_| char::from(b'A' + dice.below(26) as u8));
+    Json::parse(&format!("\"{}\"", letters.collect::<String>())).unwrap()
+}
+
+/// What `own` says in this field.
+fn own(redis: &RedisServer, field: &str) -> String {
+    redis.must(&["HGET", "{tenure}:own", field]).text()
+}
+
+/// Pushes until this is so, of a store that would need a snapshot each few seconds.
+fn push_until(
+    (redis, through, runtime): (&RedisServer, &Remote, &Runtime),
+    pushed: &mut usize,
+    is_so: impl Fn() -> bool,
+) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < LONG, "{}", redis.must(&["HGETALL", "{tenure}:own"]));
+        let log = redis.must(&["MEMORY", "USAGE", "{tenure}:log", "SAMPLES", "0"]).text();
+        if log.parse::<u64>().unwrap_or(0) > 64 << 20 {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        let job = |n: usize| NewJob {
+            id: Some(format!("{n:05}").parse().unwrap()),
+            payload: payload(n),
+            ..NewJob::new("q".parse().unwrap())
+        };
+        let jobs = (*pushed..*pushed + 20).map(job).collect();
+        let push = Push { jobs, answer: PushAnswer::Ids };
+        runtime.block_on(through.run(&Namespace::main(), push)).unwrap();
+        *pushed += 20;
+    }
+}
+
+#[test]
+fn snapshots_are_written_by_the_other_server_and_by_the_owner_if_that_one_is_killed() {
+    let Some((redis, mut servers, runtime)) = sharing(2) else { return };
+    let owner = servers.remove(owner(&servers));
+    let standby = servers.remove(0);
+    let (through, mut pushed) = (remote(&owner), 0);
+    let all = (&redis, &through, &runtime);
+    let is_named = |count: &str| {
+        let name = own(&redis, "snapshot");
+        name.split(' ').next().is_some_and(|generation| generation.ends_with(count))
+    };
+    push_until(all, &mut pushed, || is_named("-1"));
+    push_until(all, &mut pushed, || own(&redis, "writing").ends_with("-2"));
+    standby.signal(Signal::SIGKILL);
+    let (_, said) = standby.ended();
+    assert!(said.contains("was written for the owner"), "{said}");
+    push_until(all, &mut pushed, || is_named("-3"));
+    let of_the_dead = redis.must(&["KEYS", "{tenure}:snap:*-2:*"]);
+    assert!(of_the_dead.list().is_empty(), "{of_the_dead}");
+    // Who comes now has the snapshot and the log alone.
+    owner.signal(Signal::SIGKILL);
+    let store = format!("shared+{}", redis.url());
+    let next = Server::start(&store, None);
+    let next = remote(&next);
+    for n in (0..pushed).step_by(19) {
+        let get = GetJob { job: JobRef::Id(format!("{n:05}").parse().unwrap()) };
+        runtime.block_on(next.run(&Namespace::main(), get)).unwrap();
+    }
 }

@@ -12,7 +12,10 @@ use tenure_core::time::Span;
 use tenure_engine::redis_address::Address;
 use tenure_engine::{CallError, EngineExt};
 use tenure_engine_embedded::Embedded;
-use tenure_member::{AskServer, AskedServer, Member, MemberOptions, ServerWord, StorePlace};
+use tenure_member::{
+    AskServer, AskedServer, Member, MemberOptions, ServerWord, SnapshotName, SnapshotWish,
+    StorePlace,
+};
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
 
@@ -23,6 +26,10 @@ pub const LONG: Duration = Duration::from_secs(30);
 pub struct Network {
     pub members: Mutex<HashMap<String, Weak<Member>>>,
     pub is_silent: AtomicBool,
+    /// Who was asked for which snapshot.
+    pub snapshots: Mutex<Vec<(String, SnapshotWish)>>,
+    /// What a server does that is asked for one; `None`: what a member does.
+    pub writer: Mutex<Option<DoesSnapshot>>,
 }
 
 impl AskServer for Network {
@@ -36,7 +43,28 @@ impl AskServer for Network {
             None => ServerWord::Refused,
         }
     }
+
+    fn write_snapshot(
+        &self,
+        server: &AskedServer,
+        wish: &SnapshotWish,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<SnapshotName> {
+        let asked = self.members.lock().unwrap().get(&server.url).and_then(Weak::upgrade)?;
+        self.snapshots.lock().unwrap().push((server.url.clone(), wish.clone()));
+        let Some(does) = self.writer.lock().unwrap().clone() else {
+            return asked.write_snapshot(wish, goes_on);
+        };
+        does(&asked, wish, goes_on)
+    }
 }
+
+/// What a standby does that is asked for a snapshot; the question whether it is waited for.
+pub type DoesSnapshot = Arc<
+    dyn Fn(&Member, &SnapshotWish, &(dyn Fn() -> bool + Sync)) -> Option<SnapshotName>
+        + Send
+        + Sync,
+>;
 
 /// A Redis, and what members of a store in it reach.
 pub struct Bench {

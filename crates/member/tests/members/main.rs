@@ -8,6 +8,7 @@ mod histories;
 mod line;
 mod recovery;
 mod room;
+mod snapshots;
 mod standby;
 
 use std::time::Instant;

@@ -12,9 +12,13 @@ use tenure::remote::Trust;
 use tenure::url::StoreUrl;
 use tenure_core::gauge::GaugeHosts;
 use tenure_engine::Engine;
-use tenure_member::{AskServer, AskedServer, Epoch, Member, MemberOptions, ServerWord, StorePlace};
+use tenure_member::{
+    AskServer, AskedServer, Epoch, Generation, Member, MemberOptions, Ownership, Position,
+    ServerWord, SnapshotName, SnapshotWish, StorePlace,
+};
 use tenure_server::{
-    AsksServers, Fellowship, OwnerAddress, ServerSays, Serves, Standing, Whereabouts,
+    AskedSnapshot, AsksServers, Fellowship, OwnerAddress, ServerSays, Serves, Standing,
+    Whereabouts, WritesSnapshots, WrittenSnapshot,
 };
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -23,6 +27,8 @@ use crate::exit::{Failure, UNAVAILABLE};
 
 /// A store that is not known yet is looked for this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// While another server writes a snapshot, the owner is asked this often whether it waits on.
+const ASK_ON_EVERY: Duration = Duration::from_millis(100);
 
 /// A member of the store, and what it tells the server.
 pub struct SharedStore {
@@ -48,7 +54,9 @@ impl SharedStore {
 
     /// Where calls are answered, as the server is told.
     pub fn whereabouts(&self) -> Whereabouts {
-        Whereabouts::joining(self.fellowship.clone(), self.standing.subscribe())
+        let standing = self.standing.subscribe();
+        let snapshots = Arc::new(MemberSnapshots(self.member.clone()));
+        Whereabouts::joining(self.fellowship.clone(), standing).writing(snapshots)
     }
 
     /// Tells the server where calls are answered, for as long as it is polled. `engine` answers those of this process.
@@ -122,6 +130,23 @@ fn server_url(text: &str) -> Option<ServerUrl> {
     }
 }
 
+/// Snapshots that this process writes while another one owns the store.
+struct MemberSnapshots(Arc<Member>);
+
+impl WritesSnapshots for MemberSnapshots {
+    fn write(
+        &self,
+        asked: &AskedSnapshot,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<WrittenSnapshot> {
+        let AskedSnapshot { store, owner, epoch, run, count, reached } = asked.clone();
+        let by = Ownership { store, epoch, owner, run };
+        let written = self.0.write_snapshot(&SnapshotWish { by, count, reached }, goes_on)?;
+        let SnapshotName { tip, pieces, bytes, sum, .. } = written;
+        Some(WrittenSnapshot { number: tip.number, checksum: tip.sum, pieces, bytes, sum })
+    }
+}
+
 /// Asks other servers by HTTP.
 pub struct AsksByHttp(Handle);
 
@@ -132,17 +157,21 @@ impl AsksByHttp {
     }
 }
 
+/// What asks this server, and where it is; `None`: that is no address.
+fn asking(asked: &AskedServer) -> Option<(AsksServers, ServerUrl)> {
+    // The id of this process is of no matter to the one that is asked.
+    let fellowship = Fellowship {
+        server: 0,
+        store: asked.store.unwrap_or_default(),
+        secret: asked.secret.clone(),
+        trust: Trust::default(),
+    };
+    Some((AsksServers::new(fellowship), server_url(&asked.url)?))
+}
+
 impl AskServer for AsksByHttp {
     fn ask(&self, asked: &AskedServer, within: Duration) -> ServerWord {
-        // The id of this process is of no matter to the one that is asked.
-        let fellowship = Fellowship {
-            server: 0,
-            store: asked.store.unwrap_or_default(),
-            secret: asked.secret.clone(),
-            trust: Trust::default(),
-        };
-        let Some(url) = server_url(&asked.url) else { return ServerWord::Silent };
-        let asks = AsksServers::new(fellowship);
+        let Some((asks, url)) = asking(asked) else { return ServerWord::Silent };
         match self.0.block_on(asks.ask(&url, asked.id, within)) {
             ServerSays::Refused => ServerWord::Refused,
             ServerSays::Silent => ServerWord::Silent,
@@ -150,5 +179,35 @@ impl AskServer for AsksByHttp {
                 ServerWord::Says { serves, served: Epoch(served_at.unwrap_or_default()) }
             }
         }
+    }
+
+    fn write_snapshot(
+        &self,
+        server: &AskedServer,
+        wish: &SnapshotWish,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<SnapshotName> {
+        let (asks, url) = asking(server)?;
+        let SnapshotWish { by: Ownership { store, epoch, owner, run }, count, reached } =
+            wish.clone();
+        let asked = AskedSnapshot { store, owner, epoch, run, count, reached };
+        let waits = async {
+            while goes_on() {
+                tokio::time::sleep(ASK_ON_EVERY).await;
+            }
+        };
+        let written = self.0.block_on(async {
+            tokio::select! {
+                written = asks.write_snapshot(&url, &asked) => written,
+                () = waits => None,
+            }
+        });
+        written.map(|WrittenSnapshot { number, checksum, pieces, bytes, sum }| SnapshotName {
+            generation: Generation { epoch, count },
+            tip: Position { number, sum: checksum },
+            pieces,
+            bytes,
+            sum,
+        })
     }
 }

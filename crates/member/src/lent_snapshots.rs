@@ -1,0 +1,230 @@
+//! Snapshots that a standby writes for the owner, from rows of its own, so that the owner's machine has no work with them.
+//!
+//! The standby writes the pieces under the owner's fence, which the owner lends it, and says what it wrote. The owner alone turns
+//! to that. It must never turn to a snapshot whose last entry it did not find in the journal, nor lend a name twice.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use tenure_engine::Clock;
+use tenure_engine_embedded::{Replica, RowsSnapshot};
+use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
+use tenure_journal_redis as redis;
+use tenure_owner::ids::Generation;
+use tenure_owner::owner::Input;
+use tenure_owner::scripts::{Ownership, ScriptReply};
+
+use crate::hands::Hands;
+use crate::options::{AskedServer, SnapshotWish};
+use crate::snapshots::written_is;
+use crate::standby::follows;
+use crate::translate::generation as named;
+
+/// A standby that writes no piece for this long is given up.
+const PIECE_WITHIN: Duration = Duration::from_secs(5);
+/// And one that needs more than this for each piece, after the time in which the first may come. The log grows meanwhile.
+const PIECE_TAKES: Duration = Duration::from_millis(500);
+/// The pieces are counted this often.
+const COUNT_EVERY: Duration = Duration::from_millis(500);
+/// The rows of a standby are looked at this often until they have reached the owner's.
+const ROWS_PAUSE: Duration = Duration::from_millis(10);
+/// A standby that was stopped may write as many pieces before it sees that it was given up.
+const LATE_PIECES: u32 = 64;
+/// Names of snapshots that were given up: late pieces of older ones stay, and cost memory alone.
+const GIVEN_UP_MAX: usize = 4;
+
+/// How long the owner waits for a standby.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// When the standby was asked, by the own monotonic clock.
+    begun: Duration,
+    /// When the last piece was seen. Starts as `begun`.
+    moved: Duration,
+    /// When the pieces were counted last.
+    counted: Duration,
+    /// Pieces that were seen.
+    pieces: u32,
+}
+
+impl Patience {
+    fn since(now: Duration) -> Patience {
+        Patience { begun: now, moved: now, counted: now, pieces: 0 }
+    }
+
+    fn saw(&mut self, pieces: u32, now: Duration) {
+        self.counted = now;
+        if pieces > self.pieces {
+            (self.pieces, self.moved) = (pieces, now);
+        }
+    }
+
+    /// Whether the owner is faster by itself.
+    fn is_over(&self, now: Duration) -> bool {
+        let allowed = PIECE_WITHIN + PIECE_TAKES * self.pieces;
+        now.saturating_sub(self.moved) >= PIECE_WITHIN || now.saturating_sub(self.begun) >= allowed
+    }
+}
+
+/// Has a standby write a snapshot that ends with the last entry that was sent, or with a later one. Blocks. If it does not, the
+/// owner makes the next one by itself, under another name.
+pub(crate) fn have(
+    hands: &Arc<Hands>,
+    term: u64,
+    (by, generation): (&Ownership, Generation),
+    standby: &AskedServer,
+) {
+    unlink_late(hands, by);
+    let patience = Mutex::new(Patience::since(hands.clock.monotonic()));
+    let patience = || patience.lock().unwrap_or_else(PoisonError::into_inner);
+    let goes_on = || {
+        let (mut seen, now) = (patience(), hands.clock.monotonic());
+        if now.saturating_sub(seen.counted) >= COUNT_EVERY {
+            let pieces = hands.bulk.pieces_from(named(generation), seen.pieces);
+            let pieces = pieces.unwrap_or(seen.pieces);
+            seen.saw(pieces, now);
+        }
+        !seen.is_over(now) && is_wanted(hands, term, by)
+    };
+    let wish = {
+        let state = hands.lock();
+        let reached = state.owner.sent().map_or(u64::MAX, |sent| sent.number);
+        SnapshotWish { by: state.words.ownership(by), count: generation.count, reached }
+    };
+    let written = hands.asks.write_snapshot(standby, &wish, &goes_on);
+    match written.filter(|name| is_of_the_store(hands, &wish, name)) {
+        Some(name) => {
+            tracing::info!("{} has written a snapshot of {} bytes", standby.url, name.bytes);
+            written_is(hands, generation, name);
+        }
+        None => {
+            let mut state = hands.lock();
+            state.given_up.push_back((generation, patience().pieces));
+            let old = state.given_up.len().saturating_sub(GIVEN_UP_MAX);
+            state.given_up.drain(..old);
+            state.writes_itself = true;
+            drop(state);
+            tracing::info!("{} writes no snapshot, so this server does", standby.url);
+            hands.tell(Input::SnapshotFailed { generation, reply: ScriptReply::Refused });
+        }
+    }
+}
+
+/// Whether this is still the owner that asked.
+fn is_wanted(hands: &Hands, term: u64, by: &Ownership) -> bool {
+    let state = hands.lock();
+    let is_owner = state.owner.serves() && state.owner.epoch() == Some(by.epoch);
+    is_owner && state.term == term && !state.is_over
+}
+
+/// Whether a snapshot ends with an entry of the journal, by number and checksum. Checksums are chained, so its rows come from
+/// this journal and no other. Nobody but the asking owner takes entries out of the journal, so the last one is there.
+fn is_of_the_store(hands: &Hands, wish: &SnapshotWish, name: &redis::SnapshotName) -> bool {
+    let Position { number, .. } = name.tip;
+    if name.generation != wish.generation() || number < wish.reached.max(1) {
+        return false;
+    }
+    let entries = hands.bulk.read(number - 1);
+    entries.is_ok_and(|all| all.first().map(JournalEntry::position) == Some(name.tip))
+}
+
+/// Unlinks pieces that a standby wrote after it was given up. Those before are unlinked with the next snapshot.
+pub(crate) fn unlink_late(hands: &Hands, by: &Ownership) {
+    let (given_up, owner) = {
+        let state = hands.lock();
+        (state.given_up.clone(), state.words.ownership(by))
+    };
+    for (generation, pieces) in given_up {
+        let late = pieces..pieces + LATE_PIECES;
+        if let Err(why) = hands.bulk.unlink_pieces(&owner, named(generation), late) {
+            tracing::debug!("late pieces of a snapshot could not be unlinked: {why}");
+        }
+    }
+}
+
+/// See [`Member::write_snapshot`](crate::Member::write_snapshot).
+pub(crate) fn write(
+    hands: &Hands,
+    wish: &SnapshotWish,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Option<redis::SnapshotName> {
+    let _alone = hands.writes.try_lock().ok()?;
+    let goes_on = || goes_on() && follows(hands);
+    let rows = rows_at(hands, wish.reached, &goes_on)?;
+    let mut rows = WantedRows { rows, goes_on };
+    match hands.bulk.write_snapshot(&wish.by, wish.generation(), &mut rows) {
+        Ok(name) => {
+            tracing::info!("a snapshot of {} bytes was written for the owner", name.bytes);
+            Some(name)
+        }
+        Err(why) => {
+            tracing::info!("a snapshot for the owner was not written: {why}");
+            None
+        }
+    }
+}
+
+/// The rows of this standby, once they have this entry.
+fn rows_at(
+    hands: &Hands,
+    reached: u64,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Option<RowsSnapshot> {
+    while goes_on() {
+        if let Some(rows) = hands.standby.lock().as_ref()
+            && rows.position().number >= reached
+        {
+            let begun = Replica::snapshot(rows);
+            return begun.inspect_err(|why| tracing::warn!("no snapshot can be made: {why}")).ok();
+        }
+        thread::sleep(ROWS_PAUSE);
+    }
+    None
+}
+
+/// Rows that are read as long as somebody wants them.
+struct WantedRows<F> {
+    rows: RowsSnapshot,
+    goes_on: F,
+}
+
+impl<F: Fn() -> bool + Send> Snapshot for WantedRows<F> {
+    fn end(&self) -> Position {
+        self.rows.end()
+    }
+
+    fn next_part(&mut self) -> Result<Option<JournalEntry>, ReadError> {
+        match (self.goes_on)() {
+            true => self.rows.next_part(),
+            false => Err(ReadError::Away("the owner that asked for it is gone".to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_standby_that_writes_no_pieces_or_few_is_given_up() {
+        let s = Duration::from_secs;
+        // How many pieces are seen at which second, and when it is given up.
+        for (seen, over) in [
+            (&[][..], Some(5)),
+            (&[(1, 4)], Some(9)),
+            (&[(20, 4), (40, 8)], Some(13)),
+            // A piece a second: too few from the tenth on.
+            (&[(4, 4), (8, 8), (9, 9), (10, 10)], Some(10)),
+            (&[(20, 4), (40, 8), (60, 12), (61, 16)], None),
+        ] {
+            let mut patience = Patience::since(s(0));
+            let over_at = (0..=16).find(|now| {
+                let pieces =
+                    seen.iter().rfind(|(_, at)| at <= now).map_or(0, |(pieces, _)| *pieces);
+                patience.saw(pieces, s(*now));
+                patience.is_over(s(*now))
+            });
+            assert_eq!(over_at, over, "{seen:?}");
+        }
+    }
+}
