@@ -6,11 +6,12 @@ import asyncio
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Optional
 
 import pytest
 
-from conftest import free_port
+from conftest import Server, free_port
 from doubles import Double
 from tenure import App, AsyncTenure, Tenure, errors
 from tenure._addresses import Address
@@ -33,7 +34,7 @@ class Written:
     def server(self, id: int, url: str, seconds_ago: float = 0.0) -> None:
         seconds, micros = self._redis.time()
         said = seconds * 1_000_000 + micros - int(seconds_ago * 1e6)
-        self._redis.hset(f"{{{self._name}}}:servers", f"{id:032x}", f"{said} 0.1.0 1 {url}")
+        self._redis.hset(f"{{{self._name}}}:servers", f"{id:032x}", f"{said} 0.1.0 1 0 {url}")
 
     def owner(self, id: int) -> None:
         self._redis.hset(f"{{{self._name}}}:own", "owner", f"{id:032x}")
@@ -91,17 +92,28 @@ def test_a_wrong_address_of_a_store_is_refused(given: str) -> None:
 def test_what_servers_wrote_is_read_with_the_owner_first() -> None:
     second = 1_000_000
     servers = {
-        f"{1:032x}": f"{97 * second} 0.1.0 1 http://a:1",
-        f"{2:032x}": f"{99 * second} 0.1.0 1 http://b:1",
-        f"{3:032x}": f"{89 * second} 0.1.0 1 http://gone:1",
-        OWNER: f"{95 * second} 0.1.0 1 https://owner:1",
+        f"{1:032x}": f"{97 * second} 0.1.0 1 7 http://a:1",
+        f"{2:032x}": f"{99 * second} 0.1.0 1 7 http://b:1",
+        f"{3:032x}": f"{89 * second} 0.1.0 1 7 http://gone:1",
+        OWNER: f"{95 * second} 0.1.0 1 7 https://owner:1",
         "x": "another form of a newer release",
-        "y": f"{99 * second} 0.1.0 1 nonsense",
+        "y": f"{99 * second} 0.1.0 1 7 nonsense",
     }
     found = read_servers(OWNER, servers, 100 * second)
     assert [each.url for each in found] == ["https://owner:1", "http://b:1", "http://a:1"]
     assert read_servers(None, servers, 100 * second)[0] == Address.read("b:1")
     assert read_servers(OWNER, {}, 100 * second) == ()
+
+
+def test_a_real_server_is_found(redis_url: Optional[str], namespace: str, folder: Path) -> None:
+    if redis_url is None:
+        pytest.skip("there is no redis-server here")
+    server = Server(f"shared+{redis_url}?prefix={namespace}:", folder).start()
+    try:
+        with Tenure(f"shared+{redis_url}?name={namespace}", retry_for=15) as client:
+            assert client.stats().jobs["ready"] == 0
+    finally:
+        server.kill()
 
 
 def test_calls_go_to_the_owner_of_the_store(written: Written, doubles: list[Double]) -> None:

@@ -59,12 +59,13 @@ def read_servers(
     """Read what servers wrote of themselves: the owner first, then whoever wrote last.
 
     A field is the id of a server; its value is the moment of its last word in microseconds, its
-    release, the newest format that it reads, and its address, with spaces between.
+    release, the newest format that it reads, the last entry that it has, and its address, with
+    spaces between.
     """
     found: list[tuple[bool, int, Address]] = []
     for id, text in servers.items():
         try:
-            said, _release, _format, url = text.split(" ", 3)
+            said, _release, _format, _applied, url = text.split(" ", 4)
             if moment - int(said) <= _LIVES_US:
                 found.append((id == owner, int(said), Address.read(url)))
         except ValueError:
