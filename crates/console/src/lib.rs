@@ -11,4 +11,5 @@ pub mod on_redis;
 pub mod output;
 pub mod program;
 pub mod scratch;
+pub mod shared_scheme;
 pub mod standing;

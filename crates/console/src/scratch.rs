@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use tenure::url::StoreUrl;
-use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
-use tenure_engine_redis::link::{Address, Cmd, Link, LinkError, LinkOptions, Value, cmd};
+use tenure_engine::redis_address::Address;
+use tenure_journal_redis::{PlainRedis, RespValue, StoreError};
 use tokio::time::timeout;
 
-use crate::exit::{Failure, UNAVAILABLE};
-use crate::on_redis;
+use crate::exit::{DENIED, Failure, UNAVAILABLE, USAGE};
+use crate::shared_scheme;
 
 /// A number that nobody chose: a seed, or a name that nobody else has.
 pub fn any_number() -> u64 {
@@ -30,6 +30,7 @@ const KEYS_A_CALL: usize = 1_000;
 pub struct Scratch {
     url: Secret,
     address: Address,
+    is_shared: bool,
 }
 
 impl Scratch {
@@ -38,7 +39,7 @@ impl Scratch {
         let wrong = |why: String| {
             Failure::usage(format!("--store: {why}")).hint("name a Redis: redis://HOST:6379")
         };
-        match store.parse::<StoreUrl>() {
+        match shared_scheme::split(store).1.parse::<StoreUrl>() {
             Ok(StoreUrl::Redis(_)) => {
                 let name = format!("{name}-{:016x}", any_number());
                 Scratch::within(store, &name)
@@ -55,10 +56,17 @@ impl Scratch {
 
     fn within(url: &str, name: &str) -> Result<Self, Failure> {
         let wrong = |why| Failure::usage(format!("--store: {why}"));
-        let whole = Address::parse(url).map_err(wrong)?;
-        let url = with_prefix(url, &format!("{}{name}:", whole.prefix()));
-        let address = Address::parse(&url).map_err(wrong)?;
-        Ok(Scratch { url: Secret::new(url), address })
+        let (scheme, bare) = shared_scheme::split(url);
+        let whole = Address::parse(bare).map_err(wrong)?;
+        let bare = with_prefix(bare, &format!("{}{name}:", whole.prefix()));
+        let address = Address::parse(&bare).map_err(wrong)?;
+        let (url, is_shared) = (Secret::new(format!("{scheme}{bare}")), !scheme.is_empty());
+        Ok(Scratch { url, address, is_shared })
+    }
+
+    /// Whether it is a store of servers of which one owns it.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// Its address as a process of ours is given it.
@@ -73,72 +81,83 @@ impl Scratch {
 
     /// Answers when the Redis does.
     pub async fn reach(&self) -> Result<(), Failure> {
-        self.ask(&cmd("PING")).await.map(drop)
+        self.ask(&["PING"]).await.map(drop)
     }
 
-    /// One command to the primary that has all of it.
-    pub async fn ask(&self, command: &Cmd) -> Result<Value, Failure> {
-        let answer = self.link()?.command(Namespace::main().as_str(), command).await;
-        answer.map_err(on_redis::unreachable)
+    /// One command to the primary.
+    pub async fn ask(&self, words: &[&str]) -> Result<RespValue, Failure> {
+        let mut redis = PlainRedis::connect(&self.address).await.map_err(unreachable)?;
+        redis.ask(words).await.map_err(unreachable)
     }
 
     /// A section of the server's `INFO`.
     pub async fn info(&self, section: &str) -> Result<String, Failure> {
-        let mut info = cmd("INFO");
-        info.arg(section);
-        match self.ask(&info).await? {
-            Value::BulkString(text) => Ok(String::from_utf8_lossy(&text).into_owned()),
-            Value::VerbatimString { text, .. } => Ok(text),
-            _ => Err(Failure::bug("INFO is answered with a text")),
-        }
+        let info = self.ask(&["INFO", section]).await?;
+        let text = info.text().ok_or_else(|| Failure::bug("INFO is answered with a text"))?;
+        Ok(text.to_owned())
     }
 
     /// Removes all that is in it. Whoever wrote here has ended before.
     pub async fn clear(&self) -> Result<(), Failure> {
         let cleared = async {
-            let link = self.link()?;
-            // What was on its way when its sender ended may come after a first look.
-            while self.pass(&link).await.map_err(on_redis::unreachable)? > 0 {}
+            for mut redis in PlainRedis::connect_to_all(&self.address).await? {
+                // What was on its way when its sender ended may come after a first look.
+                while self.pass(&mut redis).await? > 0 {}
+            }
             Ok(())
         };
-        timeout(CLEAR_MAX, cleared).await.unwrap_or_else(|_| {
-            let keys = format!("{}*", self.address.prefix());
-            Err(Failure::new(
-                UNAVAILABLE,
-                format!("the keys '{keys}' could not be removed in time"),
-            )
-            .hint("remove them with redis-cli: --scan --pattern finds them"))
-        })
+        match timeout(CLEAR_MAX, cleared).await {
+            Ok(cleared) => cleared.map_err(unreachable),
+            Err(_) => {
+                let keys = self.pattern();
+                let late = format!("the keys '{keys}' could not be removed in time");
+                Err(Failure::new(UNAVAILABLE, late)
+                    .hint("remove them with redis-cli: --scan --pattern finds them"))
+            }
+        }
     }
 
-    fn link(&self) -> Result<Link, Failure> {
-        let options = LinkOptions { connections: 1, ..LinkOptions::default() };
-        Link::open(self.address.clone(), options)
-            .map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))
+    /// What the keys of the scratch, and of all its parts, look like.
+    fn pattern(&self) -> String {
+        match self.is_shared {
+            true => format!("{{{}*", literally(&shared_scheme::store_name(&self.address))),
+            false => format!("{}*", literally(self.address.prefix())),
+        }
     }
 
-    /// How many keys were found, and are gone now. All are of one namespace, so on one primary.
-    async fn pass(&self, link: &Link) -> Result<usize, LinkError> {
-        let namespace = Namespace::main();
-        let pattern = format!("{}*", literally(self.address.prefix()));
-        let (mut cursor, mut found) = (b"0".to_vec(), 0);
+    /// How many keys were found on one server, and are gone now.
+    async fn pass(&self, redis: &mut PlainRedis) -> Result<usize, StoreError> {
+        let (pattern, count) = (self.pattern(), KEYS_A_CALL.to_string());
+        let (mut cursor, mut found) = ("0".to_owned(), 0);
         loop {
-            let mut scan = Cmd::new();
-            scan.arg("SCAN").arg(&cursor).arg("MATCH").arg(&pattern);
-            scan.arg("COUNT").arg(KEYS_A_CALL);
-            let (next, keys) = scanned(link.command(namespace.as_str(), &scan).await?);
-            for some in keys.chunks(KEYS_A_CALL) {
-                let mut unlink = cmd("UNLINK");
-                unlink.arg(some);
-                link.command(namespace.as_str(), &unlink).await?;
+            let scan = ["SCAN", &cursor, "MATCH", &pattern, "COUNT", &count];
+            let (next, keys) = scanned(&redis.ask(&scan).await?);
+            // One by one: the keys of two parts may be in two slots of a cluster.
+            for key in &keys {
+                redis.ask(&[b"UNLINK", key.as_slice()]).await?;
             }
             found += keys.len();
-            if next == b"0" || next.is_empty() {
+            if next == "0" || next.is_empty() {
                 return Ok(found);
             }
             cursor = next;
         }
     }
+}
+
+/// How a command ends that cannot ask its Redis.
+fn unreachable(why: StoreError) -> Failure {
+    let said = why.to_string();
+    let says = |codes: &[&str]| codes.iter().any(|code| said.contains(code));
+    if says(&["NOAUTH ", "WRONGPASS ", "NOPERM "]) {
+        return Failure::new(DENIED, said)
+            .hint("name the user and the password in the address, and set it as TENURE_URL");
+    }
+    if says(&[" ERR "]) {
+        return Failure::new(USAGE, said)
+            .hint("look at the user, the password and the database in the address");
+    }
+    Failure::new(UNAVAILABLE, said).hint("is it running, and is its address right?")
 }
 
 /// How a command ends that left its scratch part: what went wrong in it comes first, and what went wrong
@@ -153,18 +172,11 @@ pub fn left(ended: Result<(), Failure>, left: Result<(), Failure>) -> Result<(),
 }
 
 /// The next cursor, and keys.
-fn scanned(answer: Value) -> (Vec<u8>, Vec<Vec<u8>>) {
-    let bytes = |value| match value {
-        Value::BulkString(bytes) => Some(bytes),
-        _ => None,
-    };
-    let Value::Array(parts) = answer else { return Default::default() };
-    let mut parts = parts.into_iter();
-    let cursor = parts.next().and_then(bytes).unwrap_or_default();
-    match parts.next() {
-        Some(Value::Array(keys)) => (cursor, keys.into_iter().filter_map(bytes).collect()),
-        _ => (cursor, Vec::new()),
-    }
+fn scanned(answer: &RespValue) -> (String, Vec<Vec<u8>>) {
+    let Some([cursor, keys]) = answer.list() else { return Default::default() };
+    let keys = keys.list().unwrap_or_default().iter();
+    let keys = keys.filter_map(|key| key.bytes().map(<[u8]>::to_vec));
+    (cursor.text().unwrap_or_default().to_owned(), keys.collect())
 }
 
 /// The same address with another prefix.
@@ -213,6 +225,17 @@ mod tests {
             Scratch::of("redis://h", "x").unwrap().address.prefix()
         );
         assert!(Scratch::of("file:x", "x").is_err() && Scratch::of("redis://", "x").is_err());
+    }
+
+    #[test]
+    fn the_keys_of_a_shared_store_and_of_its_parts_are_found() {
+        let scratch = Scratch::of("shared+redis://:geheim@h?prefix=a*:", "demo").unwrap();
+        let part = scratch.part("1").unwrap();
+        assert!(part.is_shared() && part.url().reveal().starts_with("shared+redis://"));
+        let name = |scratch: &Scratch| shared_scheme::store_name(&scratch.address);
+        assert_eq!(name(&part), format!("{}:1", name(&scratch)));
+        assert_eq!(scratch.pattern(), format!("{{{}*", literally(&name(&scratch))));
+        assert!(scratch.pattern().starts_with(r"{a\*:demo-"), "{}", scratch.pattern());
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    async fn ask(&mut self, words: &Words) -> io::Result<RespValue> {
+    /// One command; nothing else must be on its way.
+    pub async fn ask(&mut self, words: &Words) -> io::Result<RespValue> {
         let mut out = Vec::new();
         words.write(&Words::default(), &mut out);
         match &mut self.writer {

@@ -17,6 +17,7 @@ mod journal;
 mod keys;
 mod line;
 mod packed;
+mod plain;
 mod resp;
 mod room;
 mod scripts;
@@ -27,6 +28,8 @@ mod store;
 pub use commands::COMMANDS;
 pub use journal::{AcquireError, RedisJournal};
 pub use keys::StoreKeys;
+pub use plain::PlainRedis;
+pub use resp::RespValue;
 pub use room::{StoreRoom, StoreSizes, UnfitServer};
 pub use scripts::{
     Acquisition, AppendCall, Generation, HandOver, Own, Ownership, PieceCall, ScriptReply,

@@ -16,7 +16,7 @@ const LINE_MAX: u64 = 64 << 10;
 
 /// A reply.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum RespValue {
+pub enum RespValue {
     /// A status, or bytes.
     Text(Vec<u8>),
     /// A whole number.

@@ -22,6 +22,10 @@ pub struct BenchArgs {
     /// Over HTTP, against a server of the `tenure` beside this program; for the table.
     #[arg(long)]
     pub http: bool,
+    /// Start a second server, and send all calls to it: it passes them on to the first one, which owns
+    /// the store. For the table.
+    #[arg(long, requires = "http")]
+    pub passed_on: bool,
     /// Measure on this Redis (redis://HOST:6379 and the like) and not over a folder. Keys of its own are
     /// used, and removed at the end.
     #[arg(long, value_name = "STORE", conflicts_with_all = ["durability", "dir"])]

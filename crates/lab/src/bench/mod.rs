@@ -6,6 +6,7 @@ mod args;
 mod goals;
 mod load;
 mod scenario;
+mod shared;
 mod slow_log;
 mod table;
 mod target;

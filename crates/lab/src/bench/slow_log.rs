@@ -3,8 +3,7 @@
 
 use tenure_console::exit::Failure;
 use tenure_console::scratch::Scratch;
-
-use tenure_engine_redis::link::{Cmd, Value, cmd};
+use tenure_journal_redis::RespValue;
 
 use super::target::Under;
 
@@ -34,18 +33,14 @@ impl<'a> SlowLog<'a> {
 
 /// The number of each, and how long it took, in microseconds.
 async fn entries(scratch: &Scratch) -> Result<Vec<(i64, i64)>, Failure> {
-    let mut get: Cmd = cmd("SLOWLOG");
-    get.arg("GET").arg(ENTRIES);
-    let Value::Array(entries) = scratch.ask(&get).await? else {
-        return Err(Failure::bug("a slow log is a list"));
-    };
+    let entries = scratch.ask(&["SLOWLOG", "GET", &ENTRIES.to_string()]).await?;
+    let entries = entries.list().ok_or_else(|| Failure::bug("a slow log is a list"))?;
     Ok(entries.iter().filter_map(entry).collect())
 }
 
-fn entry(value: &Value) -> Option<(i64, i64)> {
-    let Value::Array(fields) = value else { return None };
-    match fields.as_slice() {
-        [Value::Int(id), _, Value::Int(us), ..] => Some((*id, *us)),
+fn entry(value: &RespValue) -> Option<(i64, i64)> {
+    match value.list()? {
+        [RespValue::Int(id), _, RespValue::Int(us), ..] => Some((*id, *us)),
         _ => None,
     }
 }
@@ -56,10 +51,11 @@ mod tests {
 
     #[test]
     fn an_entry_says_its_number_and_how_long_it_took() {
-        let of = |fields| entry(&Value::Array(fields));
-        let long = vec![Value::Int(7), Value::Int(1_700_000_000), Value::Int(20_500), Value::Nil];
+        let of = |fields| entry(&RespValue::List(fields));
+        let int = RespValue::Int;
+        let long = vec![int(7), int(1_700_000_000), int(20_500), RespValue::Nil];
         assert_eq!(of(long), Some((7, 20_500)));
-        assert_eq!(of(vec![Value::Int(7)]), None);
-        assert_eq!(entry(&Value::Nil), None);
+        assert_eq!(of(vec![int(7)]), None);
+        assert_eq!(entry(&RespValue::Nil), None);
     }
 }

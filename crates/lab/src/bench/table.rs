@@ -21,7 +21,7 @@ const JOBS_MAX: u64 = 300_000;
 /// One row.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// `in_process` or `http`.
+    /// `in_process`, `http` or `http_passed_on`.
     pub place: &'static str,
     /// `always`, `everysec`, or `redis`, which decides itself.
     pub durability: &'static str,
@@ -45,7 +45,14 @@ pub async fn measure(
     scratch: Option<&Scratch>,
     told: impl Fn(&Row),
 ) -> Result<Vec<Row>, Failure> {
-    let place = if args.http { Place::Http } else { Place::InProcess };
+    let place = match (args.http, args.passed_on) {
+        (false, _) => Place::InProcess,
+        (true, false) => Place::Http,
+        (true, true) if scratch.is_some_and(Scratch::is_shared) => Place::PassedOn,
+        (true, true) => {
+            return Err(Failure::usage("--passed-on is for a store that servers share"));
+        }
+    };
     let dir = args.dir.as_deref();
     let folders = || args.durability.unwrap_or(Promise::Both).each().into_iter();
     let under: Vec<Under<'_>> = match scratch {
@@ -95,10 +102,7 @@ impl Cell<'_> {
     fn row(&self, operation: &'static str, done: &Done) -> Row {
         let ms = |quantile| done.calls_us.value_at_quantile(quantile) as f64 / 1_000.0;
         Row {
-            place: match self.place {
-                Place::InProcess => "in_process",
-                Place::Http => "http",
-            },
+            place: self.place.word(),
             durability: self.under.word(),
             operation,
             batch: self.batch,

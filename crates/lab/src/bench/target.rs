@@ -16,6 +16,7 @@ use tenure_engine_embedded::{Durability, Embedded, Location, Options};
 use tenure_engine_redis::Options as RedisOptions;
 
 use super::args::word;
+use super::shared::OwningMember;
 use crate::under_test;
 
 /// Where the engine is.
@@ -25,6 +26,19 @@ pub enum Place {
     InProcess,
     /// In a server, asked over HTTP.
     Http,
+    /// In a server, asked by way of another one that passes calls on to it.
+    PassedOn,
+}
+
+impl Place {
+    /// Its name in an answer.
+    pub fn word(self) -> &'static str {
+        match self {
+            Place::InProcess => "in_process",
+            Place::Http => "http",
+            Place::PassedOn => "http_passed_on",
+        }
+    }
 }
 
 /// What state is kept in.
@@ -62,7 +76,8 @@ impl Under<'_> {
 /// An engine with an empty store. Its parts are dropped in this order.
 pub struct Target {
     engine: Arc<dyn Engine>,
-    _server: Option<ChildServer>,
+    _member: Option<OwningMember>,
+    _servers: Vec<ChildServer>,
     folder: tempfile::TempDir,
 }
 
@@ -96,28 +111,33 @@ impl Target {
                 Some(scratch.part(&format!("{}-{n}", std::process::id()))?)
             }
         };
-        match place {
-            Place::InProcess => {
-                let engine: Arc<dyn Engine> = match (under, part) {
-                    (_, Some(part)) => {
-                        let usual = RedisOptions::new(part.address().clone());
-                        Arc::new(on_redis::open_with(RedisOptions { events_bytes, ..usual })?)
-                    }
-                    (under, None) => {
-                        Arc::new(opened(folder.path(), under.durability(), events_bytes)?)
-                    }
-                };
-                Ok(Target { engine, _server: None, folder })
+        let (mut member, mut servers) = (None, Vec::new());
+        let engine: Arc<dyn Engine> = match (place, part) {
+            (Place::InProcess, Some(part)) if part.is_shared() => {
+                member.insert(OwningMember::of(&part, events_bytes).await?).engine()
             }
-            Place::Http => {
+            (Place::InProcess, Some(part)) => {
+                let usual = RedisOptions::new(part.address().clone());
+                Arc::new(on_redis::open_with(RedisOptions { events_bytes, ..usual })?)
+            }
+            (Place::InProcess, None) => {
+                Arc::new(opened(folder.path(), under.durability(), events_bytes)?)
+            }
+            (Place::Http | Place::PassedOn, part) => {
                 let store = match part {
                     Some(part) => ServerStore::Redis(part.url().clone()),
                     None => ServerStore::folder(under.word()),
                 };
-                let server = under_test::server(folder.path(), store).await?;
-                Ok(Target { engine: server.engine()?, _server: Some(server), folder })
+                // Who comes first owns the store, and the next one passes calls on.
+                let count = if place == Place::PassedOn { 2 } else { 1 };
+                for _ in 0..count {
+                    servers.push(under_test::server(folder.path(), store.clone()).await?);
+                }
+                let asked = servers.last().ok_or_else(|| Failure::bug("no server was started"))?;
+                asked.engine()?
             }
-        }
+        };
+        Ok(Target { engine, _member: member, _servers: servers, folder })
     }
 
     /// The engine; nothing is repeated.

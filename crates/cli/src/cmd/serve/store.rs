@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tenure::url::StoreUrl;
+use tenure_console::shared_scheme;
 use tenure_core::time::Moment;
 use tenure_engine::{Clock, Engine, MovedTime, SystemClock};
 use tenure_engine_embedded::{
@@ -20,9 +21,6 @@ use super::shared::{AsksByHttp, SharedStore};
 use crate::args::serve::{DurabilityArg, ServeArgs, TestClock};
 use crate::exit::Failure;
 use crate::store::{not_opened, on_redis};
-
-/// What stands before the address of a store that several servers share, of which one owns it.
-const SHARED: &str = "shared+";
 
 /// Where state lives.
 pub enum ServePlace {
@@ -83,11 +81,10 @@ impl ServePlace {
                            the server for a test with --store memory: --test-clock")),
             };
         }
-        // No user types this: it goes when all that a Redis keeps is kept so.
-        if let Some(address) = args.store.strip_prefix(SHARED) {
+        if let (shared_scheme::SHARED, address) = shared_scheme::split(&args.store) {
             fits_redis(args)?;
             let address = Address::parse(address).map_err(|why| wrong(&why.to_string()))?;
-            let name = address.prefix().trim_end_matches(':').to_owned();
+            let name = shared_scheme::store_name(&address);
             return Ok(ServePlace::Shared { address, name });
         }
         match store {

@@ -79,6 +79,8 @@ fn elsewhere() -> Result<QueueName, Failure> {
 async fn bytes(setup: &Setup<'_>, target: &Target) -> Result<f64, Failure> {
     match setup.under {
         Under::Folder { .. } => resident_bytes(),
+        // The index of a store that servers share lies in the one that owns it.
+        Under::Redis(scratch) if scratch.is_shared() => resident_bytes(),
         Under::Redis(_) => Ok(target.run(GetStats).await?.store.bytes as f64),
     }
 }

@@ -1,0 +1,74 @@
+//! The engine of a store that servers share, in this process: a member of it, which owns it and is the only one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_console::exit::{Failure, UNAVAILABLE};
+use tenure_console::scratch::Scratch;
+use tenure_console::shared_scheme;
+use tenure_engine::Engine;
+use tenure_member::{
+    AskServer, AskedServer, Member, MemberOptions, ServerWord, SnapshotName, SnapshotWish,
+    StorePlace,
+};
+use tokio::time::timeout;
+
+/// How long it may take to own a store that nobody else has.
+const OWNS_WITHIN: Duration = Duration::from_secs(30);
+/// Where this process would be reached: nobody calls it.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+/// A member that owns its store. Dropped, it gives the store back, so that nothing of it goes on beside what is measured next.
+pub struct OwningMember(Member);
+
+/// There is no other server.
+struct NoServers;
+
+impl AskServer for NoServers {
+    fn ask(&self, _: &AskedServer, _: Duration) -> ServerWord {
+        ServerWord::Refused
+    }
+
+    fn write_snapshot(
+        &self,
+        _: &AskedServer,
+        _: &SnapshotWish,
+        _: &(dyn Fn() -> bool + Sync),
+    ) -> Option<SnapshotName> {
+        None
+    }
+}
+
+impl OwningMember {
+    /// Takes the store in this part of a Redis, with at most this many bytes of events; 0: none are kept.
+    pub async fn of(part: &Scratch, events_bytes: Option<u64>) -> Result<Self, Failure> {
+        let address = part.address().clone();
+        let name = shared_scheme::store_name(&address);
+        let mut options = MemberOptions::new(address, name, NOWHERE, Arc::new(NoServers));
+        options.engine.events_bytes = events_bytes.unwrap_or(options.engine.events_bytes);
+        let member =
+            Member::open(options).map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?;
+        let member = OwningMember(member);
+        let mut place = member.0.place();
+        let owns = place.wait_for(|place| matches!(place, StorePlace::Here { .. }));
+        match timeout(OWNS_WITHIN, owns).await {
+            Ok(Ok(_)) => {}
+            _ => {
+                let why = member.0.health().owner;
+                return Err(Failure::new(UNAVAILABLE, format!("could not own the store: {why}")));
+            }
+        }
+        Ok(member)
+    }
+
+    /// Answers calls.
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        Arc::new(self.0.engine())
+    }
+}
+
+impl Drop for OwningMember {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
