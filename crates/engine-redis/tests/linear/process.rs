@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tenure_engine::Engine;
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
 use tenure_testkit::Dice;
@@ -81,6 +82,7 @@ pub fn run() {
             let client = Client {
                 process: process.clone(),
                 engine: if thread % 2 == 0 { direct.clone() } else { cut.clone() },
+                is_passed_on: false,
                 name: format!("{name}.{thread}"),
                 dice: Dice(seed.wrapping_add(thread + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
                 made: 0,
@@ -91,7 +93,7 @@ pub fn run() {
     });
 }
 
-fn open(port: u16) -> Arc<RedisEngine> {
+fn open(port: u16) -> Arc<dyn Engine> {
     let url = format!("redis://127.0.0.1:{port}?forgets=never");
     let address = Address::parse(&url).expect("an address");
     Arc::new(RedisEngine::open(Options::new(address)).expect("an engine can be opened"))

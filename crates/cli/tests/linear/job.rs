@@ -321,7 +321,12 @@ impl<'a> Jobs<'a> {
                 same(Answer::Conflict)
             }
             Stands::Done(JobState::Failed | JobState::Cancelled) => match answer {
-                Some(Answer::Shown { state: JobState::Ready, .. }) | None => {
+                // The answer shows how it stands after that: a caller who waited may run it by then.
+                Some(
+                    Answer::Shown { state: JobState::Ready, .. }
+                    | Answer::Shown { state: JobState::Running, attempt: 1 },
+                )
+                | None => {
                     vec![state.with(number, Job { past: job.past.clone(), ..Job::new() })]
                 }
                 _ => Vec::new(),

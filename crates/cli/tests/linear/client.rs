@@ -16,8 +16,7 @@ use tenure_core::requests::{
     CancelJob, Extend, GetJob, Lease, Operation, Push, PushAnswer, Pushed, RetryJob, Settle,
 };
 use tenure_core::time::Span;
-use tenure_engine::{CallError, EngineExt, Fault};
-use tenure_engine_redis::RedisEngine;
+use tenure_engine::{CallError, Engine, EngineExt, Fault};
 use tenure_testkit::Dice;
 use tokio::time::{sleep, timeout};
 
@@ -115,7 +114,10 @@ impl Process {
 /// One thread.
 pub struct Client {
     pub process: Arc<Process>,
-    pub engine: Arc<RedisEngine>,
+    pub engine: Arc<dyn Engine>,
+    /// What is granted to a call that nobody is answered is undone at some time, as it is where the caller went away: between
+    /// the caller and the owner of the store stands a server, which may be gone.
+    pub is_passed_on: bool,
     pub name: String,
     pub dice: Dice,
     pub made: u64,
@@ -272,7 +274,7 @@ impl Client {
             begin,
             end,
             answer: answer.clone(),
-            dropped,
+            dropped: dropped || self.is_passed_on && answer.is_none(),
         });
         answer
     }
@@ -320,7 +322,9 @@ impl Client {
                 let ending = match outcome {
                     Outcome::Succeeded => Ending::Succeeded { result: None },
                     Outcome::Failed => {
-                        Ending::Failed { error: "no".to_owned(), retry_in: Some(wait), last: *last }
+                        // A last attempt is followed by none.
+                        let retry_in = (!*last).then_some(wait);
+                        Ending::Failed { error: "no".to_owned(), retry_in, last: *last }
                     }
                     Outcome::Snoozed => Ending::Snoozed { later: Later::For(wait), reset: false },
                     Outcome::Released | Outcome::Lost | Outcome::Undelivered => Ending::Released,
@@ -373,7 +377,8 @@ impl Client {
         };
         Err(match (&why, why.code()) {
             (CallError::Fault(Fault::Unknown(_)), _) => None,
-            (CallError::Fault(Fault::Unavailable(_)), _) => Some(Answer::Unavailable),
+            (CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_)), _)
+            | (_, Some(Code::Draining)) => Some(Answer::Unavailable),
             (_, Some(Code::JobNotFound)) => Some(Answer::NotFound),
             (_, Some(Code::WrongState)) => Some(Answer::WrongState),
             (_, Some(Code::UniqueConflict)) => Some(Answer::Conflict),

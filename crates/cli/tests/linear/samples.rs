@@ -2,9 +2,9 @@
 
 use tenure_core::job::{JobState, Outcome};
 
+use crate::faults::{fences_that_do_not_rise, lease_of, verdict};
 use crate::history::{Answer, Call, Event, NEVER};
 use crate::search::{Verdict, smallest};
-use crate::{fences_that_do_not_rise, lease_of, verdict};
 
 const MS: u64 = 1_000;
 const LOCK: &str = "lock:a";
