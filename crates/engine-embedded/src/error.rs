@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use tenure_core::sentences::PausedStore;
 use tenure_core::time::Moment;
+
+/// How a command names a folder.
+const ADDRESS: &str = "file:PATH";
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
@@ -146,10 +150,7 @@ pub enum OpenError {
     #[error("the store was closed before its rows could be read")]
     Closed,
     /// It is an unfinished copy.
-    #[error(
-        "the store in {folder:?} is an unfinished copy; finish it by the same `tenure copy` \
-         as before, or give it up: tenure copy --thaw --to 'file:PATH'"
-    )]
+    #[error("{}", unfinished(.folder))]
     Unfinished {
         /// The folder.
         folder: PathBuf,
@@ -172,17 +173,19 @@ fn incomplete(folder: &Path, lacks: &str, synced: Option<(u64, Moment)>) -> Stri
     )
 }
 
-fn frozen(folder: &Path, to: &str, whole: bool) -> String {
-    if whole {
-        format!(
-            "the store in {folder:?} was copied to {to} and is frozen since; use the copy, or \
-             see `tenure copy --help` on --thaw"
-        )
-    } else {
-        format!(
-            "the store in {folder:?} is frozen, because a copy of it to {to} was begun; finish \
-             that by the same `tenure copy` as before, or give it up: tenure copy --thaw --from \
-             'file:PATH'"
-        )
+fn frozen(folder: &Path, to: &str, whole: bool) -> PausedStore {
+    PausedStore::Source {
+        place: place(folder),
+        address: ADDRESS.to_owned(),
+        to: to.to_owned(),
+        whole,
     }
+}
+
+fn unfinished(folder: &Path) -> PausedStore {
+    PausedStore::Target { place: place(folder), address: ADDRESS.to_owned() }
+}
+
+fn place(folder: &Path) -> String {
+    format!("the store in {folder:?}")
 }

@@ -12,6 +12,7 @@
 
 mod commands;
 mod confirmation;
+mod copies;
 mod dial;
 mod journal;
 mod keys;
@@ -26,6 +27,7 @@ mod snapshot;
 mod store;
 
 pub use commands::COMMANDS;
+pub use copies::CopyMark;
 pub use journal::{AcquireError, RedisJournal};
 pub use keys::StoreKeys;
 pub use plain::PlainRedis;

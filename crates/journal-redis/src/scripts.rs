@@ -61,6 +61,8 @@ scripts! {
     GIVE = "fence.lua" "give.lua";
     NAME = "name.lua";
     REGISTER = "register.lua";
+    MARK = "fence.lua" "mark.lua";
+    DROP = "fence.lua" "drop.lua";
 }
 
 /// A call of a script, ready to be sent, and sent again.
@@ -72,18 +74,18 @@ pub(crate) struct ScriptCall {
 }
 
 impl ScriptCall {
-    fn new(script: &'static Script, keys: &[String]) -> ScriptCall {
+    pub(crate) fn new(script: &'static Script, keys: &[String]) -> ScriptCall {
         let words = Words::default().and(keys.len().to_string());
         let words = keys.iter().fold(words, |words, key| words.and(key));
         ScriptCall { script, words, body: 0 }
     }
 
-    fn args<T: AsRef<[u8]>>(mut self, args: impl IntoIterator<Item = T>) -> ScriptCall {
+    pub(crate) fn args<T: AsRef<[u8]>>(mut self, args: impl IntoIterator<Item = T>) -> ScriptCall {
         self.words = args.into_iter().fold(self.words, |words, arg| words.and(arg));
         self
     }
 
-    fn by(self, by: &Ownership) -> ScriptCall {
+    pub(crate) fn by(self, by: &Ownership) -> ScriptCall {
         self.args([hex(by.store), by.epoch.to_string(), hex(by.owner), by.run.clone()])
     }
 
@@ -96,7 +98,7 @@ fn hex(id: u128) -> String {
     format!("{id:032x}")
 }
 
-fn flag(is_set: bool) -> &'static str {
+pub(crate) fn flag(is_set: bool) -> &'static str {
     if is_set { "1" } else { "" }
 }
 
@@ -457,7 +459,7 @@ mod tests {
 
     #[test]
     fn every_script_is_short_and_says_at_its_top_what_it_does() {
-        for script in [&ACQUIRE, &APPEND, &PIECE, &TURN, &GIVE, &NAME, &REGISTER] {
+        for script in [&ACQUIRE, &APPEND, &PIECE, &TURN, &GIVE, &NAME, &REGISTER, &MARK, &DROP] {
             let lines: Vec<_> = script.text.lines().collect();
             // The bound of 40 is for each file; a script of an owner has the fence before it.
             assert!(lines.len() < 80 && lines[0] == "#!lua flags=allow-oom", "{}", lines[1]);

@@ -52,13 +52,15 @@ impl ServerEntry {
 impl StoreServers {
     fn read(value: &RespValue) -> Option<StoreServers> {
         let [secret, servers] = value.list()? else { return None };
-        let pairs = servers.list()?.chunks_exact(2);
-        let entry = |pair: &[RespValue]| ServerEntry::read(pair[0].text()?, pair[1].text()?);
-        Some(StoreServers {
-            secret: Secret::new(secret.text()?),
-            servers: pairs.filter_map(entry).collect(),
-        })
+        let servers = entries(servers.list()?);
+        Some(StoreServers { secret: Secret::new(secret.text()?), servers })
     }
+}
+
+/// Of the names and values of the hash.
+fn entries(hash: &[RespValue]) -> Vec<(u64, ServerEntry)> {
+    let entry = |pair: &[RespValue]| ServerEntry::read(pair[0].text()?, pair[1].text()?);
+    hash.chunks_exact(2).filter_map(entry).collect()
 }
 
 impl RedisStore {
@@ -71,6 +73,17 @@ impl RedisStore {
         let call = Registration { me, secret }.call(self.keys());
         let said = self.ask(RedisCommand::Script(call))?;
         StoreServers::read(&said).ok_or(StoreError::Strange { key: "servers" })
+    }
+
+    /// What servers said of themselves, without saying anything. Blocks.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, or another program wrote the key.
+    pub fn servers(&self) -> Result<Vec<(u64, ServerEntry)>, StoreError> {
+        let words = Words::of(&["HGETALL", &self.keys().servers()]);
+        let all = self.ask(RedisCommand::Plain(words))?;
+        let pairs = all.list().ok_or(StoreError::Strange { key: "servers" })?;
+        Ok(entries(pairs))
     }
 
     /// Takes away what a server says of itself: it ends. Blocks.

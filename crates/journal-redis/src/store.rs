@@ -68,6 +68,8 @@ pub struct SeenStore {
     pub store: Option<u128>,
     /// The owner and the last entry; `None` if the key is not there.
     pub own: Option<Own>,
+    /// The mark of a copy; empty if there is none.
+    pub copy: String,
     /// The run of this Redis, read before the keys: an acquisition that names it is refused if they are of another.
     pub run: String,
     /// Its TIME, in microseconds.
@@ -136,13 +138,13 @@ impl RedisStore {
         came(&self.begin(command))
     }
 
-    fn run(&self, command: RedisCommand) -> Result<ScriptReply, StoreError> {
+    pub(crate) fn run(&self, command: RedisCommand) -> Result<ScriptReply, StoreError> {
         let value = self.ask(command)?;
         ScriptReply::read(&value).ok_or(StoreError::Strange { key: "own" })
     }
 
     /// What an owner writes so that others go by it.
-    fn confirmed(&self, call: ScriptCall) -> RedisCommand {
+    pub(crate) fn confirmed(&self, call: ScriptCall) -> RedisCommand {
         match self.confirmation {
             Some(confirmation) => RedisCommand::Confirmed(call, confirmation),
             None => RedisCommand::Script(call),
@@ -156,17 +158,18 @@ impl RedisStore {
     pub fn look(&self) -> Result<SeenStore, StoreError> {
         let begin = |words: &[&str]| self.begin(RedisCommand::Plain(Words::of(words)));
         let info = begin(&["INFO", "server"]);
-        let store = begin(&["HMGET", &self.keys.store(), "id", "format"]);
+        let store = begin(&["HMGET", &self.keys.store(), "id", "format", "copy"]);
         let own = begin(&["HGETALL", &self.keys.own()]);
         let time = begin(&["TIME"]);
         let (info, store, own, time) = (came(&info)?, came(&store)?, came(&own)?, came(&time)?);
-        let store = match store.list() {
-            Some([RespValue::Nil, _]) => None,
-            Some([id, format]) => {
+        let (store, copy) = match store.list() {
+            Some([RespValue::Nil, ..]) => (None, String::new()),
+            Some([id, format, copy]) => {
                 // First: what a newer release wrote may have another form.
                 readable(format)?;
                 let id = id.text().and_then(|id| u128::from_str_radix(id, 16).ok());
-                Some(id.ok_or(StoreError::Strange { key: "store" })?)
+                let id = id.ok_or(StoreError::Strange { key: "store" })?;
+                (Some(id), copy.text().unwrap_or_default().to_owned())
             }
             _ => return Err(StoreError::Strange { key: "store" }),
         };
@@ -184,7 +187,7 @@ impl RedisStore {
             _ => None,
         };
         let time = time.ok_or_else(|| StoreError::Away("it tells no time".to_owned()))?;
-        Ok(SeenStore { store, own, run, time })
+        Ok(SeenStore { store, own, copy, run, time })
     }
 
     /// Writes the id of a store that lost it.

@@ -23,6 +23,7 @@ use tokio::sync::watch;
 
 use crate::appends::tell;
 use crate::clock::StoreClock;
+use crate::copy;
 use crate::lent_snapshots;
 use crate::loading;
 use crate::options::{AskServer, AskedServer};
@@ -47,6 +48,8 @@ pub(crate) enum Errand {
 pub(crate) struct Hands {
     pub me: ServerId,
     pub entry: ServerEntry,
+    /// The address of the store, as it is shown.
+    pub address: String,
     pub store: RedisStore,
     /// A line of its own, for what takes Redis long.
     pub bulk: RedisStore,
@@ -154,6 +157,27 @@ impl Hands {
         }
     }
 
+    /// Why the store is served to nobody, if a copy says so now. Blocks.
+    pub fn pause(&self) -> Result<Option<String>, StoreError> {
+        let paused = copy::pause(&self.bulk.look()?.copy, &self.address);
+        self.lock().paused.clone_from(&paused);
+        Ok(paused)
+    }
+
+    /// Lets an acquisition go that waits for a copy to end, once none says anything any more: the store is looked at anew.
+    /// Blocks.
+    pub fn end_pause(self: &Arc<Self>) {
+        let Some(call) = self.lock().held_back else { return };
+        match self.pause() {
+            Ok(None) => {
+                self.lock().held_back = None;
+                self.tell(Input::Unsure { call });
+            }
+            Ok(Some(_)) => self.show(&self.lock()),
+            Err(why) => self.away(&why),
+        }
+    }
+
     /// Starts a thread for one thing. Without a thread the server cannot own a store.
     fn start(self: &Arc<Self>, name: &str, does: impl FnOnce(Arc<Hands>) + Send + 'static) {
         let hands = self.clone();
@@ -214,6 +238,7 @@ impl Hands {
         match self.store.look() {
             Ok(seen) => {
                 let mut state = self.lock();
+                state.paused = copy::pause(&seen.copy, &self.address);
                 let own = seen.own.as_ref().map(|own| Box::new(state.words.own(own)));
                 state.seen = own.as_ref().map(|own| (own.owner, own.epoch));
                 if state.seen.is_some_and(|(owner, _)| owner == self.me) {

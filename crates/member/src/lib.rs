@@ -8,6 +8,7 @@
 
 mod appends;
 mod clock;
+mod copy;
 mod engine;
 mod hands;
 mod journal;
@@ -22,6 +23,7 @@ mod standby;
 mod state;
 mod translate;
 
+pub use copy::{CopyOpenError, CopyRedis};
 pub use engine::MemberEngine;
 pub use member::Member;
 pub use options::{AskServer, AskedServer, MemberError, MemberOptions, SnapshotWish};

@@ -15,7 +15,18 @@ use crate::journal::MemberJournal;
 const BEYOND: Span = Span::from_s(1);
 
 /// Opens the engine, which reads the journal, proves that by an empty append, and begins to answer. Blocks.
+///
+/// A store that a copy has paused is let go of. It is asked here because a copy marks a store that it has taken: whoever
+/// takes it later finds the mark, and the proof of whoever took it earlier is refused.
 pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
+    match hands.pause() {
+        Ok(None) => {}
+        Ok(Some(_)) => return hands.cannot_serve(),
+        Err(why) => {
+            tracing::warn!("the store could not be opened here: {why}");
+            return hands.tell(Input::LoadFailed { damaged: false });
+        }
+    }
     let damage = Arc::new(AtomicBool::new(false));
     let journal = MemberJournal::new(hands, term, damage.clone());
     let stopped = Arc::downgrade(hands);

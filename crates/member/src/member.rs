@@ -18,6 +18,7 @@ use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;
+use crate::copy;
 use crate::engine::MemberEngine;
 use crate::hands::{Errand, Hands};
 use crate::lent_snapshots;
@@ -51,7 +52,7 @@ impl Member {
     pub fn open(options: MemberOptions) -> Result<Member, MemberError> {
         let MemberOptions { address, name, url, engine, replicas, forgets_never, asks, clock } =
             options;
-        let me = ServerId(random()?);
+        let (me, shown) = (ServerId(random()?), copy::shown(&address));
         let (release, format) = (RELEASE.to_owned(), FORMAT);
         let entry = ServerEntry { id: me.0, url, release, format, applied: 0 };
         let store = RedisStore::open(address.clone(), &name)?.with_replicas(replicas);
@@ -63,6 +64,7 @@ impl Member {
         let hands = Arc::new(Hands {
             me,
             entry,
+            address: shown,
             store,
             bulk,
             clock: Arc::new(StoreClock::new(clock)),
@@ -237,7 +239,7 @@ impl std::fmt::Debug for Member {
     }
 }
 
-fn random() -> Result<u128, MemberError> {
+pub(crate) fn random() -> Result<u128, MemberError> {
     let mut bytes = [0; 16];
     fill_random(&mut bytes).map_err(|why| MemberError::Random(why.to_string()))?;
     Ok(u128::from_le_bytes(bytes))
@@ -260,6 +262,7 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
             registered = Some(now);
             is_fit = is_fit || fits(hands);
             if is_fit && hands.register() {
+                hands.end_pause();
                 look_for_room(hands);
                 snapshot_if_due(hands, &mut measured);
             }

@@ -11,7 +11,7 @@ use tenure_journal_redis::StoreCall;
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, Generation, ServerId, StoreId};
 use tenure_owner::owner::{Action, Input, ServerWord, Warning};
-use tenure_owner::scripts::{Ownership, SnapshotName};
+use tenure_owner::scripts::{Ownership, ScriptCall, SnapshotName};
 
 use crate::appends::Appends;
 use crate::clock::StoreClock;
@@ -57,6 +57,10 @@ pub(crate) struct MemberState {
     pub warnings: Vec<Warning>,
     /// Why nobody serves.
     pub why: String,
+    /// Why the store is served to nobody, if a copy said so when it was looked at last. Starts as `None`.
+    pub paused: Option<String>,
+    /// The acquisition that is not made as long as that is so.
+    pub held_back: Option<u64>,
     /// It was asked to end.
     pub is_closing: bool,
     /// Nothing is done any more.
@@ -102,6 +106,8 @@ impl MemberState {
             seen: None,
             warnings: Vec::new(),
             why: "this server has just started, and looks who owns the store".to_owned(),
+            paused: None,
+            held_back: None,
             is_closing: false,
             is_over: false,
         }
@@ -133,6 +139,10 @@ impl MemberState {
     /// Makes ready what the value said.
     pub fn deed(&mut self, action: Action) -> Deed {
         match action {
+            Action::Call { number, call: ScriptCall::Acquire(_) } if self.paused.is_some() => {
+                self.held_back = Some(number);
+                Deed::Nothing
+            }
             Action::Call { number, call } => {
                 let MemberState { words, appends, .. } = self;
                 match words.call(&call, |number| appends.entry(number)) {
@@ -228,6 +238,9 @@ impl MemberState {
                 return StorePlace::Nobody(CUT_OFF.to_owned());
             }
             return StorePlace::Here { engine: engine.clone(), epoch: self.served_from.0 };
+        }
+        if let Some(paused) = &self.paused {
+            return StorePlace::Nobody(paused.clone());
         }
         let owner = self.seen.filter(|_| self.owner.epoch().is_none());
         if let Some((owner, epoch)) = owner {

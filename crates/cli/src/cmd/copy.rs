@@ -7,15 +7,17 @@ mod show;
 
 use serde::Serialize;
 use tenure::url::StoreUrl;
+use tenure_console::shared_scheme;
 use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
+use tenure_engine::redis_address::{Address, DEFAULT_PREFIX};
 use tenure_engine_embedded::CopyFolder;
-use tenure_engine_redis::link::DEFAULT_PREFIX;
 use tenure_engine_redis::{RedisCopy, RedisEngine};
+use tenure_member::CopyRedis;
 
 use crate::args::copy::CopyArgs;
-use crate::exit::{BUG, DISK, Failure, NO};
+use crate::exit::{BUG, DISK, Failure, NO, UNAVAILABLE};
 use crate::output::{Output, printable};
-use crate::store::{not_opened, on_redis};
+use crate::store::{not_opened, on_redis, said};
 
 use self::show::CopyShow;
 
@@ -27,6 +29,7 @@ enum Hands {
         /// It has the connections.
         _engine: RedisEngine,
     },
+    Shared(Box<CopyRedis>),
 }
 
 impl Hands {
@@ -34,12 +37,14 @@ impl Hands {
         match self {
             Hands::Folder(folder) => &**folder,
             Hands::Redis { copy, .. } => &**copy,
+            Hands::Shared(copy) => &**copy,
         }
     }
     fn target(&self) -> &dyn Target {
         match self {
             Hands::Folder(folder) => &**folder,
             Hands::Redis { copy, .. } => &**copy,
+            Hands::Shared(copy) => &**copy,
         }
     }
 }
@@ -51,9 +56,16 @@ enum Side {
     To,
 }
 
+/// The place of a store, as `--from` and `--to` name it.
+enum SaidPlace {
+    Url(StoreUrl),
+    /// A store that servers share.
+    Shared(Address),
+}
+
 /// A store as it was said.
 struct SaidStore {
-    url: StoreUrl,
+    what: SaidPlace,
     /// Without a password.
     shown: String,
 }
@@ -62,6 +74,11 @@ impl SaidStore {
     fn parse(text: &str, side: Side) -> Result<Self, Failure> {
         let option = if side == Side::From { "--from" } else { "--to" };
         let usage = |why: String| Failure::usage(format!("{option}: {why}"));
+        if let (shared_scheme::SHARED, address) = shared_scheme::split(text) {
+            let address = Address::parse(address).map_err(|why| usage(why.to_string()))?;
+            let shown = redis_as_shown(&address);
+            return Ok(SaidStore { what: SaidPlace::Shared(address), shown });
+        }
         let url: StoreUrl = text.parse().map_err(|why| usage(format!("{why}")))?;
         let shown = match &url {
             StoreUrl::Server(_) => {
@@ -77,17 +94,26 @@ impl SaidStore {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 format!("file:{}", path.display())
             }
-            StoreUrl::Redis(address) => match address.prefix() {
-                DEFAULT_PREFIX => address.to_string(),
-                prefix => format!("{address} (prefix {prefix})"),
-            },
+            StoreUrl::Redis(address) => redis_as_shown(address),
         };
-        Ok(SaidStore { url, shown })
+        Ok(SaidStore { what: SaidPlace::Url(url), shown })
     }
 
     /// `make`: a folder that is not there is made.
     fn open(&self, make: bool) -> Result<Hands, Failure> {
-        match &self.url {
+        let url = match &self.what {
+            SaidPlace::Shared(address) => {
+                let (address, name) = (address.clone(), shared_scheme::store_name(address));
+                let opened = match make {
+                    true => CopyRedis::target(address, &name),
+                    false => CopyRedis::source(address, &name),
+                };
+                let opened = opened.map_err(|why| said(UNAVAILABLE, &why.to_string()))?;
+                return Ok(Hands::Shared(Box::new(opened)));
+            }
+            SaidPlace::Url(url) => url,
+        };
+        match url {
             StoreUrl::File(path) => {
                 let opened = if make { CopyFolder::target(path) } else { CopyFolder::source(path) };
                 Ok(Hands::Folder(Box::new(opened.map_err(|why| not_opened(&why))?)))
@@ -98,6 +124,13 @@ impl SaidStore {
             }
             StoreUrl::Server(_) | StoreUrl::Memory => Err(Failure::bug("this is no store")),
         }
+    }
+}
+
+fn redis_as_shown(address: &Address) -> String {
+    match address.prefix() {
+        DEFAULT_PREFIX => address.to_string(),
+        prefix => format!("{address} (prefix {prefix})"),
     }
 }
 

@@ -31,7 +31,7 @@ mod timings;
 mod values;
 
 pub use bodies::{BodyRefusal, SetPlace};
-pub use copies::{CopyRefusal, FrozenFor};
+pub use copies::{CopyRefusal, FrozenFor, PausedStore};
 pub use ends::StoredNote;
 pub use flows::FlowRefusal;
 pub use jobs::JobRefusal;

@@ -1,4 +1,5 @@
-//! A folder that is copied, or becomes a copy: its rows, and the mark that says so.
+//! A folder that is copied, or becomes a copy: its rows, and the mark that says so. The rows of a store that has a journal
+//! are copied so too: they lie in a private folder for as long as that takes.
 //!
 //! The folder is locked by this process, so nobody is served from it meanwhile; the mark makes that so
 //! beyond this process, since [`crate::Embedded::open`] refuses a marked folder. It writes rows and
@@ -22,14 +23,17 @@ use tenure_core::sentences::{CopyRefusal, Phrase};
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, Mark};
 use tenure_engine::{Clock, SystemClock};
+use tenure_journal::{Position, Snapshot};
 use tenure_machine::Seq;
 
 use crate::commit::Numbers;
 use crate::error::OpenError;
 use crate::folder::{self, Folder};
 use crate::options::{Location, Options};
+use crate::replica::Replica;
 use crate::schema;
 use crate::small_facts::{fact, put_fact};
+use crate::snapshot::RowsSnapshot;
 use crate::start;
 use crate::synced;
 use crate::watch::{LookWhen, Watch};
@@ -51,6 +55,13 @@ enum Marked {
     Source { copy: String, to: String, whole: bool, frozen_at: u64 },
     /// An unfinished copy: how far each namespace is.
     Target { copy: String, namespaces: BTreeMap<Namespace, Part> },
+}
+
+impl Marked {
+    fn source(mark: &Mark, frozen_at: Moment) -> Marked {
+        let Mark { copy, to, whole } = mark.clone();
+        Marked::Source { copy, to, whole, frozen_at: frozen_at.us() }
+    }
 }
 
 /// How far a namespace is: pages that are there, and where the next one begins.
@@ -82,15 +93,52 @@ impl CopyFolder {
         if !folder::has_store(path) {
             return Err(OpenError::Missing { folder: path.to_owned() });
         }
-        Self::open(path.to_owned(), Arc::new(SystemClock))
+        Self::open(path.to_owned())
     }
 
     /// Opens a store, made if it is not there, be it marked.
     pub fn target(path: &Path) -> Result<Self, OpenError> {
-        Self::open(path.to_owned(), Arc::new(SystemClock))
+        Self::open(path.to_owned())
     }
 
-    fn open(path: PathBuf, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+    /// The rows of a store that has a journal, which nobody appends to any more, were frozen at `frozen_at` by this clock.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn frozen(
+        rows: Replica,
+        clock: Arc<dyn Clock>,
+        mark: &Mark,
+        frozen_at: Moment,
+    ) -> Result<Self, OpenError> {
+        let (folder, conn) = rows.into_parts();
+        put_fact(&conn, MARK, Some(&text_of(&Marked::source(mark, frozen_at))))
+            .map_err(|why| schema::store_error(&folder, why))?;
+        Self::over(folder, conn, clock)
+    }
+
+    /// Nothing, in a private folder that goes with this: it becomes a copy, and then the snapshot of a store that has a
+    /// journal.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn fresh() -> Result<Self, OpenError> {
+        let options = Options::new(Location::Memory);
+        let folder = Folder::open(&options.location)?;
+        let conn = schema::open_writer(&folder, &options)?;
+        Self::over(folder, conn, Arc::new(SystemClock))
+    }
+
+    /// All rows, as the snapshot of a journal that begins with them; `None` if nothing was copied.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub fn snapshot(&self) -> Result<Option<RowsSnapshot>, OpenError> {
+        let snapshot = RowsSnapshot::begin(&self.folder)?;
+        Ok((snapshot.end() != Position::default()).then_some(snapshot))
+    }
+
+    fn open(path: PathBuf) -> Result<Self, OpenError> {
         let options = Options::new(Location::Folder(path));
         let folder = Folder::open(&options.location)?;
         let conn = schema::open_writer(&folder, &options)?;
@@ -99,6 +147,10 @@ impl CopyFolder {
         // Nobody syncs the log beside it: each page is on disk when it is said to be there.
         conn.pragma_update(None, "synchronous", "FULL")
             .map_err(|why| schema::store_error(&folder, why))?;
+        Self::over(folder, conn, Arc::new(SystemClock))
+    }
+
+    fn over(folder: Folder, conn: Connection, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let watch = folder.watch()?;
         let (conn, ids) = (Mutex::new(conn), Mutex::new(None));
         Ok(CopyFolder { conn, clock, watch, folder, ids })

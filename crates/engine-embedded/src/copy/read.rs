@@ -37,9 +37,8 @@ impl Source for CopyFolder {
                     "thaw it first: tenure copy --thaw --from 'file:PATH'",
                 ));
             }
-            let frozen_at = before.map_or_else(|| self.clock.now(), |(_, at)| at).us();
-            let Mark { copy, to, whole } = mark.clone();
-            let text = text_of(&Marked::Source { copy, to, whole, frozen_at });
+            let frozen_at = before.map_or_else(|| self.clock.now(), |(_, at)| at);
+            let text = text_of(&Marked::source(mark, frozen_at));
             put_fact(&self.conn(), MARK, Some(&text)).map_err(self.broken())?;
             self.still_here(())
         })

@@ -8,12 +8,12 @@
 
 #[path = "../direct/dump.rs"]
 mod dump;
-#[path = "../copy/filled.rs"]
+#[path = "../../../member/tests/copy/filled.rs"]
 mod filled;
 mod text;
 // Tests of copies use the rest of it.
 #[allow(dead_code)]
-#[path = "../copy/world.rs"]
+#[path = "../../../member/tests/copy/world.rs"]
 mod world;
 
 use std::path::PathBuf;

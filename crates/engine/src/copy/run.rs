@@ -18,6 +18,8 @@ use std::pin::Pin;
 use serde::Serialize;
 use tenure_core::copy::{CopiedPage, Cursor, Head, Item, Releasing, Section};
 use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::CopyRefusal;
 use tenure_core::time::Span;
 
 use super::{CopyError, Found, Mark, Source, Target};
@@ -227,6 +229,11 @@ async fn go_on(
         }
         let all = move_all(source, target, &mark, watch, course).await?;
         wait_for_leases(source, &all, watch).await?;
+        // Not every store can keep others from thawing it meanwhile.
+        if source.marked().await?.is_none_or(|there| there.copy != mark.copy) {
+            let place = plan.from.clone().into();
+            return Err(Refusal::from(CopyRefusal::NotFrozen { place }).into());
+        }
         target.open(&mark.copy).await?;
         source.freeze(&Mark { whole: true, ..mark }).await?;
     }

@@ -6,6 +6,7 @@ mod bench;
 mod cut;
 mod histories;
 mod line;
+mod paused;
 mod recovery;
 mod room;
 mod snapshots;

@@ -5,18 +5,44 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenure_core::time::Span;
 use tenure_engine::Engine;
 use tenure_engine::copy::{
     self, CopyError, CopyNews, CopyPlan, CopyReport, CopyWatch, Source, Target,
 };
+use tenure_engine::redis_address::Address;
 use tenure_engine_embedded::{CopyFolder, Embedded, Location, Options};
-use tenure_engine_redis::link::Address;
-use tenure_engine_redis::{Options as RedisOptions, RedisCopy, RedisEngine};
+use tenure_journal_redis::SnapshotName;
+use tenure_member::{
+    AskServer, AskedServer, CopyOpenError, CopyRedis, Member, MemberOptions, ServerWord,
+    SnapshotWish, StorePlace,
+};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisServer};
+
+/// The name of a store in its Redis.
+const NAME: &str = "tenure";
+const LONG: Duration = Duration::from_secs(60);
+
+/// Every server that is asked for has ended: one of a test at a time serves a store.
+struct NobodyElse;
+
+impl AskServer for NobodyElse {
+    fn ask(&self, _server: &AskedServer, _within: Duration) -> ServerWord {
+        ServerWord::Refused
+    }
+
+    fn write_snapshot(
+        &self,
+        _server: &AskedServer,
+        _wish: &SnapshotWish,
+        _goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<SnapshotName> {
+        None
+    }
+}
 
 /// Where a store is.
 pub enum Store {
@@ -34,6 +60,15 @@ impl Store {
         ]
     }
 
+    /// Each kind of store as source and as target of one with a journal.
+    pub fn combinations() -> [(Store, Store); 3] {
+        [
+            (Store::folder(), Store::redis()),
+            (Store::redis(), Store::folder()),
+            (Store::redis(), Store::redis()),
+        ]
+    }
+
     pub fn folder() -> Self {
         let dir = TempDir::new();
         Store::Folder { path: dir.join("data"), _dir: dir }
@@ -47,14 +82,6 @@ impl Store {
         Store::Cluster(RedisCluster::start(3))
     }
 
-    pub fn server(&self) -> &RedisServer {
-        match self {
-            Store::Folder { .. } => panic!("a server is asked for"),
-            Store::Redis(server) => server,
-            Store::Cluster(_) => panic!("a server of its own is asked for"),
-        }
-    }
-
     pub fn shown(&self) -> String {
         match self {
             Store::Folder { path, .. } => format!("file:{}", path.display()),
@@ -63,11 +90,39 @@ impl Store {
         }
     }
 
-    fn link(&self) -> RedisEngine {
-        let address = Address::parse(&self.shown()).unwrap();
-        // As patient as a test that moves the clock, by the server's clock.
-        let link = RedisOptions::testing(address.clone()).link;
-        RedisEngine::open(RedisOptions { link, ..RedisOptions::new(address) }).unwrap()
+    /// In the hands of a copy, as a store that is there.
+    pub fn source(&self) -> Result<CopyRedis, CopyOpenError> {
+        CopyRedis::source(self.address(), NAME)
+    }
+
+    fn address(&self) -> Address {
+        Address::parse(&self.shown()).unwrap()
+    }
+
+    /// A server of it, once it serves or says that a copy paused it.
+    fn member(&self) -> Member {
+        let at = "http://127.0.0.1:1";
+        let options = MemberOptions::new(self.address(), NAME, at, Arc::new(NobodyElse));
+        let member = Member::open(options).unwrap();
+        let place = member.place();
+        let begun = Instant::now();
+        loop {
+            match &*place.borrow() {
+                StorePlace::Here { .. } => break,
+                StorePlace::Nobody(why) if why.contains("tenure copy") => break,
+                place => assert!(begun.elapsed() < LONG, "{place:?}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        member
+    }
+
+    /// How many pages a try gets that is to be killed: what goes to a Redis begins anew each time.
+    pub fn pages(&self, tries: u64) -> u64 {
+        match self {
+            Store::Folder { .. } => 1,
+            Store::Redis(_) | Store::Cluster(_) => 1 + tries,
+        }
     }
 
     /// The engine on it.
@@ -77,7 +132,7 @@ impl Store {
                 let options = Options::new(Location::Folder(path.clone()));
                 Opened::Folder(Arc::new(Embedded::open(options).unwrap()))
             }
-            Store::Redis(_) | Store::Cluster(_) => Opened::Redis(Arc::new(self.link())),
+            Store::Redis(_) | Store::Cluster(_) => Opened::Redis(self.member()),
         }
     }
 
@@ -88,8 +143,7 @@ impl Store {
                 Hands::Folder(Box::new(CopyFolder::target(path).unwrap()))
             }
             Store::Redis(_) | Store::Cluster(_) => {
-                let engine = self.link();
-                Hands::Redis { copy: Box::new(engine.copying()), _engine: engine }
+                Hands::Redis(Box::new(CopyRedis::target(self.address(), NAME).unwrap()))
             }
         }
     }
@@ -97,34 +151,42 @@ impl Store {
 
 pub enum Opened {
     Folder(Arc<Embedded>),
-    Redis(Arc<RedisEngine>),
+    Redis(Member),
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Opened::Redis(member) = self {
+            member.close();
+        }
+    }
 }
 
 impl Opened {
     pub fn engine(&self) -> Arc<dyn Engine> {
         match self {
             Opened::Folder(engine) => engine.clone(),
-            Opened::Redis(engine) => engine.clone(),
+            Opened::Redis(member) => Arc::new(member.engine()),
         }
     }
 }
 
 pub enum Hands {
     Folder(Box<CopyFolder>),
-    Redis { copy: Box<RedisCopy>, _engine: RedisEngine },
+    Redis(Box<CopyRedis>),
 }
 
 impl Hands {
     pub fn source(&self) -> &dyn Source {
         match self {
             Hands::Folder(folder) => &**folder,
-            Hands::Redis { copy, .. } => &**copy,
+            Hands::Redis(copy) => &**copy,
         }
     }
     pub fn target(&self) -> &dyn Target {
         match self {
             Hands::Folder(folder) => &**folder,
-            Hands::Redis { copy, .. } => &**copy,
+            Hands::Redis(copy) => &**copy,
         }
     }
 }

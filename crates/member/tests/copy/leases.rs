@@ -28,7 +28,7 @@ async fn live_leases_end_as_released_once_they_have_run_out() {
     if !wanted() {
         return;
     }
-    for (from, to) in [(Store::folder(), Store::redis()), (Store::redis(), Store::folder())] {
+    for (from, to) in Store::combinations() {
         held(&from, &to).await;
     }
 }
@@ -163,4 +163,29 @@ async fn held(from: &Store, to: &Store) {
     let ids: Vec<_> = leases.iter().map(|one| one.job.as_ref().unwrap().id.to_string()).collect();
     assert_eq!(ids, ["behind", "last"]);
     is_sound(&engine, &ns).await;
+}
+
+/// Another run of Redis may have lost a grant, of at most the longest ttl that was noted.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_redis_that_was_started_anew_may_have_forgotten_counts_as_held() {
+    if !wanted() {
+        return;
+    }
+    let (mut from, to) = (Store::redis(), Store::folder());
+    {
+        let opened = from.open();
+        let (engine, ns) = (opened.engine(), Namespace::main());
+        let ask = Lease { ttl: TTL, ..Lease::needs(needs(r#"[{"limit":"lock:l"}]"#)) };
+        let lock = engine.run(&ns, ask).await.unwrap().leases.remove(0);
+        let settle = vec![SettleItem::new(lock.lease.unwrap(), Ending::Released)];
+        engine.run(&ns, Settle::of(settle)).await.unwrap();
+    }
+    let Store::Redis(server) = &mut from else { panic!("it is a Redis") };
+    server.must(&["SAVE"]);
+    server.kill();
+    server.restart();
+    let mut watch = Watcher::default();
+    let report = copied(&from, &to, &mut watch).await.unwrap();
+    assert_eq!(report.moved.released, 0);
+    assert!(watch.waited.is_some());
 }

@@ -6,6 +6,7 @@ use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_engine::copy::{CopyError, thaw_source};
 use tenure_engine::{CallError, EngineExt, Fault};
 use tenure_engine_embedded::{Embedded, Location, OpenError, Options};
+use tenure_member::CopyOpenError;
 use tenure_testkit::redis::wanted;
 
 use crate::filled::{fill, queue};
@@ -39,7 +40,7 @@ async fn a_source_stays_frozen_when_its_copy_is_whole() {
     if !wanted() {
         return;
     }
-    for (from, to) in [(Store::redis(), Store::folder()), (Store::folder(), Store::redis())] {
+    for (from, to) in Store::combinations() {
         fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
         copy_all(&from, &to).await;
         serves_nobody(&from).await;
@@ -70,7 +71,7 @@ async fn a_target_that_holds_anything_is_refused_and_the_source_goes_on() {
     if !wanted() {
         return;
     }
-    for (from, to) in [(Store::redis(), Store::folder()), (Store::folder(), Store::redis())] {
+    for (from, to) in Store::combinations() {
         fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
         let elsewhere = Namespace::parse("elsewhere").unwrap();
         let jobs = vec![NewJob::new(queue("q"))];
@@ -86,20 +87,6 @@ async fn a_target_that_holds_anything_is_refused_and_the_source_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_frozen_by_hand_is_left_alone() {
-    if !wanted() {
-        return;
-    }
-    let (from, to) = (Store::redis(), Store::folder());
-    fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
-    from.server().must(&["HSET", "tenure:{default}m", "frozen", "1"]);
-    let no = copied(&from, &to, &mut Watcher::default()).await;
-    assert!(matches!(&no, Err(CopyError::No { sentence, .. }) if sentence.contains("by hand")));
-    let no = thaw_source(from.hands().source(), "x", true).await;
-    assert!(matches!(no, Err(CopyError::No { .. })), "{no:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_target_that_was_only_asked_for_work_is_empty() {
     if !wanted() {
         return;
@@ -108,4 +95,36 @@ async fn a_target_that_was_only_asked_for_work_is_empty() {
     fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
     to.open().engine().run(&Namespace::main(), GetStats).await.unwrap();
     copy_all(&from, &to).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_a_server_uses_is_refused_and_goes_on() {
+    if !wanted() {
+        return;
+    }
+    let store = Store::redis();
+    let opened = store.open();
+    fill(&opened.engine(), &Namespace::main(), 3, 20).await;
+    let refused = store.source().unwrap_err();
+    assert!(matches!(refused, CopyOpenError::Served { .. }), "{refused}");
+    opened.engine().run(&Namespace::main(), GetStats).await.unwrap();
+    drop(opened);
+    store.source().unwrap();
+}
+
+/// A server wrote to it after it was looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_not_empty_any_more_becomes_no_copy() {
+    if !wanted() {
+        return;
+    }
+    let store = Store::redis();
+    let hands = store.hands();
+    fill(&store.open().engine(), &Namespace::main(), 3, 20).await;
+    let no = hands.target().begin("copy_x", &Namespace::main(), &Default::default()).await;
+    assert!(
+        matches!(&no, Err(CopyError::No { sentence, .. }) if sentence.contains("not empty")),
+        "{no:?}"
+    );
+    store.open().engine().run(&Namespace::main(), GetStats).await.unwrap();
 }

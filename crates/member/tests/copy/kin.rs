@@ -15,7 +15,7 @@ use tenure_engine::{Engine, EngineExt};
 use crate::filled::{lease_jobs, queue, worker};
 use crate::world::{is_sound, jobs};
 
-const PROMPT: Duration = Duration::from_secs(20);
+const PROMPT: Duration = Duration::from_secs(60);
 /// Nothing has changed for so long: what a tick has to do is done.
 const QUIET: Duration = Duration::from_millis(400);
 

@@ -142,7 +142,8 @@ async fn grants_come_in_the_order_in_which_the_source_would_have_made_them() {
             let before = tenure_engine::Clock::now(&tenure_engine::SystemClock).us();
             let (order, fence) = drained(&engine, &ns).await;
             is_sound(&engine, &ns).await;
-            assert!(fence.get() >= before, "fences follow the clock");
+            // That of a Redis is asked once, and carried on from there.
+            assert!(fence.get() + 1_000_000 >= before, "fences follow the clock");
             orders.push(order);
         }
         assert!(orders[0].len() > 20, "{}", orders[0].len());

@@ -1,0 +1,167 @@
+//! A store in Redis that becomes a copy: it is claimed by its mark, and has no entry until the copy comes as one snapshot.
+//!
+//! A copy that is broken off begins anew with its rows: they are of this process.
+
+use tenure_core::copy::{Cursor, Head, Item};
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::StoreRefusal;
+use tenure_engine::copy::{Begun, CopyError, Found, Step, Target};
+use tenure_engine_embedded::{CopyFolder, RowsSnapshot};
+use tenure_journal_redis::{Generation, RedisJournal, ScriptReply, SnapshotTurn, WriteError};
+
+use super::{CopyRedis, StoreMark, away, in_journal, unusable};
+
+impl CopyRedis {
+    fn found_now(&self) -> Result<Found, CopyError> {
+        let (text, entries) = self.look()?;
+        Ok(match self.read(&text)? {
+            Some(StoreMark::Target { copy }) => Found::Part(copy),
+            Some(StoreMark::Copied { copy }) => Found::Whole(copy),
+            Some(StoreMark::Source { to, .. }) => {
+                Found::Other(format!("it is frozen, as the source of {to}"))
+            }
+            None if entries == 0 => Found::Empty,
+            None => Found::Other(in_journal(entries)),
+        })
+    }
+
+    /// Marks an empty store as one that becomes this copy. Whether it still does: `false` if it is whole.
+    fn claim(&self, copy: &str) -> Result<bool, CopyError> {
+        match self.read(&self.look()?.0)? {
+            None => {}
+            there => return self.becomes(copy, there),
+        }
+        let (journal, seen) = self.acquire()?;
+        match self.read(&seen)? {
+            None => {
+                let says = StoreMark::Target { copy: copy.to_owned() };
+                self.write_mark(&journal, seen, Some(&says), true)?;
+                Ok(true)
+            }
+            there => self.becomes(copy, there),
+        }
+    }
+
+    /// Whether a store with this mark becomes this copy: `false` if it did.
+    fn becomes(&self, copy: &str, mark: Option<StoreMark>) -> Result<bool, CopyError> {
+        match mark {
+            Some(StoreMark::Target { copy: there }) if there == copy => Ok(true),
+            Some(StoreMark::Copied { copy: there }) if there == copy => Ok(false),
+            _ => Err(self.not_this()),
+        }
+    }
+
+    /// The rows, made empty if there are none yet.
+    fn rows(&self) -> Result<&CopyFolder, CopyError> {
+        if let Some(rows) = self.filled.get() {
+            return Ok(rows);
+        }
+        let fresh = CopyFolder::fresh().map_err(|why| unusable(&why))?;
+        Ok(self.filled.get_or_init(|| fresh))
+    }
+
+    /// Makes the rows those of the store, in one step, and then says that it is whole.
+    fn publish(&self, copy: &str) -> Result<(), CopyError> {
+        let (journal, seen) = self.acquire()?;
+        // Asked with the store taken: were it whole, somebody might have used it by now.
+        let mark = self.read(&seen)?;
+        if !self.becomes(copy, mark)? {
+            return Ok(());
+        }
+        let rows = self.filled.get().map(CopyFolder::snapshot).transpose();
+        if let Some(rows) = rows.map_err(|why| unusable(&why))?.flatten() {
+            self.turn_to(&journal, rows)?;
+        }
+        let says = StoreMark::Copied { copy: copy.to_owned() };
+        self.write_mark(&journal, seen, Some(&says), false)
+    }
+
+    fn turn_to(&self, journal: &RedisJournal, mut rows: RowsSnapshot) -> Result<(), CopyError> {
+        let by = journal.ownership().clone();
+        let generation = Generation { epoch: by.epoch, count: 1 };
+        let written = self.store.write_snapshot(&by, generation, &mut rows);
+        let snapshot = written.map_err(|why| match why {
+            WriteError::Store(why) => away(&why),
+            WriteError::Refused(_) => self.was_taken(),
+            WriteError::Parts(why) => CopyError::Disk(why.to_string()),
+        })?;
+        let (moment, heals, notes_run) = (journal.acquired().beat, true, true);
+        let turn = SnapshotTurn { by, snapshot, heals, moment, ttl: 0, notes_run };
+        match self.store.turn(&turn).map_err(|why| away(&why))? {
+            ScriptReply::Done { .. } => Ok(()),
+            _ => Err(self.was_taken()),
+        }
+    }
+
+    fn give_up_now(&self) -> Result<(), CopyError> {
+        let (journal, seen) = self.acquire()?;
+        match self.read(&seen)? {
+            Some(StoreMark::Target { .. }) => {}
+            _ => return Err(self.not_this()),
+        }
+        match self.store.drop_store(journal.ownership(), &seen).map_err(|why| away(&why))? {
+            ScriptReply::Done { .. } => Ok(()),
+            _ => Err(self.was_taken()),
+        }
+    }
+
+    /// Refuses a Redis that is full: its memory is counted by what is there, and the copy is not yet.
+    fn has_room(&self) -> Result<(), CopyError> {
+        match self.store.room().map_err(|why| away(&why))?.is_full() {
+            true => Err(Refusal::from(StoreRefusal::RedisFull).into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Target for CopyRedis {
+    fn found(&self) -> Step<'_, Found> {
+        Box::pin(async { self.found_now() })
+    }
+
+    fn begin<'a>(
+        &'a self,
+        copy: &'a str,
+        namespace: &'a Namespace,
+        head: &'a Head,
+    ) -> Step<'a, Begun> {
+        Box::pin(async move {
+            self.has_room()?;
+            if !self.claim(copy)? {
+                return Ok(Begun { whole: true, pages: 0, next: None });
+            }
+            self.rows()?.begin(copy, namespace, head).await
+        })
+    }
+
+    fn put<'a>(
+        &'a self,
+        copy: &'a str,
+        namespace: &'a Namespace,
+        page: u64,
+        items: Vec<Item>,
+        next: Option<Cursor>,
+    ) -> Step<'a, ()> {
+        Box::pin(async move {
+            let rows = self.filled.get().ok_or_else(|| self.not_this())?;
+            rows.put(copy, namespace, page, items, next).await
+        })
+    }
+
+    fn open<'a>(&'a self, copy: &'a str) -> Step<'a, ()> {
+        Box::pin(async move {
+            if !self.claim(copy)? {
+                return Ok(());
+            }
+            if let Some(rows) = self.filled.get() {
+                rows.open(copy).await?;
+            }
+            self.publish(copy)
+        })
+    }
+
+    fn give_up(&self) -> Step<'_, ()> {
+        Box::pin(async { self.give_up_now() })
+    }
+}
