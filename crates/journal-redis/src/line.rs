@@ -406,24 +406,35 @@ fn moved_to(refusal: &str) -> Option<Endpoint> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, duplex};
+    use tokio::io::{AsyncReadExt, DuplexStream, duplex};
 
     use super::*;
     use crate::keys::StoreKeys;
     use crate::scripts::StoreNaming;
 
+    /// A store that is asked for this, says something, and no more. What it was sent.
+    async fn store_says(mut there: DuplexStream, asked: &str, replies: &[u8]) -> String {
+        let mut seen = Vec::new();
+        let text = |seen: &[u8]| String::from_utf8_lossy(seen).into_owned();
+        while !text(&seen).contains(asked) {
+            let read = there.read_buf(&mut seen).await.expect("it is open");
+            assert!(read > 0, "it was sent {:?}", text(&seen));
+        }
+        there.write_all(replies).await.expect("it is not full");
+        there.shutdown().await.expect("it is open");
+        text(&seen)
+    }
+
     /// The pause after a connection on which one request was sent, and this came back before it was lost.
     async fn pause_after(reply: &[u8]) -> Duration {
-        let (here, mut there) = duplex(1 << 10);
-        there.write_all(reply).await.expect("it is not full");
-        // It takes what is sent and says no more.
-        there.shutdown().await.expect("it is open");
+        let (here, there) = duplex(1 << 10);
         let inside = LineInside::new();
         inside.lock().pause = PAUSE_MAX;
         let command = RedisCommand::Plain(Words::of(&["PING"]));
         let begun = Instant::now();
         inside.begin(Request { command, begun, script: None, hears: Box::new(drop) });
-        let ended = inside.serve(Connection::through(here)).await;
+        let serves = inside.serve(Connection::through(here));
+        let (ended, _) = tokio::join!(serves, store_says(there, "PING", reply));
         assert!(matches!(ended, Ended::Lost { .. }));
         inside.lock().pause
     }
@@ -442,14 +453,10 @@ mod tests {
             // On the first connection the script is answered, and the question is not.
             for (replies, answered) in [(&b"+done 7\r\n"[..], false), (b"+done 8\r\n:1\r\n", true)]
             {
-                let (here, mut there) = duplex(1 << 12);
-                there.write_all(replies).await.expect("it is not full");
-                there.shutdown().await.expect("it is open");
-                inside.serve(Connection::through(here)).await;
-                let mut written = Vec::new();
-                there.read_to_end(&mut written).await.expect("it is open");
-                let written = String::from_utf8_lossy(&written);
-                assert!(written.contains("EVAL") && written.contains("WAIT"), "{written:?}");
+                let (here, there) = duplex(1 << 12);
+                let serves = inside.serve(Connection::through(here));
+                let (_, written) = tokio::join!(serves, store_says(there, "WAIT", replies));
+                assert!(written.contains("EVAL"), "{written:?}");
                 let done = said
                     .try_recv()
                     .ok()
