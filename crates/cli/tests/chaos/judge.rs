@@ -16,7 +16,7 @@ use tenure_core::job::JobState;
 use tenure_core::names::FlowName;
 use tenure_core::requests::GetFlow;
 use tenure_core::time::Span;
-use tenure_engine_redis::RedisEngine;
+use tenure_engine::Engine;
 
 use crate::flows::{Awaited, FLOWS, Planned};
 use crate::records::{Hold, Told};
@@ -249,7 +249,7 @@ fn faults(told: &Told, shown: &BTreeMap<String, Shown>) -> Vec<String> {
 }
 
 /// Judges all flows, and their counts.
-pub async fn each_flow_ended_as_it_must(engine: &RedisEngine, told: &Told) -> Counts {
+pub async fn each_flow_ended_as_it_must(engine: &dyn Engine, told: &Told) -> Counts {
     let mut shown = BTreeMap::new();
     for job in jobs_of(engine, FLOWS).await {
         let flow = job.flow.map(|flow| flow.to_string());

@@ -75,13 +75,15 @@ pub fn run() {
 }
 
 /// Several servers as one engine: whoever does not answer is left, and the next is asked.
-struct Servers {
+#[derive(Clone)]
+pub struct Servers {
     servers: Arc<Vec<Remote>>,
     now: Arc<AtomicUsize>,
 }
 
 impl Servers {
-    fn of(ports: &str, first: usize) -> Self {
+    /// At these ports, with commas between.
+    pub fn of(ports: &str, first: usize) -> Self {
         let server = |port: &str| {
             let port = port.parse().expect("a port");
             let (host, prefix) = ("127.0.0.1".to_owned(), String::new());
@@ -89,6 +91,11 @@ impl Servers {
         };
         let servers = ports.split(',').map(server).collect();
         Servers { servers: Arc::new(servers), now: Arc::new(AtomicUsize::new(first)) }
+    }
+
+    /// The next call goes to another server.
+    pub fn leave(&self) {
+        self.now.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -102,7 +109,9 @@ impl Engine for Servers {
                 let answer = servers[at % servers.len()].call(&namespace, request.clone()).await;
                 tried += 1;
                 let (next, again) = match &answer {
-                    Err(CallError::Fault(Fault::Unavailable(_))) => (true, true),
+                    Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_))) => {
+                        (true, true)
+                    }
                     // Who asked repeats it, with the same ids.
                     Err(CallError::Fault(Fault::Unknown(_))) => (true, false),
                     Err(CallError::Refused(no)) if no.code == Code::Draining => (true, true),
@@ -159,14 +168,18 @@ pub async fn push_until_answered(client: &Client, notes: &Notes, jobs: Vec<NewJo
     }
 }
 
-/// Ends the process if this is nothing that passes when the servers are back.
-fn passes(notes: &Notes, why: &CallError) {
-    let passes = match why {
-        CallError::Fault(Fault::Unavailable(_) | Fault::Unknown(_)) => true,
+/// Whether this is something that passes when the servers are back.
+pub fn is_passing(why: &CallError) -> bool {
+    match why {
+        CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_) | Fault::Unknown(_)) => true,
         CallError::Refused(no) => no.code == Code::Draining,
         CallError::Fault(_) => false,
-    };
-    if !passes {
+    }
+}
+
+/// Ends the process if this is nothing that passes.
+fn passes(notes: &Notes, why: &CallError) {
+    if !is_passing(why) {
         notes.note(&format!("! {why}"));
         panic!("{why}");
     }

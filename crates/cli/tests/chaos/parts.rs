@@ -1,8 +1,11 @@
-//! The processes of the chaos, seen from the test: started, killed with SIGKILL, started again. Workers and
+//! The processes of the chaos, seen from the test: started, killed with SIGKILL, started again, stopped for a while. Workers and
 //! who pushes have another name each time, a server its old port.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::part::{self, FILE, NAME, PORTS, ROLE};
 use crate::records;
@@ -22,7 +25,7 @@ pub enum Role {
 /// What all processes are told.
 #[derive(Clone)]
 pub struct Told {
-    /// The address of the Redis.
+    /// What servers are given as their store.
     pub store: String,
     /// Of all servers, with commas between.
     pub ports: String,
@@ -54,6 +57,12 @@ impl Part {
         let _ = self.child.kill();
         let _ = self.child.wait();
         part::unix_us()
+    }
+
+    /// Lets it stand still, or go on.
+    pub fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).expect("the id of a process");
+        kill(Pid::from_raw(pid), signal).expect("a child of ours can be signalled");
     }
 
     /// The name under which it holds leases.

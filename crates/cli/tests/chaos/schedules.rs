@@ -11,7 +11,7 @@ use tenure_core::schedule::{
     CatchUp, Overlap, ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec,
 };
 use tenure_core::time::{Moment, Span};
-use tenure_engine_redis::RedisEngine;
+use tenure_engine::Engine;
 
 use crate::part::{SCHEDULED, unix_us};
 use crate::{DRAINED_WITHIN, jobs_of, ok};
@@ -49,7 +49,7 @@ fn settings(timing: TimingSpec, overlap: Overlap, catch_up: CatchUp) -> Box<Sche
 }
 
 /// Puts intervals and cron expressions of one second, which end when the killing does. Each with its first moment.
-pub async fn put_all(engine: &RedisEngine, seconds: u64) -> Vec<(ScheduleId, Moment)> {
+pub async fn put_all(engine: &dyn Engine, seconds: u64) -> Vec<(ScheduleId, Moment)> {
     let ends_at = Some(Moment::from_us(unix_us()).plus(Span::from_s(seconds)));
     let jitter = Span::from_ms(500);
     let interval = TimingSpec { every: Some(Span::from_s(1)), ends_at, ..TimingSpec::default() };
@@ -68,7 +68,7 @@ pub async fn put_all(engine: &RedisEngine, seconds: u64) -> Vec<(ScheduleId, Mom
     all
 }
 
-async fn ended(engine: &RedisEngine, schedule: &ScheduleId) -> ScheduleView {
+async fn ended(engine: &dyn Engine, schedule: &ScheduleId) -> ScheduleView {
     let begin = Instant::now();
     loop {
         let view = ok(engine, GetSchedule { schedule: schedule.clone() }).await;
@@ -82,7 +82,7 @@ async fn ended(engine: &RedisEngine, schedule: &ScheduleId) -> ScheduleView {
 
 /// Waits for the end of each, and accounts for its moments.
 pub async fn each_moment_is_decided_once(
-    engine: &RedisEngine,
+    engine: &dyn Engine,
     all: &[(ScheduleId, Moment)],
 ) -> Decided {
     let (mut sum, mut views) = (Decided::default(), Vec::new());

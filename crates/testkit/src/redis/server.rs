@@ -4,12 +4,16 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::process::Child;
 
 use super::process::{self, LOG};
 use super::wire::{Reply, Wire};
 use super::{STEP_MAX, until};
 use crate::TempDir;
+
+/// The folder in which a server keeps what it is told.
+const KEPT: &str = "appendonlydir";
 
 /// How a server keeps what it is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +118,23 @@ impl RedisServer {
         panic!("the redis-server did not start again; it said:\n{}", self.log());
     }
 
+    /// A copy of what it kept until now, for [`restart_from`](Self::restart_from). It must not write its files anew
+    /// meanwhile: see `auto-aof-rewrite-percentage`.
+    pub fn kept(&self) -> TempDir {
+        let copy = TempDir::new();
+        copied(&self.dir.join(KEPT), copy.path()).expect("what a redis-server keeps can be copied");
+        copy
+    }
+
+    /// Kills it, and starts it again from what it had kept earlier. What was written since is gone, as when a replica that
+    /// lagged is promoted.
+    pub fn restart_from(&mut self, kept: &TempDir) {
+        self.kill();
+        copied(kept.path(), &self.dir.join(KEPT))
+            .expect("what a redis-server kept can be put back");
+        self.restart();
+    }
+
     /// What it wrote to its log, over all its starts.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.dir.join(LOG)).unwrap_or_default();
@@ -171,6 +192,15 @@ impl RedisServer {
             }
         })
     }
+}
+
+/// Copies the files of a folder to another one.
+fn copied(from: &Path, to: &Path) -> io::Result<()> {
+    for file in std::fs::read_dir(from)? {
+        let file = file?;
+        std::fs::copy(file.path(), to.join(file.file_name()))?;
+    }
+    Ok(())
 }
 
 impl Drop for RedisServer {
