@@ -11,6 +11,7 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
+use tenure_core::bounds::TTL_US_MAX;
 use tenure_core::time::{Moment, Span};
 use tenure_engine_embedded::{Embedded, Options};
 use tenure_journal::Appended;
@@ -310,12 +311,15 @@ impl Hands {
             state.engine = Some(engine);
             tracing::info!("this server owns the store, at epoch {}", state.served_from.0);
             self.show(&state);
-            // It may have been over before this engine could be told.
-            let recovers = state.owner.recovers();
-            let engine = state.engine.clone().filter(|_| !recovers);
+            // It may have been over, or begun, before this engine could be told.
+            let (engine, recovers) = (state.engine.clone(), state.owner.recovers());
             drop(state);
-            if let Some(engine) = engine {
-                begin(engine.end_recovery());
+            match engine {
+                Some(engine) if !recovers => begin(engine.end_recovery()),
+                Some(engine) if engine.recovers_for().is_none() => {
+                    begin(engine.recover(Span::from_us(TTL_US_MAX)));
+                }
+                _ => {}
             }
             self.changed.notify_all();
         } else {

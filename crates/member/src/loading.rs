@@ -50,7 +50,7 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
         recovers: recovers.map(|span| Span::from_us(span.us() + span.us() / 100 + BEYOND.us())),
         ..hands.engine.clone()
     };
-    match open(hands, term, options) {
+    match open(hands, term, options, &damage) {
         Ok(engine) => hands.opened(term, engine),
         Err(why) if hands.is_current(term) => {
             tracing::warn!("the store could not be opened here: {why}");
@@ -70,9 +70,23 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
 }
 
 /// Over the rows of the standby, if it has any: then what they lack is read, and no more. Rows that are refused are no copy
-/// of the journal; it is read from its beginning then.
-fn open(hands: &Arc<Hands>, term: u64, options: Options) -> Result<Embedded, OpenError> {
-    let Some(rows) = hands.standby.take() else { return Embedded::open(options) };
+/// of the journal; it is read from its beginning then. If it cannot be read now, the rows are kept for the next time.
+fn open(
+    hands: &Arc<Hands>,
+    term: u64,
+    options: Options,
+    damage: &AtomicBool,
+) -> Result<Embedded, OpenError> {
+    let Some(mut rows) = hands.standby.take() else { return Embedded::open(options) };
+    if let Some(journal) = &options.journal
+        && let Err(why) = rows.catch_up(&**journal)
+        && is_of_the_journal(&why)
+    {
+        if !damage.load(Ordering::Acquire) {
+            hands.standby.give_back(rows);
+        }
+        return Err(why);
+    }
     match Embedded::open_over(rows, options.clone()) {
         // Once the load is proved another one would not be.
         Err(why) if !is_of_the_journal(&why) && hands.loads(term) => {

@@ -49,6 +49,14 @@ impl Standby {
         rows.take()
     }
 
+    /// The rows were taken, and can be of use later: nothing is wrong with them.
+    pub fn give_back(&self, rows: Replica) {
+        let mut there = self.lock();
+        if there.is_none() {
+            self.put(&mut there, Some(rows));
+        }
+    }
+
     /// The last entry that the rows have; 0 if there are none.
     pub fn applied(&self) -> u64 {
         self.applied.load(Ordering::Relaxed)
@@ -63,9 +71,8 @@ pub(crate) fn run(hands: &Arc<Hands>) {
     while !is_over_after(hands, pause) {
         let standby = &hands.standby;
         let mut rows = standby.lock();
-        // Asked with the rows held: whoever opens an engine takes them afterwards.
+        // Rows that are there wait for the engine that is opened over them, or for another server to own the store.
         if !follows(hands) {
-            standby.put(&mut rows, None);
             pause = PAUSE_IDLE;
             continue;
         }
@@ -112,7 +119,7 @@ fn is_over_after(hands: &Hands, pause: Duration) -> bool {
 pub(crate) fn follows(hands: &Hands) -> bool {
     let state = hands.lock();
     let owns = state.is_loading || state.engine.is_some() || state.owner.epoch().is_some();
-    state.seen.is_some() && !owns && !state.is_over
+    state.seen.is_some() && !owns && !state.is_closing && !state.is_over
 }
 
 fn catch_up(

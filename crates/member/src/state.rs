@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use tenure_core::bounds::TTL_US_MAX;
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
 use tenure_engine_embedded::Embedded;
@@ -160,6 +161,8 @@ impl MemberState {
             Action::Load(_) => {
                 self.term += 1;
                 self.is_loading = true;
+                // Whoever owned it before is of no matter any more, also when this server has given the store away.
+                self.seen = None;
                 self.why = "this server has taken the store, and reads it".to_owned();
                 Deed::Load { term: self.term, recovers: self.owner.recovery() }
             }
@@ -189,9 +192,14 @@ impl MemberState {
             }
             Action::Warn(warning) => {
                 self.warn(warning);
-                // An engine that is being opened was told when that began.
-                let (engine, span) = (self.engine.clone(), self.owner.recovery());
-                match engine.zip(span).filter(|_| warning == Warning::Recovering) {
+                // How long the others are asked is not known, but no lease lasts longer than this. The value says when it is over.
+                let span = match warning {
+                    Warning::StoreForgot => Some(Span::from_us(TTL_US_MAX)),
+                    Warning::Recovering => self.owner.recovery(),
+                    _ => None,
+                };
+                // An engine that is being opened is told when that is through.
+                match self.engine.clone().zip(span) {
                     Some((engine, span)) => Deed::Recover(engine, span),
                     None => Deed::Nothing,
                 }

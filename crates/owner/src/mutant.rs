@@ -51,6 +51,8 @@ pub(crate) enum Mutant {
     RunIsNotedAtOnce,
     /// R11 to the letter: what was later is told by epochs that were acquired, even on a primary that was cut off.
     LaterIsAcquired,
+    /// R12: an owner that asks the others after a loss grants meanwhile what is exclusive.
+    GrantsWhileItAsks,
     /// R12: nobody recovers.
     NobodyRecovers,
     /// R13: the replicas are not waited for.

@@ -26,6 +26,8 @@ pub const LONG: Duration = Duration::from_secs(30);
 pub struct Network {
     pub members: Mutex<HashMap<String, Weak<Member>>>,
     pub is_silent: AtomicBool,
+    /// While a test holds it no question is answered.
+    pub answers: Mutex<()>,
     /// Who was asked for which snapshot.
     pub snapshots: Mutex<Vec<(String, SnapshotWish)>>,
     /// What a server does that is asked for one; `None`: what a member does.
@@ -34,6 +36,7 @@ pub struct Network {
 
 impl AskServer for Network {
     fn ask(&self, server: &AskedServer, _within: Duration) -> ServerWord {
+        drop(self.answers.lock().unwrap());
         if self.is_silent.load(Ordering::Relaxed) {
             return ServerWord::Silent;
         }
@@ -158,6 +161,21 @@ impl Bench {
                 assert!(begun.elapsed() < LONG, "it registers no more");
                 std::thread::yield_now();
             }
+        }
+    }
+
+    /// The last entry of the store, as Redis has it.
+    pub fn end(&self) -> u64 {
+        self.redis.must(&["HGET", "{shop}:own", "number"]).text().parse().unwrap()
+    }
+
+    /// Waits until the rows of a standby have all that the store has.
+    pub fn follows(&self, standby: &Member) {
+        let begun = Instant::now();
+        while standby.applied() != self.end() {
+            let (has, end) = (standby.applied(), self.end());
+            assert!(begun.elapsed() < LONG, "it has {has} of {end} entries");
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

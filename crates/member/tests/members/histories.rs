@@ -17,11 +17,14 @@ use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, wanted};
 
 use crate::bench::{Bench, LONG, job, queue};
+use crate::line::Line;
 
 /// Faults of one history, unless `TENURE_HISTORY_FAULTS` says more.
 const FAULTS: usize = 4;
 const CALLERS: usize = 3;
 const TTL: Span = Span::from_s(5);
+/// Of so many holders of the lock one stops its heartbeats.
+const STOPS_EACH: usize = 20;
 
 /// What callers were answered.
 #[derive(Default)]
@@ -32,6 +35,8 @@ struct Books {
     settled: Mutex<BTreeSet<String>>,
     /// Somebody believes in the lock.
     is_held: AtomicBool,
+    /// A holder that is not heard of again has the lock until then at least.
+    kept_until: Mutex<Option<Instant>>,
     answers: AtomicUsize,
     is_over: AtomicBool,
 }
@@ -42,6 +47,18 @@ impl Books {
             StorePlace::Here { engine, .. } => Some(engine.clone()),
             _ => None,
         })
+    }
+
+    /// Whether the holder that asked for the lock at `begun` is not heard of again: no other one gets it before its ttl is over.
+    fn keeps(&self, n: usize, begun: Instant) -> bool {
+        let mut kept_until = self.kept_until.lock().unwrap();
+        assert!(kept_until.is_none_or(|until| Instant::now() >= until), "two hold the lock");
+        let keeps = n.is_multiple_of(STOPS_EACH);
+        if keeps {
+            *kept_until = Some(begun + TTL.std());
+            self.is_held.store(false, Ordering::SeqCst);
+        }
+        keeps
     }
 
     /// One caller: pushes a job, runs one, takes the lock and gives it back.
@@ -77,6 +94,9 @@ impl Books {
                     continue;
                 }
                 assert!(!self.is_held.swap(true, Ordering::SeqCst), "two hold the lock");
+                if self.keeps(n, begun) {
+                    continue;
+                }
                 tokio::task::yield_now().await;
                 self.is_held.store(false, Ordering::SeqCst);
                 let item =
@@ -100,7 +120,12 @@ fn whatever_dies_nothing_that_was_answered_is_lost_or_done_twice() {
     let books = Arc::new(Books::default());
     let url = |n: usize| format!("http://m{n}");
     let mut urls: Vec<String> = (0..3).map(url).collect();
-    *books.members.lock().unwrap() = urls.iter().map(|url| bench.member(url)).collect();
+    let line = |bench: &Bench| Line::to(&bench.runtime, bench.redis.port());
+    let mut lines: Vec<Line> = urls.iter().map(|_| line(&bench)).collect();
+    let member =
+        |bench: &Bench, url: &str, line: &Line| bench.member_with(&line.url(), url, |_| {});
+    *books.members.lock().unwrap() =
+        urls.iter().zip(&lines).map(|(url, line)| member(&bench, url, line)).collect();
     let callers: Vec<_> = (0..CALLERS)
         .map(|_| {
             let books = books.clone();
@@ -120,18 +145,38 @@ fn whatever_dies_nothing_that_was_answered_is_lost_or_done_twice() {
             |member: &Arc<Member>| matches!(&*member.place().borrow(), StorePlace::Here { .. });
         let owner = books.members.lock().unwrap().iter().position(serves);
         let Some(at) = owner else { continue };
-        let member = books.members.lock().unwrap()[at].clone();
-        match roll(3) {
-            0 => bench.crash(&member, &urls[at]),
-            1 => member.close(),
-            _ => {
+        let member_there = books.members.lock().unwrap()[at].clone();
+        match roll(5) {
+            0 => bench.crash(&member_there, &urls[at]),
+            1 => member_there.close(),
+            2 => {
                 bench.redis.kill();
                 bench.redis.restart();
                 continue;
             }
+            3 => {
+                // It is taken over, and learns that when it is answered again.
+                lines[at].cut();
+                let begun = Instant::now();
+                while books.members.lock().unwrap().iter().position(serves).is_none_or(|o| o == at)
+                {
+                    assert!(begun.elapsed() < LONG, "seed {seed}: nobody takes over");
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                lines[at].mend();
+                continue;
+            }
+            _ => {
+                let standby = (at + 1) % lines.len();
+                lines[standby].cut();
+                until_answers(20);
+                lines[standby].mend();
+                continue;
+            }
         }
         urls[at] = url(3 + fault);
-        books.members.lock().unwrap()[at] = bench.member(&urls[at]);
+        lines[at] = line(&bench);
+        books.members.lock().unwrap()[at] = member(&bench, &urls[at], &lines[at]);
     }
     until_answers(20);
     books.is_over.store(true, Ordering::SeqCst);

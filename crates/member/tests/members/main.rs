@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod bench;
+mod costs;
 mod cut;
 mod histories;
 mod line;
@@ -65,6 +66,26 @@ fn a_member_that_closes_hands_the_store_over() {
     println!("from SIGTERM to the next owner: {:?}", begun.elapsed());
     assert_eq!(bench.lease(&engine, 100, Span::from_s(60)).len(), 10);
     second.close();
+}
+
+#[test]
+fn a_server_that_has_handed_the_store_over_passes_on_to_the_next_owner_and_not_to_the_one_before() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let first = bench.member("http://first");
+    bench.here(&first);
+    let second = bench.member("http://second");
+    bench.there(&second, "http://first");
+    bench.crash(&first, "http://first");
+    bench.here(&second);
+    let third = bench.member("http://third");
+    bench.there(&third, "http://second");
+    second.close();
+    bench.there(&second, "http://third");
+    bench.here(&third);
+    third.close();
 }
 
 #[test]

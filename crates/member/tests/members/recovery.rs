@@ -12,7 +12,7 @@ use tenure_engine_embedded::Embedded;
 use tenure_member::{Member, MemberOptions};
 use tenure_testkit::redis::wanted;
 
-use crate::bench::Bench;
+use crate::bench::{Bench, LONG};
 
 /// The largest that is granted in a store that forgets.
 const TTL: Span = Span::from_s(4);
@@ -100,8 +100,8 @@ fn an_owner_that_lives_heals_without_a_recovery_unless_a_server_cannot_be_asked(
         }
         bench.redis.must(&["FLUSHALL"]);
         bench.push(&engine, 2..3).unwrap();
-        assert_eq!(engine.recovers_for().is_some(), !is_asked);
         assert_eq!(bench.lock(&engine, Span::ZERO), is_asked);
+        assert_eq!(engine.recovers_for().is_some(), !is_asked);
         if !is_asked {
             assert!(bench.lock(&engine, Span::from_s(20)), "it is over some time");
         }
@@ -131,4 +131,33 @@ fn a_lease_gets_its_whole_ttl_from_a_takeover_on() {
     let ends = bench.runtime.block_on(leases).unwrap().items[0].expires_at.us();
     assert!(ends >= crashed_at + Span::from_s(60).us(), "{ends}, {crashed_at}");
     second.close();
+}
+
+#[test]
+fn nothing_exclusive_is_granted_from_a_loss_on_until_all_others_have_said_that_they_know_no_more() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let first = bench.member("http://first");
+    let engine = bench.here(&first);
+    let second = bench.follower(|_| {});
+    bench.knows(&first);
+    assert_eq!(engine.recovers_for(), None);
+    let no_answer = bench.network.answers.lock().unwrap();
+    bench.redis.must(&["FLUSHALL"]);
+    let recovers = |is: bool| {
+        let begun = Instant::now();
+        while engine.recovers_for().is_some() != is {
+            assert!(begun.elapsed() < LONG, "it recovers: {}", !is);
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    };
+    recovers(true);
+    drop(no_answer);
+    recovers(false);
+    assert!(bench.lock(&engine, Span::ZERO), "the other server knew no more");
+    drop(engine);
+    second.close();
+    first.close();
 }

@@ -86,6 +86,7 @@ fn two(bench: &Bench) -> (Arc<Member>, Arc<Embedded>, Arc<Member>) {
     let engine = bench.here(&first);
     bench.push(&engine, 1_000_000..1_000_010).unwrap();
     let second = bench.member("http://second");
+    bench.follows(&second);
     let begun = Instant::now();
     let follows = || {
         let known = first.health().standbys;

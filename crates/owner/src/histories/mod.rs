@@ -4,6 +4,7 @@ mod executor;
 mod explore;
 mod judge;
 mod rules;
+mod told;
 mod work;
 mod world;
 

@@ -478,10 +478,10 @@ impl World {
         self.feed(at, decided, usize::MAX);
     }
 
-    /// A client's call reaches a server that serves.
+    /// A client's call reaches a server that serves, or that decides while it asks the others after a loss.
     fn handle(&mut self, at: usize, client: usize) -> Option<()> {
         self.runs_at(at).then_some(())?;
-        self.servers[at].owner.serves().then_some(())?;
+        self.servers[at].owner.decides().then_some(())?;
         let (clock, now) = (self.lease_clock(), self.at());
         match self.clients[client] {
             Client::Idle | Client::Holds { asked: None, .. } => None,

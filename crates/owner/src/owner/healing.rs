@@ -128,6 +128,7 @@ impl Owner {
             tenancy.notes_run = true;
             tenancy.snapshot = own.snapshot;
             tenancy.before = own.before;
+            actions.push(Action::RecoveryOver);
             self.stage = OwnerStage::Owning(tenancy);
             return self.fly_again(at, actions);
         }
@@ -179,6 +180,8 @@ impl Owner {
                     let until = Span::from_us(at.us() + self.largest_ttl.us());
                     tenancy.recovers_until = Some(until);
                     actions.push(Action::Warn(Warning::Recovering));
+                } else if tenancy.recovers_until.is_none() {
+                    actions.push(Action::RecoveryOver);
                 }
                 if let Some(up_to) = tenancy.contained(tip) {
                     actions.push(Action::Release { up_to });

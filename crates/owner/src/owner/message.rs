@@ -175,7 +175,8 @@ pub enum Action {
 /// What an operator must hear of.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Warning {
-    /// The store that this server owns is gone or older than it was.
+    /// The store that this server owns is gone or older than it was. Until [`Action::RecoveryOver`] nothing is reaped, and nothing
+    /// exclusive granted.
     StoreForgot,
     /// Another store lies where this one was. Nothing is written to it.
     OtherStore,

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use tenure_core::time::{Moment, Span};
 
 use crate::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
+use crate::mutant::{Mutant, forgets};
 use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptReply, SnapshotName};
 use crate::wall::Wall;
 use looking::Watch;
@@ -209,9 +210,15 @@ impl Owner {
     }
 
     /// Whether holders of before may still believe in leases that are unknown here: nothing is reaped, and nothing
-    /// exclusive granted.
+    /// exclusive granted. So it may be from a loss on, until the others have said that they know no more and the store is whole.
     pub fn recovers(&self) -> bool {
-        self.tenancy().is_some_and(|tenancy| tenancy.recovers_until.is_some())
+        let may_lack = match &self.stage {
+            OwnerStage::Asking(_) | OwnerStage::Healing(_) => true,
+            OwnerStage::Acquiring { kept, .. } => kept.is_some(),
+            _ => false,
+        };
+        may_lack && !forgets(Mutant::GrantsWhileItAsks)
+            || self.tenancy().is_some_and(|tenancy| tenancy.recovers_until.is_some())
     }
 
     /// For how long a machine that is opened now recovers, or one that heals a store; `None`: it does not. It ends when
@@ -383,7 +390,6 @@ impl Tenancy {
 
     /// The name of the next snapshot.
     fn next_generation(&mut self) -> Generation {
-        use crate::mutant::{Mutant, forgets};
         self.snapshots += 1;
         match forgets(Mutant::SnapshotsAreCounted) {
             true => {

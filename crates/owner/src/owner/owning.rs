@@ -97,6 +97,14 @@ impl Owner {
         }
     }
 
+    /// Whom the store was given.
+    fn given_to(&self) -> Option<ServerId> {
+        match &self.stage {
+            OwnerStage::Owning(tenancy) => tenancy.ending.as_ref().and_then(|ending| ending.to),
+            _ => None,
+        }
+    }
+
     fn ended(&mut self, at: Span, actions: &mut Vec<Action>) {
         if let Some(Tenancy { ending: Some(Ending { goes_on: true, .. }), .. }) = self.owning() {
             self.drop_all(actions);
@@ -173,7 +181,10 @@ impl Owner {
             _ if !(is_flight || is_turn || is_give) => {}
             ScriptReply::Done if is_flight => self.landed(at, actions),
             ScriptReply::Done if is_turn => self.turned(at, actions),
-            ScriptReply::Done => self.ended(at, actions),
+            ScriptReply::Done => {
+                actions.extend(self.given_to().map(Action::PassOn));
+                self.ended(at, actions);
+            }
             reply => self.not_done(reply, actions),
         }
     }
