@@ -128,13 +128,7 @@ impl Address {
             return Err(AddressError::NoScheme);
         }
         let scheme = scheme.to_ascii_lowercase();
-        let kind = match scheme.as_str() {
-            "redis" | "valkey" => AddressKind::Single { tls: false },
-            "rediss" | "valkeys" => AddressKind::Single { tls: true },
-            "redis-sentinel" => AddressKind::Sentinel,
-            "redis-cluster" => AddressKind::Cluster,
-            _ => return Err(AddressError::UnknownScheme),
-        };
+        let kind = AddressKind::of(&scheme).ok_or(AddressError::UnknownScheme)?;
         let rest = rest.strip_prefix("//").ok_or("needs \"//\" and a host after its scheme");
         rest.and_then(|rest| understood(&scheme, kind, rest))
             .map_err(|why| AddressError::Invalid { scheme, why })
@@ -143,6 +137,11 @@ impl Address {
     /// What every key begins with.
     pub fn prefix(&self) -> &str {
         &self.prefix
+    }
+
+    /// The name of a store that several servers share: the prefix without the colons at its end.
+    pub fn store_name(&self) -> &str {
+        self.prefix.trim_end_matches(':')
     }
 
     /// Whether the operator says that this store never loses a write that it answered: every write is
@@ -185,6 +184,11 @@ impl Address {
     pub fn ca(&self) -> Option<&Path> {
         self.ca.as_deref()
     }
+}
+
+/// Whether an address that begins with this scheme is one of a Redis or Valkey.
+pub fn is_scheme(scheme: &str) -> bool {
+    AddressKind::of(&scheme.to_ascii_lowercase()).is_some()
 }
 
 impl FromStr for Address {
@@ -233,6 +237,19 @@ enum AddressKind {
     Single { tls: bool },
     Sentinel,
     Cluster,
+}
+
+impl AddressKind {
+    /// By a scheme in small letters.
+    fn of(scheme: &str) -> Option<AddressKind> {
+        match scheme {
+            "redis" | "valkey" => Some(AddressKind::Single { tls: false }),
+            "rediss" | "valkeys" => Some(AddressKind::Single { tls: true }),
+            "redis-sentinel" => Some(AddressKind::Sentinel),
+            "redis-cluster" => Some(AddressKind::Cluster),
+            _ => None,
+        }
+    }
 }
 
 fn understood(scheme: &str, kind: AddressKind, rest: &str) -> Result<Address, &'static str> {

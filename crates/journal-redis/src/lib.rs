@@ -14,6 +14,7 @@ mod commands;
 mod confirmation;
 mod copies;
 mod dial;
+mod found;
 mod journal;
 mod keys;
 mod line;
@@ -28,6 +29,7 @@ mod store;
 
 pub use commands::COMMANDS;
 pub use copies::CopyMark;
+pub use found::find_servers;
 pub use journal::{AcquireError, RedisJournal};
 pub use keys::StoreKeys;
 pub use plain::PlainRedis;

@@ -399,7 +399,7 @@ impl Drop for LineKeeper {
 }
 
 /// Where a node of a cluster says that the store is: `MOVED SLOT HOST:PORT`.
-fn moved_to(refusal: &str) -> Option<Endpoint> {
+pub(crate) fn moved_to(refusal: &str) -> Option<Endpoint> {
     let place = refusal.strip_prefix("MOVED ")?.split(' ').nth(1)?;
     Endpoint::parse(place, 6379).ok()
 }

@@ -39,7 +39,7 @@ impl ServerEntry {
     }
 
     /// Of a name and a value of the hash; `None` if another release wrote it otherwise.
-    fn read(id: &str, text: &str) -> Option<(u64, ServerEntry)> {
+    pub(crate) fn read(id: &str, text: &str) -> Option<(u64, ServerEntry)> {
         let mut parts = text.splitn(5, ' ');
         let said = parts.next()?.parse().ok()?;
         let (release, format) = (parts.next()?.to_owned(), parts.next()?.parse().ok()?);

@@ -4,8 +4,8 @@
 
 use tenure_core::secret::Secret;
 use tenure_engine::redis_address::Address;
-use tenure_journal_redis::{RedisStore, ServerEntry};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
+use tenure_journal_redis::{RedisStore, ServerEntry, find_servers};
+use tenure_testkit::redis::{Aof, RedisCluster, RedisServer, wanted};
 
 fn server(id: u128) -> ServerEntry {
     let url = format!("http://10.0.0.{id}:7070");
@@ -50,5 +50,51 @@ fn a_server_that_said_nothing_for_a_minute_is_taken_away_by_any_other() {
         redis.must(&["HSET", "{shop}:servers", &format!("{id:032x}"), &said]);
         let all = store.register(&server(1), &Secret::new("x")).unwrap();
         assert_eq!(ids(&all).contains(&id), stays, "{ago} s ago");
+    }
+}
+
+fn found(address: &str) -> Result<Vec<u128>, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let found = runtime.block_on(find_servers(Address::parse(address).unwrap()));
+    Ok(found.map_err(|why| why.to_string())?.into_iter().map(|server| server.id).collect())
+}
+
+#[test]
+fn a_client_finds_the_servers_of_its_store_with_the_owner_first_and_writes_nothing() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    // All that a client needs.
+    let rights = "on >geheim ~{shop}:own ~{shop}:servers +hget +hgetall +time +ping +auth";
+    let words: Vec<&str> = ["ACL", "SETUSER", "ann"].into_iter().chain(rights.split(' ')).collect();
+    redis.must(&words);
+    let given = redis.url().replace("redis://", "redis://ann:geheim@") + "?prefix=shop:";
+    assert_eq!(found(&given), Ok(vec![]));
+    let store = RedisStore::open(Address::parse(&redis.url()).unwrap(), "shop").unwrap();
+    for id in [1, 2, 3] {
+        store.register(&server(id), &Secret::new("x")).unwrap();
+    }
+    assert_eq!(found(&given), Ok(vec![3, 2, 1]));
+    redis.must(&["HSET", "{shop}:own", "owner", &format!("{:032x}", 1)]);
+    assert_eq!(found(&given), Ok(vec![1, 3, 2]));
+    for (part, other, says) in [("geheim", "other", "WRONGPASS"), ("shop", "another", "NOPERM")] {
+        let why = found(&given.replace(part, other)).unwrap_err();
+        assert!(why.contains(says) && !why.contains("geheim"), "{why}");
+    }
+    let gone = found("redis://127.0.0.1:1").unwrap_err();
+    assert!(gone.contains("127.0.0.1:1"), "{gone}");
+}
+
+#[test]
+fn the_servers_of_a_store_are_found_in_a_cluster_whichever_node_is_named() {
+    if !wanted() {
+        return;
+    }
+    let cluster = RedisCluster::start(2);
+    let store = RedisStore::open(Address::parse(&cluster.url()).unwrap(), "tenure").unwrap();
+    store.register(&server(1), &Secret::new("x")).unwrap();
+    for port in cluster.ports() {
+        assert_eq!(found(&format!("redis-cluster://127.0.0.1:{port}")), Ok(vec![1]), "{port}");
     }
 }
