@@ -5,7 +5,7 @@
 use std::sync::{Arc, OnceLock};
 
 use tenure::Client;
-use tenure::remote::{Remote, RemoteError};
+use tenure::remote::{Callee, Remote, RemoteError};
 use tenure::url::StoreUrl;
 pub use tenure_console::on_redis;
 use tenure_core::names::Namespace;
@@ -41,17 +41,9 @@ impl OpenedStore {
                 .hint("name it with --url file:PATH, or see `tenure serve --accept-loss`"));
         }
         match url {
-            StoreUrl::Server(server) => {
-                let token = token()?;
-                let remote = Remote::trusting(&server, token.as_ref(), &trust()).map_err(
-                    |error| match error {
-                        RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
-                        // Files of the command line, which it can see itself.
-                        RemoteError::Tls(error) => Failure::usage(error.to_string()),
-                        error => Failure::new(UNAVAILABLE, error.to_string()),
-                    },
-                )?;
-                Ok(OpenedStore::of(Arc::new(remote), namespace))
+            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Shared(_) => {
+                let callee = Callee::of(&url).ok_or_else(|| Failure::bug("no server is called"))?;
+                OpenedStore::remote(callee, namespace)
             }
             StoreUrl::Memory => OpenedStore::embedded(Location::Memory, namespace, false),
             StoreUrl::File(folder) => {
@@ -82,6 +74,18 @@ impl OpenedStore {
         let embedded = Arc::new(Embedded::open(options).map_err(|error| not_opened(&error))?);
         let opened = OpenedStore::of(embedded.clone(), namespace);
         Ok(OpenedStore { embedded: Some(embedded), fatal, ..opened })
+    }
+
+    fn remote(callee: Callee, namespace: Namespace) -> Result<Self, Failure> {
+        let token = token()?;
+        let remote =
+            Remote::trusting(callee, token.as_ref(), &trust()).map_err(|error| match error {
+                RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
+                // Files of the command line, which it can see itself.
+                RemoteError::Tls(error) => Failure::usage(error.to_string()),
+                error => Failure::new(UNAVAILABLE, error.to_string()),
+            })?;
+        Ok(OpenedStore::of(Arc::new(remote), namespace))
     }
 
     fn of(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {

@@ -120,7 +120,7 @@ impl Scratch {
     /// What the keys of the scratch, and of all its parts, look like.
     fn pattern(&self) -> String {
         match self.is_shared {
-            true => format!("{{{}*", literally(&shared_scheme::store_name(&self.address))),
+            true => format!("{{{}*", literally(self.address.store_name())),
             false => format!("{}*", literally(self.address.prefix())),
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         let scratch = Scratch::of("shared+redis://:geheim@h?prefix=a*:", "demo").unwrap();
         let part = scratch.part("1").unwrap();
         assert!(part.is_shared() && part.url().reveal().starts_with("shared+redis://"));
-        let name = |scratch: &Scratch| shared_scheme::store_name(&scratch.address);
+        let name = |scratch: &Scratch| scratch.address.store_name().to_owned();
         assert_eq!(name(&part), format!("{}:1", name(&scratch)));
         assert_eq!(scratch.pattern(), format!("{{{}*", literally(&name(&scratch))));
         assert!(scratch.pattern().starts_with(r"{a\*:demo-"), "{}", scratch.pattern());

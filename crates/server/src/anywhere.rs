@@ -123,7 +123,9 @@ impl AnywhereInner {
     /// The engine that is this owner.
     fn remote(&self, owner: &OwnerAddress) -> Result<Remote, String> {
         let mut kept = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(remote) = kept.as_ref().filter(|remote| *remote.url() == owner.url) {
+        if let Some(remote) =
+            kept.as_ref().filter(|remote| remote.server().as_ref() == Some(&owner.url))
+        {
             return Ok(remote.clone());
         }
         let passes_on = self.passes_on().ok_or(pass_on::NO_SECRET)?;

@@ -26,7 +26,7 @@ pub fn slice(ttl: Span) -> Span {
 
 /// Whether a refusal is about the engine and not about what was asked: it passes by itself.
 pub fn is_engines(code: Code) -> bool {
-    matches!(code, Code::Draining | Code::StoreFull | Code::Overloaded)
+    matches!(code, Code::Draining | Code::NotOwner | Code::StoreFull | Code::Overloaded)
 }
 
 /// Whether the same call may be answered otherwise a little later.
@@ -141,6 +141,7 @@ mod tests {
             (unavailable(), true),
             (unknown(), true),
             (refused(Code::Draining), true),
+            (refused(Code::NotOwner), true),
             (refused(Code::StoreFull), true),
             (refused(Code::Overloaded), true),
             (refused(Code::InvalidField), false),

@@ -92,6 +92,7 @@ impl Client {
     /// | address | what it is | cargo feature |
     /// | --- | --- | --- |
     /// | `http://HOST:PORT`, `https://HOST`, `tenure://HOST` | a server | `http` (default) |
+    /// | several of these with commas between | servers that share one store: the first that answers is used | `http` (default) |
     /// | `redis://HOST:PORT/DB`, `rediss:`, `valkey:`, `redis-sentinel:`, `redis-cluster:` | a Redis or Valkey, without a server between | `redis` |
     /// | `file:PATH` | a folder that this process alone has open | `embedded` |
     /// | `memory:` | in this process, gone with it | `embedded` |
@@ -178,7 +179,9 @@ impl Connect {
         let namespace = self.namespace.as_deref().map(Namespace::parse);
         let namespace = namespace.transpose().map_err(ConnectError::Namespace)?;
         let url: StoreUrl = self.url.parse()?;
-        if self.token.is_some() && !matches!(url, StoreUrl::Server(_)) {
+        let is_server =
+            matches!(url, StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Shared(_));
+        if self.token.is_some() && !is_server {
             return Err(ConnectError::TokenForStore);
         }
         let server = ServerAccess {
@@ -213,11 +216,11 @@ struct ServerAccess {
 async fn open(url: StoreUrl, server: ServerAccess) -> Result<Engines, ConnectError> {
     match url {
         #[cfg(feature = "http")]
-        StoreUrl::Server(url) => {
-            let remote =
-                crate::remote::Remote::trusting(&url, server.token.as_ref(), &server.trust)?;
-            Ok((Arc::new(remote), Opened::Elsewhere))
-        }
+        StoreUrl::Server(url) => server.remote(crate::remote::Callee::from(&url)),
+        #[cfg(feature = "http")]
+        StoreUrl::Servers(urls) => server.remote(crate::remote::Callee::Servers(urls)),
+        #[cfg(feature = "redis")]
+        StoreUrl::Shared(address) => server.remote(crate::remote::Callee::Searched(address)),
         #[cfg(feature = "embedded")]
         StoreUrl::Memory => embedded(tenure_engine_embedded::Location::Memory).await,
         #[cfg(feature = "embedded")]
@@ -229,14 +232,24 @@ async fn open(url: StoreUrl, server: ServerAccess) -> Result<Engines, ConnectErr
             Ok((redis.clone(), Opened::Redis(redis)))
         }
         #[cfg(not(feature = "http"))]
-        StoreUrl::Server(_) => {
+        StoreUrl::Server(_) | StoreUrl::Servers(_) => {
             drop(server);
             Err(ConnectError::NotBuilt { feature: "http" })
         }
         #[cfg(not(feature = "embedded"))]
         StoreUrl::Memory | StoreUrl::File(_) => Err(ConnectError::NotBuilt { feature: "embedded" }),
         #[cfg(not(feature = "redis"))]
-        StoreUrl::Redis(_) => Err(ConnectError::NotBuilt { feature: "redis" }),
+        StoreUrl::Redis(_) | StoreUrl::Shared(_) => {
+            Err(ConnectError::NotBuilt { feature: "redis" })
+        }
+    }
+}
+
+#[cfg(feature = "http")]
+impl ServerAccess {
+    fn remote(self, callee: crate::remote::Callee) -> Result<Engines, ConnectError> {
+        let remote = crate::remote::Remote::trusting(callee, self.token.as_ref(), &self.trust)?;
+        Ok((Arc::new(remote), Opened::Elsewhere))
     }
 }
 

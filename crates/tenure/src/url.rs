@@ -7,12 +7,16 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tenure_engine::redis_address::{Address, AddressError, Endpoint};
+use tenure_engine::redis_address::{self, Address, AddressError, Endpoint};
 
 /// The address of who names none.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7171";
 /// The port of `tenure://HOST`, and the one a server listens on.
 pub const DEFAULT_PORT: u16 = 7171;
+
+/// What stands before the address of a Redis whose servers write down there where they are.
+// No user types this: it goes when all that a Redis keeps is kept so.
+pub const SHARED: &str = "shared+";
 
 const KNOWN: &str = "http, https, tenure, memory, file, redis, rediss, valkey, valkeys, \
                      redis-sentinel and redis-cluster";
@@ -22,12 +26,16 @@ const KNOWN: &str = "http, https, tenure, memory, file, redis, rediss, valkey, v
 pub enum StoreUrl {
     /// `http://`, `https://`, `tenure://`, or `HOST:PORT` alone: a server.
     Server(ServerUrl),
+    /// Several of these with commas between: servers that share one store. At least two, in the order in which they are tried.
+    Servers(Vec<ServerUrl>),
     /// `memory:`: in this process, gone with it.
     Memory,
     /// `file:PATH`: a folder that this process alone has open.
     File(PathBuf),
     /// `redis:` and its kin, without a server between.
     Redis(Address),
+    /// A Redis in which the servers of its store are looked up.
+    Shared(Address),
 }
 
 /// The address of a server.
@@ -81,6 +89,31 @@ pub enum UrlError {
         /// What is wrong with the rest, and what to write instead.
         why: &'static str,
     },
+    /// Two commas without an address between, or one at the begin or the end.
+    #[error(
+        "the list of addresses has an empty part; write one comma between two addresses, and none at the end"
+    )]
+    EmptyPart,
+    /// A list has the address of something that is no server.
+    #[error(
+        "address {number} of {of} is none of a server; a list is of servers alone (http, https, tenure)"
+    )]
+    NoServerInList {
+        /// Its place in the list, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// One address of a list is none.
+    #[error("address {number} of {of}: {why}")]
+    InList {
+        /// Its place in the list, from 1.
+        number: usize,
+        /// How many there are.
+        of: usize,
+        /// What is wrong with it.
+        why: Box<UrlError>,
+    },
 }
 
 impl FromStr for StoreUrl {
@@ -88,6 +121,12 @@ impl FromStr for StoreUrl {
 
     fn from_str(text: &str) -> Result<Self, UrlError> {
         let text = text.trim();
+        if is_list(text) {
+            return list(text);
+        }
+        if let Some(redis) = text.strip_prefix(SHARED) {
+            return shared(redis);
+        }
         let (scheme, rest) = text.split_once(':').ok_or(UrlError::NoScheme)?;
         let letters = |c: u8| c.is_ascii_alphanumeric() || b"+.-".contains(&c);
         if scheme.is_empty() || scheme.len() > 32 || !scheme.bytes().all(letters) {
@@ -109,6 +148,52 @@ impl FromStr for StoreUrl {
                 Err(_) => host_and_port(text).unwrap_or(Err(UrlError::UnknownScheme { scheme })),
             },
         }
+    }
+}
+
+/// Whether commas of this text stand between addresses. Those of a folder or of a Redis are its own.
+fn is_list(text: &str) -> bool {
+    let Some((first, _)) = text.split_once(',') else { return false };
+    let Some((scheme, _)) = first.trim().split_once(':') else { return true };
+    let scheme = scheme.to_ascii_lowercase();
+    let redis = scheme.strip_prefix(SHARED).unwrap_or(&scheme);
+    !(matches!(scheme.as_str(), "memory" | "file") || redis_address::is_scheme(redis))
+}
+
+/// Addresses of servers with commas between. One that stands twice counts once.
+fn list(text: &str) -> Result<StoreUrl, UrlError> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    if parts.iter().any(|part| part.is_empty()) {
+        return Err(UrlError::EmptyPart);
+    }
+    let of = parts.len();
+    let mut servers = Vec::new();
+    for (part, number) in parts.into_iter().zip(1..) {
+        match part.parse() {
+            Ok(StoreUrl::Server(server)) if servers.contains(&server) => {}
+            Ok(StoreUrl::Server(server)) => servers.push(server),
+            Ok(_) => return Err(UrlError::NoServerInList { number, of }),
+            Err(why) => {
+                let why = match why {
+                    // A password with a comma in it may have been cut, and a part of it be taken for a scheme.
+                    UrlError::UnknownScheme { .. } if text.contains('@') => UrlError::NoScheme,
+                    why => why,
+                };
+                return Err(UrlError::InList { number, of, why: Box::new(why) });
+            }
+        }
+    }
+    Ok(match servers.len() {
+        1 => StoreUrl::Server(servers.swap_remove(0)),
+        _ => StoreUrl::Servers(servers),
+    })
+}
+
+fn shared(redis: &str) -> Result<StoreUrl, UrlError> {
+    match Address::parse(redis) {
+        Ok(address) => Ok(StoreUrl::Shared(address)),
+        Err(AddressError::Invalid { scheme, why }) => Err(UrlError::Invalid { scheme, why }),
+        Err(_) => Err(UrlError::NoScheme),
     }
 }
 
@@ -166,11 +251,18 @@ impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreUrl::Server(url) => url.fmt(f),
+            StoreUrl::Servers(servers) => f.write_str(&listed(servers)),
             StoreUrl::Memory => f.write_str("memory:"),
             StoreUrl::File(path) => write!(f, "file:{}", path.display()),
-            StoreUrl::Redis(address) => address.fmt(f),
+            StoreUrl::Redis(address) | StoreUrl::Shared(address) => address.fmt(f),
         }
     }
+}
+
+/// Addresses as a list is written.
+pub(crate) fn listed(servers: &[ServerUrl]) -> String {
+    let shown: Vec<String> = servers.iter().map(ServerUrl::to_string).collect();
+    shown.join(",")
 }
 
 impl fmt::Display for ServerUrl {
@@ -212,6 +304,14 @@ mod tests {
             ("valkeys://:geheim@[::1]:7000/1?prefix=heim:", "valkeys://•••@[::1]:7000/1"),
             ("redis-sentinel://:geheim@a:1,b:2/main", "redis-sentinel://•••@a:1,b:2/main"),
             ("redis-cluster://a,b", "redis-cluster://a:6379,b:6379"),
+            ("file:./a,b", "file:./a,b"),
+            ("redis://:ge,heim@host", "redis://•••@host:6379"),
+            ("http://a:7070,https://b:7070", "http://a:7070,https://b:7070"),
+            (" a:1 , b:2/t ", "http://a:1,http://b:2/t"),
+            ("tenure://a,[::1]:2,a:7171", "http://a:7171,http://[::1]:2"),
+            ("a:7171,http://a:7171/", "http://a:7171"),
+            ("shared+redis://:geheim@host?prefix=heim:", "redis://•••@host:6379"),
+            ("shared+redis-cluster://a,b", "redis-cluster://a:6379,b:6379"),
         ] {
             let url: StoreUrl = text.parse().unwrap();
             assert_eq!(url.to_string(), shown, "{text}");
@@ -250,6 +350,21 @@ mod tests {
             ("redis://:geheim@", "no host"),
             ("redis://:ge/heim@host", "percent-encode"),
             ("redis://host?x=geheim", "unknown parameter"),
+            ("http://a:1,", "empty part"),
+            (",http://a:1", "empty part"),
+            ("http://a:1,,http://b:1", "empty part"),
+            ("http://a:1,geheim", "address 2 of 2: the address has no scheme"),
+            ("http://a:1,http://ann:geheim@b:1", "address 2 of 2: the http address has a user"),
+            ("http://ann:ge,heim:x@b:1", "address 1 of 2: the http address has a port"),
+            ("a:1,heim:x@b:1", "address 2 of 2: the address has no scheme"),
+            ("a:1,redis://:geheim@b:1", "address 2 of 2 is none of a server"),
+            ("a:1,b:1,file:/geheim", "address 3 of 3 is none of a server"),
+            ("a:1,shared+redis://:geheim@b:1", "address 2 of 2 is none of a server"),
+            ("redis://:geheim@b:1,http://a:1", "has a port that is not a number"),
+            ("shared+redis://a,b", "names more than one host"),
+            ("shared+http://a", "no scheme"),
+            ("shared+redis://:geheim@", "no host"),
+            ("http://a:1,http://b:99999", "address 2 of 2: the http address has a port"),
         ] {
             let said = text.parse::<StoreUrl>().unwrap_err();
             let seen = format!("{said} {said:?}");

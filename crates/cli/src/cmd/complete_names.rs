@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use clap::{Arg, Command, CommandFactory};
 use tenure::Client;
+use tenure::remote::Callee;
 use tenure::url::StoreUrl;
 use tenure_core::bounds::LIST_MAX;
 use tenure_core::names::{FlowName, JobId, JobRef, LimitName, PoolName, QueueName, ScheduleId};
@@ -73,7 +74,7 @@ async fn names(words: &[&str]) -> Option<Vec<String>> {
     let (thing, typed) = wanted(words)?;
     let (_, before) = words.split_last()?;
     let line = settings::of_words(addressed(before)).ok()?;
-    if !matches!(line.global.url.parse(), Ok(StoreUrl::Server(_))) {
+    if line.global.url.parse().ok().and_then(|url: StoreUrl| Callee::of(&url)).is_none() {
         return None;
     }
     // A command that prints a token may ask a person for a password.

@@ -81,7 +81,7 @@ impl SaidStore {
         }
         let url: StoreUrl = text.parse().map_err(|why| usage(format!("{why}")))?;
         let shown = match &url {
-            StoreUrl::Server(_) => {
+            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Shared(_) => {
                 return Err(usage("a server is no store".to_owned())
                     .hint("stop it, and name its store: file:PATH, or redis:// and its kin"));
             }
@@ -103,7 +103,7 @@ impl SaidStore {
     fn open(&self, make: bool) -> Result<Hands, Failure> {
         let url = match &self.what {
             SaidPlace::Shared(address) => {
-                let (address, name) = (address.clone(), shared_scheme::store_name(address));
+                let (address, name) = (address.clone(), address.store_name().to_owned());
                 let opened = match make {
                     true => CopyRedis::target(address, &name),
                     false => CopyRedis::source(address, &name),
@@ -122,7 +122,9 @@ impl SaidStore {
                 let engine = on_redis::open(redis)?;
                 Ok(Hands::Redis { copy: Box::new(engine.copying()), _engine: engine })
             }
-            StoreUrl::Server(_) | StoreUrl::Memory => Err(Failure::bug("this is no store")),
+            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Shared(_) | StoreUrl::Memory => {
+                Err(Failure::bug("this is no store"))
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ mod rules;
 pub mod server;
 
 use serde::Serialize;
+use tenure::remote::Callee;
 use tenure::url::StoreUrl;
 
 use self::finding::{Finding, Severity};
@@ -52,11 +53,19 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
         Failure::usage(format!("doctor: {why}"))
             .hint("name a server, a folder or a Redis: tenure doctor redis://HOST:6379")
     })?;
+    let several = match url {
+        StoreUrl::Servers(_) | StoreUrl::Shared(_) => Callee::of(&url),
+        _ => None,
+    };
+    if let Some(callee) = several {
+        let examined = server::each_examined(&callee, url.to_string(), &global.namespace);
+        return tell(out, &examined.await?);
+    }
     let examined = match url {
         StoreUrl::Server(server) => server::examined(&server, &global.namespace).await?,
         StoreUrl::File(folder) => folder::examined(&folder)?,
         StoreUrl::Redis(address) => on_redis::examined(address, &global.namespace).await?,
-        StoreUrl::Memory => {
+        StoreUrl::Memory | StoreUrl::Servers(_) | StoreUrl::Shared(_) => {
             return Err(Failure::usage("doctor: there is nothing to look at in memory:")
                 .hint("name a server, a folder or a Redis: tenure doctor redis://HOST:6379"));
         }

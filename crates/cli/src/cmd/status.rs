@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tenure::Client;
+use tenure::remote::Callee;
 use tenure::url::StoreUrl;
 use tenure_console::standing::NamespaceReplies;
 use tenure_core::attention::{Finding, is_empty, is_full, never_watched};
@@ -79,9 +80,9 @@ struct EmptyPool {
 /// Says how it stands.
 pub async fn run(client: &Client, out: Output, address: &str) -> Result<(), Failure> {
     let address: StoreUrl = address.parse().map_err(|why| Failure::usage(format!("{why}")))?;
-    let server = match &address {
-        StoreUrl::Server(server) => presented(server).await?,
-        _ => None,
+    let server = match Callee::of(&address) {
+        Some(callee) => presented(&callee).await?,
+        None => None,
     };
     let standing = NamespaceReplies::ask(client).await?;
     let report = report(address.to_string(), server, client.namespace().clone(), standing);

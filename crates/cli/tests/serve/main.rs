@@ -5,6 +5,7 @@ mod metrics;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod prometheus;
+mod searched;
 mod shared;
 
 use std::io::{BufRead, BufReader, Read, Write};

@@ -17,10 +17,10 @@ use tokio::runtime::Runtime;
 
 use super::Server;
 
-const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(60);
 
 /// Servers of one store, and what calls of a test run on; `None` if no Redis is wanted.
-fn sharing(count: usize) -> Option<(RedisServer, Vec<Server>, Runtime)> {
+pub fn sharing(count: usize) -> Option<(RedisServer, Vec<Server>, Runtime)> {
     let redis = wanted().then(|| RedisServer::start(Aof::Off, &[]))?;
     let store = format!("shared+{}", redis.url());
     let servers = (0..count).map(|_| Server::start(&store, None)).collect();
@@ -36,7 +36,7 @@ fn remote(server: &Server) -> Remote {
 }
 
 /// The place of the server that owns the store among these, once one does and the others know it.
-fn owner(servers: &[Server]) -> usize {
+pub fn owner(servers: &[Server]) -> usize {
     let begun = Instant::now();
     loop {
         let said: Vec<String> = servers.iter().map(|server| server.get("/readyz")).collect();

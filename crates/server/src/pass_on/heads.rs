@@ -11,6 +11,7 @@ use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
 use hyper::{Request, Uri};
 use tenure::ServerUrl;
+pub(crate) use tenure::remote::wire::OWNER;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
 
@@ -22,8 +23,6 @@ use crate::whereabouts::Fellowship;
 /// Marks a call that a server sends to another one: the id of the server that sent it. Such a call shows the secret of the
 /// servers where another one shows a token.
 pub(crate) const FROM_SERVER: HeaderName = HeaderName::from_static("tenure-from-server");
-/// Where the store of an answer is served, if another server passed the call on.
-pub(crate) const OWNER: HeaderName = HeaderName::from_static("tenure-owner");
 
 /// What belongs to one connection and not to what is sent over it (RFC 9110, 7.6.1).
 const OF_ONE_HOP: [HeaderName; 9] = [

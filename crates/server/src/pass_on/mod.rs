@@ -128,7 +128,7 @@ impl PassesOn {
     pub(crate) fn remote(&self, to: &ServerUrl) -> Result<Remote, String> {
         let mut shown = HeaderMap::new();
         self.mark.put(&mut shown, to).map_err(|why| why.to_string())?;
-        Remote::showing(to, shown, &self.fellowship.trust).map_err(|why| why.to_string())
+        Remote::showing(to.into(), shown, &self.fellowship.trust).map_err(|why| why.to_string())
     }
 
     /// Has the owner undo leases.

@@ -200,6 +200,18 @@ pub fn answer(
     })
 }
 
+/// Whether another server of the same store may answer otherwise: this one says, before anything happened, that it does not
+/// serve, or a proxy says that it is not there.
+pub fn leads_elsewhere(heard: &Heard) -> bool {
+    if heard.status < 500 {
+        return false;
+    }
+    match lenient::<Problem>(&heard.body).code.parse() {
+        Ok(code) => matches!(code, Code::Draining | Code::NotOwner | Code::StoreUnavailable),
+        Err(_) => matches!(heard.status, 502..=504),
+    }
+}
+
 /// Sent, but not answered: what changes something may have happened, what reads may be asked again.
 pub fn lost(effect: Effect, why: String) -> Fault {
     match effect {

@@ -7,6 +7,7 @@
 mod answer;
 mod ask;
 mod body;
+mod choice;
 mod events;
 mod flows;
 mod jobs;
@@ -16,12 +17,14 @@ mod pools;
 mod queues;
 mod resources;
 mod schedules;
+mod search;
+mod servers;
 mod stats;
 pub mod wire;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -33,15 +36,18 @@ use hyper::header::{
 use tenure_core::bounds::ITEMS_MAX;
 use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
-use tenure_core::requests::{GetFlow, GetResult, ReadEvents, Reply, Request, Settle};
+use tenure_core::requests::{Effect, GetFlow, GetResult, ReadEvents, Reply, Request, Settle};
 use tenure_core::secret::Secret;
 use tenure_engine::joining::{Joining, MakesCalls};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+use tenure_tls::TlsError;
 pub use tenure_tls::{Identity, Trust};
-use tenure_tls::{TlsError, for_http_trusting};
 
 use self::ask::{HttpCall, Unsendable};
-use self::wire::{NoAnswer, Wire};
+pub use self::servers::Callee;
+use self::servers::{CalledServer, CalledServers, TriedServers};
+use self::wire::NoAnswer;
+use crate::client::broken;
 use crate::url::ServerUrl;
 
 const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");
@@ -50,6 +56,8 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CAR
 
 /// How long an answer may take, beyond the wait that a call asks for itself.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// The same of a heartbeat where there are several servers: one that is silent must be left well before a short lease ends.
+const HEARTBEAT_ANSWER_MAX: Duration = Duration::from_secs(3);
 /// A whole set of a pool, or a page of a thousand jobs, is more work.
 const LONG_ANSWER_MAX: Duration = Duration::from_secs(60);
 
@@ -79,7 +87,7 @@ pub struct Remote {
 }
 
 struct RemoteInner {
-    wire: Wire,
+    servers: CalledServers,
     /// What every call shows, such as the token.
     shown: HeaderMap,
     /// Why the last call could not be sent; `None` after one that was answered.
@@ -92,16 +100,16 @@ impl Remote {
     /// # Errors
     /// [`RemoteError`]: the token or host cannot stand in a request, or TLS cannot be set up.
     pub fn open(url: &ServerUrl, token: Option<&Secret>) -> Result<Self, RemoteError> {
-        Remote::trusting(url, token, &Trust::default())
+        Remote::trusting(url.into(), token, &Trust::default())
     }
 
-    /// The same, of a server whose certificate is of another authority than those of the system, or that asks for one of its
-    /// clients. In clear (`http://`) it is the same as [`Remote::open`].
+    /// The servers of one store, of which one is called at a time; their certificates may be of another authority than those
+    /// of the system, and they may ask for one of their clients. In clear (`http://`), `trust` has no effect.
     ///
     /// # Errors
     /// As [`Remote::open`], and if a file of `trust` cannot be used.
     pub fn trusting(
-        url: &ServerUrl,
+        callee: Callee,
         token: Option<&Secret>,
         trust: &Trust,
     ) -> Result<Self, RemoteError> {
@@ -109,7 +117,7 @@ impl Remote {
         if let Some(token) = token {
             shown.insert(AUTHORIZATION, bearer(token).map_err(|_| RemoteError::Token)?);
         }
-        Remote::showing(url, shown, trust)
+        Remote::showing(callee, shown, trust)
     }
 
     /// The same, where every call has these headers, of which one may be a token.
@@ -117,32 +125,25 @@ impl Remote {
     /// # Errors
     /// As [`Remote::trusting`].
     pub fn showing(
-        url: &ServerUrl,
+        callee: Callee,
         mut shown: HeaderMap,
         trust: &Trust,
     ) -> Result<Self, RemoteError> {
-        let host = HeaderValue::from_str(&url.authority())
-            .map_err(|_| RemoteError::Host(url.host.clone()))?;
-        shown.insert(HOST, host);
         shown.insert(USER_AGENT, AGENT);
-        let tls = match url.tls {
-            true => Some(for_http_trusting(trust, &url.host)?),
-            false => None,
-        };
-        let wire = Wire::new(url.clone(), tls);
-        let inner = Arc::new(RemoteInner { wire, shown, trouble: Mutex::default() });
+        let servers = CalledServers::new(callee, shown.contains_key(AUTHORIZATION), trust)?;
+        let inner = Arc::new(RemoteInner { servers, shown, trouble: Mutex::default() });
         Ok(Remote { joining: Joining::new(HttpSender(inner.clone())), inner })
     }
 
-    /// The server.
-    pub fn url(&self) -> &ServerUrl {
-        self.inner.wire.url()
+    /// The server that the next call goes to; `None` if it must be looked up first.
+    pub fn server(&self) -> Option<ServerUrl> {
+        self.inner.servers.choice().at().cloned()
     }
 }
 
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Remote({})", self.url())
+        write!(f, "Remote({})", self.inner.servers.shown())
     }
 }
 
@@ -152,9 +153,10 @@ fn bearer(token: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
     Ok(value)
 }
 
-/// How long the answer to a request may take.
-fn patience(request: &Request) -> Duration {
+/// How long the answer to a request may take, of one server or of one of several.
+fn patience(request: &Request, are_several: bool) -> Duration {
     match request {
+        Request::Extend(_) if are_several => HEARTBEAT_ANSWER_MAX,
         Request::Lease(lease) => lease.wait.std().saturating_add(ANSWER_MAX),
         Request::Settle(Settle { lease: Some(lease), .. }) => {
             lease.wait.std().saturating_add(ANSWER_MAX)
@@ -170,66 +172,145 @@ fn patience(request: &Request) -> Duration {
     }
 }
 
-impl RemoteInner {
-    fn http(
+/// A request that was written once, and goes to one server after the other.
+struct WrittenCall {
+    namespace: HeaderValue,
+    http: HttpCall,
+    name: &'static str,
+    effect: Effect,
+    /// How long an answer may take.
+    limit: Duration,
+}
+
+/// What came of one sending.
+struct OneSending {
+    answer: Result<Reply, CallError>,
+    /// Another server may be asked the same: this one did not serve it.
+    leads_elsewhere: bool,
+}
+
+impl WrittenCall {
+    fn new(namespace: &Namespace, request: &Request, are_several: bool) -> Result<Self, CallError> {
+        let namespace = HeaderValue::from_str(namespace.as_str())
+            .map_err(|why| broken(&format!("a namespace cannot be sent: {why}")))?;
+        let http = ask::ask(request).map_err(|why| match why {
+            Unsendable::Refused(no) => CallError::Refused(no),
+            Unsendable::Broken(fault) => CallError::Fault(fault),
+        })?;
+        let (name, effect) = (request.spec().name, request.effect());
+        let limit = patience(request, are_several);
+        Ok(WrittenCall { namespace, http, name, effect, limit })
+    }
+
+    /// As one server is sent it.
+    fn to(
         &self,
-        namespace: &Namespace,
-        ask: HttpCall,
+        server: &CalledServer,
+        shown: &HeaderMap,
     ) -> Result<hyper::Request<Full<Bytes>>, CallError> {
-        let broken = |what: String| CallError::Fault(Fault::Broken(what));
-        let path = match self.wire.url().prefix.as_str() {
-            "" => ask.path,
-            prefix => format!("{prefix}{}", ask.path),
+        let path = match server.wire.url().prefix.as_str() {
+            "" => self.http.path.clone(),
+            prefix => format!("{prefix}{}", self.http.path),
         };
         let uri = Uri::from_maybe_shared(path)
-            .map_err(|why| broken(format!("a path cannot be sent: {why}")))?;
-        let name = HeaderValue::from_str(namespace.as_str())
-            .map_err(|why| broken(format!("a namespace cannot be sent: {why}")))?;
-        let (media, bytes) = match ask.body {
-            Some(body) => (Some(body.media), body.bytes),
+            .map_err(|why| broken(&format!("a path cannot be sent: {why}")))?;
+        let (media, bytes) = match &self.http.body {
+            Some(body) => (Some(body.media), body.bytes.clone()),
             None => (None, Bytes::new()),
         };
         let mut http = hyper::Request::new(Full::new(bytes));
-        *http.method_mut() = ask.method;
+        *http.method_mut() = self.http.method.clone();
         *http.uri_mut() = uri;
         let headers = http.headers_mut();
-        headers.clone_from(&self.shown);
-        headers.insert(NAMESPACE, name);
+        headers.clone_from(shown);
+        headers.insert(HOST, server.host.clone());
+        headers.insert(NAMESPACE, self.namespace.clone());
         if let Some(media) = media {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(media));
         }
-        if ask.minimal {
+        if self.http.minimal {
             headers.insert(PREFER, HeaderValue::from_static("return=minimal"));
         }
         Ok(http)
     }
+}
 
+impl RemoteInner {
+    /// Goes to one server after the other while nothing has happened; what may have happened is repeated by
+    /// [`crate::repeat`] alone, which then finds the next server here.
     async fn call(&self, namespace: Namespace, request: Request) -> Result<Reply, CallError> {
-        let name = request.spec().name;
-        let effect = request.effect();
-        let limit = patience(&request);
-        let ask = ask::ask(&request).map_err(|why| match why {
-            Unsendable::Refused(no) => CallError::Refused(no),
-            Unsendable::Broken(fault) => CallError::Fault(fault),
-        })?;
+        let are_several = self.servers.choice().are_several();
+        let call = WrittenCall::new(&namespace, &request, are_several)?;
         // What was written into the body is not kept twice while the answer is waited for.
         drop(request);
-        let read = ask.read;
-        let http = self.http(&namespace, ask)?;
-        let place = || self.wire.url().authority();
-        match self.wire.send(http, effect, limit).await {
+        let mut tried = TriedServers::default();
+        let mut last = None;
+        loop {
+            let server = match self.servers.next(&mut tried).await {
+                Ok(Some(server)) => server,
+                // It was at each: what the last one said holds.
+                Ok(None) => break,
+                Err(why) => {
+                    self.note(Some(why.clone()));
+                    return Err(CallError::Fault(Fault::Unavailable(why)));
+                }
+            };
+            let OneSending { answer, leads_elsewhere } = self.send(&call, &server).await?;
+            let may_have_happened = matches!(answer, Err(CallError::Fault(Fault::Unknown(_))));
+            if !leads_elsewhere || may_have_happened {
+                return answer;
+            }
+            last = Some(answer);
+        }
+        let nobody = || Err(CallError::Fault(Fault::Unavailable("no server was found".to_owned())));
+        last.unwrap_or_else(nobody).map_err(|error| match error {
+            CallError::Fault(Fault::Unavailable(why)) if are_several => {
+                let all = self.servers.shown();
+                let why = format!("no server can be reached at {all}; the last fault: {why}");
+                CallError::Fault(Fault::Unavailable(why))
+            }
+            other => other,
+        })
+    }
+
+    async fn send(&self, call: &WrittenCall, server: &ServerUrl) -> Result<OneSending, CallError> {
+        let unavailable = |why: String| {
+            self.note(Some(why.clone()));
+            self.servers.choice().lost(server, Instant::now());
+            let answer = Err(CallError::Fault(Fault::Unavailable(why)));
+            Ok(OneSending { answer, leads_elsewhere: true })
+        };
+        let called = match self.servers.called(server) {
+            Ok(called) => called,
+            Err(why) => return unavailable(why),
+        };
+        let place = server.authority();
+        let http = call.to(&called, &self.shown)?;
+        match called.wire.send(http, call.effect, call.limit).await {
             Ok(heard) => {
                 self.note(None);
-                answer::answer(&heard, read, name, effect, &place())
+                let leads_elsewhere = answer::leads_elsewhere(&heard);
+                let mut choice = self.servers.choice();
+                match &heard.owner {
+                    _ if leads_elsewhere => choice.leave(server),
+                    Some(owner) if heard.status < 500 => {
+                        choice.named(server, owner, Instant::now())
+                    }
+                    _ => {}
+                }
+                drop(choice);
+                let answer = answer::answer(&heard, call.http.read, call.name, call.effect, &place);
+                Ok(OneSending { answer, leads_elsewhere })
             }
-            Err(NoAnswer::NotSent(why)) => {
+            Err(NoAnswer::NotSent(why)) => unavailable(why),
+            Err(NoAnswer::Lost { why, stale }) => {
+                let why = format!("{place}: {why}");
                 self.note(Some(why.clone()));
-                Err(CallError::Fault(Fault::Unavailable(why)))
-            }
-            Err(NoAnswer::Lost(why)) => {
-                let why = format!("{}: {why}", place());
-                self.note(Some(why.clone()));
-                Err(CallError::Fault(answer::lost(effect, why)))
+                if !stale {
+                    self.servers.choice().lost(server, Instant::now());
+                }
+                let answer = Err(CallError::Fault(answer::lost(call.effect, why)));
+                Ok(OneSending { answer, leads_elsewhere: !stale })
             }
         }
     }

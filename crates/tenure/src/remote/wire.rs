@@ -19,7 +19,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{HeaderMap, RETRY_AFTER};
+use hyper::header::{HeaderMap, HeaderName, RETRY_AFTER};
 use hyper::http::response::Parts;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -32,6 +32,9 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::url::ServerUrl;
+
+/// By which a server that passed a call on names the owner of its store.
+pub const OWNER: HeaderName = HeaderName::from_static("tenure-owner");
 
 /// A connection attempt that takes longer has failed.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -46,7 +49,12 @@ pub enum NoAnswer {
     /// It never left: nothing happened.
     NotSent(String),
     /// It left, and no whole answer came back: it may have happened.
-    Lost(String),
+    Lost {
+        /// What went wrong.
+        why: String,
+        /// Its connection was a kept one, which the server may have closed long before: a new one says whether it is there.
+        stale: bool,
+    },
 }
 
 /// Why no answer to a request began.
@@ -77,6 +85,8 @@ pub struct Heard {
     pub status: u16,
     /// `Retry-After`, in seconds.
     pub retry_after_s: Option<u64>,
+    /// `Tenure-Owner`: the server that owns the store, if the one that answers passed the call on to it.
+    pub owner: Option<String>,
     /// The body. May hold secrets: never shown.
     pub body: Bytes,
 }
@@ -135,6 +145,8 @@ pub struct Wire<B = Full<Bytes>> {
     url: ServerUrl,
     /// `None`: no TLS. Otherwise what is trusted, and the name that the certificate must carry.
     tls: Option<(Tls, HostName)>,
+    /// A connection attempt that takes longer has failed.
+    connects_within: Duration,
     idle: Mutex<HashMap<Id, Vec<Conn<B>>>>,
 }
 
@@ -164,7 +176,7 @@ impl Wire {
             };
             match &spare {
                 Some(again) if stale => next = again.clone(),
-                _ => return Err(NoAnswer::Lost(why)),
+                _ => return Err(NoAnswer::Lost { why, stale }),
             }
         }
     }
@@ -177,10 +189,11 @@ impl Wire {
         let until = begun.until;
         let (head, body, used) = begun.into_parts();
         let retry_after_s = seconds(&head.headers);
+        let owner = head.headers.get(OWNER).and_then(|url| url.to_str().ok()).map(str::to_owned);
         let body = timeout_at(until, body.collect()).await.map_err(|_| too_late(limit))?;
         let body = body.map_err(|why| why.to_string())?.to_bytes();
         self.keep(used);
-        Ok(Heard { status: head.status.as_u16(), retry_after_s, body })
+        Ok(Heard { status: head.status.as_u16(), retry_after_s, owner, body })
     }
 }
 
@@ -190,7 +203,12 @@ where
 {
     /// Nothing is connected yet.
     pub fn new(url: ServerUrl, tls: Option<(Tls, HostName)>) -> Self {
-        Wire { url, tls, idle: Mutex::default() }
+        Wire { url, tls, connects_within: CONNECT_MAX, idle: Mutex::default() }
+    }
+
+    /// The same, but a connection attempt that takes longer has failed. Starts as 5 s.
+    pub fn connecting_within(self, connects_within: Duration) -> Self {
+        Wire { connects_within, ..self }
     }
 
     /// The server.
@@ -309,8 +327,8 @@ where
                 }
             }
         };
-        timeout(CONNECT_MAX, dial).await.map_err(|_| {
-            format!("{}: no connection within {} ms", place(), CONNECT_MAX.as_millis())
+        timeout(self.connects_within, dial).await.map_err(|_| {
+            format!("{}: no connection within {} ms", place(), self.connects_within.as_millis())
         })?
     }
 }

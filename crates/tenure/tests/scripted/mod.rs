@@ -49,6 +49,7 @@ type Script = Arc<Mutex<dyn FnMut(&Seen) -> Then + Send>>;
 
 pub struct Scripted {
     pub port: u16,
+    accepts: tokio::task::AbortHandle,
     events: mpsc::UnboundedReceiver<Event>,
 }
 
@@ -58,17 +59,22 @@ impl Scripted {
         let port = listener.local_addr().unwrap().port();
         let (tell, events) = mpsc::unbounded_channel();
         let script: Script = Arc::new(Mutex::new(script));
-        tokio::spawn(async move {
+        let accepting = tokio::spawn(async move {
             for connection in 0.. {
                 let Ok((stream, _)) = listener.accept().await else { return };
                 tokio::spawn(serve(stream, connection, script.clone(), tell.clone()));
             }
         });
-        Scripted { port, events }
+        Scripted { port, accepts: accepting.abort_handle(), events }
     }
 
     pub fn remote(&self) -> Remote {
         remote(self.port, None)
+    }
+
+    /// No connection is taken any more; those that were made go on.
+    pub fn stop(&self) {
+        self.accepts.abort();
     }
 
     /// The next thing that happens; panics after ten seconds.

@@ -10,6 +10,7 @@ use hyper::Request;
 use hyper::header::{AUTHORIZATION, DATE};
 use serde::{Deserialize, Serialize};
 use tenure::Client;
+use tenure::remote::Callee;
 use tenure::url::ServerUrl;
 use tenure_console::standing::NamespaceReplies;
 use tenure_core::attention::{self, AttentionCause, never_watched};
@@ -88,6 +89,34 @@ pub(super) async fn examined(
     Ok(told(server, findings))
 }
 
+/// Asks each of several servers of one store. One that is not there is a finding.
+pub(super) async fn each_examined(
+    callee: &Callee,
+    store: String,
+    namespace: &Namespace,
+) -> Result<Examined, Failure> {
+    let (mut servers, mut findings) = (Vec::new(), Vec::new());
+    for server in servers_of(callee).await? {
+        let name = server.to_string();
+        let found = match examined(&server, namespace).await {
+            Ok(examined) => examined.findings,
+            Err(Failure { code: UNAVAILABLE, sentence: Some(why), .. }) => {
+                let fix = "start it, or leave its address out";
+                vec![Finding::of("reached", wrong(why, fix))]
+            }
+            Err(failure) => return Err(failure),
+        };
+        let named = |one| Finding { server: Some(name.clone()), ..one };
+        findings.extend(found.into_iter().map(named));
+        servers.push(name);
+    }
+    Ok(Examined { what: "store", store, servers, findings })
+}
+
+async fn servers_of(callee: &Callee) -> Result<Vec<ServerUrl>, Failure> {
+    callee.servers().await.map_err(|why| Fault::Unavailable(why).into())
+}
+
 /// How a server presents itself to whoever may ask it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Presented {
@@ -99,11 +128,23 @@ pub struct Presented {
     pub detail: String,
 }
 
-/// Asks a server for its version and whether it is ready; `None` if it refuses the token, which the calls on its store say.
+/// Asks a server, the first of several that answers, for its version and whether it is ready; `None` if it refuses the token,
+/// which the calls on its store say.
 ///
 /// # Errors
 /// Nobody answers, or somebody who is not Tenure.
-pub async fn presented(server: &ServerUrl) -> Result<Option<Presented>, Failure> {
+pub async fn presented(callee: &Callee) -> Result<Option<Presented>, Failure> {
+    let mut silent = Failure::bug("there is no server to ask");
+    for server in servers_of(callee).await? {
+        match presented_by(&server).await {
+            Err(failure) if failure.code == UNAVAILABLE => silent = failure,
+            answered => return answered,
+        }
+    }
+    Err(silent)
+}
+
+async fn presented_by(server: &ServerUrl) -> Result<Option<Presented>, Failure> {
     let token = token()?;
     let answer = ask(server, "/version", token.as_ref()).await?;
     if matches!(answer.status, 401 | 403) {

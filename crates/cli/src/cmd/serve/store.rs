@@ -6,7 +6,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use tenure::url::StoreUrl;
-use tenure_console::shared_scheme;
 use tenure_core::time::Moment;
 use tenure_engine::{Clock, Engine, MovedTime, SystemClock};
 use tenure_engine_embedded::{
@@ -81,12 +80,6 @@ impl ServePlace {
                            the server for a test with --store memory: --test-clock")),
             };
         }
-        if let (shared_scheme::SHARED, address) = shared_scheme::split(&args.store) {
-            fits_redis(args)?;
-            let address = Address::parse(address).map_err(|why| wrong(&why.to_string()))?;
-            let name = shared_scheme::store_name(&address);
-            return Ok(ServePlace::Shared { address, name });
-        }
         match store {
             Ok(StoreUrl::Memory) => Ok(ServePlace::Own(Location::Memory)),
             Ok(StoreUrl::File(path)) => Ok(ServePlace::Own(Location::Folder(path))),
@@ -94,7 +87,14 @@ impl ServePlace {
                 fits_redis(args)?;
                 Ok(ServePlace::Redis(address))
             }
-            Ok(StoreUrl::Server(_)) => Err(wrong("this is the address of a server")),
+            Ok(StoreUrl::Shared(address)) => {
+                fits_redis(args)?;
+                let name = address.store_name().to_owned();
+                Ok(ServePlace::Shared { address, name })
+            }
+            Ok(StoreUrl::Server(_) | StoreUrl::Servers(_)) => {
+                Err(wrong("this is the address of a server"))
+            }
             Err(why) => Err(wrong(&why.to_string())),
         }
     }

@@ -1,0 +1,85 @@
+//! The servers of a store in Redis: where they wrote down that they are.
+//!
+//! One search at a time, in a thread of its own: a runtime that a handler blocks holds up nobody who waits for the answer
+//! on another one. An error shows the address without its password.
+
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use tenure_engine::redis_address::Address;
+use tokio::sync::watch;
+
+use crate::url::ServerUrl;
+
+/// What a search found, or why it found nothing.
+type FoundServers = Result<Vec<ServerUrl>, String>;
+
+/// A store in Redis.
+pub(super) struct StoreSearch {
+    address: Address,
+    /// The last search, which may be under way.
+    last: Mutex<Option<watch::Receiver<Option<FoundServers>>>>,
+}
+
+impl StoreSearch {
+    pub fn new(address: Address) -> Self {
+        StoreSearch { address, last: Mutex::default() }
+    }
+
+    /// The living servers, the owner first; an error if there are none.
+    pub async fn servers(&self) -> FoundServers {
+        let mut told = self.under_way();
+        let found = told.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        found.unwrap_or_else(|| {
+            Err(format!("{}: could not start a thread to look up its servers", self.address))
+        })
+    }
+
+    fn under_way(&self) -> watch::Receiver<Option<FoundServers>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        // It tells once, and then it has no sender any more.
+        if let Some(told) = last.as_ref().filter(|told| told.has_changed().is_ok()) {
+            return told.clone();
+        }
+        let (tell, told) = watch::channel(None);
+        let address = self.address.clone();
+        let search = move || drop(tell.send_replace(Some(search(address))));
+        // That there is no thread is told by the sender, which is gone then.
+        let _ = thread::Builder::new().name("tenure-search".to_owned()).spawn(search);
+        *last = Some(told.clone());
+        told
+    }
+}
+
+#[cfg(not(feature = "redis"))]
+fn search(address: Address) -> FoundServers {
+    Err(format!(
+        "{address}: this program was built without \"redis\", by which servers are looked up; add it to the features of \
+         tenure in Cargo.toml"
+    ))
+}
+
+#[cfg(feature = "redis")]
+fn search(address: Address) -> FoundServers {
+    use crate::url::StoreUrl;
+
+    let shown = address.to_string();
+    let failed = |why: String| format!("{shown}: cannot look up its servers: {why}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|why| failed(why.to_string()))?;
+    let found = runtime.block_on(tenure_journal_redis::find_servers(address));
+    let mut servers: Vec<ServerUrl> = Vec::new();
+    for found in found.map_err(|why| failed(why.to_string()))? {
+        match found.url.parse() {
+            Ok(StoreUrl::Server(url)) if !servers.contains(&url) => servers.push(url),
+            // One that another release wrote otherwise is none for this one.
+            _ => {}
+        }
+    }
+    if servers.is_empty() {
+        return Err(format!(
+            "no server of Tenure uses {shown}; start one: tenure serve --store {shown}"
+        ));
+    }
+    Ok(servers)
+}
