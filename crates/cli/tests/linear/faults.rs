@@ -10,7 +10,7 @@ use crate::{job, lock};
 pub fn faults(events: &[Event]) -> Vec<String> {
     let mut of_each: BTreeMap<&str, Vec<Event>> = BTreeMap::new();
     for event in events {
-        of_each.entry(&event.object).or_default().push(event.clone());
+        of_each.entry(&event.object).or_default().extend(event.clone().parts());
     }
     let mut faults: Vec<_> = fences_that_do_not_rise(events).into_iter().collect();
     for (object, mut events) in of_each {

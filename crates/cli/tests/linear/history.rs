@@ -78,6 +78,8 @@ pub enum Answer {
         state: JobState,
         attempt: u32,
     },
+    /// It did something; what it showed then is a read of its own.
+    Acted,
     NotFound,
     WrongState,
     Conflict,
@@ -106,6 +108,18 @@ pub struct Event {
 impl Event {
     pub fn is_open(&self) -> bool {
         self.answer.is_none()
+    }
+
+    /// As the models take it. What the answer to a cancel or a retry shows of the job is read after that was done, and others may
+    /// have done something between: these are two calls.
+    pub fn parts(self) -> Vec<Event> {
+        let (Call::Cancel { id } | Call::Retry { id }, Some(Answer::Shown { .. })) =
+            (&self.call, &self.answer)
+        else {
+            return vec![self];
+        };
+        let read = Event { call: Call::Get { id: id.clone() }, ..self.clone() };
+        vec![Event { answer: Some(Answer::Acted), ..self }, read]
     }
 
     /// A call for jobs that waited and lost the store: it is known there for some seconds more, and its process gives back

@@ -281,6 +281,7 @@ impl<'a> Jobs<'a> {
     fn cancel(&self, state: &State, id: &str, answer: Option<&Answer>) -> Vec<State> {
         let number = self.names.job(id);
         let told = |told: JobState| match answer {
+            Some(Answer::Acted) => true,
             Some(Answer::Shown { state, .. }) => *state == told,
             Some(_) => false,
             None => true,
@@ -321,12 +322,7 @@ impl<'a> Jobs<'a> {
                 same(Answer::Conflict)
             }
             Stands::Done(JobState::Failed | JobState::Cancelled) => match answer {
-                // The answer shows how it stands after that: a caller who waited may run it by then.
-                Some(
-                    Answer::Shown { state: JobState::Ready, .. }
-                    | Answer::Shown { state: JobState::Running, attempt: 1 },
-                )
-                | None => {
+                Some(Answer::Acted | Answer::Shown { state: JobState::Ready, .. }) | None => {
                     vec![state.with(number, Job { past: job.past.clone(), ..Job::new() })]
                 }
                 _ => Vec::new(),

@@ -40,7 +40,7 @@ const PROCESSES: u64 = 3;
 const THREADS: u64 = 4;
 /// One history lasts so long: its objects are its own, so that each can be searched. The owner can stand still for longer than
 /// the others wait for it, and be killed beside that.
-const LASTS: Duration = Duration::from_secs(10);
+const LASTS: Duration = Duration::from_secs(7);
 /// A client ends within this after its time.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 
