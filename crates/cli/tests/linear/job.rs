@@ -206,13 +206,15 @@ impl<'a> Jobs<'a> {
 
     fn lease(&self, state: &State, event: &Event, request: usize, at: u64) -> Vec<State> {
         let own = state.run().filter(|run| run.request == request);
-        let runs = |job: &Job, grant: Grant| {
+        // A repeat shows the job as it stands when that is read: its run may have been given back by then.
+        let runs = |job: &Job, grant: Grant, is_repeat: bool| {
             let fence = grant.fence.unwrap_or(state.fence);
             let live = state.live?;
             let job = Job { stands: Stands::Running(grant), ..job.clone() };
             if let Some(Answer::Granted { job: told, .. }) = &event.answer {
                 let (id, attempt) = told.as_ref()?;
-                if self.names.job(id) != Some(live) || *attempt != job.attempt() {
+                let is_told = is_repeat || *attempt == job.attempt();
+                if self.names.job(id) != Some(live) || !is_told {
                     return None;
                 }
             }
@@ -225,11 +227,11 @@ impl<'a> Jobs<'a> {
                 matches!(job.stands, Stands::Ready | Stands::Either) && !state.granted.has(request);
             let grant = Grant::new(event, request, state.fence, at).filter(|_| may)?;
             let undoable = grant.undoable || event.waited_in_vain();
-            runs(job, Grant { undoable, ..grant })
+            runs(job, Grant { undoable, ..grant }, false)
         };
         let next = match (&event.answer, own, state.live()) {
             (Some(Answer::Granted { fence, .. }), Some(own), Some(job)) => {
-                own.seen(*fence, state.fence).and_then(|seen| runs(job, seen))
+                own.seen(*fence, state.fence).and_then(|seen| runs(job, seen, true))
             }
             (Some(Answer::Granted { .. }) | None, None, Some(job)) => granted(job),
             // A job that is ready is given to who asks, unless his request was granted before.
