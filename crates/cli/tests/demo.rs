@@ -10,6 +10,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 /// A demo whose temporary files are in a folder of its own.
 struct Demo {
@@ -113,6 +114,44 @@ fn stopped_at_any_moment_it_leaves_no_process_and_no_file() {
         demo.says(moment);
         demo.stop(signal);
     }
+}
+
+/// Keys of the demo that are in a Redis, where others use it too.
+fn left(redis: &RedisServer) -> String {
+    redis.ask(&["KEYS", "*demo*"]).unwrap()
+}
+
+#[test]
+fn on_a_redis_two_servers_share_the_store_and_nothing_of_it_is_left() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    redis.must(&["SET", "mine", "1"]);
+    let mut demo = Demo::start(&["--json", "demo", "--store", &format!("shared+{}", redis.url())]);
+    // The first one owns the store, and it is the one that is killed.
+    demo.says("kill -9 of one of the servers");
+    assert_ne!(left(&redis), "*0\r\n");
+    let answer = demo.answers();
+    assert_eq!((&answer["ok"], &answer["servers"]), (&true.into(), &2.into()), "{answer}");
+    assert!(answer["pages_meanwhile"].as_u64().unwrap() >= 20, "{answer}");
+    assert!(!answer["held_by_the_killed"].as_array().unwrap().is_empty(), "{answer}");
+    assert_eq!(demo.child.wait().unwrap().code(), Some(0));
+    assert_eq!(left(&redis), "*0\r\n");
+    assert_eq!(redis.ask(&["GET", "mine"]).unwrap(), "$1\r\n1\r\n");
+}
+
+#[test]
+fn a_demo_that_is_stopped_leaves_nothing_in_a_redis() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let mut demo = Demo::start(&["demo", "--store", &format!("shared+{}", redis.url())]);
+    demo.says("pages pushed");
+    assert_ne!(left(&redis), "*0\r\n");
+    demo.stop(Signal::SIGINT);
+    assert_eq!(left(&redis), "*0\r\n");
 }
 
 #[test]
