@@ -116,6 +116,7 @@ pub struct Address {
     ca: Option<PathBuf>,
     prefix: String,
     forgets_never: bool,
+    replicas: Option<u32>,
     shown: String,
 }
 
@@ -148,6 +149,11 @@ impl Address {
     /// synced, and no replica ever takes the primary's place.
     pub fn forgets_never(&self) -> bool {
         self.forgets_never
+    }
+
+    /// How many replicas must have what is written before it counts, if the address says so.
+    pub fn replicas(&self) -> Option<u32> {
+        self.replicas
     }
 
     /// The name of a key: all keys of a namespace lie in one slot of a cluster.
@@ -321,6 +327,7 @@ fn understood(scheme: &str, kind: AddressKind, rest: &str) -> Result<Address, &'
         ca: asked.ca,
         prefix: asked.prefix.unwrap_or_else(|| DEFAULT_PREFIX.to_owned()),
         forgets_never: asked.forgets_never,
+        replicas: asked.replicas,
         shown: format!("{scheme}://{whole}{listed}{slash}{path}"),
     })
 }
@@ -341,6 +348,7 @@ fn login_of(text: &str) -> Result<Login, &'static str> {
 struct AskedOptions {
     prefix: Option<String>,
     forgets_never: bool,
+    replicas: Option<u32>,
     tls: Option<bool>,
     ca: Option<PathBuf>,
     sentinel_login: Login,
@@ -360,6 +368,11 @@ fn parameters(query: &str) -> Result<AskedOptions, &'static str> {
             "prefix" => asked.prefix = Some(prefix(value)?),
             "forgets" if value == "never" => asked.forgets_never = true,
             "forgets" => return Err("has a \"forgets\" that is not never; leave it out"),
+            "replicas" => {
+                let replicas =
+                    value.parse().map_err(|_| "has \"replicas\" that is no number from 0 on")?;
+                asked.replicas = Some(replicas);
+            }
             "tls" => {
                 asked.tls = Some(match value.as_str() {
                     "true" => true,
