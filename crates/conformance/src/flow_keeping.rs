@@ -132,7 +132,7 @@ pub(crate) async fn a_parents_result_is_there_when_its_child_runs(b: &mut Bench)
     let brief = b.ok(list(false)).await.items;
     let tenure_core::flow::ParentView::Job(first) = &brief[0] else { panic!("{brief:?}") };
     assert_eq!(first.result, None, "results are long, and come when they are asked for");
-    let view = *b.ok(GetResult { job: job_ref("a"), wait: s(0) }).await;
+    let view = *b.ok(GetResult { job: job_ref("a"), wait: s(0), seen: None }).await;
     assert_eq!(view.result.as_ref().map(Json::text), Some(r#"{"n":1}"#));
 }
 

@@ -2,7 +2,7 @@
 
 use tenure_core::gauge::{Gauge, OnStale};
 use tenure_core::job::JobState;
-use tenure_core::lease::ReasonKind;
+use tenure_core::lease::{ExtendItem, Later, ReasonKind};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::settings::LimitSettings;
@@ -103,8 +103,10 @@ pub(crate) async fn a_run_whose_holder_died_is_counted_until_it_is_over(b: &mut 
         b.none(name).await;
         reader.read(b, nothing.clone()).await;
         b.granted(b.ask(name).by("me").ttl(s(3))).await;
-        // Its worker dies before the run is shown, and the job stands in line again.
+        // Its worker dies before the run is shown, and its job is called off: the run is nobody's permit.
         b.pass_reading(&mut reader, s(6), &nothing).await;
+        b.cancel(&format!("{name}-dead")).await;
+        b.push(job(name).id(&format!("{name}-next")).needs([need(name)])).await;
         b.none(name).await;
         b.pass_reading(&mut reader, s(3), &nothing).await;
         let view = b.limit(name).await;
@@ -118,12 +120,117 @@ pub(crate) async fn a_run_whose_holder_died_is_counted_until_it_is_over(b: &mut 
         assert_eq!((view.in_use, view.external), (0, 1), "{name} shows it");
         b.none(name).await;
         b.pass_reading(&mut reader, s(3), &nothing).await;
-        let lease = b.take_job(name, &format!("{name}-dead")).await;
+        let lease = b.take_job(name, &format!("{name}-next")).await;
         b.settle(succeeded(&lease)).await;
         b.set_limit(name, cap(1)).await;
         // It was held for a moment, which is reason enough to read it.
         while reader.try_claim().is_some() {}
     }
+}
+
+/// The first `count` jobs of `q` run, and their worker dies without a word.
+async fn runs_of_a_worker_that_dies(b: &Bench, count: usize) {
+    for n in 0..count {
+        let lease = b.granted(b.ask("q").by("dead").ttl(s(3))).await;
+        assert_eq!(job_of(&lease), format!("j{n}"));
+    }
+}
+
+pub(crate) async fn a_jobs_own_lost_run_is_its_permit(b: &mut Bench) {
+    let Some(mut reader) = b.reader() else { return };
+    b.set_gauge("l", 1, listing()).await;
+    waiting_jobs(b, 2).await;
+    b.none("q").await;
+    reader.read(b, ids([])).await;
+    runs_of_a_worker_that_dies(b, 1).await;
+    b.pass_reading(&mut reader, s(6), &ids(["j0"])).await;
+    b.none("q").await;
+    b.pass_reading(&mut reader, s(6), &ids(["j0"])).await;
+    let view = b.limit("l").await;
+    assert_eq!((view.in_use, view.external), (0, 1), "the limit is taken");
+    b.is("j0", JobState::Ready).await;
+    let lease = b.granted(b.ask("q").ttl(s(60))).await;
+    assert_eq!(job_of(&lease), "j0", "its run goes on, and nobody else's begins");
+    b.none("q").await;
+    b.waits_for("j1", ReasonKind::Limit).await;
+    // Who holds it again is told to stop.
+    b.cancel("j0").await;
+    let leases = vec![ExtendItem { lease: id_of(&lease), progress: None }];
+    assert_eq!(b.ok(Extend { leases, ttl: None }).await.cancel, [id_of(&lease)]);
+    b.settle(failed(&lease)).await;
+    b.is("j0", JobState::Cancelled).await;
+    b.none("q").await;
+    b.pass_reading(&mut reader, s(14), &ids([])).await;
+    b.take_job("q", "j1").await;
+}
+
+pub(crate) async fn a_run_of_ones_own_is_no_way_past_the_rest_of_a_limit(b: &mut Bench) {
+    let Some(mut reader) = b.reader() else { return };
+    b.set_gauge("l", 2, listing()).await;
+    waiting_jobs(b, 4).await;
+    b.none("q").await;
+    reader.read(b, ids([])).await;
+    runs_of_a_worker_that_dies(b, 2).await;
+    // One of the two has ended, and one that was never granted is run by hand.
+    b.pass_reading(&mut reader, s(6), &ids(["j1", "j3"])).await;
+    b.none("q").await;
+    b.pass_reading(&mut reader, s(10), &ids(["j1", "j3"])).await;
+    assert_eq!(b.external("l").await, 2);
+    b.none("q").await;
+    b.waits_for("j0", ReasonKind::External).await;
+    // It stands before the one that has a run, and its turn comes first.
+    b.cancel("j0").await;
+    let until = Later::For(s(5));
+    b.ok(PauseLimit { limit: limit("l"), until }).await;
+    b.none("q").await;
+    b.pass_reading(&mut reader, s(6), &ids(["j1", "j3"])).await;
+    b.take_job("q", "j1").await;
+    b.none("q").await;
+    assert_eq!(b.external("l").await, 1, "its lease counts instead of its run");
+}
+
+pub(crate) async fn all_whose_worker_died_go_on_with_their_runs(b: &mut Bench) {
+    let Some(mut reader) = b.reader() else { return };
+    b.set_gauge("l", 3, listing()).await;
+    waiting_jobs(b, 4).await;
+    b.none("q").await;
+    reader.read(b, ids([])).await;
+    runs_of_a_worker_that_dies(b, 3).await;
+    let listed = || ids(["j0", "j1", "j2"]);
+    b.pass_reading(&mut reader, s(6), &listed()).await;
+    b.none("q").await;
+    b.pass_reading(&mut reader, s(6), &listed()).await;
+    for id in ["j0", "j1", "j2"] {
+        assert_eq!(job_of(&b.granted(b.ask("q").by(id).ttl(s(60))).await), id);
+    }
+    b.none("q").await;
+    for _ in 0..2 {
+        let view = b.limit("l").await;
+        assert_eq!((view.in_use, view.external, view.over_limit), (3, 0, 0));
+        b.pass_reading(&mut reader, s(3), &listed()).await;
+    }
+}
+
+pub(crate) async fn a_lost_run_waits_while_its_limit_is_over_its_cap_or_closed(b: &mut Bench) {
+    let Some(mut reader) = b.reader() else { return };
+    b.set_gauge("l", 2, listing()).await;
+    waiting_jobs(b, 2).await;
+    b.none("q").await;
+    reader.read(b, ids([])).await;
+    runs_of_a_worker_that_dies(b, 2).await;
+    b.set_gauge("l", 1, listing()).await;
+    b.pass_reading(&mut reader, s(6), &ids(["j0", "j1"])).await;
+    b.none("q").await;
+    b.pass_reading(&mut reader, s(6), &ids(["j0", "j1"])).await;
+    // Either may have ended since, and then a new run would be one too many.
+    b.none("q").await;
+    b.waits_for("j0", ReasonKind::External).await;
+    b.set_gauge("l", 0, listing()).await;
+    b.pass_reading(&mut reader, s(3), &ids(["j0"])).await;
+    b.none("q").await;
+    b.set_gauge("l", 1, listing()).await;
+    b.take_job("q", "j0").await;
+    b.none("q").await;
 }
 
 pub(crate) async fn a_freed_permit_comes_back_with_the_next_reading_which_is_asked_at_once(

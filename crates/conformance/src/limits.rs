@@ -219,8 +219,26 @@ pub(crate) async fn settings_are_put_whole_and_patched_by_name(b: &mut Bench) {
         b.ok(PatchLimit { rate: Patch::Set(with_rate.rate.expect("a rate")), ..patch("l") }).await;
     assert_eq!(put.view.settings, LimitSettings { concurrency: Some(3), ..with_rate });
     assert_eq!(b.set_limit("l", cap(1)).await.view.settings, cap(1), "absent is the default");
-    let put = b.ok(PatchLimit { concurrency: Patch::Set(1), ..patch("new") }).await;
-    assert!(put.created);
+}
+
+pub(crate) async fn a_patch_of_what_is_not_set_is_refused_and_makes_nothing(b: &mut Bench) {
+    b.set_limit("site:*", cap(2)).await;
+    let change = |name| PatchLimit { concurrency: Patch::Set(1), ..patch(name) };
+    b.refused(Code::LimitNotFound, change("new")).await;
+    b.refused(Code::LimitNotFound, GetLimit { limit: limit("new") }).await;
+    b.no_push(Code::UnknownLimit, job("q").needs([need("new")])).await;
+    // Of a member it is the template that is set, and a lock that nobody set has one from the start.
+    b.refused(Code::LimitNotFound, change("site:example.com")).await;
+    b.refused(Code::LimitNotFound, change("lock:deploy")).await;
+    let view = b.limit("site:example.com").await;
+    assert_eq!((view.settings, view.template), (cap(2), Some(limit("site:*"))));
+    let put = b.ok(change("lock:*")).await;
+    assert_eq!((put.created, put.view.settings), (false, cap(1)));
+    // What a deleted limit leaves behind is not set either.
+    b.set_limit("gone", cap(2)).await;
+    b.hold([need("gone")]).await;
+    b.ok(DeleteLimit { limit: limit("gone") }).await;
+    b.refused(Code::LimitNotFound, change("gone")).await;
 }
 
 pub(crate) async fn a_patch_that_leaves_nothing_is_refused(b: &mut Bench) {

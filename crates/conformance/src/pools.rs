@@ -215,17 +215,28 @@ pub(crate) async fn a_pool_counts_its_resources(b: &mut Bench) {
     assert_eq!(b.pool("p").await.waiting, 1);
 }
 
-pub(crate) async fn settings_are_put_whole_and_patched_by_name(b: &mut Bench) {
-    let all = PoolSettings { quarantine: s(1), cooldown: s(2), max_uses: Some(3), ..plain_pool() };
-    assert!(b.ok(put(all)).await.created);
-    let said = PatchPool {
+fn patch() -> PatchPool {
+    PatchPool {
         pool: pool("p"),
         quarantine: Patch::Set(s(9)),
         cooldown: Patch::Keep,
         rate: Patch::Keep,
         max_uses: Patch::Reset,
         pick: Patch::Keep,
-    };
+    }
+}
+
+pub(crate) async fn a_patch_of_a_pool_that_is_not_there_is_refused_and_makes_nothing(
+    b: &mut Bench,
+) {
+    b.refused(Code::PoolNotFound, patch()).await;
+    b.refused(Code::PoolNotFound, GetPool { pool: pool("p") }).await;
+}
+
+pub(crate) async fn settings_are_put_whole_and_patched_by_name(b: &mut Bench) {
+    let all = PoolSettings { quarantine: s(1), cooldown: s(2), max_uses: Some(3), ..plain_pool() };
+    assert!(b.ok(put(all)).await.created);
+    let said = patch();
     let patched = PoolSettings { quarantine: s(9), max_uses: None, ..all };
     let answer = b.ok(said).await;
     assert_eq!((answer.created, answer.view.settings), (false, patched));

@@ -1,7 +1,8 @@
 //! What a holder reports: where it is shown, how long it stays, and who finds it.
 
-use tenure_core::job::{JobState, NewJob, OnConflict};
+use tenure_core::job::{JobState, NewJob, OnConflict, ResultView};
 use tenure_core::lease::{Ending, ExtendItem, LeaseView};
+use tenure_core::progress::ProgressSeen;
 use tenure_core::requests::*;
 use tenure_core::secret::Json;
 
@@ -32,6 +33,76 @@ impl Bench {
         let progress = lease.job.as_ref().and_then(|job| job.progress.as_ref());
         assert_eq!(progress.map(value), Some(value(&json(text))), "in the lease of {id}");
         lease
+    }
+}
+
+pub(crate) async fn a_report_is_an_event_at_most_once_a_second(b: &mut Bench) {
+    b.push_all(["a", "b"].map(|id| job("q").id(id)).to_vec()).await;
+    let leases = b.take_all("q", 2).await;
+    let mark = b.mark().await;
+    for (lease, text) in [(0, "1"), (0, "2"), (1, "3"), (0, "4"), (1, "null")] {
+        b.reports(&leases[lease], text).await;
+    }
+    let first = ["job.progress a attempt 1", "job.progress b attempt 1"];
+    assert_eq!(b.heard(mark).await, first);
+    let event = &b.since(mark).await[0].happened;
+    assert_eq!((event.at, event.about.queue.as_ref()), (b.now(), Some(&queue("q"))));
+    assert_eq!(event.about.lease, leases[0].lease);
+    // The last report is never left out: whoever reads now finds it.
+    b.pass(s(1)).await;
+    assert_eq!(b.heard(mark).await, [first[0], first[1], first[0]]);
+    b.pass(s(3)).await;
+    assert_eq!(b.heard(mark).await.len(), 3);
+    let mark = b.mark().await;
+    b.reports(&leases[1], "5").await;
+    assert_eq!(b.heard(mark).await, [first[1]]);
+    // An end is an event of its own, and one that is told later would say nothing new.
+    b.reports(&leases[1], "6").await;
+    b.settle(succeeded(&leases[1]).reporting("7")).await;
+    b.pass(s(3)).await;
+    assert_eq!(b.heard(mark).await, [first[1], "job.succeeded b attempt 1"]);
+}
+
+pub(crate) async fn a_wait_for_a_result_may_end_with_the_next_report(b: &mut Bench) {
+    b.push(job("q").id("a")).await;
+    let lease = b.take("q").await;
+    let asking = |seen| GetResult { job: job_ref("a"), wait: s(60), seen };
+    let waits = async |seen| {
+        let before = b.ok(GetStats).await.result_waiters as usize;
+        let waiting = b.start(asking(Some(seen)));
+        b.result_waiters(before + 1).await;
+        waiting
+    };
+    let said = |view: &ResultView| view.progress.as_ref().map(|json| json.text().to_owned());
+    let waiting = waits(ProgressSeen::Nothing).await;
+    b.reports(&lease, "1").await;
+    let view = waiting.answer().await;
+    assert_eq!((view.state, said(&view).as_deref()), (JobState::Running, Some("1")));
+    let one = ProgressSeen::Id(view.progress_id.expect("it was reported"));
+    // What was seen is waited behind, and who waits for the end alone hears of no report.
+    let plain = b.start(asking(None));
+    b.result_waiters(1).await;
+    let waiting = waits(one).await;
+    b.pass(s(3)).await;
+    assert!(!waiting.is_answered());
+    b.reports(&lease, "1").await;
+    b.pass(s(3)).await;
+    assert!(!waiting.is_answered(), "the same again is nothing new");
+    b.reports(&lease, "2").await;
+    // At the latest: a call that looks just now is not woken.
+    b.pass(s(1)).await;
+    assert_eq!(said(&*waiting.answer().await).as_deref(), Some("2"));
+    assert!(!plain.is_answered());
+    // What came between two calls is answered at once.
+    let view = b.ok(asking(Some(one))).await;
+    let two = ProgressSeen::Id(view.progress_id.expect("it was reported"));
+    let view = b.ok(asking(Some(ProgressSeen::Nothing))).await;
+    assert_eq!(said(&view).as_deref(), Some("2"));
+    let waiting = waits(two).await;
+    b.settle(succeeded(&lease)).await;
+    for waiting in [waiting, plain] {
+        let view = waiting.answer().await;
+        assert_eq!((view.state, said(&view).as_deref()), (JobState::Succeeded, Some("2")));
     }
 }
 

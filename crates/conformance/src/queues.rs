@@ -54,13 +54,26 @@ pub(crate) async fn a_put_replaces_all_settings(b: &mut Bench) {
 }
 
 pub(crate) async fn a_patch_changes_what_it_names(b: &mut Bench) {
+    b.set_queue("q", QueueSettings { max_waiting: Some(6), ..QueueSettings::default() }).await;
     let said = PatchQueue { timeout: Patch::Set(s(5)), max_waiting: Patch::Set(7), ..patch("q") };
-    assert!(b.ok(said).await.created, "it makes what is not there");
+    assert!(!b.ok(said).await.created);
     let said = PatchQueue { timeout: Patch::Reset, retain: Patch::Set(s(6)), ..patch("q") };
     let put = b.ok(said).await;
     let settings = put.view.settings;
     assert_eq!((put.created, settings.timeout), (false, None));
     assert_eq!((settings.retain, settings.max_waiting), (Some(s(6)), Some(7)));
+}
+
+pub(crate) async fn a_patch_of_a_queue_that_is_not_there_is_refused_and_makes_nothing(
+    b: &mut Bench,
+) {
+    let said = || PatchQueue { timeout: Patch::Set(s(5)), ..patch("q") };
+    b.refused(Code::QueueNotFound, said()).await;
+    b.refused(Code::QueueNotFound, GetQueue { queue: queue("q") }).await;
+    // A push makes it.
+    assert_eq!(b.push(job("q")).await.job.timeout, None);
+    b.ok(said()).await;
+    assert_eq!(b.push(job("q")).await.job.timeout, Some(s(5)));
 }
 
 pub(crate) async fn jobs_are_counted_by_state(b: &mut Bench) {

@@ -14,7 +14,7 @@ use crate::words::*;
 
 impl Bench {
     fn get_result(&self, id: &str, wait: Span) -> GetResult {
-        GetResult { job: job_ref(id), wait }
+        GetResult { job: job_ref(id), wait, seen: None }
     }
     /// How a job ended, or where it stands, without a wait.
     async fn result(&self, id: &str) -> ResultView {

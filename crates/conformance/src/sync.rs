@@ -1,5 +1,6 @@
 //! The whole set of a pool, from somebody's database.
 
+use tenure_core::lease::Verdict;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::settings::{NewResource, PoolSettings, ResourceState, Synced};
@@ -59,6 +60,83 @@ pub(crate) async fn a_sync_keeps_leases_bans_cooling_and_uses(b: &mut Bench) {
     assert_eq!(b.thing("p", "used").await.uses, 1);
     b.denied([only("p", "banned")]).await;
     b.hold([tagged("p", "t")]).await;
+}
+
+fn banned(id: &str) -> BanResource {
+    let reason = Some("captcha".to_owned());
+    BanResource { pool: pool("p"), resource: resource(id), reason }
+}
+
+pub(crate) async fn what_a_sync_drops_and_names_again_is_banned_and_cools_as_before(b: &mut Bench) {
+    let all = || things(&["banned", "cooling", "fine", "held", "one", "two"]);
+    b.ok(sync(all())).await;
+    b.ok(banned("banned")).await;
+    let until = tenure_core::lease::Later::For(s(600));
+    let cooling =
+        b.ok(CoolResource { pool: pool("p"), resource: resource("cooling"), until }).await;
+    let held = b.hold([only("p", "held")]).await;
+    b.ok(sync(things(&["fine", "one", "two"]))).await;
+    // One that is held is dropped when it is free, with what its holder said of it.
+    let captcha = Verdict::Ban { reason: Some("captcha".to_owned()) };
+    b.settle(released(&held).verdict("p", "held", captcha)).await;
+    for id in ["banned", "cooling", "held"] {
+        b.no_thing("p", id).await;
+    }
+    b.reopen().await;
+    assert_eq!(b.ok(sync(all())).await.added, 3);
+    for id in ["banned", "held"] {
+        let view = b.thing("p", id).await;
+        assert_eq!((view.state, view.reason.as_deref()), (ResourceState::Banned, Some("captcha")));
+    }
+    let still = b.thing("p", "cooling").await;
+    assert_eq!((still.state, still.until), (ResourceState::Cooling, cooling.until));
+    assert_eq!(b.pool("p").await.banned, 2);
+    b.denied([only("p", "banned")]).await;
+    b.denied([only("p", "cooling")]).await;
+    let banned = resource("banned");
+    b.ok(RestoreResource { pool: pool("p"), resource: banned }).await;
+    b.hold([only("p", "banned")]).await;
+    b.leap(s(601)).await;
+    b.hold([only("p", "cooling")]).await;
+}
+
+pub(crate) async fn a_rest_goes_on_while_a_resource_is_not_there(b: &mut Bench) {
+    b.ok(sync(things(&["a", "b", "c"]))).await;
+    let until = tenure_core::lease::Later::For(s(60));
+    b.ok(CoolResource { pool: pool("p"), resource: resource("a"), until }).await;
+    b.ok(sync(things(&["b", "c"]))).await;
+    b.leap(s(61)).await;
+    b.ok(sync(things(&["a", "b", "c"]))).await;
+    let view = b.thing("p", "a").await;
+    assert_eq!((view.state, view.until, view.reason), (ResourceState::Available, None, None));
+}
+
+pub(crate) async fn a_ban_is_forgotten_with_its_resource_by_hand_with_its_pool_and_in_time(
+    b: &mut Bench,
+) {
+    let state = async |b: &Bench| b.thing("p", "a").await.state;
+    let drop = async |b: &Bench| {
+        b.ok(sync(things(&["a", "b", "c"]))).await;
+        b.ok(banned("a")).await;
+        b.ok(sync(things(&["b", "c"]))).await;
+    };
+    let name_again = async |b: &Bench| {
+        b.ok(AddResources { pool: pool("p"), resources: things(&["a"]) }).await;
+    };
+    drop(b).await;
+    name_again(b).await;
+    assert_eq!(state(b).await, ResourceState::Banned, "whoever names it again");
+    b.ok(DeleteResource { pool: pool("p"), resource: resource("a") }).await;
+    name_again(b).await;
+    assert_eq!(state(b).await, ResourceState::Available, "it was taken away by hand");
+    drop(b).await;
+    b.ok(DeletePool { pool: pool("p") }).await;
+    b.ok(sync(things(&["a", "b", "c"]))).await;
+    assert_eq!(state(b).await, ResourceState::Available, "its pool is another one");
+    drop(b).await;
+    b.leap(hours(24 * 30 + 1)).await;
+    name_again(b).await;
+    assert_eq!(state(b).await, ResourceState::Available, "nobody named it for a month");
 }
 
 pub(crate) async fn a_sync_keeps_the_settings_of_the_pool(b: &mut Bench) {

@@ -1,6 +1,6 @@
 //! "There is one of these": how long a key is held, and what a second push does.
 
-use tenure_core::job::{JobState, NewJob, OnConflict, Unique, Until};
+use tenure_core::job::{JobState, NewJob, OnConflict, PushedJob, Unique, Until};
 use tenure_core::lease::SettleItem;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
@@ -162,6 +162,22 @@ pub(crate) async fn reject_names_the_job_that_is_there(b: &mut Bench) {
     b.no_push(Code::UniqueConflict, keyed("b", OnConflict::Reject)).await;
     b.settle(succeeded(&lease)).await;
     assert!(!b.push(keyed("b", OnConflict::Reject)).await.duplicate);
+}
+
+pub(crate) async fn two_of_one_array_with_one_key_are_one_job_even_if_they_reject(b: &mut Bench) {
+    let items = || ["a", "b"].map(|id| keyed(id, OnConflict::Reject)).to_vec();
+    let ids = |pushed: &[PushedJob]| {
+        pushed.iter().map(|one| (one.job.id.to_string(), one.duplicate)).collect::<Vec<_>>()
+    };
+    let one_job = |duplicate| vec![("a".to_owned(), duplicate), ("a".to_owned(), true)];
+    assert_eq!(ids(&b.push_all(items()).await), one_job(false));
+    assert_eq!(b.queue("q").await.counts.ready, 1);
+    // The key is held by the first, so the same array again is a repeat by its id.
+    assert_eq!(ids(&b.push_all(items()).await), one_job(true));
+    // A key that is held before the call still refuses it, whole.
+    let other = vec![job("q").id("c"), keyed("d", OnConflict::Reject)];
+    let no = b.refused(Code::UniqueConflict, Push { jobs: other, answer: PushAnswer::Whole }).await;
+    assert_eq!((no.index, no.job.as_deref()), (Some(1), Some("a")));
 }
 
 pub(crate) async fn a_repeat_by_id_is_no_conflict(b: &mut Bench) {

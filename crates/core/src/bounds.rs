@@ -219,10 +219,17 @@ pub const WORKER_US: u64 = 60 * SECOND_US;
 /// A job whose result somebody waits for when it ends is kept at least this long, whatever its `retain` says: otherwise the
 /// answer would be gone before it could be read.
 pub const AWAITED_US: u64 = 10 * SECOND_US;
+/// A job's reports make at most one event within this, and wake those who wait for its progress as often.
+pub const PROGRESS_TOLD_US: u64 = SECOND_US;
 /// What holds nothing and is set by nobody is forgotten so long after its last use.
 pub const FORGET_US: u64 = 86_400 * SECOND_US;
 /// What could not be forgotten yet, since it still held something, is looked at again after this.
 pub const FORGET_AGAIN_US: u64 = 3_600 * SECOND_US;
+/// The ban of a resource that a sync dropped is remembered for so long, for a sync that names it again. (A rest is
+/// remembered until it is over.)
+pub const DROPPED_US: u64 = 30 * 86_400 * SECOND_US;
+/// Dropped resources that each pool remembers; beyond it those go whose time is over first.
+pub const DROPPED_MAX: usize = 10_000;
 /// Only a queue that was asked for within this may hold a reservation.
 pub const ASKED_US: u64 = 5 * SECOND_US;
 /// Between two ticks at most this, while leases exist; see [`DEAF_US`].
@@ -260,6 +267,8 @@ pub const EVENTS_BYTES_DEFAULT: u64 = 16 << 20;
 pub const EVENTS_TRIM_MAX: usize = 1_000;
 /// Events that one call looks at; it answers then, with what it found.
 pub const EVENTS_SCAN_MAX: usize = 10_000;
+/// Events that a reader decodes before it lets others have the store's reading thread.
+pub const EVENTS_PORTION: usize = 500;
 /// Streams of events that one server sends at a time.
 pub const EVENT_STREAMS_MAX: usize = 1_000;
 /// A reader of events that waits looks again after this at the latest.

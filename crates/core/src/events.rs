@@ -200,6 +200,7 @@ types! {
     JobSnoozed "job.snoozed" [job queue flow schedule attempt lease run_at error],
     JobReleased "job.released" [job queue flow schedule attempt lease run_at error],
     JobLost "job.lost" [job queue flow schedule attempt lease run_at error],
+    JobProgress "job.progress" [job queue flow schedule attempt lease],
     JobCancelRequested "job.cancel_requested" [job queue flow schedule lease],
     LeaseGranted "lease.granted" [lease fence holder],
     LeaseEnded "lease.ended" [lease fence holder outcome],

@@ -10,6 +10,7 @@ use crate::flow::{After, OnParentFailure, ShownParent, ShownParents};
 use crate::names::{
     FlowName, Group, JobId, LimitName, PoolName, QueueName, Ref, ResourceId, Tag, UniqueKey,
 };
+use crate::progress::ProgressId;
 use crate::schedule::MadeBy;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
@@ -572,6 +573,9 @@ pub struct ResultView {
     pub attempt: u32,
     /// What its holder reported last.
     pub progress: Option<Json>,
+    /// Which progress that is, for a wait that ends with another; null if nothing was reported.
+    #[serde(default)]
+    pub progress_id: Option<ProgressId>,
 }
 
 impl From<JobView> for ResultView {
@@ -584,6 +588,7 @@ impl From<JobView> for ResultView {
             error: job.error.filter(|_| ended),
             finished_at: job.finished_at.filter(|_| ended),
             attempt: job.attempt,
+            progress_id: job.progress.as_ref().map(ProgressId::of),
             progress: job.progress,
         }
     }

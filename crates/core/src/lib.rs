@@ -22,6 +22,7 @@ mod number;
 #[cfg(any(feature = "chrono", feature = "jiff"))]
 mod other_times;
 pub mod percent;
+pub mod progress;
 pub mod redact;
 pub mod refusal;
 pub mod requests;

@@ -6,7 +6,7 @@ use http::StatusCode;
 use maud::Markup;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::Operation;
+use tenure_core::requests::{Change, Operation};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallError, Engine, EngineExt, Fault};
 
@@ -111,6 +111,11 @@ impl Visit {
     /// Asks the engine, once.
     pub(crate) async fn ask<O: Operation>(&self, request: O) -> Result<O::Reply, Unanswered> {
         Ok(self.engine.run(&self.namespace, request).await?)
+    }
+
+    /// Makes a queue, a limit or a pool so, whether it is there or not.
+    pub(crate) async fn set<C: Change>(&self, change: C) -> Result<C::Reply, Unanswered> {
+        Ok(self.engine.set(&self.namespace, change).await?)
     }
 
     /// The first name in the path.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rusqlite::{Connection, params};
+use tenure_core::bounds::EVENTS_PORTION;
 use tenure_core::events::{Event, EventId, Gap, GapWhy, Happened};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
@@ -17,15 +18,21 @@ use tenure_machine::decode_events;
 
 use crate::batch::Answer;
 use crate::inbox::Ask;
+use crate::readers::Haste;
 use crate::result_call::AwaitingCaller;
 use crate::rows::or_none;
 use crate::shared::Shared;
 use crate::streams::{self, entry_sum};
 
-/// What was read, and whether it ends where the stream does.
-struct ReadEntries {
-    read: EventsRead,
-    is_whole: bool,
+/// Where a portion ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ended {
+    /// Where the stream does.
+    WithStream,
+    /// With a full page, or before a gap.
+    WithPage,
+    /// With its bound: there is more.
+    WithPortion,
 }
 
 /// What happened after the place that is asked for; waits for the first event that is wanted.
@@ -40,11 +47,10 @@ pub(crate) async fn read(
     let until = shared.clock.now().plus(asked.wait);
     let asked = Arc::new(asked);
     let mut since = asked.since;
+    let mut haste = Haste::Later;
     loop {
-        let (ns, query) = (namespace.clone(), asked.clone());
-        let ReadEntries { read, is_whole } =
-            shared.read(move |conn| page(conn, &ns, since, &query)).await?;
-        let has_found = !read.items.is_empty() || read.gap.is_some() || !is_whole;
+        let (read, ended) = page(shared, namespace, since, &asked, haste).await?;
+        let has_found = !read.items.is_empty() || read.gap.is_some() || ended == Ended::WithPage;
         let answers_at_once = matches!(asked.since, EventsSince::Now);
         let draining = shared.draining.load(Ordering::Acquire);
         if has_found || answers_at_once || draining || shared.clock.now() >= until {
@@ -52,6 +58,8 @@ pub(crate) async fn read(
         }
         wait(shared, namespace, read.next, until).await?;
         since = EventsSince::Id(read.next);
+        // What has just happened is little.
+        haste = Haste::Now;
     }
 }
 
@@ -73,25 +81,58 @@ async fn wait(
     }
 }
 
-fn page(
+/// A page, read in portions: between two of them others have the readers.
+async fn page(
+    shared: &Shared,
+    namespace: &Namespace,
+    since: EventsSince,
+    asked: &Arc<ReadEvents>,
+    haste: Haste,
+) -> Result<(EventsRead, Ended), CallError> {
+    let mut page = EventPage::new(asked.clone());
+    let mut from = since;
+    loop {
+        let namespace = namespace.clone();
+        let read = move |conn: &Connection| portion(conn, &namespace, from, page);
+        let (read, ended) = shared.readers.read(haste, read).await?;
+        if ended != Ended::WithPortion {
+            shared.read_may_be_answered().await?;
+            return Ok((read.read, ended));
+        }
+        from = EventsSince::Id(read.read.next);
+        page = read;
+    }
+}
+
+/// Fills a page further, by so many events as one use of a reader may take.
+fn portion(
     conn: &Connection,
     namespace: &Namespace,
     since: EventsSince,
-    asked: &ReadEvents,
-) -> rusqlite::Result<ReadEntries> {
+    mut page: EventPage,
+) -> rusqlite::Result<(EventPage, Ended)> {
     let stands = streams::stream(conn, namespace)?.stands;
     let (after, gap) = match since {
         EventsSince::Now => (stands.last, None),
         EventsSince::First => (stands.first - 1, None),
         EventsSince::Id(after) => stands.resume(after),
     };
+    if gap.is_some() && page.has_begun() {
+        // Meanwhile the oldest went: the next call is told.
+        return Ok((page, Ended::WithPage));
+    }
     let id = |number| EventId { life: stands.life, number };
-    let mut page = EventPage::new(asked);
-    (page.read.next, page.read.gap) = (id(after), gap);
+    page.read.next = id(after);
+    page.read.gap = page.read.gap.take().or(gap);
     let sql = "SELECT first, last, sum, body FROM event WHERE ns = ?1 AND last > ?2 ORDER BY last";
     let mut entries = conn.prepare_cached(sql)?;
     let mut rows = entries.query(params![namespace.as_str(), after as i64])?;
+    let mut looked = 0;
     while let Some(row) = rows.next()? {
+        // An entry is read as a whole, so that it is decoded once.
+        if looked >= EVENTS_PORTION {
+            return Ok((page, Ended::WithPortion));
+        }
         let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
         let Some(events) = or_none(entry(row, namespace))?.flatten() else {
             // What cannot be read is told as what is gone, and never passed over in silence.
@@ -103,17 +144,18 @@ fn page(
                 read.next = id(last);
                 continue;
             }
-            return Ok(ReadEntries { read: page.read, is_whole: false });
+            return Ok((page, Ended::WithPage));
         };
         let passed = (page.read.next.number + 1).saturating_sub(first) as usize;
         for (number, happened) in (first..).zip(events).skip(passed) {
             if page.left() == 0 {
-                return Ok(ReadEntries { read: page.read, is_whole: false });
+                return Ok((page, Ended::WithPage));
             }
             page.look_at(Event { id: id(number), happened });
+            looked += 1;
         }
     }
-    Ok(ReadEntries { read: page.read, is_whole: true })
+    Ok((page, Ended::WithStream))
 }
 
 /// The events of an entry (its first columns: first, last, sum, body); `None` if they are not what was written.

@@ -23,6 +23,7 @@ use crate::batch::{Answer, Leased};
 use crate::bodies::Body;
 use crate::damage::UNREADABLE;
 use crate::inbox::Ask;
+use crate::readers::Haste;
 use crate::rows::{self, Data, FoundJob};
 use crate::shared::{Receiver, Shared};
 use crate::show;
@@ -199,7 +200,7 @@ async fn filled(
     let ns = namespace.clone();
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|(n, _)| *n).collect();
-    let read = shared.readers.read(move |conn| read(conn, &ns, leases, unread)).await;
+    let read = shared.readers.read(Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;
     let ReadLeases { leases: read, as_granted } = read?;
     if !as_granted {
         shared.read_may_be_answered().await?;

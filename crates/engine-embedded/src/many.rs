@@ -13,6 +13,7 @@ use tenure_machine::{ChangeMany, Command, Done, ManyDone, SeenJob, Seq, seen_in_
 use crate::batch::Answer;
 use crate::inbox::Ask;
 use crate::lists::{LookFrom, Looked, Sieve, look};
+use crate::readers::Haste;
 use crate::rows::{self, or_none};
 use crate::shared::Shared;
 
@@ -83,7 +84,7 @@ async fn portion(
     let ns = namespace.clone();
     let looked = shared
         .readers
-        .read(move |conn| {
+        .read(Haste::Now, move |conn| {
             look(conn, &ns, &sieve, from, bounds, |row| {
                 let read = || -> rusqlite::Result<Option<SeenJob>> {
                     let seq = rows::seq(row, 0)?;

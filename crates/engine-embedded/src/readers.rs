@@ -3,11 +3,14 @@
 //! They read what is committed. A read that follows an answer sees at least what the answer saw,
 //! since answers leave after their commit.
 //!
+//! Reads of what happened long ago come in portions, and let all others go first: a thousand of them would otherwise stand
+//! in front of the payload that a worker waits for. One thread is never theirs.
+//!
 //! Each read is of one moment. It is also one look at the log: SQLite forgets the pages that it has read
 //! whenever a statement begins after another commit, and a lease call reads hundreds of rows.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
@@ -16,23 +19,59 @@ use tokio::sync::oneshot;
 
 type ReadTask = Box<dyn FnOnce(&Connection) + Send>;
 
+/// Who waits for a read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Haste {
+    /// A call that does something, or shows one thing.
+    Now,
+    /// A reader of what happened long ago.
+    Later,
+}
+
+#[derive(Default)]
+struct Waiting {
+    now: VecDeque<ReadTask>,
+    later: VecDeque<ReadTask>,
+    /// Threads that read for those who can wait.
+    busy_later: usize,
+    /// How many threads may.
+    most_later: usize,
+    closed: bool,
+}
+
 #[derive(Default)]
 struct Tasks {
-    tasks: Mutex<(VecDeque<ReadTask>, bool)>,
+    waiting: Mutex<Waiting>,
     changed: Condvar,
 }
 
 impl Tasks {
-    fn next(&self) -> Option<ReadTask> {
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next read for a thread that has ended one of this haste.
+    fn next(&self, ended: Option<Haste>) -> Option<(Haste, ReadTask)> {
+        let mut waiting = self.lock();
+        if ended == Some(Haste::Later) {
+            waiting.busy_later -= 1;
+            // Whoever was kept from it may go on, unless this thread does.
+            self.changed.notify_one();
+        }
         loop {
-            if let Some(task) = tasks.0.pop_front() {
-                return Some(task);
+            if let Some(task) = waiting.now.pop_front() {
+                return Some((Haste::Now, task));
             }
-            if tasks.1 {
+            if waiting.busy_later < waiting.most_later
+                && let Some(task) = waiting.later.pop_front()
+            {
+                waiting.busy_later += 1;
+                return Some((Haste::Later, task));
+            }
+            if waiting.closed && waiting.later.is_empty() {
                 return None;
             }
-            tasks = self.changed.wait(tasks).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -57,13 +96,16 @@ impl Readers {
     /// Starts one thread for each connection.
     pub(crate) fn start(connections: Vec<Connection>) -> std::io::Result<Self> {
         let queue = Arc::new(Tasks::default());
+        queue.lock().most_later = connections.len().saturating_sub(1).max(1);
         let mut threads = Vec::new();
         for conn in connections {
             let queue = queue.clone();
             let builder = std::thread::Builder::new().name("tenure-reader".to_owned());
             threads.push(builder.spawn(move || {
-                while let Some(task) = queue.next() {
+                let mut ended = None;
+                while let Some((haste, task)) = queue.next(ended) {
                     task(&conn);
+                    ended = Some(haste);
                 }
             })?);
         }
@@ -73,6 +115,7 @@ impl Readers {
     /// Reads something.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
+        haste: Haste,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Fault> {
         let (send, receive) = oneshot::channel();
@@ -83,11 +126,14 @@ impl Readers {
             }
         });
         {
-            let mut tasks = self.queue.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-            if tasks.1 {
+            let mut waiting = self.queue.lock();
+            if waiting.closed {
                 return Err(Fault::Unknown("the store was closed before it was read".to_owned()));
             }
-            tasks.0.push_back(task);
+            match haste {
+                Haste::Now => waiting.now.push_back(task),
+                Haste::Later => waiting.later.push_back(task),
+            }
         }
         self.queue.changed.notify_one();
         match receive.await {
@@ -99,7 +145,7 @@ impl Readers {
 
     /// Takes no more; returns when the last read is over.
     pub(crate) fn close(&self) {
-        self.queue.tasks.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.queue.lock().closed = true;
         self.queue.changed.notify_all();
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
@@ -107,5 +153,46 @@ impl Readers {
             // A read that panicked has told its caller already.
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_is_in_haste_goes_before_those_who_can_wait() {
+        let connections = (0..2).map(|_| Connection::open_in_memory().unwrap()).collect();
+        let readers = Arc::new(Readers::start(connections).unwrap());
+        let order: Arc<Mutex<Vec<&str>>> = Arc::default();
+        let (go, held) = channel::<()>();
+        let noted = |what: &'static str| {
+            let order = order.clone();
+            move |_: &Connection| {
+                order.lock().unwrap().push(what);
+                Ok(())
+            }
+        };
+        let long = {
+            let readers = readers.clone();
+            let read = move |_: &Connection| Ok(held.recv().is_ok());
+            tokio::spawn(async move { readers.read(Haste::Later, read).await })
+        };
+        let later = {
+            let (readers, read) = (readers.clone(), noted("later"));
+            tokio::spawn(async move { readers.read(Haste::Later, read).await })
+        };
+        // Both are there before the one that is in haste.
+        tokio::task::yield_now().await;
+        // One thread is never theirs, so it does not wait for the long one.
+        readers.read(Haste::Now, noted("now")).await.unwrap();
+        assert_eq!(*order.lock().unwrap(), ["now"]);
+        go.send(()).unwrap();
+        assert!(long.await.unwrap().unwrap());
+        later.await.unwrap().unwrap();
+        assert_eq!(*order.lock().unwrap(), ["now", "later"]);
+        readers.close();
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tenure_core::bounds::PROGRESS_TOLD_US;
 use tenure_core::flow::FlowView;
 use tenure_core::job::ResultView;
 use tenure_core::lease::Later;
@@ -14,7 +15,7 @@ use tenure_core::names::{JobRef, Namespace};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{GetFlow, GetResult};
 use tenure_core::sentences::{FlowRefusal, JobRefusal};
-use tenure_core::time::Moment;
+use tenure_core::time::{Moment, Span};
 use tenure_engine::{CallError, Fault};
 use tenure_machine::{FlowWait, JobStands, ResultWait, Seq, TakerId};
 
@@ -39,29 +40,37 @@ impl Drop for AwaitingCaller<'_> {
     }
 }
 
-/// The result of a job, once it is finished or the wait is over.
+/// The result of a job, once it is finished, the wait is over, or it shows another progress than the caller has seen.
 pub(crate) async fn result(
     shared: &Arc<Shared>,
     namespace: &Namespace,
-    GetResult { job, wait }: GetResult,
+    GetResult { job, wait, seen }: GetResult,
 ) -> Result<Box<ResultView>, CallError> {
-    let mut known: Option<(Seq, Moment)> = None;
+    let end = shared.clock.now().plus(wait);
+    let mut row = None;
+    // Whoever has seen some progress is told of another one at once.
+    let mut until = if seen.is_some() { Later::Until(Moment::ZERO) } else { Later::For(wait) };
     loop {
         // A draining engine keeps nobody waiting.
         let draining = shared.draining.load(Ordering::Acquire);
-        let until = match known {
-            _ if draining => Later::Until(Moment::ZERO),
-            Some((_, until)) => Later::Until(until),
-            None => Later::For(wait),
-        };
-        let stands = ask(shared, namespace, &job, known.map(|(seq, _)| seq), until).await?;
-        let ResultStands { stands: JobStands { seq, stands }, over, until } = stands;
-        let view = show::job(shared, namespace, seq, stands).await?;
-        let view = view.ok_or_else(|| forgotten(&job))?;
-        if over || view.state.is_finished() {
-            return Ok(Box::new(ResultView::from(view)));
+        if draining {
+            until = Later::Until(Moment::ZERO);
         }
-        known = Some((seq, until));
+        let stands = ask(shared, namespace, &job, row, until, seen.is_some()).await?;
+        let ResultStands { stands: JobStands { seq, stands }, over, until: asked_until } = stands;
+        // Before its row is read: a report that comes after the look is found a second from here.
+        let now = shared.clock.now();
+        let view = show::job(shared, namespace, seq, stands).await?;
+        let view = ResultView::from(view.ok_or_else(|| forgotten(&job))?);
+        let has_news = seen.is_some_and(|seen| seen.is_behind(view.progress_id));
+        let over = if seen.is_some() { draining || now >= end } else { over };
+        if over || has_news || view.state.is_finished() {
+            return Ok(Box::new(view));
+        }
+        row = Some(seq);
+        // A report that came between the look and the wait wakes nobody, so the caller looks again in a second.
+        let look = now.plus(Span::from_us(PROGRESS_TOLD_US));
+        until = Later::Until(if seen.is_some() { end.min(look) } else { asked_until });
     }
 }
 
@@ -97,9 +106,10 @@ async fn ask(
     job: &JobRef,
     row: Option<Seq>,
     until: Later,
+    progress: bool,
 ) -> Result<ResultStands, CallError> {
     let taker = shared.next_taker();
-    let wait = ResultWait { job: job.clone(), row, taker, until };
+    let wait = ResultWait { job: job.clone(), row, taker, until, progress };
     let receiver = shared.send(namespace, Ask::WaitForResult(Box::new(wait)))?;
     let mut waiting = AwaitingCaller { shared, namespace, taker, answered: false };
     let answer = receiver.await;

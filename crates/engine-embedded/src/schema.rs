@@ -200,6 +200,10 @@ pub(crate) const STEPS: &[Step] = &[
     "
     -- Rows of pushes that replaced the content of a job, by their ids.
 ",
+    "
+    -- The row of a resource that a sync dropped while it was banned or rested stays, and says when that was. Events of
+    -- progress.
+",
 ];
 
 /// The only connection that writes.

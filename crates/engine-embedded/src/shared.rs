@@ -18,7 +18,7 @@ use crate::folder::{Files, Folder};
 use crate::hand_off::HandOff;
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::options::{Fatal, Options};
-use crate::readers::Readers;
+use crate::readers::{Haste, Readers};
 use crate::room::Room;
 use crate::streams;
 use crate::watch::{LookWhen, Watch};
@@ -146,7 +146,7 @@ impl Shared {
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, CallError> {
-        let read = self.readers.read(read).await?;
+        let read = self.readers.read(Haste::Now, read).await?;
         self.read_may_be_answered().await.map(|()| read)
     }
 

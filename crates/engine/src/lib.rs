@@ -31,7 +31,7 @@ pub use seldom::Seldom;
 pub use store_work::{FailedCalls, SLOW, StoreTimes, StoreWork};
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
-use tenure_core::requests::{Operation, Reply, Request};
+use tenure_core::requests::{Change, Operation, Reply, Request};
 pub use test_clock::{MovedFuture, MovedTime, TestClock};
 
 /// The future of a call. Dropping it says that the caller is gone: a lease that is granted to it
@@ -115,6 +115,23 @@ pub trait EngineExt: Engine {
                     O::NAME
                 )))
             })
+        }
+    }
+
+    /// Makes a thing so, whether it is there or not: changes the named settings, or makes the thing with them. A thing
+    /// that another caller makes between the two calls has these settings alone.
+    fn set<C: Change>(
+        &self,
+        namespace: &Namespace,
+        change: C,
+    ) -> impl Future<Output = Result<C::Reply, CallError>> + Send {
+        async move {
+            match self.run(namespace, change.clone()).await {
+                Err(CallError::Refused(no)) if no.code == C::ABSENT => {
+                    self.run(namespace, change.whole()).await
+                }
+                answer => answer,
+            }
         }
     }
 }

@@ -418,6 +418,9 @@ impl Space {
         }
         for (slot, p) in self.pools.iter() {
             let sums = sums.remove(&slot).unwrap_or_default();
+            found.check(p.dropped.is_whole(), || {
+                format!("pool \"{}\": what is remembered of dropped resources differs", p.name)
+            });
             let same = (p.leased, p.cooling, p.banned) == (sums.leased, sums.cooling, sums.banned)
                 && p.free == sums.free;
             found

@@ -27,6 +27,8 @@ pub struct ResultWait {
     pub taker: TakerId,
     /// When it is answered in any case.
     pub until: Later,
+    /// It looks when its holder reports something, too.
+    pub progress: bool,
 }
 
 /// Where a job stands, for a caller that reads its row.
@@ -110,7 +112,7 @@ impl Space {
         if until <= now {
             return Ok(ResultOutcome::Now(self.stands(seq)));
         }
-        self.register(wait.taker, Awaited::Job(seq), until)?;
+        self.register(wait.taker, Awaited::Job(seq), until, wait.progress)?;
         Ok(ResultOutcome::Waits { seq, until })
     }
 
@@ -125,15 +127,21 @@ impl Space {
         if until <= now || view.state == FlowState::Finished {
             return Ok(FlowOutcome::Now(Box::new(view)));
         }
-        self.register(wait.taker, Awaited::Flow(wait.flow.clone()), until)?;
+        self.register(wait.taker, Awaited::Flow(wait.flow.clone()), until, false)?;
         Ok(FlowOutcome::Waits)
     }
 
-    fn register(&mut self, taker: TakerId, on: Awaited, until: Moment) -> Result<(), Refusal> {
+    fn register(
+        &mut self,
+        taker: TakerId,
+        on: Awaited,
+        until: Moment,
+        progress: bool,
+    ) -> Result<(), Refusal> {
         if self.awaiting.len() >= AWAITS_MAX {
             return Err(JobRefusal::AwaitedByTooMany { most: AWAITS_MAX }.into());
         }
-        self.awaiting.insert(taker, AwaitingCall { on: on.clone(), until });
+        self.awaiting.insert(taker, AwaitingCall { on: on.clone(), until, progress });
         self.awaited.entry(on).or_default().insert(taker);
         self.waits.set(until, taker);
         Ok(())
@@ -185,7 +193,7 @@ impl Space {
         }
     }
 
-    fn notify(&mut self, taker: TakerId, on: &Awaited, over: bool) {
+    pub(crate) fn notify(&mut self, taker: TakerId, on: &Awaited, over: bool) {
         let look = match on {
             Awaited::Job(seq) => Look::Job(self.stands(*seq)),
             Awaited::Flow(flow) => Look::Flow(self.flow_view(flow).ok().map(Box::new)),

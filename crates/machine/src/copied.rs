@@ -148,10 +148,13 @@ pub fn item(kind: Kind, key: &str, value: &str) -> Option<Option<Item>> {
     }))
 }
 
-/// A resource's row, and its data, as a thing.
-pub fn resource(value: &str, data: Json) -> Option<Item> {
+/// A resource's row, and its data, as a thing. `Some(None)`: a sync dropped it, and a copy does not remember that.
+pub fn resource(value: &str, data: Json) -> Option<Option<Item>> {
     let row: ResourceRow = serde_json::from_str(value).ok()?;
-    Some(Item::Resource(Box::new(CopiedResource {
+    if row.dropped_at.is_some() {
+        return Some(None);
+    }
+    Some(Some(Item::Resource(Box::new(CopiedResource {
         pool: row.pool,
         id: row.id,
         data,
@@ -167,7 +170,7 @@ pub fn resource(value: &str, data: Json) -> Option<Item> {
         tat: moment(row.tat),
         retiring: row.retiring,
         generation: row.generation,
-    })))
+    }))))
 }
 
 /// What a row says of a unique key.
@@ -367,6 +370,8 @@ impl<'a> CopiedRows<'a> {
             tat: resource.tat.us(),
             retiring: resource.retiring,
             generation: resource.generation,
+            dropped: false,
+            dropped_at: None,
         };
         self.put(Kind::Resource, key, &row);
     }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::gauges::rows::{GaugeRow, SettingRow};
 use super::rows::{Kind, RowKey, Rows};
 use super::state::{
-    KeyHolder, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, QueueId, Seq, Space, Stand,
-    TurnId,
+    Dropped, KeyHolder, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, QueueId, Seq, Space,
+    Stand, TurnId,
 };
 use tenure_core::job::{EndedJob, JobState, Outcome};
 use tenure_core::lease::Fence;
@@ -86,6 +86,12 @@ pub(crate) struct ResourceRow {
     pub tat: u64,
     pub retiring: bool,
     pub generation: u64,
+    /// It retires because a sync left it out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
+    /// It is not there any more: when a sync dropped it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_at: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
@@ -402,8 +408,38 @@ impl Space {
             tat: r.tat.us(),
             retiring: r.retiring,
             generation: r.generation,
+            dropped: r.dropped,
+            dropped_at: None,
         };
         self.put(Kind::Resource, key, json(&row));
+    }
+
+    /// What is remembered of a resource that a sync dropped stands where its row stood.
+    pub(crate) fn put_dropped_row(
+        &mut self,
+        pool: &PoolName,
+        id: &ResourceId,
+        dropped: Option<&Dropped>,
+    ) {
+        let row = dropped.map(|dropped| ResourceRow {
+            pool: pool.clone(),
+            id: id.clone(),
+            tags: Vec::new(),
+            slots: 1,
+            state: dropped.state,
+            until: dropped.until.us(),
+            rest: dropped.rest.us(),
+            reason: dropped.reason.clone(),
+            uses: dropped.uses,
+            used: dropped.used,
+            last_used_at: dropped.last_used_at.map(Moment::us),
+            tat: dropped.tat.us(),
+            retiring: true,
+            generation: 0,
+            dropped: true,
+            dropped_at: Some(dropped.dropped_at.us()),
+        });
+        self.put_row(Kind::Resource, format!("{pool}/{id}"), row.as_ref());
     }
 
     fn drain_queue(&mut self, queue: QueueId) {

@@ -84,6 +84,10 @@ impl Space {
                 ));
             }
         }
+        for (name, slot) in &self.pool_by_name {
+            let dropped = self.pools[*slot].dropped.iter();
+            all.extend(dropped.map(|(id, dropped)| format!("dropped {name} {id} {dropped:?}")));
+        }
         let mut keys: Vec<String> =
             self.keys.iter().map(|(key, holder)| format!("key {key} {holder:?}")).collect();
         keys.sort();

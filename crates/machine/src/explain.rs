@@ -223,7 +223,8 @@ impl Space {
             let why = WaitCause::LimitForgotten { name: named(), until };
             reasons.push(Reason { earliest: Some(until), ..base(why) });
         } else if let Some(cap) = exclusive {
-            let weight = u64::from(weight);
+            let own = if cap == 0 { 0 } else { self.own_permits(limit, lane) };
+            let weight = u64::from(weight.saturating_sub(own));
             let external = u64::from(l.external);
             if l.in_use + weight > cap {
                 reasons.push(base(WaitCause::limit_taken(named(), l.in_use, cap, weight)));

@@ -35,7 +35,9 @@ impl Space {
         for need in needs.iter() {
             let key = Space::door_key(need);
             let behind = match self.find_door(&key) {
-                Some(door) if !reserves => self.must_stand_behind(door, lane),
+                Some(door) if !reserves && !self.runs_already(need, lane) => {
+                    self.must_stand_behind(door, lane)
+                }
                 _ => false,
             };
             let fit = if behind { Fit::No(None) } else { self.need_fit(need, lane, now) };
@@ -51,8 +53,20 @@ impl Space {
         Tried::Granted(self.grant_head(lane, asker, now))
     }
 
-    /// Whether a queue's own limit lets one more go; if not, the queue stands at that door.
-    pub(crate) fn queue_is_open(&mut self, queue: QueueId, now: Moment) -> bool {
+    /// Whether the permits of a need are those of a run that the lane's head has already: nobody waits for them.
+    fn runs_already(&self, need: &HeldNeed, lane: LaneId) -> bool {
+        match need {
+            HeldNeed::Limit { limit, weight, .. } => {
+                let own = self.own_permits(*limit, Some(lane));
+                own > 0 && own >= *weight
+            }
+            HeldNeed::Pool { .. } => false,
+        }
+    }
+
+    /// Whether a queue's own limit lets one more go; if not, the queue stands at that door. `suspects`: whether the asking
+    /// worker may have one.
+    pub(crate) fn queue_is_open(&mut self, queue: QueueId, suspects: bool, now: Moment) -> bool {
         let q = &self.queues[queue];
         if q.paused_until.is_some_and(|until| until > now) || q.place != Place::Open {
             return false;
@@ -64,6 +78,7 @@ impl Space {
         }
         match self.limit_fit(limit, 1, 1, None, now) {
             Fit::Yes => true,
+            Fit::No(_) if self.next_has_own_run(queue, limit, suspects, now) => true,
             Fit::No(_) => {
                 self.park(Entry::Queue(queue), DoorKey::Limit(limit), now);
                 false
@@ -128,6 +143,10 @@ impl Space {
             let timeout = self.shapes[self.jobs[job].shape].timeout;
             (self.jobs[job].seq, timeout.map(|span| now.plus(span)))
         });
+        let mut goes_on = false;
+        for held in limits.iter().filter(|_| job.is_some()) {
+            goes_on |= self.own_run_is_held(held.limit, seq, held.weight);
+        }
         let ttl = asker.ttl;
         self.largest_ttl = self.largest_ttl.max(ttl);
         let mut expires_at = now.plus(ttl);
@@ -156,6 +175,7 @@ impl Space {
                 local: asker.local,
                 first: job.is_some_and(|slot| self.jobs[slot].started_at.is_none()),
                 orphaned: false,
+                goes_on,
             },
         );
         let holding = self.holding.entry(asker.worker.clone()).or_default();
@@ -259,11 +279,11 @@ impl Space {
                     self.step_pending(now);
                     continue;
                 }
-                if !self.queue_is_open(*queue, now) {
-                    break;
-                }
                 let suspects =
                     self.holding.get(&asker.worker).is_none_or(|held| held.suspects == 0);
+                if !self.queue_is_open(*queue, suspects, now) {
+                    break;
+                }
                 let Some(lane) = self.next_lane(*queue, suspects) else { break };
                 match self.try_lane(lane, asker, now) {
                     Tried::Granted(fence) => {

@@ -183,11 +183,10 @@ impl Space {
         }
         if let Some(cap) = settings.concurrency {
             let used = l.in_use + l.resting_sum + u64::from(l.external);
-            let wanted = used + u64::from(weight) + u64::from(kept);
-            if wanted > u64::from(cap) {
-                if cap == 0 {
-                    return Fit::No(None);
-                }
+            // What the job's own run takes is in use already, and none of what is kept for others.
+            let missing = u64::from(weight.saturating_sub(self.own_permits(limit, lane)));
+            let kept = if missing > 0 { u64::from(kept) } else { 0 };
+            if cap == 0 && weight > 0 || used + missing + kept > u64::from(cap) {
                 // By time alone only resting permits and an observation's end can free it; both
                 // have timers of their own, which make the door due.
                 return Fit::No(None);

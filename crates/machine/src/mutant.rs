@@ -26,6 +26,8 @@ pub(crate) enum Mutant {
     SeenTooEarly,
     /// A reading that is old counts as a fresh one.
     OldIsFresh,
+    /// A run whose holder died is the permit of any job, and not of its own alone.
+    AnyRunIsOwn,
     /// An opening gives a lease no ttl from then on, but what it may have had left.
     TakeoverEndsLeases,
     /// A machine that recovers grants permits of a limit with a concurrency.

@@ -26,6 +26,7 @@ impl Space {
             settings: None,
             uses: 0,
             resources: Default::default(),
+            dropped: Default::default(),
             free: Default::default(),
             free_by_tag: Default::default(),
             tagged: Default::default(),
@@ -305,7 +306,7 @@ impl Space {
         }
         self.out.dirty_resources.insert(resource);
         if empty && retiring {
-            self.remove_resource(resource);
+            self.drop_resource(resource, now);
         } else {
             self.refresh_resource(resource, now);
         }
@@ -430,6 +431,7 @@ impl Space {
             tat: Moment::ZERO,
             paced_until: Moment::ZERO,
             retiring: false,
+            dropped: false,
             generation: 0,
             kept_for: None,
             free: None,

@@ -12,7 +12,7 @@ use super::mutant::{Mutant, forgets};
 use super::order::rank_of;
 use super::rows::{Kind, LiveRow};
 use super::state::{
-    Due, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
+    Dropped, Due, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
     LiveResourceId, NO_JOB, Origin, PastRequest, QueueId, Schedule, Seq, Space, Stand, Stub,
 };
 use super::stored::{StoredLease, StoredLife};
@@ -211,6 +211,21 @@ impl Space {
 
     fn restore_resource_row(&mut self, row: ResourceRow) {
         let pool = self.pool_for(&row.pool);
+        if let Some(dropped_at) = row.dropped_at {
+            let dropped = Dropped {
+                state: row.state,
+                until: moment(row.until),
+                rest: span(row.rest),
+                reason: row.reason,
+                uses: row.uses,
+                used: row.used,
+                last_used_at: row.last_used_at.map(moment),
+                tat: moment(row.tat),
+                dropped_at: moment(dropped_at),
+            };
+            self.pools[pool].dropped.insert(row.id, dropped);
+            return;
+        }
         let slot = self.add_resource(pool, row.id, row.tags, row.slots);
         let (until, rest) = (moment(row.until), span(row.rest));
         self.set_resource_state(slot, row.state, until, rest, row.reason);
@@ -219,7 +234,7 @@ impl Space {
         r.used = row.used;
         r.last_used_at = row.last_used_at.map(moment);
         r.tat = moment(row.tat);
-        r.retiring = row.retiring;
+        (r.retiring, r.dropped) = (row.retiring, row.dropped);
         r.generation = row.generation;
     }
 
@@ -377,6 +392,7 @@ impl Space {
                 local: stored.local,
                 first: stored.first,
                 orphaned: stored.local,
+                goes_on: false,
             },
         );
         if let Some(deadline) = stored.deadline {

@@ -47,6 +47,7 @@ impl Space {
             self.ends_at(),
             self.worker_ends.next(),
             self.waits.next(),
+            self.reported_until.next(),
             self.purge_at,
             self.reservations_due(),
             self.planning.first().map(|(at, _)| *at),
@@ -103,6 +104,7 @@ impl Space {
         self.tick_leases(now);
         self.tick_flows(now);
         self.tick_doors(now);
+        self.tick_progress(now);
         let over = self.tick_waits(now);
         self.tick_reservations(now);
         self.tick_memory(now);
@@ -190,6 +192,7 @@ impl Space {
             self.limit_due(limit);
         }
         self.cut_awaiting(clock);
+        self.cut_reported(clock);
         let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
         for resource in resources {
             let r = &mut self.resources[resource];

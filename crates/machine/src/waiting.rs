@@ -129,7 +129,7 @@ impl Space {
                 self.queues_to_serve.insert(queue);
                 return;
             }
-            if !self.queue_is_open(queue, now) || self.next_lane(queue, true).is_none() {
+            if !self.queue_is_open(queue, true, now) || self.next_lane(queue, true).is_none() {
                 return;
             }
             *steps -= 1;

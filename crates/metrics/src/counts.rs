@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
 
+use tenure_core::bounds::{FORGET_US, SECOND_US};
 use tenure_core::lease::LeaseView;
 use tenure_core::names::{Namespace, QueueName};
 use tenure_engine::histogram::{Histogram, Seen};
@@ -49,9 +50,14 @@ impl RunEnd {
     }
 }
 
+/// While every name is in use, a name that can be forgotten is looked for so often.
+const LOOK_AGAIN_S: u64 = 60;
+
 /// One queue.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCounts {
+    /// When something was counted last, in seconds since this process counts.
+    used_s: AtomicU64,
     pub pushed: AtomicU64,
     pub ends: [AtomicU64; RunEnd::ALL.len()],
     pub wait: Histogram,
@@ -68,10 +74,14 @@ struct OpenRun {
 /// The queues of each namespace.
 type Queues = HashMap<Namespace, HashMap<QueueName, Arc<QueueCounts>>>;
 
-/// What the calls of this process did. Numbers only grow, and begin with the process.
-#[derive(Debug, Default)]
+/// What the calls of this process did. Numbers only grow, and begin with the process, or with the first call for a queue whose
+/// name was forgotten.
+#[derive(Debug)]
 pub struct CallCounts {
+    began: Instant,
     queues: RwLock<Queues>,
+    /// Before this second, since this process counts, no name is looked for that can be forgotten.
+    look_s: AtomicU64,
     rest: Arc<QueueCounts>,
     held: OpenRuns<OpenRun>,
     pub(crate) lateness: Histogram,
@@ -80,23 +90,76 @@ pub struct CallCounts {
     pub minutes: Minutes,
 }
 
+impl Default for CallCounts {
+    fn default() -> Self {
+        CallCounts {
+            began: Instant::now(),
+            queues: Default::default(),
+            look_s: Default::default(),
+            rest: Default::default(),
+            held: Default::default(),
+            lateness: Default::default(),
+            lost: Default::default(),
+            minutes: Default::default(),
+        }
+    }
+}
+
+/// How many names there are.
+fn names(queues: &Queues) -> usize {
+    queues.values().map(HashMap::len).sum()
+}
+
+/// Forgets the name of the queue in which nothing was counted for the longest time, if that is a day and no run of it is open.
+fn forget_one(queues: &mut Queues, now_s: u64) {
+    let all = queues.iter().flat_map(|(namespace, queues)| {
+        queues.iter().map(move |(queue, counts)| (namespace, queue, counts))
+    });
+    let used_s = |counts: &Arc<QueueCounts>| counts.used_s.load(Ordering::Relaxed);
+    let idle = all.filter(|(_, _, counts)| {
+        Arc::strong_count(counts) == 1 && used_s(counts) + FORGET_US / SECOND_US <= now_s
+    });
+    let oldest = idle.min_by_key(|(_, _, counts)| used_s(counts));
+    let Some((namespace, queue)) = oldest.map(|(ns, queue, _)| (ns.clone(), queue.clone())) else {
+        return;
+    };
+    if let Some(of_namespace) = queues.get_mut(&namespace) {
+        of_namespace.remove(&queue);
+        if of_namespace.is_empty() {
+            queues.remove(&namespace);
+        }
+    }
+}
+
 impl CallCounts {
     fn queue(&self, namespace: &Namespace, queue: &QueueName) -> Arc<QueueCounts> {
+        self.queue_at(namespace, queue, self.began.elapsed().as_secs())
+    }
+
+    /// The counts of a queue, which has a name of its own while there is room for it.
+    fn queue_at(&self, namespace: &Namespace, queue: &QueueName, now_s: u64) -> Arc<QueueCounts> {
         {
             let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(known) = queues.get(namespace).and_then(|queues| queues.get(queue)) {
+                known.used_s.store(now_s, Ordering::Relaxed);
                 return known.clone();
             }
-            if queues.values().map(HashMap::len).sum::<usize>() >= NAMES_MAX {
+            if names(&queues) >= NAMES_MAX && now_s < self.look_s.load(Ordering::Relaxed) {
                 return self.rest.clone();
             }
         }
         let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+        if names(&queues) >= NAMES_MAX {
+            forget_one(&mut queues, now_s);
+        }
         // Somebody may have come between.
-        if queues.values().map(HashMap::len).sum::<usize>() >= NAMES_MAX {
+        if names(&queues) >= NAMES_MAX {
+            self.look_s.store(now_s + LOOK_AGAIN_S, Ordering::Relaxed);
             return self.rest.clone();
         }
-        queues.entry(namespace.clone()).or_default().entry(queue.clone()).or_default().clone()
+        let counts = queues.entry(namespace.clone()).or_default().entry(queue.clone()).or_default();
+        counts.used_s.store(now_s, Ordering::Relaxed);
+        counts.clone()
     }
 
     /// Jobs were stored, one for each of these queues.
@@ -208,5 +271,37 @@ impl QueueSeen {
     fn is_any(&self) -> bool {
         let ends: u64 = self.ends.iter().sum();
         self.pushed + ends + self.wait.count() + self.run.count() > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_S: u64 = FORGET_US / SECOND_US;
+
+    fn counted(counts: &CallCounts, name: usize, now_s: u64) -> Arc<QueueCounts> {
+        let queue = QueueName::parse(&format!("q{name}")).unwrap();
+        counts.queue_at(&Namespace::main(), &queue, now_s)
+    }
+
+    #[test]
+    fn a_name_in_which_nothing_happened_for_a_day_makes_room_for_another() {
+        let counts = CallCounts::default();
+        let run = counted(&counts, 0, 0);
+        for name in 1..NAMES_MAX {
+            counted(&counts, name, name as u64);
+        }
+        let is_named = |name, now_s| !Arc::ptr_eq(&counted(&counts, name, now_s), &counts.rest);
+        assert!(!is_named(NAMES_MAX, DAY_S), "the first has a run that is open");
+        assert!(!is_named(NAMES_MAX, DAY_S + 2), "it was looked a moment ago");
+        assert!(is_named(NAMES_MAX, DAY_S + 100));
+        drop(run);
+        // The second one went, which was idle for the longest time but for the first.
+        let there = |name: usize| {
+            let queue = QueueName::parse(&format!("q{name}")).unwrap();
+            counts.queues.read().unwrap()[&Namespace::main()].contains_key(&queue)
+        };
+        assert_eq!((there(0), there(1), there(2), there(NAMES_MAX)), (true, false, true, true));
     }
 }

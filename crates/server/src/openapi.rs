@@ -139,6 +139,9 @@ fn parameter(name: &str) -> &'static str {
         "wait" => {
             "How long the call waits for an answer at most, 0s to 1m; 0s if absent. HEAD never waits."
         }
+        "seen" => {
+            "The progress_id of an answer before, or none: the wait ends with another progress, too."
+        }
         "since" => {
             "The next of an answer before, an event's id, or first for the oldest that is kept."
         }

@@ -117,7 +117,9 @@ mod tests {
     fn view(state: JobState) -> Reply {
         let id = JobId::parse("j1").unwrap();
         let (result, error, finished_at, progress) = (None, None, None, None);
-        let view = ResultView { id, state, result, error, finished_at, attempt: 1, progress };
+        let (attempt, progress_id) = (1, None);
+        let view =
+            ResultView { id, state, result, error, finished_at, attempt, progress, progress_id };
         Reply::GetResult(Box::new(view))
     }
     /// The job, running, when the wait that is asked for is over.

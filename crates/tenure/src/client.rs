@@ -12,9 +12,9 @@ use tenure_core::lease::{Explained, Later, Leased, SettleItem, SettledLease};
 use tenure_core::names::{JobId, JobRef, LimitName, Namespace, QueueName, ScheduleId};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
-    CancelJob, DeleteSchedule, ExplainJob, GetJob, GetResult, GetSchedule, Lease, ListSchedules,
-    Listed, Operation, PatchSchedule, PauseSchedule, Push, PushAnswer, Pushed, PushedId,
-    PutSchedule, ResumeSchedule, RunScheduleNow, Settle, Settled, SyncSchedules,
+    CancelJob, Change, DeleteSchedule, ExplainJob, GetJob, GetResult, GetSchedule, Lease,
+    ListSchedules, Listed, Operation, PatchSchedule, PauseSchedule, Push, PushAnswer, Pushed,
+    PushedId, PutSchedule, ResumeSchedule, RunScheduleNow, Settle, Settled, SyncSchedules,
 };
 use tenure_core::schedule::{ScheduleSettings, ScheduleView, SyncedSchedules};
 use tenure_core::time::Span;
@@ -126,6 +126,17 @@ impl Client {
         self.repeating.run(&self.namespace, request).await
     }
 
+    /// Makes a queue, a limit or a pool so: changes the settings that `change` names, and makes the thing with them where it
+    /// is not there. Without this, a change of what is not there is refused ([`Client::run`]). If another caller makes the
+    /// thing at the same time, the last of the two wins.
+    ///
+    /// # Errors
+    /// As [`Client::run`].
+    pub async fn set<C: Change>(&self, change: C) -> Result<C::Reply, CallError> {
+        change.within_bounds()?;
+        self.repeating.set(&self.namespace, change).await
+    }
+
     /// Stores a job whose names were parsed before; [`Client::push`] says one in a sentence.
     ///
     /// # Errors
@@ -204,7 +215,7 @@ impl Client {
     /// # Errors
     /// As [`Client::run`]; `job_not_found`, also if it is deleted meanwhile; `line_full` if too many calls wait.
     pub async fn get_result(&self, job: JobRef, wait: Span) -> Result<ResultView, CallError> {
-        self.run(GetResult { job, wait }).await.map(|result| *result)
+        self.run(GetResult { job, wait, seen: None }).await.map(|result| *result)
     }
 
     /// Waits until a job is finished, or for at most this long, and says how it ended: look at its `state` first, since

@@ -43,7 +43,7 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
             let quarantine = Setting::of(quarantine);
             let gauge = limit_gauge::setting(&gauge)?;
             client
-                .run(PatchLimit { limit: name, concurrency, rate, gap, quarantine, gauge })
+                .set(PatchLimit { limit: name, concurrency, rate, gap, quarantine, gauge })
                 .await?
                 .view
         }

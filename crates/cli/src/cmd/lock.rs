@@ -8,7 +8,8 @@ use tenure::{Client, Lock, LockError, LockGuard};
 use tenure_core::job::Need;
 use tenure_core::lease::LeaseView;
 use tenure_core::names::LimitName;
-use tenure_core::requests::{GetLimit, Patch, PatchLimit};
+use tenure_core::requests::{GetLimit, PutLimit};
+use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;
 use tokio::sync::Notify;
 
@@ -60,15 +61,8 @@ async fn widen(client: &Client, limit: &LimitName, holders: u32) -> Result<(), F
         }
         return Ok(());
     }
-    let patch = PatchLimit {
-        limit: limit.clone(),
-        concurrency: Patch::Set(holders),
-        rate: Patch::Keep,
-        gap: Patch::Keep,
-        quarantine: Patch::Keep,
-        gauge: Patch::Keep,
-    };
-    client.run(patch).await?;
+    let settings = LimitSettings { concurrency: Some(holders), ..LimitSettings::default() };
+    client.run(PutLimit { limit: limit.clone(), settings, gauge: None }).await?;
     Ok(())
 }
 

@@ -56,7 +56,7 @@ async fn act(client: &Client, out: Output, action: PoolAction) -> Result<(), Fai
                 max_uses: Setting::of(max_uses),
                 pick: Setting::of(pick),
             };
-            let put = client.run(patch).await?;
+            let put = client.set(patch).await?;
             out.answer(&put.view, people)
         }
         PoolAction::Sync { name, file, id, force, format, multiline, version } => {

@@ -31,7 +31,7 @@ pub async fn run(client: &Client, out: Output, args: QueueArgs) -> Result<(), Fa
             return Ok(());
         }
         (None, Some(queue)) => client.run(GetQueue { queue }).await?,
-        (Some(QueueAction::Set(set)), _) => client.run(patch(*set)?).await?.view,
+        (Some(QueueAction::Set(set)), _) => client.set(patch(*set)?).await?.view,
         (Some(QueueAction::Pause { name, later }), _) => {
             client.run(PauseQueue { queue: name, until: later.later() }).await?
         }

@@ -81,6 +81,7 @@ mod tests {
             finished_at: None,
             attempt: 1,
             progress: None,
+            progress_id: None,
         }
     }
 

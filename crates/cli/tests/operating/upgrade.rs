@@ -2,7 +2,7 @@
 //! cannot be opened is refused with what to do.
 //!
 //! `before/write` made the data: `layout-11` by the last release whose folders have format 5 and whose Redis has layout 11,
-//! `layout-12` by a release with the formats of now. Whoever raises one of them keeps data of the release before.
+//! `layout-12` by the last whose folders have format 6, and whose Redis has the layout of now. Whoever raises one of them keeps data of the release before.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

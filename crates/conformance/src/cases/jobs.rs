@@ -142,6 +142,7 @@ macro_rules! sentences_of_jobs {
                 a_queue_that_nobody_needs_is_forgotten_in_a_day
                 a_put_replaces_all_settings
                 a_patch_changes_what_it_names
+                a_patch_of_a_queue_that_is_not_there_is_refused_and_makes_nothing
                 jobs_are_counted_by_state
                 the_oldest_ready_job_is_shown
                 workers_of_a_queue_are_those_of_the_last_minute
@@ -201,6 +202,7 @@ macro_rules! sentences_of_jobs {
                 a_key_is_held_longer_than_its_time_while_the_job_is_there
                 a_key_is_held_on_when_its_job_is_gone
                 reject_names_the_job_that_is_there
+                two_of_one_array_with_one_key_are_one_job_even_if_they_reject
                 a_repeat_by_id_is_no_conflict
                 replace_gives_the_job_that_is_there_the_new_content
                 replace_starts_the_attempts_again

@@ -90,6 +90,8 @@ macro_rules! sentences_of_leases {
             }
             progress {
                 progress_is_shown_in_lists_and_stays_until_the_next_report
+                a_report_is_an_event_at_most_once_a_second
+                a_wait_for_a_result_may_end_with_the_next_report
                 any_outcome_may_report
                 many_that_succeed_may_report_and_have_results
                 progress_stays_into_the_next_runs

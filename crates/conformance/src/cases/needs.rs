@@ -28,6 +28,10 @@ macro_rules! sentences_of_needs {
                 a_start_that_the_gauge_does_not_show_yet_is_not_counted_twice_for_longer_than_lag
                 a_run_that_ended_before_its_lease_did_never_lets_one_more_in
                 a_run_whose_holder_died_is_counted_until_it_is_over
+                a_jobs_own_lost_run_is_its_permit
+                a_run_of_ones_own_is_no_way_past_the_rest_of_a_limit
+                all_whose_worker_died_go_on_with_their_runs
+                a_lost_run_waits_while_its_limit_is_over_its_cap_or_closed
                 a_freed_permit_comes_back_with_the_next_reading_which_is_asked_at_once
                 nothing_is_granted_on_a_limit_whose_gauge_was_just_set_before_it_was_read_once
                 nothing_is_granted_after_an_idle_hour_before_the_gauge_was_read
@@ -70,6 +74,7 @@ macro_rules! sentences_of_needs {
                 a_limit_shows_how_many_stand_in_its_line
                 settings_are_put_whole_and_patched_by_name
                 a_patch_that_leaves_nothing_is_refused
+                a_patch_of_what_is_not_set_is_refused_and_makes_nothing
                 a_limit_that_is_not_there_is_not_found
                 work_outside_fills_a_limit
                 an_observation_holds_for_so_long
@@ -122,6 +127,7 @@ macro_rules! sentences_of_needs {
                 each_resource_has_its_own_rate
                 a_pool_counts_its_resources
                 settings_are_put_whole_and_patched_by_name
+                a_patch_of_a_pool_that_is_not_there_is_refused_and_makes_nothing
                 changed_settings_leave_the_resources
                 a_pool_in_use_is_not_deleted
                 a_pool_that_is_not_there_is_not_found
@@ -163,6 +169,9 @@ macro_rules! sentences_of_needs {
                 a_sync_makes_the_pool_and_says_what_it_did
                 the_same_set_again_changes_nothing
                 a_sync_keeps_leases_bans_cooling_and_uses
+                what_a_sync_drops_and_names_again_is_banned_and_cools_as_before
+                a_rest_goes_on_while_a_resource_is_not_there
+                a_ban_is_forgotten_with_its_resource_by_hand_with_its_pool_and_in_time
                 a_sync_keeps_the_settings_of_the_pool
                 new_data_is_for_the_next_lease
                 a_retiring_resource_that_is_named_again_is_available

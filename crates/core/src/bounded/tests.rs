@@ -160,7 +160,7 @@ fn other_requests_beyond_their_bounds_are_refused() {
         ),
         (no(&set), InvalidField, "/2/id"),
         (
-            no(&GetResult { job: JobRef::parse("a").unwrap(), wait: FOREVER }),
+            no(&GetResult { job: JobRef::parse("a").unwrap(), wait: FOREVER, seen: None }),
             OutOfBounds,
             "/query/wait",
         ),

@@ -4,16 +4,14 @@ use super::fields::{ObjectShape, Value, document};
 use super::gauges::gauge_of;
 use super::needs::one_limit;
 use super::paths::limit_path;
-use super::queues::given;
 use super::rates::rate;
 use super::times::{body_later, no_body};
 use crate::bounded::{AMOUNT, Spans};
 use crate::names::LimitName;
 use crate::refusal::Refusal;
 use crate::requests::{
-    DeleteLimit, GetLimit, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
+    Change, DeleteLimit, GetLimit, ObserveLimit, PatchLimit, PauseLimit, PutLimit, ResumeLimit,
 };
-use crate::settings::LimitSettings;
 
 static LIMIT: ObjectShape<5> = ObjectShape {
     what: "a limit",
@@ -37,14 +35,7 @@ static OBSERVE: ObjectShape<2> =
 /// The body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap`, a
 /// `quarantine` and a `gauge` need a `concurrency`.
 pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
-    let PatchLimit { limit, concurrency, rate, gap, quarantine, gauge } = patch_limit(name, body)?;
-    let settings = LimitSettings {
-        concurrency: given(concurrency),
-        rate: given(rate),
-        gap: given(gap),
-        quarantine: given(quarantine).unwrap_or_default(),
-    };
-    let put = PutLimit { limit, settings, gauge: given(gauge) };
+    let put = patch_limit(name, body)?.whole();
     put.check()?;
     Ok(put)
 }

@@ -20,7 +20,7 @@ pub const LIST_JOBS: &[&str] = &[
     "cursor",
 ];
 /// Of `GET /v1/jobs/{id}/result`.
-pub const GET_RESULT: &[&str] = &["wait"];
+pub const GET_RESULT: &[&str] = &["wait", "seen"];
 /// Of `GET /v1/jobs/{id}/parents`.
 pub const LIST_PARENTS: &[&str] = &["full", "max", "cursor"];
 /// Of `GET /v1/flows/{flow}`.

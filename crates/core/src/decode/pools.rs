@@ -2,12 +2,11 @@
 
 use super::fields::{ObjectShape, Value, document};
 use super::paths::pool_path;
-use super::queues::given;
 use super::rates::rate;
 use crate::bounded::{COUNT, Spans};
 use crate::refusal::Refusal;
-use crate::requests::{PatchPool, PutPool};
-use crate::settings::{Pick, PoolSettings};
+use crate::requests::{Change, PatchPool, PutPool};
+use crate::settings::Pick;
 
 static POOL: ObjectShape<5> = ObjectShape {
     what: "a pool",
@@ -17,15 +16,7 @@ static POOL: ObjectShape<5> = ObjectShape {
 
 /// The body of `PUT /v1/pools/{name}`: all settings; an absent one is the default.
 pub fn put_pool(name: &str, body: &[u8]) -> Result<PutPool, Refusal> {
-    let PatchPool { pool, quarantine, cooldown, rate, max_uses, pick } = patch_pool(name, body)?;
-    let settings = PoolSettings {
-        quarantine: given(quarantine).unwrap_or_default(),
-        cooldown: given(cooldown).unwrap_or_default(),
-        rate: given(rate),
-        max_uses: given(max_uses),
-        pick: given(pick).unwrap_or_default(),
-    };
-    Ok(PutPool { pool, settings })
+    Ok(patch_pool(name, body)?.whole())
 }
 
 /// The body of `PATCH /v1/pools/{name}`: what it names; a `rate` replaces the rate whole.

@@ -10,6 +10,7 @@ use crate::bounds::ERROR_BYTES_MAX;
 use crate::events::{EventFilter, EventType};
 use crate::job::JobState;
 use crate::names::{FlowName, JobId, LimitName, Owner, PoolName, QueueName, ScheduleId};
+use crate::progress::ProgressSeen;
 use crate::refusal::Refusal;
 use crate::requests::{
     Audit, EventsSince, GetFlow, GetResult, JobFilter, ListChildren, ListFailures, ListFlows,
@@ -146,9 +147,10 @@ pub fn get_result<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<GetResult, Refusal> {
     let job = job_path(id)?;
-    let wait =
-        Query::read(query, parameters::GET_RESULT)?.take("wait", |text| span(text, Spans::WAIT))?;
-    Ok(GetResult { job, wait: wait.unwrap_or_default() })
+    let query = Query::read(query, parameters::GET_RESULT)?;
+    let wait = query.take("wait", |text| span(text, Spans::WAIT))?.unwrap_or_default();
+    let seen = query.take("seen", |text| Ok(text.parse::<ProgressSeen>()?))?;
+    Ok(GetResult { job, wait, seen })
 }
 
 /// `GET /v1/jobs/{id}/parents`.

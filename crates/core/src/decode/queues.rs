@@ -8,9 +8,8 @@ use super::times::body_later_optional;
 use crate::bounded::{AMOUNT, SHARES, Spans};
 use crate::names::Group;
 use crate::refusal::Refusal;
-use crate::requests::{Patch, PatchQueue, PauseQueue, PutQueue};
+use crate::requests::{Change, PatchQueue, PauseQueue, PutQueue};
 use crate::sentences::BodyRefusal;
-use crate::settings::QueueSettings;
 use std::collections::BTreeMap;
 
 static QUEUE: ObjectShape<7> = ObjectShape {
@@ -21,18 +20,7 @@ static QUEUE: ObjectShape<7> = ObjectShape {
 
 /// The body of `PUT /v1/queues/{name}`: all settings; an absent one is the default.
 pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
-    let PatchQueue { queue, needs, retry, timeout, retain, max_waiting, lost_delay, shares } =
-        patch_queue(name, body)?;
-    let settings = QueueSettings {
-        needs: given(needs).unwrap_or_default(),
-        retry: given(retry),
-        timeout: given(timeout),
-        retain: given(retain),
-        max_waiting: given(max_waiting),
-        lost_delay: given(lost_delay),
-        shares: given(shares).unwrap_or_default(),
-    };
-    Ok(PutQueue { queue, settings })
+    Ok(patch_queue(name, body)?.whole())
 }
 
 /// The body of `PATCH /v1/queues/{name}`: what it names; `null` is back to the default.
@@ -50,14 +38,6 @@ pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
         lost_delay: fields.patch("lost_delay", |v| v.span(Spans::ANY))?,
         shares: fields.patch("shares", shares)?,
     })
-}
-
-/// What a field of a PUT is: absent and `null` are the same there.
-pub(super) fn given<T>(patch: Patch<T>) -> Option<T> {
-    match patch {
-        Patch::Set(value) => Some(value),
-        Patch::Keep | Patch::Reset => None,
-    }
 }
 
 fn shares(value: Value<'_, '_>) -> Result<BTreeMap<Group, u32>, Refusal> {

@@ -1,5 +1,7 @@
 //! Requests about what happened in a namespace. They only read.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT};
@@ -73,16 +75,16 @@ pub struct EventsRead {
 
 /// Fills a page for one request, as an engine finds events, so that every engine ends it at the same place.
 #[derive(Clone, Debug)]
-pub struct EventPage<'a> {
-    asked: &'a ReadEvents,
+pub struct EventPage {
+    asked: Arc<ReadEvents>,
     looked: usize,
     /// The page as far as it is filled.
     pub read: EventsRead,
 }
 
-impl<'a> EventPage<'a> {
+impl EventPage {
     /// Nothing was looked at yet.
-    pub fn new(asked: &'a ReadEvents) -> Self {
+    pub fn new(asked: Arc<ReadEvents>) -> Self {
         EventPage { asked, looked: 0, read: EventsRead::default() }
     }
 
@@ -124,7 +126,7 @@ mod tests {
     fn a_page_ends_with_the_event_that_fills_it() {
         let filter = EventFilter { types: vec![EventType::JobReady], ..EventFilter::default() };
         let asked = ReadEvents { filter, max: 1, ..ReadEvents::default() };
-        let mut page = EventPage::new(&asked);
+        let mut page = EventPage::new(asked.into());
         assert!(!page.has_begun());
         page.look_at(event(1, EventType::JobPushed));
         assert_eq!(page.left(), EVENTS_SCAN_MAX - 1);
@@ -136,7 +138,7 @@ mod tests {
     fn a_page_ends_when_so_many_were_looked_at() {
         let filter = EventFilter { types: vec![EventType::JobReady], ..EventFilter::default() };
         let asked = ReadEvents { filter, ..ReadEvents::default() };
-        let mut page = EventPage::new(&asked);
+        let mut page = EventPage::new(asked.into());
         for number in 0..EVENTS_SCAN_MAX as u64 {
             assert!(page.left() > 0);
             page.look_at(event(number, EventType::JobPushed));

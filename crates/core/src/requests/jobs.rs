@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Effect, JobFilter, Page, Patch};
 use crate::job::{Labels, Need, NewJob, PushedJob};
 use crate::names::{Group, JobId, JobRef};
+use crate::progress::ProgressSeen;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
 
@@ -168,6 +169,8 @@ pub struct GetResult {
     pub job: JobRef,
     /// How long to wait for the end, at most a minute. When it is over the job is shown as it is.
     pub wait: Span,
+    /// What the caller has seen of its progress: the wait ends with another one, too. `None`: only with the end.
+    pub seen: Option<ProgressSeen>,
 }
 
 /// Says what a job waits for.

@@ -1,11 +1,11 @@
 //! Requests about limits: settings, pauses, what others use. A lease's permits are never taken
 //! here.
 
-use super::{Page, Patch};
+use super::{Change, Page, Patch};
 use crate::gauge::Gauge;
 use crate::lease::Later;
 use crate::names::LimitName;
-use crate::refusal::Refusal;
+use crate::refusal::{Code, Refusal};
 use crate::sentences::LimitRefusal;
 use crate::settings::{LimitSettings, Rate};
 use crate::time::Span;
@@ -48,7 +48,7 @@ impl PutLimit {
     }
 }
 
-/// Changes the named settings of a limit; makes it if it is not there.
+/// Changes the named settings of a limit that is set by its own name. `lock:*` is so from the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchLimit {
     /// Which.
@@ -63,6 +63,20 @@ pub struct PatchLimit {
     pub quarantine: Patch<Span>,
     /// Where work outside is counted; replaced whole.
     pub gauge: Patch<Box<Gauge>>,
+}
+
+impl Change for PatchLimit {
+    type Whole = PutLimit;
+    const ABSENT: Code = Code::LimitNotFound;
+    fn whole(self) -> PutLimit {
+        let settings = LimitSettings {
+            concurrency: self.concurrency.given(),
+            rate: self.rate.given(),
+            gap: self.gap.given(),
+            quarantine: self.quarantine.given().unwrap_or_default(),
+        };
+        PutLimit { limit: self.limit, settings, gauge: self.gauge.given() }
+    }
 }
 
 /// Forgets a limit's settings.

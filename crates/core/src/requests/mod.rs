@@ -27,7 +27,7 @@ pub use leases::*;
 pub use limits::*;
 pub use many::*;
 pub use pages::{Listed, Page};
-pub use patch::{Patch, Put};
+pub use patch::{Change, Patch, Put};
 pub use pools::*;
 pub use queues::*;
 pub use resources::*;

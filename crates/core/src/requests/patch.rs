@@ -1,6 +1,9 @@
 //! What a patch does to one field, and what a put answers. Nothing here knows which thing is
 //! changed.
 
+use super::Operation;
+use crate::refusal::Code;
+
 /// What a patch does to one field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Patch<T> {
@@ -40,10 +43,27 @@ impl<T> Patch<T> {
             Patch::Keep | Patch::Reset => Ok(()),
         }
     }
+    /// What a field of a thing that is made is: one that is not named has its default there.
+    pub(crate) fn given(self) -> Option<T> {
+        match self {
+            Patch::Set(value) => Some(value),
+            Patch::Keep | Patch::Reset => None,
+        }
+    }
     /// Whether the field is named.
     pub fn is_named(&self) -> bool {
         !matches!(self, Patch::Keep)
     }
+}
+
+/// Changes the named settings of a thing, which must be there.
+pub trait Change: Operation + Clone {
+    /// Replaces all settings of it; makes it if it is not there.
+    type Whole: Operation<Reply = Self::Reply>;
+    /// How a change of what is not there is refused.
+    const ABSENT: Code;
+    /// What makes the thing, with the named settings and the defaults of all others.
+    fn whole(self) -> Self::Whole;
 }
 
 /// The answer of a put: what is there now, and whether it is new.

@@ -1,7 +1,8 @@
 //! Requests about pools: their settings. What is in a pool is never named here, see `resources`.
 
-use super::{Page, Patch};
+use super::{Change, Page, Patch};
 use crate::names::PoolName;
+use crate::refusal::Code;
 use crate::settings::{Pick, PoolSettings, Rate};
 use crate::time::Span;
 
@@ -28,7 +29,7 @@ pub struct PutPool {
     pub settings: PoolSettings,
 }
 
-/// Changes the named settings of a pool; makes it if it is not there.
+/// Changes the named settings of a pool that is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchPool {
     /// Which.
@@ -43,6 +44,21 @@ pub struct PatchPool {
     pub max_uses: Patch<u32>,
     /// Which of the free ones.
     pub pick: Patch<Pick>,
+}
+
+impl Change for PatchPool {
+    type Whole = PutPool;
+    const ABSENT: Code = Code::PoolNotFound;
+    fn whole(self) -> PutPool {
+        let settings = PoolSettings {
+            quarantine: self.quarantine.given().unwrap_or_default(),
+            cooldown: self.cooldown.given().unwrap_or_default(),
+            rate: self.rate.given(),
+            max_uses: self.max_uses.given(),
+            pick: self.pick.given().unwrap_or_default(),
+        };
+        PutPool { pool: self.pool, settings }
+    }
 }
 
 /// Forgets a pool that nobody holds anything of.

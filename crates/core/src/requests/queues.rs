@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Page, Patch};
+use super::{Change, Page, Patch};
 use crate::job::{Need, Retry};
 use crate::lease::Later;
 use crate::names::{Group, QueueName};
+use crate::refusal::Code;
 use crate::settings::QueueSettings;
 use crate::time::Span;
 
@@ -32,7 +33,7 @@ pub struct PutQueue {
     pub settings: QueueSettings,
 }
 
-/// Changes the named settings of a queue; makes it if it is not there.
+/// Changes the named settings of a queue that is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchQueue {
     /// Which.
@@ -51,6 +52,23 @@ pub struct PatchQueue {
     pub lost_delay: Patch<Span>,
     /// Turns of each group.
     pub shares: Patch<BTreeMap<Group, u32>>,
+}
+
+impl Change for PatchQueue {
+    type Whole = PutQueue;
+    const ABSENT: Code = Code::QueueNotFound;
+    fn whole(self) -> PutQueue {
+        let settings = QueueSettings {
+            needs: self.needs.given().unwrap_or_default(),
+            retry: self.retry.given(),
+            timeout: self.timeout.given(),
+            retain: self.retain.given(),
+            max_waiting: self.max_waiting.given(),
+            lost_delay: self.lost_delay.given(),
+            shares: self.shares.given().unwrap_or_default(),
+        };
+        PutQueue { queue: self.queue, settings }
+    }
 }
 
 /// Forgets a queue.

@@ -120,6 +120,11 @@ refusals! {
         detail("this is no id of an event")
         hint("give the \"next\" of an answer as it is, or the \"id\" of an event; \"first\" is the oldest that is kept");
 
+    ProgressId "progress_id"
+        InvalidField
+        detail("this is no id of a progress")
+        hint("give the \"progress_id\" of an answer as it is; \"none\" stands for no progress");
+
     EventType "event_type" { shown: String }
         InvalidField
         detail("there is no type of events {shown:?}")

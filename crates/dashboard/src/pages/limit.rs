@@ -297,7 +297,7 @@ async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let mut body = body(visit, &fields);
     rate_fields::say(visit, &mut body);
     let body = Value::Object(body).to_string();
-    visit.ask(decode::patch_limit(visit.name(), body.as_bytes())?).await?;
+    visit.set(decode::patch_limit(visit.name(), body.as_bytes())?).await?;
     back(visit, "set")
 }
 

@@ -211,7 +211,7 @@ async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let mut body = body(visit, &fields);
     rate_fields::say(visit, &mut body);
     let body = Value::Object(body).to_string();
-    visit.ask(decode::patch_pool(visit.name(), body.as_bytes())?).await?;
+    visit.set(decode::patch_pool(visit.name(), body.as_bytes())?).await?;
     back_to(visit, &["pools", visit.name()], &[("did", "set")])
 }
 

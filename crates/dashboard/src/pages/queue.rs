@@ -179,7 +179,7 @@ async fn resume(visit: &Visit) -> Result<Drawn, Unanswered> {
 
 async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("max_waiting", Field::NumberOrNull)]);
-    visit.ask(decode::patch_queue(visit.name(), body.as_bytes())?).await?;
+    visit.set(decode::patch_queue(visit.name(), body.as_bytes())?).await?;
     back(visit, "set")
 }
 

@@ -132,7 +132,7 @@ impl CopyReader<'_> {
             Section::Pools => plain(Kind::Pool),
             Section::Resources => self.rows(Kind::Resource, after, |key, value| {
                 let item = copied::resource(value, self.data(key)?);
-                item.map(Some).ok_or_else(|| self.bad(Kind::Resource))
+                item.ok_or_else(|| self.bad(Kind::Resource))
             }),
             Section::Jobs => self.jobs(after),
             Section::Keys => self.rows(Kind::Key, after, |key, value| self.key(key, value)),

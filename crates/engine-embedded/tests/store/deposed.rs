@@ -33,7 +33,7 @@ fn calls(lease: &LeaseView) -> Vec<(&'static str, Request)> {
         ("a list", ListJobs::default().into()),
         ("events", ReadEvents { since: EventsSince::First, ..ReadEvents::default() }.into()),
         ("the place in a stream", ReadEvents::default().into()),
-        ("a result", GetResult { job: id(), wait: Span::ZERO }.into()),
+        ("a result", GetResult { job: id(), wait: Span::ZERO, seen: None }.into()),
         ("stats", GetStats.into()),
         ("an audit", Audit { deep: true }.into()),
         ("failures", ListFailures::default().into()),

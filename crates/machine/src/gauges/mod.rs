@@ -3,10 +3,12 @@
 //! In use are the permits of live leases, those that rest, and `external`. Every run of ours is in one of the first two
 //! until a reading was asked that shows what has become of it, so none falls between two counts. Nothing here reads.
 
+pub(crate) mod own_runs;
 pub(crate) mod rows;
 
 use std::collections::HashMap;
 
+use self::own_runs::OwnRuns;
 use super::limits::Owes;
 use super::mutant::{Mutant, forgets};
 use super::state::{
@@ -154,12 +156,14 @@ impl Space {
         let Some(g) = &mut self.limits[limit].gauge else { return };
         let answers = |claim: &OpenClaim| claim.asked_at == asked_at && number == g.number;
         let Some(claim) = g.claim.take_if(|claim| answers(claim)) else { return };
+        let mut own_runs = OwnRuns::new();
         let counted = match (result, &g.gauge.source) {
             (GaugeResult::Sum(sum), GaugeSource::Count { .. }) => {
                 let sum = sum.min(GAUGE_SUM_MAX);
                 Ok((sum, sum.saturating_sub(self.seen(limit, asked_at))))
             }
             (GaugeResult::Ids(ids), GaugeSource::Scrapyd { .. }) => {
+                own_runs = self.own_runs(&ids);
                 Ok((ids.len() as u64, self.not_ours(limit, &ids, asked_at)))
             }
             (GaugeResult::Failed(why), _) => Err(why),
@@ -170,7 +174,7 @@ impl Space {
         match counted {
             Ok((sum, external)) => {
                 let external = external.min(COUNT_MAX as u64) as u32;
-                self.read(limit, &claim, GoodReading { asked_at, sum, external }, now);
+                self.read(limit, &claim, GoodReading { asked_at, sum, external }, own_runs, now);
             }
             Err(why) => self.gauge_failed(limit, Some(&claim.reader), asked_at, why, now),
         }
@@ -206,17 +210,27 @@ impl Space {
             let job = &self.jobs[slot];
             let Stand::Running(fence) = job.stand else { return false };
             self.limits[limit].holders.contains(&fence)
-                && (!job.ended_unsettled || self.is_shown(limit, fence, asked_at))
+                && (!job.ended_unsettled
+                    || self.is_shown(limit, fence, asked_at)
+                    || self.leases.get(&fence).is_some_and(|lease| lease.goes_on))
         };
         let outside = |(id, times): (&str, u64)| times - u64::from(is_ours(id));
         listed.into_iter().map(outside).sum()
     }
 
-    fn read(&mut self, limit: LimitId, claim: &OpenClaim, reading: GoodReading, now: Moment) {
+    fn read(
+        &mut self,
+        limit: LimitId,
+        claim: &OpenClaim,
+        reading: GoodReading,
+        own_runs: OwnRuns,
+        now: Moment,
+    ) {
         let l = &mut self.limits[limit];
         let changed = std::mem::replace(&mut l.external, reading.external) != reading.external;
         let Some(g) = &mut l.gauge else { return };
         g.reading = Some(reading);
+        g.own_runs = own_runs;
         let failed = g.failure.take().is_some();
         g.tell_of(&claim.reader, None, Span::ZERO);
         let lag = g.gauge.lag;
@@ -229,6 +243,7 @@ impl Space {
             self.gauge_happens(limit, EventType::LimitObserved, about, now);
         }
         self.end_rests(limit, |rest| rest.shown_after(lag) < reading.asked_at, now);
+        self.open_own_runs(limit, now);
         self.gauge_changed(limit, now);
     }
 

@@ -4,9 +4,9 @@ use super::store::Store;
 use crate::TakerId;
 use crate::rows::Kind;
 use crate::{Command, Config, Done, LeaseOutcome, Machine};
-use tenure_core::job::NewJob;
+use tenure_core::job::{NewJob, When};
 use tenure_core::lease::{Ending, SettleItem};
-use tenure_core::names::{Group, JobId, Namespace, QueueName};
+use tenure_core::names::{Group, JobId, Namespace, QueueName, WorkerId};
 use tenure_core::requests::{
     DeleteQueue, GetQueue, GetStats, Lease, ListQueues, Page, Push, PushAnswer, Settle,
 };
@@ -238,4 +238,42 @@ fn a_start_does_not_forget_what_was_used_within_a_day() {
     world.now = world.now.plus(Span::from_s(DAY));
     world.ticks();
     assert_eq!(world.queues(), 0);
+}
+
+#[test]
+fn names_of_queues_that_were_used_once_leave_nothing_behind() {
+    let mut world = World::new();
+    let push = |world: &mut World, name: &str, delay: Span| {
+        let mut job = NewJob::new(QueueName::parse(name).unwrap());
+        job.retain = Some(Span::ZERO);
+        job.id = JobId::parse(name).ok();
+        job.when = When::In(delay);
+        world.apply(Command::Request(Push { jobs: vec![job], answer: PushAnswer::Ids }.into()));
+    };
+    push(&mut world, "waits", Span::from_s(10 * 86_400));
+    for n in 0..GROUPS as u64 {
+        let name = format!("q{n}");
+        push(&mut world, &name, Span::ZERO);
+        let mut ask = Lease::jobs(vec![QueueName::parse(&name).unwrap()], 1);
+        ask.worker.id = Some(WorkerId::parse("me").unwrap());
+        let done = world.apply(Command::Lease(Box::new(ask), TakerId::new(1 + n)));
+        let Done::Lease(LeaseOutcome::Now(granted)) = done else { panic!("{done:?}") };
+        let lease = granted.grants[0].lease.lease.clone().unwrap();
+        let item = SettleItem::new(lease, Ending::Succeeded { result: None });
+        world.apply(Command::Request(Settle::of(vec![item]).into()));
+        world.ticks();
+    }
+    assert!(world.store.count(Kind::Queue) > GROUPS);
+    for _ in 0..26 {
+        world.now = world.now.plus(Span::from_s(3_600));
+        world.ticks();
+    }
+    let space = &world.machine.spaces[&Namespace::main()];
+    let names: Vec<&str> = space.queue_by_name.keys().map(QueueName::as_str).collect();
+    assert_eq!(names, ["waits"]);
+    // The queue of callers has no name.
+    assert_eq!((space.queues.iter().count(), space.limit_by_name.len()), (2, 1));
+    assert!(space.workers.is_empty() && space.queue_ends.len() == 1);
+    let rows = [Kind::Queue, Kind::Turn, Kind::Limit].map(|kind| world.store.count(kind));
+    assert_eq!(rows, [1, 0, 0]);
 }

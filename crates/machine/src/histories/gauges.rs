@@ -143,23 +143,36 @@ impl Outside {
         for grant in granted.grants {
             let (Some(lease), Some(seq)) = (grant.lease.lease, grant.seq) else { continue };
             let (id, weight) = self.job_in(seq);
+            // Whoever starts runs under the ids of jobs looks first whether there is one: the holder before may have died.
+            let goes_on = self.goes_on(&id);
             let starts_at = self.now.plus(self.span_below(self.gauge.lag));
             let length = Span::from_ms(100 + self.chance.below(6_000));
-            let ends_at = starts_at.plus(length);
+            let ends_at = goes_on.unwrap_or(starts_at.plus(length));
             let dies = !self.calm && self.chance.below(20) == 0;
             // A worker notices an end late. One that settles before its run is quite over is seen by what counts;
             // a list of ids cannot tell the end of that run from the start of the next one of its job.
             let notices = match self.chance.below(4) {
                 0 if self.counts_by_weight() => {
-                    ends_at.minus(self.span_below(Span::from_ms(300))).max(starts_at)
+                    ends_at.minus(self.span_below(Span::from_ms(300))).max(self.now)
                 }
                 _ => ends_at.plus(self.span_below(Span::from_s(1))),
             };
             self.held.push(Held { lease, settles_at: (!dies).then_some(notices) });
-            self.runs.push(WitnessedRun { id, weight, ours: true, starts_at, ends_at });
+            if goes_on.is_none() {
+                self.runs.push(WitnessedRun { id, weight, ours: true, starts_at, ends_at });
+            }
             self.check_grant()?;
         }
         Ok(())
+    }
+
+    /// When the run ends that the address lists now under the id of a job, if it lists ids at all.
+    fn goes_on(&self, id: &str) -> Option<Moment> {
+        let mut listed = self
+            .runs
+            .iter()
+            .filter(|run| !self.counts_by_weight() && run.id == id && run.starts_at <= self.now);
+        listed.find(|run| run.ends_at > self.now).map(|run| run.ends_at)
     }
 
     /// The id and the weight of the job in a row.
@@ -361,6 +374,11 @@ fn the_outside_catches_a_dead_holder_whose_run_has_not_begun() {
 #[test]
 fn the_outside_catches_a_start_that_is_taken_to_be_shown_too_early() {
     assert!(caught(Mutant::SeenTooEarly));
+}
+
+#[test]
+fn the_outside_catches_a_run_that_is_taken_for_the_permit_of_another_job() {
+    assert!(caught(Mutant::AnyRunIsOwn));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::answer::{Act, Context};
 use crate::grant::quarter;
-use crate::state::Space;
+use crate::state::{LiveJobId, Space};
 use crate::stored::{lease_id, parse_lease_id};
 use tenure_core::lease::{Extended, ExtendedLease, Fence};
 use tenure_core::refusal::Refusal;
@@ -49,7 +49,9 @@ impl Space {
                 self.expiries.set(expires_at, fence);
             }
             self.hear_worker(holder.as_ref(), now);
-            self.report(fence, item.progress);
+            if let Some(slot) = self.report(fence, item.progress) {
+                self.tell_progress(slot, now);
+            }
             if job.is_some_and(|slot| self.jobs[slot].cancel_requested) {
                 answer.cancel.push(lease_id(fence, seq));
             }
@@ -60,12 +62,12 @@ impl Space {
 
     /// A holder reports: the job shows it until the next report, also in its next runs. Of a lease without a job there is
     /// nothing that could show it, and JSON's `null` is no report.
-    pub(crate) fn report(&mut self, fence: Fence, progress: Option<Json>) {
-        let Some(progress) = progress.filter(|progress| !progress.is_null()) else { return };
-        if let Some(slot) = self.leases.get(&fence).and_then(|lease| lease.job) {
-            let seq = self.jobs[slot].seq;
-            self.out.rows.job(seq).progress = Some(Some(progress));
-        }
+    pub(crate) fn report(&mut self, fence: Fence, progress: Option<Json>) -> Option<LiveJobId> {
+        let progress = progress.filter(|progress| !progress.is_null())?;
+        let slot = self.leases.get(&fence)?.job?;
+        let seq = self.jobs[slot].seq;
+        self.out.rows.job(seq).progress = Some(Some(progress));
+        Some(slot)
     }
 }
 

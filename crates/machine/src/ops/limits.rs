@@ -13,7 +13,7 @@ use tenure_core::requests::{
     ResumeLimit,
 };
 use tenure_core::sentences::LimitRefusal;
-use tenure_core::settings::{LimitSettings, LimitView};
+use tenure_core::settings::LimitView;
 use tenure_core::time::Moment;
 
 pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
@@ -63,13 +63,13 @@ impl Space {
         Ok(old.is_none() && !built_in)
     }
 
+    /// Changes a limit that is set. A member of a template is not: settings of its own would replace the template whole,
+    /// and a change names only some of them.
     pub(crate) fn patch_limit(&mut self, patch: PatchLimit, now: Moment) -> Result<bool, Refusal> {
-        // A limit of its own replaces its template whole, so a patch of one that has none starts
-        // from nothing, as a put does.
         let mut settings = match self.limit_settings.get(&patch.limit) {
             Some(settings) => *settings,
             None if patch.limit.as_str() == "lock:*" => crate::limits::LOCK,
-            None => LimitSettings::default(),
+            None => return Err(limit_not_found(&patch.limit)),
         };
         patch.concurrency.apply(&mut settings.concurrency);
         patch.rate.apply(&mut settings.rate);

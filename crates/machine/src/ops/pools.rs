@@ -49,15 +49,19 @@ impl Space {
         (pool, old.is_none())
     }
 
-    pub(crate) fn patch_pool(&mut self, patch: PatchPool, now: Moment) -> (PoolId, bool) {
-        let old = self.pool_by_name.get(&patch.pool).and_then(|pool| self.pools[*pool].settings);
-        let mut settings: PoolSettings = old.unwrap_or_default();
+    pub(crate) fn patch_pool(
+        &mut self,
+        patch: PatchPool,
+        now: Moment,
+    ) -> Result<(PoolId, bool), Refusal> {
+        let pool = self.pool_named(&patch.pool)?;
+        let mut settings = self.pools[pool].settings.unwrap_or_default();
         patch.quarantine.apply_or_default(&mut settings.quarantine);
         patch.cooldown.apply_or_default(&mut settings.cooldown);
         patch.rate.apply(&mut settings.rate);
         patch.max_uses.apply(&mut settings.max_uses);
         patch.pick.apply_or_default(&mut settings.pick);
-        self.put_pool(PutPool { pool: patch.pool, settings }, now)
+        Ok(self.put_pool(PutPool { pool: patch.pool, settings }, now))
     }
 
     pub(crate) fn delete_pool(&mut self, name: &PoolName, now: Moment) -> Result<(), Refusal> {
@@ -76,6 +80,7 @@ impl Space {
         for resource in resources {
             self.remove_resource(resource);
         }
+        self.forget_dropped(pool);
         self.pools[pool].uses -= 1;
         let doors: Vec<DoorId> = self.pools[pool].doors.values().copied().collect();
         for door in doors {
@@ -124,7 +129,7 @@ impl Act for PutPool {
 impl Act for PatchPool {
     type Known = Put<PoolView>;
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        let (pool, created) = context.space.patch_pool(self, context.now);
+        let (pool, created) = context.space.patch_pool(self, context.now)?;
         Ok(Put { view: context.space.pool_view(pool), created })
     }
 }

@@ -114,11 +114,18 @@ struct Brought<'a> {
     keys: hashbrown::HashMap<tenure_core::names::UniqueKey, usize>,
     /// Jobs that are stored already.
     stored: &'a [PushedOne],
+    /// Jobs that were there before the call and that it names by their ids: it repeats an earlier one.
+    repeated: hashbrown::HashSet<Seq>,
 }
 
 impl Brought<'_> {
     fn has_stored(&self, seq: Seq) -> bool {
         self.stored.iter().any(|one| one.seq == seq && (one.replaced || !one.duplicate))
+    }
+
+    /// Whether a job is one of the call, of this one or of the one that it repeats.
+    fn has(&self, seq: Seq) -> bool {
+        self.has_stored(seq) || self.repeated.contains(&seq)
     }
 }
 
@@ -223,6 +230,12 @@ impl Space {
                     brought.keys.entry(unique.key.clone()).or_insert(index);
                 }
             }
+            if many
+                && let PushPlan::Duplicate(seq, id) = &plan
+                && job.id.as_ref() == Some(id)
+            {
+                brought.repeated.insert(*seq);
+            }
             plans.push(plan);
         }
         Ok(plans)
@@ -276,7 +289,7 @@ impl Space {
         let live = self.job_by_seq(holder.seq).filter(|_| !gone(holder.seq));
         match (unique.on_conflict, live) {
             (OnConflict::Keep, _) => Ok(duplicate),
-            (OnConflict::Reject, _) if is_brought => Ok(duplicate),
+            (OnConflict::Reject, _) if brought.has(holder.seq) => Ok(duplicate),
             (OnConflict::Reject, _) => Err(conflict()),
             (OnConflict::Replace, Some(slot)) => {
                 let there = &self.shapes[self.jobs[slot].shape];

@@ -44,8 +44,8 @@ impl Space {
         patch: PatchQueue,
         now: Moment,
     ) -> Result<(QueueId, bool), Refusal> {
-        let old = self.queue_by_name.get(&patch.queue).copied();
-        let mut settings = old.map(|q| self.queues[q].settings.clone()).unwrap_or_default();
+        let queue = self.queue_named(&patch.queue)?;
+        let mut settings = self.queues[queue].settings.clone();
         patch.needs.apply_or_default(&mut settings.needs);
         patch.retry.apply(&mut settings.retry);
         patch.timeout.apply(&mut settings.timeout);

@@ -65,7 +65,7 @@ impl Space {
         for resource in absent {
             if self.resources[resource].retiring {
                 done.retiring += 1;
-            } else if self.retire(resource, now) {
+            } else if self.retire(resource, true, now) {
                 done.retired += 1;
             } else {
                 done.retiring += 1;
@@ -112,6 +112,7 @@ impl Space {
         let key = (self.name.clone(), self.pools[pool].name.clone(), new.id.clone());
         let Some(slot) = self.pools[pool].resources.get(&new.id).copied() else {
             let slot = self.add_resource(pool, new.id, new.tags, new.slots);
+            self.take_up(slot, now);
             self.out.rows.data.insert(key, Some(new.data));
             self.refresh_resource(slot, now);
             return Upserted::Added;
@@ -130,21 +131,23 @@ impl Space {
         self.retag(slot, new.tags);
         let r = &mut self.resources[slot];
         r.slots = new.slots;
-        r.retiring = false;
+        (r.retiring, r.dropped) = (false, false);
         self.lose_kept(slot);
         self.out.dirty_resources.insert(slot);
         self.refresh_resource(slot, now);
         Upserted::Updated
     }
 
-    /// Hands it out no more; `true` if it is gone, `false` if it goes when it is free.
-    fn retire(&mut self, resource: LiveResourceId, now: Moment) -> bool {
+    /// Hands it out no more; `true` if it is gone, `false` if it goes when it is free. One that a sync drops may be named
+    /// again, and is banned then as it was; who takes it away by hand means it.
+    fn retire(&mut self, resource: LiveResourceId, by_sync: bool, now: Moment) -> bool {
+        self.resources[resource].dropped = by_sync;
         if !self.resources[resource].retiring {
             let about = About::default();
             self.resource_happens(resource, EventType::ResourceRetired, about, now);
         }
         if self.resources[resource].holders.is_empty() {
-            self.remove_resource(resource);
+            self.drop_resource(resource, now);
             return true;
         }
         self.resources[resource].retiring = true;
@@ -190,7 +193,7 @@ impl Space {
         now: Moment,
     ) -> Result<(), Refusal> {
         let slot = self.resource_named(pool, id)?;
-        self.retire(slot, now);
+        self.retire(slot, false, now);
         Ok(())
     }
 

@@ -234,7 +234,8 @@ impl Space {
                 self.pause_limit_until(&verdict.limit, now.plus(pause), now);
             }
         }
-        self.report(fence, item.progress);
+        // The end of the run is an event of its own.
+        let _ = self.report(fence, item.progress);
         let end = match item.ending {
             Ending::Succeeded { result } => End::Succeeded { result },
             Ending::Failed { error, retry_in, last } => {

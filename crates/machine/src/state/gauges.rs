@@ -8,6 +8,7 @@ use tenure_core::time::{Moment, Span};
 use tenure_core::bounds::{GAUGE_ATTEMPT_US, GAUGE_CLAIM_US_MIN, GAUGE_FAILURES_MAX};
 
 use super::LimitId;
+use crate::gauges::own_runs::OwnRuns;
 use crate::mutant::{Mutant, forgets};
 
 /// A reading that succeeded.
@@ -76,6 +77,8 @@ pub(crate) struct BadReader {
 pub(crate) struct GaugeState {
     pub gauge: Box<Gauge>,
     pub reading: Option<GoodReading>,
+    /// Runs that this reading lists of jobs whose holder died. Only in memory.
+    pub own_runs: OwnRuns,
     /// A reading that was asked before says nothing of runs that the store has forgotten. Zero if it forgot none.
     pub counts_from: Moment,
     /// Since the last good reading; `None` after a good one.
@@ -98,6 +101,7 @@ impl GaugeState {
         GaugeState {
             gauge,
             reading: None,
+            own_runs: OwnRuns::new(),
             counts_from: Moment::ZERO,
             failure: None,
             claim: None,

@@ -52,6 +52,9 @@ pub(crate) struct LeaseState {
     pub first: bool,
     /// That process ended with it: set at an opening, and the first tick takes it back.
     pub orphaned: bool,
+    /// The run of the holder before was listed at its grant, and is its run. Only in memory: after a start that run counts
+    /// as work outside until it must be shown.
+    pub goes_on: bool,
 }
 
 /// What a request id was granted.

@@ -5,6 +5,7 @@
 //! that it agrees.
 
 mod doors;
+mod dropped;
 mod gauges;
 mod jobs;
 mod kin;
@@ -23,6 +24,7 @@ mod waiting;
 use crate::slots::Id;
 
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
+pub(crate) use dropped::{Dropped, DroppedResources};
 pub(crate) use gauges::{GaugeRest, GaugeState, GaugesDue, GoodReading, OpenClaim, ReadingFailure};
 pub(crate) use jobs::{Due, Job, JobKey, KeyHolder, Origin, PastSettle, Replacing, Shape, Stand};
 pub(crate) use kin::{Edges, Flow, Followed, HeldJob, Kin, Leaving, Parent, ParentKey};

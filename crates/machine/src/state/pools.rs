@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DoorId, LaneId, LiveResourceId, PoolId, Which};
+use super::{DoorId, DroppedResources, LaneId, LiveResourceId, PoolId, Which};
 use tenure_core::lease::Fence;
 use tenure_core::names::{PoolName, ResourceId, Tag};
 use tenure_core::settings::{PoolSettings, ResourceState};
@@ -31,6 +31,8 @@ pub(crate) struct Resource {
     /// Not before this, by the pool's rate.
     pub paced_until: Moment,
     pub retiring: bool,
+    /// A sync left it out, so it is remembered if it goes while it is banned or rests.
+    pub dropped: bool,
     pub generation: u64,
     /// Kept for this lane, which reserves.
     pub kept_for: Option<LaneId>,
@@ -58,6 +60,8 @@ pub(crate) struct Pool {
     pub settings: Option<PoolSettings>,
     pub uses: u32,
     pub resources: BTreeMap<ResourceId, LiveResourceId>,
+    /// Banned and resting ones that a sync dropped.
+    pub dropped: DroppedResources,
     /// Resources that may be handed out: by last use.
     pub free: BTreeSet<(u64, LiveResourceId)>,
     pub free_by_tag: BTreeMap<Tag, BTreeSet<(u64, LiveResourceId)>>,

@@ -143,6 +143,10 @@ pub(crate) struct Space {
     pub callers: Slots<Caller>,
     pub caller_by_taker: BTreeMap<TakerId, CallerId>,
     pub waiting_requests: HashMap<RequestId, TakerId>,
+    /// Jobs of which a report was told within the last second, and whether another came since.
+    pub reported: BTreeMap<Seq, bool>,
+    /// When that second is over.
+    pub reported_until: Timers<Seq>,
     pub awaiting: BTreeMap<TakerId, AwaitingCall>,
     pub awaited: BTreeMap<Awaited, BTreeSet<TakerId>>,
     /// When each waiting call of any kind is answered in any case.
@@ -242,6 +246,8 @@ impl Space {
             callers: Default::default(),
             caller_by_taker: Default::default(),
             waiting_requests: Default::default(),
+            reported: Default::default(),
+            reported_until: Default::default(),
             awaiting: Default::default(),
             awaited: Default::default(),
             waits: Default::default(),

@@ -55,6 +55,8 @@ pub(crate) enum Awaited {
 pub(crate) struct AwaitingCall {
     pub on: Awaited,
     pub until: Moment,
+    /// It looks when a holder reports progress, too.
+    pub progress: bool,
 }
 
 /// A place in line whose caller's connection broke or whose wait ended.

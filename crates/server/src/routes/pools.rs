@@ -34,7 +34,7 @@ pub(super) static ROUTES: &[Route] = &[
         asked.body
     ))
     .takes(Takes::Json("PoolSettings"))
-    .answers(PUT),
+    .answers(POOL),
     route!(DeletePool, "Forget a pool", |asked| Ok(DeletePool {
         pool: decode::pool_path(asked.first())?
     })),

@@ -29,7 +29,7 @@ pub(super) static ROUTES: &[Route] = &[
         asked.body
     ))
     .takes(Takes::Json("QueueSettings"))
-    .answers(PUT),
+    .answers(QUEUE),
     route!(DeleteQueue, "Forget a queue", |asked| Ok(DeleteQueue {
         queue: decode::queue_path(asked.first())?
     })),

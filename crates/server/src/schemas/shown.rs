@@ -104,6 +104,11 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
                 "Runs that ended in succeeded or failed, and the one that is running.",
             ),
             ("progress", "any", "What its holder reported last; null if nothing."),
+            (
+                "progress_id",
+                "string?",
+                "Which progress that is: given back as seen, the wait ends with another one, too; null if nothing was reported.",
+            ),
         ],
     ),
     (

@@ -63,6 +63,7 @@ impl OverHttp for ListJobs {
 impl OverHttp for GetResult {
     fn query(&self, query: &mut Query) {
         query.wait(self.wait);
+        query.with("seen", self.seen.map(|seen| seen.to_string()).as_deref());
     }
 }
 

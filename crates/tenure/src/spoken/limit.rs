@@ -134,7 +134,7 @@ impl Limit<WithSettings> {
     /// As [`Client::run`]; `invalid_field` for a name that is none, or if nothing bounds it.
     pub async fn set(self) -> Result<LimitView, CallError> {
         let change = decode::patch_limit(&self.name, &self.said.end()?)?;
-        Ok(self.client.run(change).await?.view)
+        Ok(self.client.set(change).await?.view)
     }
 }
 

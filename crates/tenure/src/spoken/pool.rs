@@ -165,7 +165,7 @@ impl Pool<WithSettings> {
     /// As [`Client::run`]; `invalid_field` for a name that is none.
     pub async fn set(self) -> Result<PoolView, CallError> {
         let change = decode::patch_pool(&self.name, &self.said.end()?)?;
-        Ok(self.client.run(change).await?.view)
+        Ok(self.client.set(change).await?.view)
     }
 }
 

@@ -133,7 +133,7 @@ impl Queue<WithSettings> {
     /// set.
     pub async fn set(self) -> Result<QueueView, CallError> {
         let change = decode::patch_queue(&self.name, &self.said.end()?)?;
-        Ok(self.client.run(change).await?.view)
+        Ok(self.client.set(change).await?.view)
     }
 }
 

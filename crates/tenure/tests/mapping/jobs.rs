@@ -63,7 +63,7 @@ pub(super) fn rows() -> Vec<Row> {
         row!(GetJob { job: id() }, "GET /v1/jobs/j1", "", 200, JOB, R::GetJob(_)),
         row!(GetJob { job: key() }, "GET /v1/jobs/key:meeting%2F42", "", 200, JOB, R::GetJob(_)),
         row!(
-            GetResult { job: id(), wait: Span::ZERO },
+            GetResult { job: id(), wait: Span::ZERO, seen: None },
             "GET /v1/jobs/j1/result",
             "",
             200,
@@ -71,8 +71,8 @@ pub(super) fn rows() -> Vec<Row> {
             R::GetResult(result) if result.result.as_ref().is_some_and(|json| json.text() == "1.50")
         ),
         row!(
-            GetResult { job: key(), wait: Span::from_ms(1_500) },
-            "GET /v1/jobs/key:meeting%2F42/result?wait=1s500ms",
+            GetResult { job: key(), wait: Span::from_ms(1_500), seen: Some(ProgressSeen::Nothing) },
+            "GET /v1/jobs/key:meeting%2F42/result?wait=1s500ms&seen=none",
             "",
             200,
             JOB,

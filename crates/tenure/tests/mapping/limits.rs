@@ -63,9 +63,9 @@ pub(super) fn rows() -> Vec<Row> {
             },
             "PATCH /v1/limits/site:a.b",
             r#"{"concurrency":2,"rate":null,"gap":"1s500ms","quarantine":"2s"}"#,
-            201,
+            200,
             LIMIT,
-            R::PatchLimit(Put { created: true, .. })
+            R::PatchLimit(Put { created: false, .. })
         ),
         row!(
             PutLimit {

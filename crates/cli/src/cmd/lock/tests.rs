@@ -139,7 +139,7 @@ async fn a_cmd_that_is_not_there_gives_the_lease_back() {
 
 #[tokio::test]
 async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
-    for (template, patched) in [(Some("lock:*"), true), (None, false)] {
+    for (template, made) in [(Some("lock:*"), true), (None, false)] {
         let view = move |name: &LimitName| LimitView {
             name: name.clone(),
             template: template.map(|name| LimitName::parse(name).unwrap()),
@@ -156,16 +156,16 @@ async fn a_lock_that_is_set_holds_and_one_that_is_not_is_made() {
         };
         let engine = Fake::new(move |request, _| match request {
             Request::GetLimit(get) => Says::Now(Ok(Reply::GetLimit(view(&get.limit)))),
-            Request::PatchLimit(patch) => {
-                Says::Now(Ok(Reply::PatchLimit(Put { view: view(&patch.limit), created: true })))
+            Request::PutLimit(put) => {
+                Says::Now(Ok(Reply::PutLimit(Put { view: view(&put.limit), created: true })))
             }
             _ => Says::Never,
         });
         let name = LimitName::parse("lock:x").unwrap();
         widen(&Client::new(engine.clone(), Namespace::main()), &name, 3).await.unwrap();
         let set = engine.calls().iter().any(|(_, request)| {
-            matches!(request, Request::PatchLimit(patch) if patch.concurrency == Patch::Set(3))
+            matches!(request, Request::PutLimit(put) if put.settings.concurrency == Some(3))
         });
-        assert_eq!(set, patched);
+        assert_eq!(set, made);
     }
 }

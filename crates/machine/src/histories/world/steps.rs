@@ -12,6 +12,7 @@ use tenure_core::requests::{
     PatchJob, PauseLimit, PauseQueue, Push, PushAnswer, PutPool, RestoreResource, ResumeLimit,
     ResumeQueue, RetryJob, RunJobNow, Settle, SyncResources,
 };
+use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, PoolSettings, Rate};
 use tenure_core::time::Span;
 
@@ -315,9 +316,10 @@ impl World {
                 }
             }
             Step::Extend { lease } => {
+                let progress = if lease % 2 == 0 { Json::parse("[1]") } else { None };
                 let Some(lease) = self.lease_id(lease) else { return Ok(()) };
                 self.signs.of_life(&lease);
-                let leases = vec![ExtendItem { lease, progress: None }];
+                let leases = vec![ExtendItem { lease, progress }];
                 let _ = self.request(Extend { leases, ttl: None }.into());
             }
             Step::Force { lease } => {
@@ -347,7 +349,8 @@ impl World {
                 self.next += 1;
                 let taker = TakerId::new(self.next);
                 let until = Later::For(Span::from_ms(u64::from(wait)));
-                let wait = ResultWait { job, row: None, taker, until };
+                let progress = wait % 2 == 1;
+                let wait = ResultWait { job, row: None, taker, until, progress };
                 if let Ok(Done::Result(ResultOutcome::Waits { .. })) =
                     self.apply(Command::WaitForResult(Box::new(wait)))
                 {
