@@ -4,13 +4,13 @@
 //! arguments can be seen by every user of a machine.
 
 pub mod copy;
+pub mod doctor;
 pub mod events;
 pub mod flows;
 pub mod gauges;
 pub mod help;
 pub mod jobs;
 pub mod leases;
-pub mod redis;
 pub mod refused;
 pub mod schedules;
 pub mod serve;
@@ -187,16 +187,13 @@ Where fewer fail, that is a note: it is shown, and all is well.")]
     /// List the workers that asked for jobs within the last minute.
     Workers(PageArgs),
     /// Check a server, a folder or a Redis, and say what to change.
-    Doctor(redis::DoctorArgs),
+    Doctor(doctor::DoctorArgs),
     /// Check that the store's counts agree with what it holds.
     Audit(AuditArgs),
     /// Explain the code of an error.
     Error(ErrorArgs),
     /// Copy a whole store to another: a folder to a Redis, or back.
     Copy(copy::CopyArgs),
-    /// What the operator of a Redis needs.
-    #[command(subcommand)]
-    Redis(redis::RedisCommand),
     /// Print the completions of a shell.
     #[command(after_help = "Examples:
   source <(tenure completions bash)       in ~/.bashrc

@@ -28,7 +28,6 @@ pub mod pool_sync;
 pub mod push;
 pub mod push_lines;
 pub mod queue;
-pub mod redis;
 pub mod reschedule;
 pub mod result;
 pub mod schedule;
@@ -77,7 +76,6 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(*args, cli.global.accept_loss).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
-        Command::Redis(command) => redis::run(out, command),
         Command::Demo(args) => demo::run(out, args).await,
         Command::Help(args) => help::print(&args),
         Command::Error(args) => error::run(out, args.code.as_deref()),

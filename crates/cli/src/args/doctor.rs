@@ -1,6 +1,6 @@
-//! The arguments of `doctor` and `redis`.
+//! The arguments of `doctor`.
 
-use clap::{Args, Subcommand};
+use clap::Args;
 
 /// `tenure doctor`.
 #[derive(Args, Debug)]
@@ -18,12 +18,4 @@ pub struct DoctorArgs {
     /// TENURE_URL, where others of this machine cannot see a password, or http://127.0.0.1:7171.
     #[arg(value_name = "URL")]
     pub address: Option<String>,
-}
-
-/// `tenure redis …`.
-#[derive(Subcommand, Debug)]
-pub enum RedisCommand {
-    /// Print the function library, for an operator to load where Tenure itself may not:
-    /// `tenure redis print-library | redis-cli -x FUNCTION LOAD REPLACE`, on every primary.
-    PrintLibrary,
 }
