@@ -316,6 +316,8 @@ fn understood(scheme: &str, kind: AddressKind, rest: &str) -> Result<Address, &'
         }
     };
     let slash = if path.is_empty() { "" } else { "/" };
+    let name = asked.name.unwrap_or_else(|| DEFAULT_NAME.to_owned());
+    let which = if name == DEFAULT_NAME { String::new() } else { format!("?name={name}") };
     Ok(Address {
         topology,
         login,
@@ -323,10 +325,10 @@ fn understood(scheme: &str, kind: AddressKind, rest: &str) -> Result<Address, &'
         db,
         tls,
         ca: asked.ca,
-        name: asked.name.unwrap_or_else(|| DEFAULT_NAME.to_owned()),
+        name,
         replicas: asked.replicas,
         forgets_never: asked.forgets_never,
-        shown: format!("{scheme}://{whole}{listed}{slash}{path}"),
+        shown: format!("{scheme}://{whole}{listed}{slash}{path}{which}"),
     })
 }
 
@@ -431,7 +433,7 @@ mod tests {
             ("RediSS://[::1]:7000", "rediss://[::1]:7000"),
             ("valkeys://[::1]", "valkeys://[::1]:6379"),
             ("redis://:geheim@host", "redis://•••@host:6379"),
-            ("redis://me:ge@heim@host/1?name=heim", "redis://•••@host:6379/1"),
+            ("redis://me:ge@heim@host/1?name=x", "redis://•••@host:6379/1?name=x"),
             ("redis-sentinel://:geheim@a,b:2/main", "redis-sentinel://•••@a:26379,b:2/main"),
             (
                 "redis-sentinel://a/my%20main/2?sentinel_user=s&sentinel_password=geheim",

@@ -32,8 +32,8 @@ impl Callee {
         match url {
             StoreUrl::Server(server) => Some(server.into()),
             StoreUrl::Servers(servers) => Some(Callee::Servers(servers.clone())),
-            StoreUrl::Shared(address) => Some(Callee::Searched(address.clone())),
-            StoreUrl::Memory | StoreUrl::File(_) | StoreUrl::Redis(_) => None,
+            StoreUrl::Redis(address) => Some(Callee::Searched(address.clone())),
+            StoreUrl::Memory | StoreUrl::File(_) => None,
         }
     }
 
