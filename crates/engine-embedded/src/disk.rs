@@ -95,7 +95,7 @@ pub(crate) fn run(
     numbers: Numbers,
     mut answers: Answers,
 ) -> Connection {
-    let crashed = match Writer::new(&conn, numbers, shared.events_bytes) {
+    let crashed = match Writer::new(&conn, numbers, shared.events_bytes.load(Ordering::Relaxed)) {
         Ok(mut writer) => {
             let mut upkeep = Upkeep::new(&conn, &shared.files);
             upkeep.begin(&shared.room);
@@ -187,6 +187,7 @@ fn write_one(
     let mut commit = None;
     if !changes.is_empty() {
         let began = Instant::now();
+        writer.keep_events(shared.events_bytes.load(Ordering::Relaxed));
         let mut done = writer.write(&changes, entry);
         // What the machine knows already must be written, so room is made for it: by the reserve, and then by
         // the log, which can be written from its beginning once all of it is in the store.

@@ -220,6 +220,17 @@ impl Embedded {
         self.shared.ask(&Namespace::main(), Ask::EndRecovery).await.map(drop)
     }
 
+    /// Goes on with other settings of the machine and of events. Those that it was opened with were [`Options::config`] and
+    /// [`Options::events_bytes`]. Events that are over a smaller bound go as new ones come.
+    ///
+    /// # Errors
+    /// The engine has stopped, or is closed.
+    pub async fn configure(&self, config: Config, events_bytes: u64) -> Result<(), CallError> {
+        let bound = streams::bound(events_bytes, self.shared.max_bytes);
+        self.shared.events_bytes.store(bound, Ordering::Relaxed);
+        self.shared.ask(&Namespace::main(), Ask::Configure(config)).await.map(drop)
+    }
+
     /// For how long it still recovers, if its clock does not leap; `None` if it does not.
     pub fn recovers_for(&self) -> Option<Span> {
         let until = self.shared.recovers_until_us.load(Ordering::Relaxed);

@@ -34,7 +34,7 @@ pub(crate) async fn read(
     namespace: &Namespace,
     asked: ReadEvents,
 ) -> Result<EventsRead, CallError> {
-    if shared.events_bytes == 0 {
+    if !shared.keeps_events() {
         return Err(Refusal::from(StoreRefusal::EventsNotKept).into());
     }
     let until = shared.clock.now().plus(asked.wait);

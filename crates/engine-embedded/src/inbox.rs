@@ -9,7 +9,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Push, Settle};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{GaugeReader, TestClock};
-use tenure_machine::{Command, FlowWait, ResultWait, TakerId};
+use tenure_machine::{Command, Config, FlowWait, ResultWait, TakerId};
 
 use crate::batch::Reply;
 
@@ -47,6 +47,8 @@ pub(crate) enum Ask {
     Recover(Span),
     /// A recovery ends before its time.
     EndRecovery,
+    /// Other settings of the machine hold from now on.
+    Configure(Config),
     /// Moves the clock of a test by this, and does what is due on the way.
     PassTime(Arc<TestClock>, Span),
     /// The durable things, in text; for tests.

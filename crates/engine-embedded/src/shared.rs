@@ -57,7 +57,9 @@ pub(crate) struct Shared {
     /// What waits for the journal, if one appends: then it is the truth, and not the rows.
     pub confirming: Option<Confirming>,
     /// Bytes of events that a namespace keeps; 0: none are kept.
-    pub events_bytes: u64,
+    pub events_bytes: AtomicU64,
+    /// The bound of the folder that the options named.
+    pub max_bytes: Option<u64>,
     /// The number of the last batch that is committed: whoever reads may see it.
     pub committed: AtomicU64,
     durable: watch::Sender<Durable>,
@@ -99,7 +101,8 @@ impl Shared {
             clock: options.clock.clone(),
             config: options.config,
             confirming,
-            events_bytes: streams::bound(options.events_bytes, options.max_bytes),
+            events_bytes: streams::bound(options.events_bytes, options.max_bytes).into(),
+            max_bytes: options.max_bytes,
             committed: AtomicU64::new(0),
             durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),
@@ -116,6 +119,11 @@ impl Shared {
             closed: Mutex::new(false),
             ended: Condvar::new(),
         }
+    }
+
+    /// Whether what happens is kept for those who ask for it.
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.events_bytes.load(Ordering::Relaxed) > 0
     }
 
     /// A batch is durable.

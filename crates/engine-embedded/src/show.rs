@@ -213,7 +213,7 @@ impl Show<ResourceView> for WithoutData<ResourceView> {
 impl Show<Stats> for Totals {
     async fn show(self, shared: &Shared, ns: &Namespace) -> Result<Stats, CallError> {
         let Totals(mut stats) = self;
-        if shared.events_bytes > 0 {
+        if shared.keeps_events() {
             let ns = ns.clone();
             let stream = shared.read(move |conn| streams::stream(conn, &ns)).await?;
             stats.events = EventStats::of(stream.stands, stream.bytes);

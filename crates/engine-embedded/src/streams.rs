@@ -133,6 +133,11 @@ impl<'c> StreamWriter<'c> {
         })
     }
 
+    /// From the next entry on a stream keeps this many bytes.
+    pub(crate) fn keep(&mut self, bound: u64) {
+        self.bound = bound;
+    }
+
     /// Writes what happened, within the transaction of the batch.
     pub(crate) fn write(&mut self, events: &BatchEvents) -> rusqlite::Result<()> {
         for namespace in &events.ended {

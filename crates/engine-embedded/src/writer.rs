@@ -156,6 +156,11 @@ impl<'c> Writer<'c> {
         self.numbers
     }
 
+    /// From the next batch on the events of a namespace may take this many bytes.
+    pub(crate) fn keep_events(&mut self, bytes: u64) {
+        self.streams.keep(bytes);
+    }
+
     /// Writes all of it, or nothing, and answers the number of the commit. `entry` is the checksum of its entry in a
     /// journal that appends. An error leaves open whether it is durable, unless it says that there is no room: then
     /// nothing was written, and the same rows may be written again.

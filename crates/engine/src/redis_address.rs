@@ -118,7 +118,7 @@ pub struct Address {
     tls: bool,
     ca: Option<PathBuf>,
     name: String,
-    replicas: u32,
+    replicas: Option<u32>,
     forgets_never: bool,
     shown: String,
 }
@@ -143,20 +143,15 @@ impl Address {
         &self.name
     }
 
-    /// How many replicas must have a write before it counts.
-    pub fn replicas(&self) -> u32 {
-        self.replicas
-    }
-
-    /// The name of a store that several servers share: the prefix without the colons at its end.
-    pub fn store_name(&self) -> &str {
-        self.prefix.trim_end_matches(':')
-    }
-
     /// Whether the operator says that this store never loses a write that it answered: every write is
     /// synced, and no replica ever takes the primary's place.
     pub fn forgets_never(&self) -> bool {
         self.forgets_never
+    }
+
+    /// How many replicas must have what is written before it counts, if the address says so.
+    pub fn replicas(&self) -> Option<u32> {
+        self.replicas
     }
 
     /// Which servers there are.
@@ -347,7 +342,7 @@ fn login_of(text: &str) -> Result<Login, &'static str> {
 #[derive(Default)]
 struct AskedOptions {
     name: Option<String>,
-    replicas: u32,
+    replicas: Option<u32>,
     forgets_never: bool,
     tls: Option<bool>,
     ca: Option<PathBuf>,
@@ -369,7 +364,7 @@ fn parameters(query: &str) -> Result<AskedOptions, &'static str> {
             "prefix" => return Err(PREFIX),
             "replicas" => {
                 let replicas = value.parse().ok().filter(|replicas| *replicas <= REPLICAS_MAX);
-                asked.replicas = replicas.ok_or("has \"replicas\" that is no number from 0 to 100")?;
+                asked.replicas = Some(replicas.ok_or("has \"replicas\" that is no number from 0 to 100")?);
             }
             "forgets" if value == "never" => asked.forgets_never = true,
             "forgets" => return Err("has a \"forgets\" that is not never; leave it out"),
@@ -469,9 +464,9 @@ mod tests {
         assert_eq!(address.sentinel_login.password, Some(Secret::new("p&p")));
         assert_eq!((address.db, address.tls()), (2, true));
         assert_eq!(address.ca(), Some(Path::new("/x/ca.pem")));
-        assert_eq!((address.name(), address.replicas()), ("app", 2));
+        assert_eq!((address.name(), address.replicas()), ("app", Some(2)));
         let plain = Address::parse("redis://h").unwrap();
-        assert_eq!((plain.name(), plain.replicas()), ("tenure", 0));
+        assert_eq!((plain.name(), plain.replicas()), ("tenure", None));
         assert!(
             !plain.forgets_never()
                 && Address::parse("redis://h?forgets=never").unwrap().forgets_never()

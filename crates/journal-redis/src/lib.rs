@@ -24,6 +24,7 @@ mod resp;
 mod room;
 mod scripts;
 mod servers;
+mod settings;
 mod snapshot;
 mod store;
 

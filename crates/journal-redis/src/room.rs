@@ -197,6 +197,27 @@ impl RedisStore {
         }
     }
 
+    /// What Redis says of itself, in lines of `name:value`, for who judges how it is set up. Blocks.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, or does not tell.
+    pub fn told(&self) -> Result<String, StoreError> {
+        self.info("everything")
+    }
+
+    /// Settings of Redis in lines of `name:value`. Blocks.
+    ///
+    /// # Errors
+    /// Redis cannot be reached, or does not tell: few users may ask that.
+    pub fn server_settings(&self, names: &[&str]) -> Result<String, StoreError> {
+        let words = Words::of(&["CONFIG", "GET"]);
+        let words = names.iter().fold(words, |words, name| words.and(name));
+        let said = self.ask(RedisCommand::Plain(words))?;
+        let pairs = said.list().unwrap_or_default().chunks_exact(2);
+        let line = |pair: &[RespValue]| Some(format!("{}:{}\n", pair[0].text()?, pair[1].text()?));
+        Ok(pairs.filter_map(line).collect())
+    }
+
     fn info(&self, section: &str) -> Result<String, StoreError> {
         let info = self.ask(RedisCommand::Plain(Words::of(&["INFO", section])))?;
         let no = || StoreError::Away("it does not say what it is".to_owned());

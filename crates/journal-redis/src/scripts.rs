@@ -63,6 +63,7 @@ scripts! {
     REGISTER = "register.lua";
     MARK = "fence.lua" "mark.lua";
     DROP = "fence.lua" "drop.lua";
+    SETTINGS = "settings.lua";
 }
 
 /// A call of a script, ready to be sent, and sent again.
@@ -288,6 +289,20 @@ impl Registration<'_> {
             &self.me.text(),
             self.secret.reveal(),
         ])
+    }
+}
+
+/// Fields of a store beside its id.
+pub(crate) struct SettingsCall<'a> {
+    pub fields: &'a [(&'a str, String)],
+    /// Those that are there stay.
+    pub fills_in: bool,
+}
+
+impl SettingsCall<'_> {
+    pub(crate) fn call(&self, keys: &StoreKeys) -> ScriptCall {
+        let call = ScriptCall::new(&SETTINGS, &[keys.store()]).args([flag(self.fills_in)]);
+        self.fields.iter().fold(call, |call, (field, value)| call.args([field, value.as_str()]))
     }
 }
 

@@ -1,7 +1,7 @@
 //! One store in one Redis: its scripts as functions, and its entries as they are read. It keeps nothing and decides nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use tenure_engine::redis_address::Address;
@@ -95,8 +95,8 @@ pub struct RedisStore {
     line: Arc<RedisLine>,
     keys: StoreKeys,
     page: Arc<AtomicUsize>,
-    /// `None`: the primary alone counts.
-    confirmation: Option<Confirmation>,
+    /// How many replicas must confirm; 0: the primary alone counts.
+    replicas: Arc<AtomicU32>,
     counted: Arc<Sizes>,
 }
 
@@ -109,14 +109,19 @@ impl RedisStore {
         let line = Arc::new(RedisLine::start(Dialer::new(address)?)?);
         let page = Arc::new(AtomicUsize::new(PAGE_MIN));
         let (keys, counted) = (StoreKeys::of(name), Arc::default());
-        Ok(RedisStore { line, keys, page, confirmation: None, counted })
+        Ok(RedisStore { line, keys, page, replicas: Arc::default(), counted })
     }
 
     /// The same, but what an owner writes counts as done only when so many replicas have it. Nothing that was answered is
     /// lost if these are all replicas that may become the primary. Starts as 0.
-    pub fn with_replicas(mut self, replicas: u32) -> RedisStore {
-        self.confirmation = (replicas > 0).then_some(Confirmation { replicas });
+    pub fn with_replicas(self, replicas: u32) -> RedisStore {
+        self.confirm_by(replicas);
         self
+    }
+
+    /// From now on so many replicas must have what an owner writes, for all clones of this.
+    pub fn confirm_by(&self, replicas: u32) {
+        self.replicas.store(replicas, Ordering::Relaxed);
     }
 
     pub(crate) fn counted(&self) -> &Sizes {
@@ -145,9 +150,9 @@ impl RedisStore {
 
     /// What an owner writes so that others go by it.
     pub(crate) fn confirmed(&self, call: ScriptCall) -> RedisCommand {
-        match self.confirmation {
-            Some(confirmation) => RedisCommand::Confirmed(call, confirmation),
-            None => RedisCommand::Script(call),
+        match self.replicas.load(Ordering::Relaxed) {
+            0 => RedisCommand::Script(call),
+            replicas => RedisCommand::Confirmed(call, Confirmation { replicas }),
         }
     }
 

@@ -243,6 +243,14 @@ impl Machine {
         }
     }
 
+    /// Goes on with other settings. A head whose patience is counted already keeps the moment at which it ends.
+    pub fn configure(&mut self, config: Config) {
+        self.config = config;
+        for space in self.spaces.values_mut() {
+            space.patience = config.patience;
+        }
+    }
+
     /// The space of a row or of a start, which changes.
     fn space(&mut self, namespace: &Namespace) -> &mut Space {
         self.agenda.steps(namespace);

@@ -1,6 +1,7 @@
 //! The engine of a member: the one that owns the store, as long as this server does.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
@@ -10,6 +11,10 @@ use tenure_engine_embedded::Embedded;
 
 use crate::hands::Hands;
 use crate::place::StorePlace;
+
+/// Why an owner is not well whose log grows and grows.
+const OVERDUE: &str = "no snapshot of the store could be made for 10 min, so its log grows in Redis; see in the log of this server \
+                       why not, make room in Redis, and ask for one: tenure store compact";
 
 /// Answers calls while this server owns the store. Where it does not, a call is refused as unavailable, with a sentence that
 /// says where the store is served. It reads no gauges by itself: [`Member::place`](crate::Member::place) has the engine that does.
@@ -42,7 +47,10 @@ impl Engine for MemberEngine {
 
     fn health(&self) -> Health {
         let degraded = match &*self.0.place.borrow() {
-            StorePlace::Here { engine, .. } => engine.health().degraded,
+            StorePlace::Here { engine, .. } => {
+                let overdue = self.0.is_overdue.load(Ordering::Acquire);
+                engine.health().degraded.or_else(|| overdue.then(|| OVERDUE.to_owned()))
+            }
             StorePlace::There { .. } => None,
             StorePlace::Nobody(why) => Some(why.clone()),
         };

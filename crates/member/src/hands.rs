@@ -29,6 +29,7 @@ use crate::lent_snapshots;
 use crate::loading;
 use crate::options::{AskServer, AskedServer};
 use crate::place::StorePlace;
+use crate::settings::StoreSettings;
 use crate::snapshots;
 use crate::standby::Standby;
 use crate::state::{Deed, MemberState};
@@ -55,7 +56,12 @@ pub(crate) struct Hands {
     /// A line of its own, for what takes Redis long.
     pub bulk: RedisStore,
     pub clock: Arc<StoreClock>,
+    /// As this server was started; see [`Hands::engine_options`].
     pub engine: Options,
+    /// The settings of the store that this server was started with.
+    pub given: StoreSettings,
+    /// The settings of the store, as far as they are known.
+    pub settings: Mutex<StoreSettings>,
     /// Redis had no room for more when it was asked last.
     pub is_full: Arc<AtomicBool>,
     pub asks: Arc<dyn AskServer>,
@@ -66,6 +72,8 @@ pub(crate) struct Hands {
     pub standby: Standby,
     /// Held while this server writes a snapshot for the owner: one at a time.
     pub writes: Mutex<()>,
+    /// A snapshot has been due for too long: see [`crate::member`].
+    pub is_overdue: AtomicBool,
 }
 
 impl Hands {
@@ -114,7 +122,7 @@ impl Hands {
         self.place.send_if_modified(|shown| {
             let is_new = !shown.is_same(&place);
             if is_new {
-                tracing::info!("the store is served: {place:?}");
+                tracing::info!("{place}");
                 *shown = place;
             }
             is_new
@@ -230,6 +238,7 @@ impl Hands {
         let asks = self.asks.clone();
         self.start("tenure-ask", move |hands| {
             let word = asks.ask(&server, ASK_WITHIN);
+            hands.lock().reached(id, &server.url, &word);
             hands.tell(Input::Heard { from: id, word });
         });
     }
@@ -309,7 +318,6 @@ impl Hands {
         let mut state = self.lock();
         if state.term == term && !state.is_over {
             state.engine = Some(engine);
-            tracing::info!("this server owns the store, at epoch {}", state.served_from.0);
             self.show(&state);
             // It may have been over, or begun, before this engine could be told.
             let (engine, recovers) = (state.engine.clone(), state.owner.recovers());
@@ -358,6 +366,6 @@ impl Hands {
 
 /// Asks an engine something without waiting for its answer: that waits for an append, and this thread may be the one that
 /// brings the store's reply.
-fn begin(asks: impl Future) {
+pub(crate) fn begin(asks: impl Future) {
     let _ = pin!(asks).poll(&mut Context::from_waker(Waker::noop()));
 }

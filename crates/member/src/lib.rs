@@ -6,6 +6,7 @@
 //!
 //! It must never know a rule of jobs, nor decide who owns the store: a rule that is missing belongs into the value.
 
+mod administration;
 mod appends;
 mod clock;
 mod copy;
@@ -18,17 +19,20 @@ mod loading;
 mod member;
 mod options;
 mod place;
+mod settings;
 mod snapshots;
 mod standby;
 mod state;
 mod translate;
 
+pub use administration::{Compacted, ShownServer, ShownStore, StoreAdministration};
 pub use copy::{CopyOpenError, CopyRedis};
 pub use engine::MemberEngine;
 pub use member::Member;
 pub use options::{AskServer, AskedServer, MemberError, MemberOptions, SnapshotWish};
 pub use place::{MemberHealth, StandbyHealth, StorePlace};
+pub use settings::StoreSettings;
 pub use tenure_journal::Position;
-pub use tenure_journal_redis::{Generation, Ownership, SnapshotName};
+pub use tenure_journal_redis::{Generation, Ownership, SnapshotName, StoreError, StoreSizes};
 pub use tenure_owner::ids::Epoch;
 pub use tenure_owner::owner::ServerWord;

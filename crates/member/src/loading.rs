@@ -48,7 +48,7 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
         }),
         // The value says when it is over. That counts from before the load, by another clock, which may be off by 1 ms a second.
         recovers: recovers.map(|span| Span::from_us(span.us() + span.us() / 100 + BEYOND.us())),
-        ..hands.engine.clone()
+        ..hands.engine_options()
     };
     match open(hands, term, options, &damage) {
         Ok(engine) => hands.opened(term, engine),

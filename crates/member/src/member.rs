@@ -1,6 +1,6 @@
 //! The member: opened, asked where the store is served, closed.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -24,6 +24,7 @@ use crate::hands::{Errand, Hands};
 use crate::lent_snapshots;
 use crate::options::{MemberError, MemberOptions, SnapshotWish};
 use crate::place::{MemberHealth, StorePlace};
+use crate::settings::{KnownSettings, StoreSettings};
 use crate::standby::{self, Standby};
 use crate::state::MemberState;
 
@@ -35,6 +36,8 @@ const FORMAT: u32 = 1;
 const REGISTER_EVERY: Duration = Duration::from_secs(1);
 /// Where the store is served is looked at this often, though nothing was heard.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
+/// A snapshot that was due for this long and is not there is said to be missing.
+const OVERDUE_AFTER: Duration = Duration::from_secs(600);
 /// How long a server that ends waits for the store.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
@@ -50,15 +53,16 @@ impl Member {
     /// # Errors
     /// The certificates of the address cannot be used, or the system gives no thread or no random numbers.
     pub fn open(options: MemberOptions) -> Result<Member, MemberError> {
-        let MemberOptions { address, name, url, engine, replicas, forgets_never, asks, clock } =
-            options;
+        let MemberOptions { address, name, url, engine, settings: given, asks, clock } = options;
+        let settings = given.clone().or(&StoreSettings::usual(&engine));
+        let replicas = settings.replicas.unwrap_or_default();
         let (me, shown) = (ServerId(random()?), copy::shown(&address));
         let (release, format) = (RELEASE.to_owned(), FORMAT);
         let entry = ServerEntry { id: me.0, url, release, format, applied: 0 };
         let store = RedisStore::open(address.clone(), &name)?.with_replicas(replicas);
         let bulk = RedisStore::open(address, &name)?.with_replicas(replicas);
-        let owner = Owner::new(me, StoreId(random()?));
-        let owner = if forgets_never { owner.forgetting_never() } else { owner };
+        let mut owner = Owner::new(me, StoreId(random()?));
+        owner.forget_never(settings.forgets_never == Some(true));
         let state = MemberState::new(owner, secret()?);
         let (errands, to_do) = channel();
         let hands = Arc::new(Hands {
@@ -69,6 +73,8 @@ impl Member {
             bulk,
             clock: Arc::new(StoreClock::new(clock)),
             engine,
+            given,
+            settings: Mutex::new(settings),
             is_full: Arc::default(),
             asks,
             errands,
@@ -77,6 +83,7 @@ impl Member {
             changed: Condvar::new(),
             standby: Standby::default(),
             writes: Mutex::default(),
+            is_overdue: AtomicBool::new(false),
         });
         let start = |name: &str| thread::Builder::new().name(name.to_owned());
         let member = Member { hands: hands.clone(), threads: Mutex::default() };
@@ -176,14 +183,27 @@ impl Member {
         }
         // So that a server that came a moment ago is known.
         self.hands.register();
+        let mut given = None;
         while !self.hands.lock().owner.has_ended() && begun.elapsed() < CLOSE_WITHIN {
-            let to = self.hands.lock().servers.furthest();
+            let to = {
+                let state = self.hands.lock();
+                let to = state.servers.furthest();
+                let owns = state.owner.epoch().is_some();
+                given = to
+                    .filter(|_| owns)
+                    .and_then(|to| state.servers.url(to).map(str::to_owned))
+                    .or(given);
+                to
+            };
             self.hands.tell(Input::End { to });
             let state = self.hands.lock();
             if !state.owner.has_ended() && !state.is_over {
                 let waited = self.hands.changed.wait_timeout(state, LOOK_EVERY.std());
                 drop(waited.unwrap_or_else(PoisonError::into_inner));
             }
+        }
+        if let Some(to) = given {
+            tracing::info!("the store is handed over to {to}");
         }
         self.stop();
         if let Err(why) = self.hands.store.unregister(self.hands.me.0) {
@@ -255,7 +275,8 @@ fn secret() -> Result<Secret, MemberError> {
 /// The thread of a member: it tells the value of time, looks at the store, and says that this server lives.
 fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
     let mut registered: Option<Duration> = None;
-    let (mut is_fit, mut measured) = (false, 0);
+    let (mut is_fit, mut measured, mut due_since) = (false, 0, None);
+    let mut settings = KnownSettings::default();
     loop {
         let now = hands.clock.monotonic();
         if registered.is_none_or(|at| now.saturating_sub(at) >= REGISTER_EVERY) {
@@ -263,8 +284,11 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
             is_fit = is_fit || fits(hands);
             if is_fit && hands.register() {
                 hands.end_pause();
+                settings.follow(hands);
                 look_for_room(hands);
                 snapshot_if_due(hands, &mut measured);
+                see_if_overdue(hands, &mut due_since);
+                hands.lock().tell_of_laggards();
             }
         }
         if is_fit {
@@ -323,6 +347,17 @@ fn look_for_room(hands: &Hands) {
         Ok(room) => hands.is_full.store(room.is_full(), Ordering::Release),
         Err(why) => tracing::debug!("the room in Redis could not be asked: {why}"),
     }
+}
+
+/// R15: that no snapshot could be made for long is shown by the health of the server.
+fn see_if_overdue(hands: &Hands, due_since: &mut Option<Duration>) {
+    let serves = hands.lock().owner.serves();
+    if !serves || !hands.store.sizes().snapshot_is_due() {
+        *due_since = None;
+    }
+    let since = due_since.get_or_insert(hands.clock.monotonic());
+    let overdue = hands.clock.monotonic().saturating_sub(*since) >= OVERDUE_AFTER;
+    hands.is_overdue.store(overdue, Ordering::Release);
 }
 
 /// What is counted is measured before it is believed: after a load, and while a snapshot is made, it says too little or too much.

@@ -10,6 +10,8 @@ use tenure_engine_embedded::{Location, Options};
 use tenure_journal_redis::{Generation, Ownership, SnapshotName, StoreError};
 use tenure_owner::owner::ServerWord;
 
+use crate::settings::StoreSettings;
+
 /// Another server that is asked whether it serves.
 #[derive(Clone, Debug)]
 pub struct AskedServer {
@@ -70,11 +72,9 @@ pub struct MemberOptions {
     /// Settings of the engine that is opened when this server takes the store. Location, clock, journal and `on_fatal` are
     /// the member's own.
     pub engine: Options,
-    /// How many replicas must have what is written before it counts. Starts as 0: the primary alone counts.
-    pub replicas: u32,
-    /// The store is said to forget nothing that was answered: who takes it over under another run of Redis does not recover.
-    /// Starts as `false`.
-    pub forgets_never: bool,
+    /// The settings of the store that this server was started with. They count where the store is made; after that its own
+    /// do. Starts as nothing said.
+    pub settings: StoreSettings,
     /// How other servers are asked.
     pub asks: Arc<dyn AskServer>,
     /// Its monotonic clock is the one by which the member acts. Starts as the system's.
@@ -94,8 +94,7 @@ impl MemberOptions {
             name: name.into(),
             url: url.into(),
             engine: Options::new(Location::Memory),
-            replicas: 0,
-            forgets_never: false,
+            settings: StoreSettings::default(),
             asks,
             clock: Arc::new(SystemClock),
         }
@@ -107,7 +106,7 @@ impl std::fmt::Debug for MemberOptions {
         f.debug_struct("MemberOptions")
             .field("name", &self.name)
             .field("url", &self.url)
-            .field("replicas", &self.replicas)
+            .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
 }

@@ -47,6 +47,21 @@ impl StorePlace {
     }
 }
 
+/// For an operator.
+impl fmt::Display for StorePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StorePlace::Here { epoch, .. } => {
+                write!(f, "this server has taken over the store, at epoch {epoch}")
+            }
+            StorePlace::There { url, epoch, .. } => {
+                write!(f, "{url} owns the store, at epoch {epoch}; calls are passed on to it")
+            }
+            StorePlace::Nobody(why) => write!(f, "no server serves the store: {why}"),
+        }
+    }
+}
+
 impl fmt::Debug for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

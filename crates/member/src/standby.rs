@@ -130,7 +130,7 @@ fn catch_up(
     let rows = match rows {
         Some(rows) => rows,
         None => {
-            let options = Options { location: Location::Memory, ..hands.engine.clone() };
+            let options = Options { location: Location::Memory, ..hands.engine_options() };
             rows.insert(Replica::open(&options)?)
         }
     };

@@ -1,6 +1,6 @@
 //! What a member knows, behind one lock: the value, what waits for it, and what it said and is not done yet.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tenure_core::bounds::TTL_US_MAX;
@@ -19,9 +19,11 @@ use crate::clock::StoreClock;
 use crate::known_servers::KnownServers;
 use crate::member::RELEASE;
 use crate::options::AskedServer;
-use crate::place::{MemberHealth, StorePlace, sentence};
+use crate::place::{MemberHealth, StandbyHealth, StorePlace, sentence};
 use crate::translate::Dictionary;
 
+/// A standby that lacks more entries than this is said to be behind: one second of many small calls.
+const FAR_BEHIND: u64 = 20_000;
 /// Why an owner serves nobody that is cut off from the store.
 const CUT_OFF: &str = "this server owns the store, and Redis has not answered it for 3 s; it serves again when Redis does, unless \
                        another server has taken the store by then: see whether this machine reaches Redis";
@@ -62,6 +64,10 @@ pub(crate) struct MemberState {
     pub paused: Option<String>,
     /// The acquisition that is not made as long as that is so.
     pub held_back: Option<u64>,
+    /// Servers that did not answer when they were asked last.
+    pub unreached: BTreeSet<ServerId>,
+    /// Standbys that are far behind.
+    pub laggards: BTreeSet<String>,
     /// It was asked to end.
     pub is_closing: bool,
     /// Nothing is done any more.
@@ -109,6 +115,8 @@ impl MemberState {
             why: "this server has just started, and looks who owns the store".to_owned(),
             paused: None,
             held_back: None,
+            unreached: BTreeSet::new(),
+            laggards: BTreeSet::new(),
             is_closing: false,
             is_over: false,
         }
@@ -134,6 +142,36 @@ impl MemberState {
         if !self.warnings.contains(&warning) {
             tracing::warn!("{}", sentence(warning));
             self.warnings.push(warning);
+        }
+    }
+
+    /// Says of another server that was asked when it answers no more, and when it does again.
+    pub fn reached(&mut self, id: ServerId, url: &str, word: &ServerWord) {
+        let is_reached = matches!(word, ServerWord::Says { .. });
+        if is_reached && self.unreached.remove(&id) {
+            tracing::info!("{url} answers this server again");
+        } else if !is_reached && self.unreached.insert(id) {
+            let why = match word {
+                ServerWord::Refused => "it has ended, or another program is there",
+                _ => "it does not answer",
+            };
+            tracing::warn!("this server cannot reach {url}: {why}");
+        }
+    }
+
+    /// Says of each standby when it is far behind, and when it is not any more.
+    pub fn tell_of_laggards(&mut self) {
+        let Some(sent) = self.owner.sent() else { return self.laggards.clear() };
+        let standbys = self.servers.standbys(sent.number);
+        self.laggards.retain(|url| standbys.iter().any(|standby| standby.url == *url));
+        for StandbyHealth { url, behind } in standbys {
+            if behind > FAR_BEHIND && self.laggards.insert(url.clone()) {
+                tracing::warn!(
+                    "{url} is {behind} entries behind: a takeover by it would have to read them first"
+                );
+            } else if behind <= FAR_BEHIND / 10 && self.laggards.remove(&url) {
+                tracing::info!("{url} has caught up: it is {behind} entries behind");
+            }
         }
     }
 
@@ -173,6 +211,11 @@ impl MemberState {
             }
             Action::DropAll => {
                 self.term += 1;
+                if self.engine.is_some() {
+                    tracing::warn!(
+                        "another server has taken the store from this one; calls that were on their way are answered as `outcome_unknown`"
+                    );
+                }
                 self.is_loading = false;
                 self.why = "another server has taken the store, or it has none".to_owned();
                 let mut waiting = self.appends.take_all();

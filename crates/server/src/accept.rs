@@ -66,7 +66,7 @@ pub async fn run(
         late: Default::default(),
     });
     let (stage, stages) = watch::channel(Stage::Serving);
-    let mut server = Server {
+    let mut accepter = Accepter {
         listener,
         service,
         stages,
@@ -74,7 +74,7 @@ pub async fn run(
         conns: JoinSet::new(),
     };
     tokio::select! {
-        () = server.accept() => {}
+        () = accepter.accept() => {}
         () = shutdown => {}
     }
     let end = Instant::now() + config.drain_max;
@@ -87,11 +87,11 @@ pub async fn run(
         }
     };
     tokio::select! {
-        () = server.accept() => {}
+        () = accepter.accept() => {}
         _ = timeout_at(end, quiet) => {}
     }
     stage.send_replace(Stage::Ending);
-    let Server { listener, mut conns, .. } = server;
+    let Accepter { listener, mut conns, .. } = accepter;
     drop(listener);
     let all = async { while conns.join_next().await.is_some() {} };
     // A connection that just got its last request is given a moment in any case.
@@ -113,7 +113,7 @@ pub async fn run_metrics(listener: TcpListener, deps: Deps) -> Infallible {
     pending().await
 }
 
-struct Server {
+struct Accepter {
     listener: TcpListener,
     service: Arc<Service>,
     stages: watch::Receiver<Stage>,
@@ -121,7 +121,7 @@ struct Server {
     conns: JoinSet<()>,
 }
 
-impl Server {
+impl Accepter {
     /// Takes connections for ever. May be dropped and called again.
     async fn accept(&mut self) {
         let mut full = false;

@@ -140,7 +140,15 @@ impl AnywhereInner {
             let serves = self.whereabouts.now();
             let why = match &serves {
                 Serves::Here { engine, .. } => {
-                    let answer = engine.call(&call.namespace, call.request.clone()).await;
+                    let asked = engine.call(&call.namespace, call.request.clone());
+                    let answer = tokio::select! {
+                        biased;
+                        answer = asked => answer,
+                        why = self.whereabouts.cut_off(&serves, self.most) => {
+                            let unknown = call.unknown || call.request.effect() != Effect::Reads;
+                            return Err(NotYet::Because(why).at_last(unknown));
+                        }
+                    };
                     let left = self.whereabouts.left(&serves);
                     match call.heard_here(answer, left) {
                         Ok(answered) => return answered,

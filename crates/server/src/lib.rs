@@ -6,8 +6,10 @@
 //! `budget` of bytes. What is refused becomes a `problem`. If another server owns the store (`whereabouts`), `pass_on` sends the
 //! request there instead, and `anywhere` is an engine that does the same for calls of this process; what servers ask each other besides is answered by `fellows`.
 //!
-//! Nothing here decides anything about jobs or leases, knows which engine it speaks to, or logs
-//! payloads, resource data or tokens. What bodies, queries and paths may say is read by
+//! `program` is a server inside a Rust program (`Server`), behind the crate feature of this name; it alone opens stores.
+//!
+//! Nothing here decides anything about jobs or leases or logs payloads, resource data or tokens, and nothing but `program` knows
+//! which engine it speaks to. What bodies, queries and paths may say is read by
 //! `tenure_core::decode`.
 
 mod accept;
@@ -27,6 +29,8 @@ mod out;
 mod pages;
 mod pass_on;
 mod problem;
+#[cfg(feature = "program")]
+mod program;
 mod request_log;
 mod routes;
 mod schemas;
@@ -48,6 +52,10 @@ pub use fellows::{
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, is_short, may_listen};
 pub use openapi::document;
 pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused};
+#[cfg(feature = "program")]
+pub use program::{
+    Advertised, Server, ServerBuilder, SharedStore, StartError, StoreSettings, member_options,
+};
 pub use routes::names_of_all as route_names;
 pub use tokens::{TOKENS_MAX, Tokens};
-pub use whereabouts::{Fellowship, OwnerAddress, Serves, Standing, Whereabouts};
+pub use whereabouts::{Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};

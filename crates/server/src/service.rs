@@ -13,7 +13,7 @@ use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    GetFlow, GetResult, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply,
+    Effect, GetFlow, GetResult, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply,
     Request as Asking, Settle, Settled, Spec,
 };
 use tenure_core::sentences::ServerRefusal;
@@ -257,7 +257,7 @@ impl Service {
             }
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
-                let ready = Ready::at(&self.deps.whereabouts.now(), self.traffic.is_draining());
+                let ready = Ready::at(&self.deps.whereabouts, self.traffic.is_draining());
                 Ok(answer::json(ready.status(), &ready))
             }
             Does::Preview => {
@@ -354,7 +354,16 @@ impl Service {
                 Serves::Here { engine, .. } if may_be_here => {
                     let mut own = held.another();
                     own.force(call.body.len());
-                    match self.here(engine, call, lines, own, turn).await {
+                    let answered = tokio::select! {
+                        biased;
+                        answered = self.here(engine, call, lines, own, turn) => answered,
+                        why = self.deps.whereabouts.cut_off(&serves, self.deps.config.pass_on_max) => {
+                            let unknown = spec.effect != Some(Effect::Reads);
+                            let why = NotYet::Because(why).at_last(unknown);
+                            return Err(problem::of_error(why).into());
+                        }
+                    };
+                    match answered {
                         Err(Stop::Refused(no)) if is_left(&no, &self.deps.whereabouts, &serves) => {
                             NotYet::Refused(no)
                         }

@@ -5,12 +5,14 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tenure::ServerUrl;
 use tenure::remote::Trust;
 use tenure_core::secret::Secret;
 use tenure_engine::{Engine, Health};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use crate::fellows::WritesSnapshots;
 
@@ -113,6 +115,14 @@ pub struct Whereabouts {
     fellowship: Arc<OnceLock<Arc<Fellowship>>>,
     /// What writes snapshots here for the owner. `None`: no other server has the store, or this one keeps no rows.
     snapshots: Option<Arc<dyn WritesSnapshots>>,
+    /// Says of a server that is well more than that it is; asked anew each time. `None`: there is nothing to say.
+    describes: Option<Arc<dyn Describes>>,
+}
+
+/// Says how the store is served, where several servers share it.
+pub trait Describes: Send + Sync + 'static {
+    /// One sentence for an operator; `None` if there is nothing to say.
+    fn described(&self) -> Option<String>;
 }
 
 impl Whereabouts {
@@ -121,7 +131,7 @@ impl Whereabouts {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
         // Its other end is gone, so it never changes.
         let standing = watch::channel(standing).1;
-        Whereabouts { standing, fellowship: Arc::default(), snapshots: None }
+        Whereabouts { standing, fellowship: Arc::default(), snapshots: None, describes: None }
     }
 
     /// Several servers share the store.
@@ -135,12 +145,22 @@ impl Whereabouts {
         fellowship: Arc<OnceLock<Arc<Fellowship>>>,
         standing: watch::Receiver<Standing>,
     ) -> Self {
-        Whereabouts { standing, fellowship, snapshots: None }
+        Whereabouts { standing, fellowship, snapshots: None, describes: None }
     }
 
     /// While another server owns the store, this one writes snapshots for it.
     pub fn writing(self, snapshots: Arc<dyn WritesSnapshots>) -> Self {
         Whereabouts { snapshots: Some(snapshots), ..self }
+    }
+
+    /// The same, of which `describes` says more.
+    pub fn described_by(self, describes: Arc<dyn Describes>) -> Self {
+        Whereabouts { describes: Some(describes), ..self }
+    }
+
+    /// What is said of a server that is well.
+    pub(crate) fn described(&self) -> Option<String> {
+        self.describes.as_ref()?.described()
     }
 
     /// Where calls are answered at this moment.
@@ -172,6 +192,25 @@ impl Whereabouts {
         let mut standing = self.standing.clone();
         if standing.wait_for(|now| !now.serves.is_same(before)).await.is_err() {
             std::future::pending().await
+        }
+    }
+
+    /// Ends, and says why, when nobody has served for this long in a row a call that is answered here: its owner is cut off from
+    /// the store, and nobody has taken that. Never if another server takes it: then the engine says what became of the call.
+    pub(crate) async fn cut_off(&self, before: &Serves, most: Duration) -> String {
+        loop {
+            self.moved(before).await;
+            let Serves::Nobody(why) = self.now() else {
+                if self.left(before) {
+                    std::future::pending::<()>().await;
+                }
+                continue;
+            };
+            let mut standing = self.standing.clone();
+            let serves = |now: &Standing| !matches!(now.serves, Serves::Nobody(_));
+            if timeout(most, standing.wait_for(serves)).await.is_err() {
+                return why;
+            }
         }
     }
 

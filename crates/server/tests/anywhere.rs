@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use tenure::StoreUrl;
 use tenure_core::job::NewJob;
-use tenure_core::names::{JobId, Namespace};
+use tenure_core::names::{JobId, JobRef, Namespace};
 use tenure_core::requests::{
-    GetJob, GetStats, Lease, ListWorkers, Push, PushAnswer, Pushed, RetryJobs,
+    GetJob, GetResult, GetStats, Lease, ListWorkers, Push, PushAnswer, Pushed, RetryJobs,
 };
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
@@ -200,5 +200,39 @@ fn leases_are_undone_at_the_owner() {
         assert_eq!(again.leases.len(), 1);
         let job = store.run(&main, GetJob { job: "a".parse().unwrap() }).await.unwrap();
         assert_eq!(job.attempt, 1);
+    });
+}
+
+#[test]
+fn a_call_at_an_owner_that_is_cut_off_is_answered_after_a_while() {
+    let main = Namespace::main();
+    let store = memory();
+    let (tells, whereabouts) = member(1, here(&store, 1));
+    let engine = Anywhere::trying_for(whereabouts, Duration::from_millis(300));
+    Runtime::new().unwrap().block_on(async {
+        store.run(&main, job(Some("a"))).await.unwrap();
+        let leased = tokio::spawn(engine.run(&main, lease("60s")));
+        // The job is taken by the first of them, which is answered.
+        assert_eq!(leased.await.unwrap().unwrap().leases.len(), 1);
+        let leased = tokio::spawn(engine.run(&main, lease("60s")));
+        let job = JobRef::Id("a".parse().unwrap());
+        let read = GetResult { job, wait: Span::from_s(60) };
+        let read = tokio::spawn(engine.run(&main, read));
+        waits_at(&store).await;
+        let now = |serves| tells.send_modify(|standing| standing.serves = serves);
+        // A short silence is none: the same ownership goes on.
+        now(Serves::Nobody("Redis does not answer".to_owned()));
+        sleep(Duration::from_millis(50)).await;
+        now(here(&store, 1));
+        sleep(Duration::from_millis(400)).await;
+        assert!(!leased.is_finished() && !read.is_finished());
+        now(Serves::Nobody("Redis does not answer".to_owned()));
+        let said = leased.await.unwrap().unwrap_err();
+        assert!(
+            matches!(&said, CallError::Fault(Fault::Unknown(why)) if why.contains("Redis")),
+            "{said}"
+        );
+        let said = read.await.unwrap().unwrap_err();
+        assert!(matches!(&said, CallError::Fault(Fault::Unavailable(_))), "{said}");
     });
 }

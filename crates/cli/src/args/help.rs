@@ -48,7 +48,7 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup {
         heading: "Store and tools",
         common: &[],
-        rest: &["copy", "redis", "completions", "version", "help"],
+        rest: &["copy", "store", "redis", "completions", "version", "help"],
     },
 ];
 
@@ -190,7 +190,7 @@ fn opening(command: &Command) -> String {
     format!("{about}\n\n{usage}Usage:{usage:#} {literal}tenure{literal:#} <COMMAND>")
 }
 
-/// The commands of these names, a line each.
+/// The commands of these names, a line each; one that is hidden has none.
 fn list<'n>(command: &Command, names: impl Iterator<Item = &'n str>) -> String {
     let literal = command.get_styles().get_literal();
     let width = command.get_subcommands().map(|one| one.get_name().len()).max().unwrap_or(0);
@@ -199,7 +199,8 @@ fn list<'n>(command: &Command, names: impl Iterator<Item = &'n str>) -> String {
         let about = about.map(ToString::to_string).unwrap_or_default();
         format!("  {literal}{name}{literal:#}{:1$}  {about}", "", width - name.len())
     };
-    names.map(line).collect::<Vec<_>>().join("\n")
+    let is_hidden = |name: &&str| command.find_subcommand(name).is_some_and(Command::is_hide_set);
+    names.filter(|name| !is_hidden(name)).map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn short(command: &Command) -> StyledStr {

@@ -15,6 +15,7 @@ pub mod refused;
 pub mod schedules;
 pub mod serve;
 pub mod settings;
+pub mod store;
 pub mod value;
 
 use std::path::PathBuf;
@@ -194,6 +195,18 @@ Where fewer fail, that is a note: it is shown, and all is well.")]
     Error(ErrorArgs),
     /// Copy a whole store to another: a folder to a Redis, or back.
     Copy(copy::CopyArgs),
+    /// Show and change the settings of a store on Redis that several servers share.
+    #[command(subcommand)]
+    #[command(
+        after_help = "The settings lie in Redis, beside the store. They are those of the server that made it, until they
+are changed here.
+
+Examples:
+  tenure store show --store redis://HOST:6379
+  tenure store set --retain-bytes 4GiB --patience 30s
+  tenure store compact"
+    )]
+    Store(store::StoreAction),
     /// Print the completions of a shell.
     #[command(after_help = "Examples:
   source <(tenure completions bash)       in ~/.bashrc

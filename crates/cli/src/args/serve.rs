@@ -27,6 +27,12 @@ pub struct ServeArgs {
     /// TENURE_STORE, where other users of this machine cannot see it.
     #[arg(long, value_name = "STORE", default_value = "file:./tenure-data")]
     pub store: String,
+    /// The address by which other servers and clients reach this one, for a store on Redis that several servers share. If not
+    /// given, where it listens; if others cannot reach that, a guess with a warning. If the others speak HTTPS, TENURE_CA names
+    /// the authority of their certificates.
+    // Hidden as long as no page tells of such a store.
+    #[arg(long, value_name = "HOST:PORT", hide = true)]
+    pub advertise: Option<String>,
     /// A file that holds the token, or several, one a line: each is valid, and clients show the first. Read anew when it
     /// changes, and at SIGHUP.
     #[arg(long, value_name = "FILE")]
@@ -157,7 +163,7 @@ fn in_flight(text: &str) -> Result<u64, String> {
 }
 
 /// `1GiB`, `500MB`, `4096`.
-fn size(text: &str) -> Result<u64, String> {
+pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || "write a size as \"512MiB\", \"1GiB\" or a number of bytes".to_owned();
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -9,6 +9,7 @@ mod listener;
 mod on_redis;
 mod rules;
 pub mod server;
+mod shared_store;
 
 use serde::Serialize;
 use tenure::remote::Callee;
@@ -59,7 +60,11 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
     };
     if let Some(callee) = several {
         let examined = server::each_examined(&callee, url.to_string(), &global.namespace);
-        return tell(out, &examined.await?);
+        let mut examined = examined.await?;
+        if let StoreUrl::Shared(address) = url {
+            examined.findings.extend(shared_store::findings(address).await?);
+        }
+        return tell(out, &examined);
     }
     let examined = match url {
         StoreUrl::Server(server) => server::examined(&server, &global.namespace).await?,

@@ -37,6 +37,7 @@ pub mod serve;
 pub mod set_file;
 pub mod stats;
 pub mod status;
+pub mod store;
 pub mod top;
 pub mod version;
 pub mod work;
@@ -76,6 +77,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(*args, cli.global.accept_loss).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
+        Command::Store(action) => store::run(out, action).await,
         Command::Demo(args) => demo::run(out, args).await,
         Command::Help(args) => help::print(&args),
         Command::Error(args) => error::run(out, args.code.as_deref()),
@@ -100,6 +102,7 @@ fn opens_no_folder(command: &Command) -> bool {
             | Command::Copy(_)
             | Command::Doctor(_)
             | Command::Redis(_)
+            | Command::Store(_)
             | Command::Demo(_)
             | Command::Help(_)
             | Command::Error(_)
@@ -147,6 +150,7 @@ async fn with_client(
         | Command::Copy(_)
         | Command::Doctor(_)
         | Command::Redis(_)
+        | Command::Store(_)
         | Command::Demo(_)
         | Command::Help(_)
         | Command::Error(_) => Err(Failure::bug("this command opens no store")),

@@ -12,7 +12,6 @@ mod metrics_port;
 mod otlp;
 mod renewal;
 mod service_manager;
-mod shared;
 mod start;
 mod store;
 mod token_file;
@@ -36,6 +35,7 @@ use self::metrics_port::MetricsPort;
 use self::otlp::Otlp;
 use self::renewal::{Renewal, StartTerminal};
 use self::service_manager::ServiceManager;
+pub use self::store::redis_of;
 use self::store::{ServePlace, ServedStore};
 use crate::args::serve::ServeArgs;
 use crate::child::signals::Signals;
@@ -90,8 +90,8 @@ async fn serve(
     let mut manager = ServiceManager::of_environment();
     let (tell, mut fatal) = watch::channel(None);
     let scheme = if tls.is_some() { "https" } else { "http" };
-    let own = listener.local_addr().map(|at| format!("{scheme}://{at}")).unwrap_or_default();
-    let opened = place.open(&args, accept_loss, own, tell).await?;
+    let said = place.advertised(&args, listener.local_addr(), tls.is_some()).await?;
+    let opened = place.open(&args, accept_loss, said, tell).await?;
     // Only now: who reads this may call.
     if let Ok(at) = listener.local_addr() {
         logging::listening(scheme, at, format);

@@ -52,7 +52,7 @@ fn table(name: &str) -> String {
     let mut text =
         "| option | variable | key | default | meaning |\n| --- | --- | --- | --- | --- |\n"
             .to_owned();
-    for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
+    for arg in command.get_arguments().filter(|arg| is_setting(arg) && !arg.is_hide_set()) {
         let defaults = arg.get_default_values().iter();
         let default = defaults.map(|value| value.to_string_lossy()).collect::<Vec<_>>().join(", ");
         let default = match default.as_str() {

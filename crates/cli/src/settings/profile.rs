@@ -63,6 +63,10 @@ pub fn token() -> Result<Option<Secret>, Failure> {
 /// # Errors
 /// There is no such profile, or its file is wrong.
 pub fn apply(cli: &mut Cli, read: &ArgMatches) -> Result<(), Failure> {
+    if matches!(cli.command, Command::Serve(_)) {
+        // It calls the other servers of its store; a profile is one of clients.
+        return trust::choose(&cli.global, ProfileTrust::default());
+    }
     if !opens_a_store(&cli.command) {
         return Ok(());
     }
@@ -132,6 +136,7 @@ fn opens_a_store(command: &Command) -> bool {
         Command::Serve(_)
             | Command::Copy(_)
             | Command::Redis(_)
+            | Command::Store(_)
             | Command::Demo(_)
             | Command::Error(_)
             | Command::Version

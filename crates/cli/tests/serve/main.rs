@@ -7,6 +7,7 @@ mod otlp;
 mod prometheus;
 mod searched;
 mod shared;
+mod shared_operating;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -51,7 +52,8 @@ impl Server {
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
         // As text or as JSON: the address ends where no address can go on.
-        let (_, at) = line.split_once("listening on http://").unwrap();
+        let (_, at) = line.split_once("listening on http").unwrap();
+        let at = at.trim_start_matches('s').trim_start_matches("://");
         let at = at.split(['"', ' ', '\n']).next().unwrap().to_owned();
         Server { child, at, stderr }
     }

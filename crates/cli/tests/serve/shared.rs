@@ -28,7 +28,7 @@ pub fn sharing(count: usize) -> Option<(RedisServer, Vec<Server>, Runtime)> {
     Some((redis, servers, runtime))
 }
 
-fn remote(server: &Server) -> Remote {
+pub fn remote(server: &Server) -> Remote {
     let Ok(StoreUrl::Server(url)) = format!("http://{}", server.at).parse() else {
         panic!("{} is no address", server.at)
     };
@@ -51,7 +51,7 @@ pub fn owner(servers: &[Server]) -> usize {
     }
 }
 
-async fn push(through: &Remote, id: String) {
+pub async fn push(through: &Remote, id: String) {
     let job = NewJob { id: Some(id.parse().unwrap()), ..NewJob::new("q".parse().unwrap()) };
     let push = Push { jobs: vec![job], answer: PushAnswer::Ids };
     through.run(&Namespace::main(), push).await.unwrap();

@@ -64,7 +64,7 @@ impl EventStreams {
 impl StateThread {
     /// What steps did is numbered, and goes into the batch with their rows.
     pub(super) fn number_events(&mut self, events: Vec<(Namespace, Vec<Happened>)>) {
-        if self.shared.events_bytes == 0 {
+        if !self.shared.keeps_events() {
             return;
         }
         for (namespace, events) in events {

@@ -210,6 +210,10 @@ impl StateThread {
                 self.end_recovery();
                 self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
             }
+            Ask::Configure(config) => {
+                self.machine.configure(config);
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
             Ask::PassTime(clock, span) => {
                 self.pass_time(&clock, span);
                 self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));

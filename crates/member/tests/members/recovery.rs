@@ -55,7 +55,7 @@ fn a_lock_that_the_store_forgot_is_granted_again_only_when_its_holder_has_given_
         if is_older {
             bench.redis.must(&["SAVE"]);
         }
-        let second = bench.follower(|options| options.forgets_never = forgets_never);
+        let second = bench.follower(|options| options.settings.forgets_never = Some(forgets_never));
         let held_until = Instant::now() + TTL.std();
         assert!(bench.lock(&engine, Span::ZERO));
         drop(engine);

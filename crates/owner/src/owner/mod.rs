@@ -145,8 +145,13 @@ impl Owner {
 
     /// It is promised that the store forgets nothing: whoever takes it over under another run of Redis does not recover.
     pub fn forgetting_never(mut self) -> Self {
-        self.forgets_never = true;
+        self.forget_never(true);
         self
+    }
+
+    /// Whether it is promised from now on that the store forgets nothing.
+    pub fn forget_never(&mut self, never: bool) {
+        self.forgets_never = never;
     }
 
     /// Takes what was heard when the own monotonic clock shows `at`.

@@ -7,7 +7,7 @@ use tenure_engine::Health;
 
 use super::{Does, Route, Takes, route};
 use crate::budget::Rank;
-use crate::whereabouts::Serves;
+use crate::whereabouts::Whereabouts;
 
 /// The contract that is spoken here.
 const CONTRACT: u32 = 1;
@@ -81,8 +81,10 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// How a server is whose store is served here or elsewhere.
-    pub(crate) fn at(serves: &Serves, draining: bool) -> Self {
-        Ready::of(serves.health(), serves.notice(), draining)
+    pub(crate) fn at(whereabouts: &Whereabouts, draining: bool) -> Self {
+        let serves = whereabouts.now();
+        let notice = serves.notice().or_else(|| whereabouts.described().filter(|_| !draining));
+        Ready::of(serves.health(), notice, draining)
     }
 
     /// How an engine and its server are. A notice is told and changes no status: who balances must not

@@ -22,6 +22,27 @@ const FULL_PERCENT: u64 = 90;
 /// Slower than this, the way to the server is what a call mostly waits for.
 const SLOW: Duration = Duration::from_millis(2);
 
+/// What a Redis says of itself, whatever is kept in it: `info` and `settings` as they were told.
+pub fn of_redis(
+    topology: &Topology,
+    info: &RedisReply,
+    settings: &RedisReply,
+) -> Vec<(&'static str, RuleVerdict)> {
+    if let Err(why) = info {
+        let found = format!("INFO is refused ({why}): version, memory and disk were not looked at");
+        return vec![("info", look(found, "allow INFO to this user (ACL SETUSER NAME +info)"))];
+    }
+    vec![
+        ("version", version(info)),
+        ("role", role(topology, info)),
+        ("eviction", eviction(info)),
+        ("memory", memory(info)),
+        ("persistence", persistence(info, settings)),
+        ("disk", disk(info)),
+        ("replicas", replicas(topology, info, settings)),
+    ]
+}
+
 /// Everything about one primary.
 pub fn examine(address: &Address, facts: &Facts) -> Vec<Finding> {
     let topology = address.topology();
@@ -29,17 +50,8 @@ pub fn examine(address: &Address, facts: &Facts) -> Vec<Finding> {
     let mut say = |check, (level, found, fix): RuleVerdict| {
         all.push(Finding { server: Some(facts.server.clone()), check, level, found, fix });
     };
-    if let Err(why) = &facts.info {
-        let found = format!("INFO is refused ({why}): version, memory and disk were not looked at");
-        say("info", look(found, "allow INFO to this user (ACL SETUSER NAME +info)"));
-    } else {
-        say("version", version(&facts.info));
-        say("role", role(topology, &facts.info));
-        say("eviction", eviction(&facts.info));
-        say("memory", memory(&facts.info));
-        say("persistence", persistence(&facts.info, &facts.settings));
-        say("disk", disk(&facts.info));
-        say("replicas", replicas(topology, &facts.info, &facts.settings));
+    for (check, verdict) in of_redis(topology, &facts.info, &facts.settings) {
+        say(check, verdict);
     }
     if let Some(cluster) = &facts.cluster {
         say("slots", slots(cluster, &facts.myself));

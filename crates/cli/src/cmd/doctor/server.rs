@@ -155,6 +155,14 @@ async fn presented_by(server: &ServerUrl) -> Result<Option<Presented>, Failure> 
     Ok(Some(Presented { version, ready: level == Severity::Ok, detail }))
 }
 
+/// Whether a server answers here at all, whatever it says.
+///
+/// # Errors
+/// Why not.
+pub async fn reached(server: &ServerUrl) -> Result<(), String> {
+    ask(server, "/healthz", None).await.map(drop).map_err(|why| why.sentence.unwrap_or_default())
+}
+
 fn told(server: &ServerUrl, findings: Vec<Finding>) -> Examined {
     Examined { what: "server", store: server.to_string(), servers: Vec::new(), findings }
 }

@@ -3,6 +3,8 @@
 //! Opened before it listens to anybody, closed when all is answered. It never shows a password.
 
 use std::fmt;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tenure::url::StoreUrl;
@@ -13,12 +15,12 @@ use tenure_engine_embedded::{
 };
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
-use tenure_member::MemberOptions;
+use tenure_server::{Advertised, SharedStore, StoreSettings, member_options};
 use tokio::sync::watch;
 
-use super::shared::{AsksByHttp, SharedStore};
 use crate::args::serve::{DurabilityArg, ServeArgs, TestClock};
-use crate::exit::Failure;
+use crate::exit::{Failure, UNAVAILABLE};
+use crate::settings::trust::trust;
 use crate::store::{not_opened, on_redis};
 
 /// Where state lives.
@@ -29,8 +31,8 @@ pub enum ServePlace {
     Moved(Moment),
     /// With all who use this Redis.
     Redis(Address),
-    /// With the other servers of the store of this name in this Redis, of which one owns it.
-    Shared { address: Address, name: String },
+    /// With the other servers of the store in this Redis, of which one owns it.
+    Shared(Address),
 }
 
 /// An engine that is open.
@@ -54,7 +56,7 @@ impl fmt::Display for ServePlace {
                 write!(f, "file:{}", whole.as_deref().unwrap_or(path).display())
             }
             ServePlace::Own(_) | ServePlace::Moved(_) => f.write_str("memory:"),
-            ServePlace::Redis(address) | ServePlace::Shared { address, .. } => address.fmt(f),
+            ServePlace::Redis(address) | ServePlace::Shared(address) => address.fmt(f),
         }
     }
 }
@@ -89,14 +91,46 @@ impl ServePlace {
             }
             Ok(StoreUrl::Shared(address)) => {
                 fits_redis(args)?;
-                let name = address.store_name().to_owned();
-                Ok(ServePlace::Shared { address, name })
+                Ok(ServePlace::Shared(address))
             }
             Ok(StoreUrl::Server(_) | StoreUrl::Servers(_)) => {
                 Err(wrong("this is the address of a server"))
             }
             Err(why) => Err(wrong(&why.to_string())),
         }
+    }
+
+    /// Where other servers and clients reach this one, if servers share the store; otherwise nothing is said.
+    pub async fn advertised(
+        &self,
+        args: &ServeArgs,
+        at: io::Result<SocketAddr>,
+        tls: bool,
+    ) -> Result<String, Failure> {
+        let ServePlace::Shared(address) = self else {
+            return match args.advertise {
+                None => Ok(String::new()),
+                Some(_) => Err(Failure::usage(
+                    "--advertise is for a store on Redis that several servers share",
+                )
+                .hint("leave it out: clients are given the address of this server themselves")),
+            };
+        };
+        let said = match (&args.advertise, at) {
+            (Some(text), _) => Advertised::given(text, tls)
+                .map_err(|why| Failure::usage(format!("--advertise: '{text}' {why}")))?,
+            (None, Ok(at)) => Advertised::guessed(at, tls, address).await,
+            (None, Err(why)) => {
+                let sentence = format!("the address of the listener is unknown: {why}");
+                return Err(
+                    Failure::new(UNAVAILABLE, sentence).hint("say it with --advertise HOST:PORT")
+                );
+            }
+        };
+        if let Some(warning) = said.warning {
+            tracing::warn!("{warning}");
+        }
+        Ok(said.url)
     }
 
     /// Opens it. A Redis need not be there: until it is, calls are answered as unavailable.
@@ -108,13 +142,16 @@ impl ServePlace {
         tell: watch::Sender<Option<Fatal>>,
     ) -> Result<ServedStore, Failure> {
         let (location, start) = match self {
-            ServePlace::Shared { address, name } => {
-                let asks = Arc::new(AsksByHttp::here());
-                let mut options = MemberOptions::new(address, name, at, asks);
-                options.engine.config = machine_config(args);
-                options.engine.events_bytes =
-                    args.events_bytes.unwrap_or(options.engine.events_bytes);
-                return Ok(ServedStore::Shared(Arc::new(SharedStore::open(options)?)));
+            ServePlace::Shared(address) => {
+                let trust = trust();
+                let mut options = member_options(address, at, &trust);
+                let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
+                let settings = options.settings;
+                options.settings =
+                    StoreSettings { patience, retain_bytes, events_bytes, ..settings };
+                let shared = SharedStore::open(options, trust);
+                let shared = shared.map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?;
+                return Ok(ServedStore::Shared(Arc::new(shared)));
             }
             ServePlace::Own(location) => (location, None),
             ServePlace::Moved(start) => (Location::Memory, Some(start)),
@@ -151,6 +188,19 @@ impl ServePlace {
             opened.await.map_err(|why| Failure::bug(format!("opening panicked: {why}")))?;
         opened.map_err(|why| not_opened(&why))
     }
+}
+
+/// The Redis that an address means, of a store that several servers share.
+pub fn redis_of(text: &str) -> Result<Address, Failure> {
+    match text.parse() {
+        Ok(StoreUrl::Shared(address) | StoreUrl::Redis(address)) => Ok(address),
+        Ok(_) => Err("this is no Redis".to_owned()),
+        Err(why) => Err(why.to_string()),
+    }
+    .map_err(|why| {
+        Failure::usage(format!("--store: {why}"))
+            .hint("name the Redis of the servers: redis://HOST:6379")
+    })
 }
 
 fn machine_config(args: &ServeArgs) -> Config {

@@ -1,0 +1,189 @@
+//! Is a store well that several servers share: who owns it, how far the others are, whether they can be reached from here, and
+//! how the Redis is set up that keeps it.
+//!
+//! It asks Redis and the servers, and changes nothing. That a server cannot be reached from here does not say that others
+//! cannot reach it.
+
+use tenure::url::StoreUrl;
+use tenure_core::time::Span;
+use tenure_engine::redis_address::Address;
+use tenure_member::{ShownServer, ShownStore, StoreAdministration, StoreError, StoreSettings};
+use tokio::task::spawn_blocking;
+
+use super::facts::SETTINGS;
+use super::finding::{Finding, RuleVerdict, look, ok, wrong};
+use super::{rules, server};
+use crate::exit::{Failure, UNAVAILABLE};
+use crate::output::size;
+
+/// An owner writes at least once a second; a silence of this length is no pause any more.
+const BEAT_OLD: Span = Span::from_s(3);
+/// A standby that lacks more entries than this takes a while to take over.
+const FAR_BEHIND: u64 = 20_000;
+
+/// Asks everything.
+pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
+    let topology = address.topology().clone();
+    let asked = spawn_blocking(move || {
+        let store = StoreAdministration::open(address)?;
+        let shown = store.show()?;
+        Ok::<_, StoreError>((shown, store.told(&SETTINGS)))
+    });
+    let asked =
+        asked.await.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?;
+    let (shown, [info, settings]) =
+        asked.map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?;
+    let mut findings: Vec<Finding> = rules::of_redis(&topology, &info, &settings)
+        .into_iter()
+        .map(|(check, verdict)| Finding::of(check, verdict))
+        .collect();
+    match &shown {
+        None => findings.push(Finding::of(
+            "store",
+            look("no server has made a store here", "start one: tenure serve --store ADDRESS"),
+        )),
+        Some(shown) => {
+            findings.push(Finding::of("store", of_store(shown)));
+            findings.push(Finding::of("owner", owner(shown)));
+            for one in &shown.servers {
+                findings.push(Finding::of("server", of_server(one, reached(one).await)));
+            }
+            if shown.servers.len() == 1 {
+                let fix = "start another one with the same store, on another machine";
+                let found = "there is one server: no other goes on when it ends";
+                findings.push(Finding::of("standby", look(found, fix)));
+            }
+        }
+    }
+    Ok(findings)
+}
+
+fn of_store(shown: &ShownStore) -> RuleVerdict {
+    let StoreSettings { forgets_never, replicas, .. } = &shown.settings;
+    let waits = match replicas.unwrap_or_default() {
+        0 => "an answer waits for the primary alone".to_owned(),
+        1 => "an answer waits for one replica".to_owned(),
+        replicas => format!("an answer waits for {replicas} replicas"),
+    };
+    let forgets = if *forgets_never == Some(true) { "; it is said to forget nothing" } else { "" };
+    ok(format!(
+        "{} entries; its snapshot takes {}, the log behind it {}; {waits}{forgets}",
+        shown.entry,
+        size(shown.sizes.snapshot),
+        size(shown.sizes.log)
+    ))
+}
+
+fn owner(shown: &ShownStore) -> RuleVerdict {
+    let fix = "see in the logs of the servers why none takes it; without any, start one: tenure serve --store ADDRESS";
+    let owner = shown.servers.iter().find(|server| server.owns);
+    match (owner, shown.epoch, shown.beat_ago) {
+        (Some(owner), Some(epoch), Some(ago)) if ago < BEAT_OLD => {
+            ok(format!("{} owns the store, at epoch {epoch}", owner.url))
+        }
+        (Some(owner), Some(_), Some(ago)) => wrong(
+            format!(
+                "{} owns the store, and has written nothing for {} s",
+                owner.url,
+                ago.us() / 1_000_000
+            ),
+            fix,
+        ),
+        (None, Some(epoch), _) => wrong(
+            format!(
+                "the server that took the store at epoch {epoch} says nothing any more, and no other has taken it"
+            ),
+            fix,
+        ),
+        _ => wrong("no server has ever owned this store", fix),
+    }
+}
+
+/// Whether this server answers here; or why not.
+async fn reached(server: &ShownServer) -> Result<(), String> {
+    let Ok(StoreUrl::Server(url)) = server.url.parse() else {
+        return Err("it is no address of a server".to_owned());
+    };
+    server::reached(&url).await
+}
+
+fn of_server(server: &ShownServer, reached: Result<(), String>) -> RuleVerdict {
+    let ShownServer { url, release, owns, behind, .. } = server;
+    let place = match (owns, behind) {
+        (true, _) => "the owner".to_owned(),
+        (false, 0) => "a standby that has all".to_owned(),
+        (false, 1) => "a standby, one entry behind".to_owned(),
+        (false, behind) => format!("a standby, {behind} entries behind"),
+    };
+    match reached {
+        Err(why) => look(
+            format!("{url} ({release}), {place}, cannot be reached from here: {why}"),
+            "let the servers and clients reach each other at the addresses that they say (--advertise HOST:PORT)",
+        ),
+        Ok(()) if *behind > FAR_BEHIND => look(
+            format!("{url} ({release}), {place}: a takeover by it has to read them first"),
+            "see whether its machine and its way to Redis are as fast as the owner's",
+        ),
+        Ok(()) => ok(format!("{url} ({release}), {place}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cmd::doctor::finding::Severity;
+
+    fn shown(beat_ago: u64, servers: Vec<ShownServer>) -> ShownStore {
+        ShownStore {
+            name: "tenure".to_owned(),
+            id: 1,
+            settings: StoreSettings::default(),
+            epoch: Some(7),
+            beat_ago: Some(Span::from_s(beat_ago)),
+            entry: 30_000,
+            sizes: Default::default(),
+            servers,
+        }
+    }
+
+    fn one(owns: bool, behind: u64) -> ShownServer {
+        let (url, release) = ("http://a:7171".to_owned(), "0.1.0".to_owned());
+        ShownServer { url, release, owns, behind, said_ago: Span::ZERO }
+    }
+
+    #[test]
+    fn an_owner_that_writes_is_well_and_a_store_without_one_is_not() {
+        for (seen, level, part) in [
+            (
+                shown(0, vec![one(true, 0)]),
+                Severity::Ok,
+                "http://a:7171 owns the store, at epoch 7",
+            ),
+            (shown(9, vec![one(true, 0)]), Severity::Wrong, "written nothing for 9 s"),
+            (shown(0, vec![one(false, 0)]), Severity::Wrong, "says nothing any more"),
+            (ShownStore { epoch: None, ..shown(0, Vec::new()) }, Severity::Wrong, "ever owned"),
+        ] {
+            let (is, found, _) = owner(&seen);
+            assert!(is == level && found.contains(part), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_far_behind_or_cannot_be_reached_is_worth_a_look() {
+        let refused = || Err("connection refused".to_owned());
+        for (server, reached, level, part) in [
+            (one(true, 0), Ok(()), Severity::Ok, "the owner"),
+            (one(false, 1), Ok(()), Severity::Ok, "one entry behind"),
+            (one(false, 25_000), Ok(()), Severity::Look, "25000 entries behind"),
+            (
+                one(false, 0),
+                refused(),
+                Severity::Look,
+                "cannot be reached from here: connection refused",
+            ),
+        ] {
+            let (is, found, _) = of_server(&server, reached);
+            assert!(is == level && found.contains(part), "{found}");
+        }
+    }
+}

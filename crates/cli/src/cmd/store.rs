@@ -1,0 +1,183 @@
+//! `tenure store`: the settings of a store that several servers share, and who serves it. It speaks to Redis alone.
+
+use serde::Serialize;
+use tenure_core::time::Span;
+use tenure_member::{
+    Compacted, ShownServer, ShownStore, StoreAdministration, StoreError, StoreSettings,
+};
+use tokio::task::spawn_blocking;
+
+use crate::args::store::{ForgetsArg, StoreAction, StoreSetArgs};
+use crate::cmd::serve::redis_of;
+use crate::exit::{Failure, NO, UNAVAILABLE};
+use crate::output::Output;
+use crate::output::page::Page;
+use crate::output::size;
+
+#[derive(Serialize)]
+struct ShownStoreJson<'a> {
+    name: &'a str,
+    id: String,
+    owner: Option<&'a str>,
+    epoch: Option<u64>,
+    owner_wrote_ms_ago: Option<u64>,
+    entry: u64,
+    log_bytes: u64,
+    snapshot_bytes: u64,
+    patience: Option<String>,
+    retain_bytes: Option<u64>,
+    events_bytes: Option<u64>,
+    forgets: Option<&'static str>,
+    replicas: Option<u32>,
+    servers: Vec<ShownServerJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ShownServerJson<'a> {
+    url: &'a str,
+    release: &'a str,
+    owns: bool,
+    behind: u64,
+    said_ms_ago: u64,
+}
+
+/// Does what was said.
+pub async fn run(out: Output, action: StoreAction) -> Result<(), Failure> {
+    let address = match &action {
+        StoreAction::Show(address) | StoreAction::Compact { address, .. } => address,
+        StoreAction::Set(set) => &set.address,
+    };
+    let said = address.store.as_deref().ok_or_else(|| {
+        Failure::usage("store: no store is named")
+            .hint("name the Redis of the servers: tenure store show --store redis://HOST:6379, or set TENURE_STORE")
+    })?;
+    let address = redis_of(said)?;
+    let shown = address.to_string();
+    let store = StoreAdministration::open(address).map_err(|why| failed(&why))?;
+    // Each call waits for Redis, and a snapshot takes as long as it takes.
+    let done = spawn_blocking(move || act(out, &store, &shown, action)).await;
+    done.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?
+}
+
+fn act(
+    out: Output,
+    store: &StoreAdministration,
+    address: &str,
+    action: StoreAction,
+) -> Result<(), Failure> {
+    match action {
+        StoreAction::Show(_) => {
+            let shown = store.show().map_err(|why| failed(&why))?;
+            let shown = shown.ok_or_else(|| nobody(address))?;
+            out.answer(&json(&shown), |_| page(&shown))
+        }
+        StoreAction::Set(set) => {
+            let settings = settings(&set);
+            if !store.set(&settings).map_err(|why| failed(&why))? {
+                return Err(nobody(address));
+            }
+            let said = settings.fields().into_iter().map(|(field, text)| format!("{field} {text}"));
+            let said: Vec<_> = said.collect();
+            out.done(&format!("the store has {} now", said.join(", ")))
+        }
+        StoreAction::Compact { timeout, .. } => {
+            match store.compact(timeout.std()).map_err(|why| failed(&why))? {
+                Compacted::Done(sizes) => out.done(&format!(
+                    "there is a new snapshot: it takes {}, and the log behind it {}",
+                    size(sizes.snapshot),
+                    size(sizes.log)
+                )),
+                Compacted::NoStore => Err(nobody(address)),
+                Compacted::NotYet => Err(Failure::new(
+                    UNAVAILABLE,
+                    format!("the owner of the store made no snapshot within {timeout}"),
+                )
+                .hint("see with `tenure store show` whether a server owns it, and in the log of that server why not")),
+            }
+        }
+    }
+}
+
+fn settings(set: &StoreSetArgs) -> StoreSettings {
+    let StoreSetArgs { patience, retain_bytes, events_bytes, forgets, replicas, .. } = *set;
+    let forgets_never = forgets.map(|forgets| forgets == ForgetsArg::Never);
+    StoreSettings { patience, retain_bytes, events_bytes, forgets_never, replicas }
+}
+
+fn nobody(address: &str) -> Failure {
+    Failure::new(NO, format!("no server has made a store in {address}"))
+        .hint("start one: tenure serve --store ADDRESS; or see whether the address has the name that the servers use")
+}
+
+fn failed(why: &StoreError) -> Failure {
+    Failure::new(UNAVAILABLE, why.to_string())
+}
+
+fn ms(span: Span) -> u64 {
+    span.us() / 1_000
+}
+
+fn json(shown: &ShownStore) -> ShownStoreJson<'_> {
+    let StoreSettings { patience, retain_bytes, events_bytes, forgets_never, replicas } =
+        shown.settings;
+    ShownStoreJson {
+        name: &shown.name,
+        id: format!("{:032x}", shown.id),
+        owner: shown.servers.iter().find(|server| server.owns).map(|server| server.url.as_str()),
+        epoch: shown.epoch,
+        owner_wrote_ms_ago: shown.beat_ago.map(ms),
+        entry: shown.entry,
+        log_bytes: shown.sizes.log,
+        snapshot_bytes: shown.sizes.snapshot,
+        patience: patience.map(|patience| patience.to_string()),
+        retain_bytes,
+        events_bytes,
+        forgets: forgets_never.map(|never| if never { "never" } else { "perhaps" }),
+        replicas,
+        servers: shown.servers.iter().map(server_json).collect(),
+    }
+}
+
+fn server_json(server: &ShownServer) -> ShownServerJson<'_> {
+    ShownServerJson {
+        url: &server.url,
+        release: &server.release,
+        owns: server.owns,
+        behind: server.behind,
+        said_ms_ago: ms(server.said_ago),
+    }
+}
+
+fn page(shown: &ShownStore) -> String {
+    let settings = &shown.settings;
+    let mut page = Page::default();
+    page.field("store", format!("{} ({:032x})", shown.name, shown.id));
+    let owner = shown.servers.iter().find(|server| server.owns);
+    let ago = shown.beat_ago.map_or(0, ms);
+    page.field(
+        "owner",
+        match (owner, shown.epoch) {
+            (Some(owner), Some(epoch)) => format!("{}, at epoch {epoch}; wrote {ago} ms ago", owner.url),
+            (None, Some(epoch)) => {
+                format!("the server that took it at epoch {epoch} says nothing more; it wrote {ago} ms ago")
+            }
+            (_, None) => "none".to_owned(),
+        },
+    );
+    for server in shown.servers.iter().filter(|server| !server.owns) {
+        page.field(
+            "standby",
+            format!("{}, {} of {} entries behind", server.url, server.behind, shown.entry),
+        );
+    }
+    page.field("snapshot", size(shown.sizes.snapshot)).field("log", size(shown.sizes.log));
+    page.maybe("patience", settings.patience);
+    page.maybe("retain bytes", settings.retain_bytes.map(size));
+    page.maybe("events bytes", settings.events_bytes.map(size));
+    page.maybe(
+        "forgets",
+        settings.forgets_never.map(|never| if never { "never" } else { "perhaps" }),
+    );
+    page.maybe("replicas", settings.replicas);
+    page.render()
+}

@@ -1,0 +1,167 @@
+//! What an operator of several servers that share a store sees and says: its settings, where servers are, HTTPS between them.
+
+use std::io::Read;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use tenure_testkit::TempDir;
+use tenure_testkit::certificates::Authority;
+use tenure_testkit::redis::RedisServer;
+
+use super::shared::{LONG, sharing};
+use super::{Server, tenure};
+
+/// Of a command that must end well.
+fn said(args: &[&str]) -> String {
+    let output = tenure(args, None).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Ends when this is said, and answers it.
+fn until(part: &str, mut says: impl FnMut() -> String) -> String {
+    let begun = Instant::now();
+    loop {
+        let said = says();
+        if said.contains(part) {
+            return said;
+        }
+        assert!(begun.elapsed() < LONG, "{part:?} is never said: {said}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_changes_them() {
+    let Some((redis, none, _)) = sharing(0) else { return };
+    assert!(none.is_empty());
+    let store = format!("shared+{}", redis.url());
+    let show = || said(&["store", "show", "--store", &store]);
+    let mut nobody = tenure(&["store", "show", "--store", &store], None);
+    let nobody = nobody.output().unwrap();
+    assert_eq!(nobody.status.code(), Some(1), "{}", String::from_utf8_lossy(&nobody.stderr));
+    let first =
+        Server::start_with(&store, &["--retain-bytes", "64MiB", "--events-bytes", "1MiB"], None);
+    until("retain bytes  64 MiB", show);
+    let mut second =
+        Server::start_with(&store, &["--retain-bytes", "8MiB", "--advertise", "localhost:9"], None);
+    let listed = until("http://localhost:9", show);
+    assert!(listed.contains(&format!("http://{}, at epoch", first.at)), "{listed}");
+    assert!(
+        listed.contains("events bytes  1 MiB") && listed.contains("patience      10s"),
+        "{listed}"
+    );
+    let ready = until("is 0 entries behind", || first.get("/readyz"));
+    assert!(ready.contains("owns the store, at epoch") && ready.contains("localhost:9"), "{ready}");
+    let set = [
+        "store",
+        "set",
+        "--store",
+        &store,
+        "--patience",
+        "3s",
+        "--events-bytes",
+        "0",
+        "--forgets",
+        "never",
+    ];
+    assert_eq!(
+        said(&set).trim_end(),
+        "the store has patience 3s, events_bytes 0, forgets never now"
+    );
+    let json = said(&["--json", "store", "show", "--store", &store]);
+    assert!(json.contains(r#""patience":"3s""#) && json.contains(r#""forgets":"never""#), "{json}");
+    // The owner goes by it.
+    until("409 ", || first.get("/v1/events").lines().next().unwrap_or_default().to_owned());
+    let compacted = said(&["store", "compact", "--store", &store]);
+    assert!(compacted.starts_with("there is a new snapshot: "), "{compacted}");
+    // The server of the advertised address is none: the doctor says that it cannot be reached.
+    let mut doctor = tenure(&["doctor", &store], None);
+    let doctor = String::from_utf8(doctor.output().unwrap().stdout).unwrap();
+    let words: Vec<&str> = doctor.split_whitespace().collect();
+    let doctor = words.join(" ");
+    assert!(doctor.contains("owns the store, at epoch"), "{doctor}");
+    assert!(doctor.contains("http://localhost:9 (0.1.0), a standby"), "{doctor}");
+    assert!(doctor.contains("cannot be reached from here"), "{doctor}");
+    second.child.kill().unwrap();
+    let mut log = String::new();
+    second.stderr.read_to_string(&mut log).unwrap();
+    let warned = "started with retain_bytes 8388608, and the store has 67108864";
+    assert!(log.contains(warned), "{log}");
+    assert!(log.contains("owns the store, at epoch"), "{log}");
+}
+
+/// Servers that speak HTTPS with certificates of a private authority, which they are told to trust.
+struct EncryptedServers {
+    _redis: RedisServer,
+    folder: TempDir,
+    store: String,
+}
+
+impl EncryptedServers {
+    fn trusting(&self, args: &[&str]) -> Command {
+        let mut command = tenure(args, None);
+        command.env("TENURE_CA", self.folder.join("ca.pem"));
+        command
+    }
+
+    fn start(&self) -> Server {
+        let [certificate, key] = ["server.crt", "server.key"].map(|name| self.folder.join(name));
+        let args = ["serve", "--listen", "127.0.0.1:0", "--store", &self.store];
+        let mut command = self.trusting(&args);
+        Server::of(command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key))
+    }
+
+    /// The addresses of all servers, that of the owner first.
+    fn addresses(&self) -> Vec<String> {
+        let output =
+            tenure(&["--json", "store", "show", "--store", &self.store], None).output().unwrap();
+        let Ok(shown) = serde_json::from_slice::<serde_json::Value>(&output.stdout) else {
+            return Vec::new();
+        };
+        let servers = shown["servers"].as_array().cloned().unwrap_or_default();
+        let (mut owner, rest): (Vec<_>, Vec<_>) =
+            servers.into_iter().partition(|one| one["owns"] == true);
+        owner.extend(rest);
+        owner.iter().filter_map(|one| Some(one["url"].as_str()?.to_owned())).collect()
+    }
+
+    fn push(&self, url: &str, id: &str) {
+        let output = self.trusting(&["--url", url, "push", "q", "--id", id]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn servers_that_speak_https_with_a_private_authority_pass_calls_on_and_take_over() {
+    let Some((redis, _, _)) = sharing(0) else { return };
+    let folder = TempDir::new();
+    let authority = Authority::named("of the servers");
+    authority.write(folder.path(), "ca");
+    authority.signs(&["127.0.0.1", "localhost"]).write(folder.path(), "server");
+    let store = format!("shared+{}", redis.url());
+    let of = EncryptedServers { _redis: redis, folder, store };
+    let mut servers = vec![of.start(), of.start()];
+    let begun = Instant::now();
+    let all = loop {
+        let all = of.addresses();
+        if all.len() == 2 {
+            break all;
+        }
+        assert!(begun.elapsed() < LONG, "{all:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let urls: Vec<String> = servers.iter().map(|server| format!("https://{}", server.at)).collect();
+    assert!(all.iter().all(|url| urls.contains(url)), "{all:?}, {urls:?}");
+    of.push(&all[0], "at-the-owner");
+    of.push(&all[1], "passed-on");
+    let at = urls.iter().position(|url| *url == all[0]).unwrap();
+    let owner = servers.remove(at);
+    owner.signal(Signal::SIGKILL);
+    of.push(&all[1], "after-the-takeover");
+    for id in ["at-the-owner", "passed-on", "after-the-takeover"] {
+        let output = of.trusting(&["--url", &all[1], "job", id]).output().unwrap();
+        assert!(output.status.success(), "{id}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}

@@ -1,0 +1,161 @@
+//! The address by which other servers and clients reach a server, as it says it of itself.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use tenure_engine::redis_address::{Address, Endpoint, Topology};
+use tokio::net::UdpSocket;
+use tokio::time::timeout;
+
+/// A name that the resolver does not find within this is not found.
+const RESOLVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// An address that a server says of itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Advertised {
+    /// Where it says that it takes calls.
+    pub url: String,
+    /// Why that may be wrong, and what to do; `None`: it is what was asked for, or cannot be wrong.
+    pub warning: Option<String>,
+}
+
+impl Advertised {
+    /// An address that was given: a host and a port.
+    ///
+    /// # Errors
+    /// What is wrong with the text, to stand behind what it is.
+    pub fn given(text: &str, tls: bool) -> Result<Advertised, &'static str> {
+        // A port that is left out is that of the listener as often as not: it is not guessed.
+        let Ok(endpoint) = Endpoint::parse(text, 0) else {
+            let Err(why) = Endpoint::parse(text, 1) else {
+                return Err("has no port; write HOST:PORT");
+            };
+            return Err(why);
+        };
+        match endpoint.host.parse::<IpAddr>() {
+            Ok(ip) if ip.is_unspecified() => {
+                Err("is an address that nobody can call; write HOST:PORT, as other servers and \
+                                                  clients reach this one")
+            }
+            _ => Ok(Advertised { url: url(&endpoint.to_string(), tls), warning: None }),
+        }
+    }
+
+    /// Where it listens, of a store that no other server has.
+    pub(super) fn listening(at: SocketAddr, tls: bool) -> Advertised {
+        Advertised { url: url(&at.to_string(), tls), warning: None }
+    }
+
+    /// What is said if nothing was given: where it listens, or a guess where others cannot reach that.
+    pub async fn guessed(at: SocketAddr, tls: bool, store: &Address) -> Advertised {
+        let ip = at.ip().to_canonical();
+        let on_one_machine = hosts(store).iter().all(|host| is_loopback(&host.host));
+        let said = |ip: IpAddr| url(&SocketAddr::new(ip, at.port()).to_string(), tls);
+        if ip.is_loopback() {
+            let warning = (!on_one_machine).then(|| {
+                format!(
+                    "this server listens on {at}, which other machines cannot reach, and its store is not on this machine: \
+                     servers and clients elsewhere cannot call it; listen on another address, or say with --advertise \
+                     HOST:PORT how they reach this one"
+                )
+            });
+            return Advertised { url: said(ip), warning };
+        }
+        if !ip.is_unspecified() {
+            return Advertised { url: said(ip), warning: None };
+        }
+        let loopback = if ip.is_ipv4() { "127.0.0.1" } else { "::1" };
+        let loopback = loopback.parse().unwrap_or(ip);
+        if on_one_machine {
+            return Advertised { url: said(loopback), warning: None };
+        }
+        let url = said(own_address(store).await.unwrap_or(loopback));
+        let warning = format!(
+            "this server listens on all addresses of this machine, and tells other servers and clients to call it at {url}, \
+             which is a guess; say with --advertise HOST:PORT how they reach it"
+        );
+        Advertised { url, warning: Some(warning) }
+    }
+}
+
+fn url(authority: &str, tls: bool) -> String {
+    let scheme = if tls { "https" } else { "http" };
+    format!("{scheme}://{authority}")
+}
+
+fn hosts(store: &Address) -> &[Endpoint] {
+    match store.topology() {
+        Topology::Single(host) => std::slice::from_ref(host),
+        Topology::Sentinel { sentinels: hosts, .. } | Topology::Cluster(hosts) => hosts,
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let ip = host.parse::<IpAddr>().map(|ip| ip.to_canonical().is_loopback());
+    ip.unwrap_or_else(|_| host.eq_ignore_ascii_case("localhost"))
+}
+
+/// The address of this machine from which it reaches the store. Nothing is sent.
+async fn own_address(store: &Address) -> Option<IpAddr> {
+    let Endpoint { host, port } = hosts(store).first()?;
+    let targets = tokio::net::lookup_host((host.as_str(), *port));
+    for target in timeout(RESOLVE_WITHIN, targets).await.ok()?.ok()? {
+        let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let Ok(socket) = UdpSocket::bind(any).await else { continue };
+        if socket.connect(target).await.is_ok() {
+            let own = socket.local_addr().ok().map(|own| own.ip());
+            return own.filter(|own| !own.is_unspecified());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_is_given_is_said_with_the_scheme_of_the_server() {
+        for (text, tls, is) in [
+            ("a.example:7171", false, Ok("http://a.example:7171")),
+            ("a.example:7171", true, Ok("https://a.example:7171")),
+            ("[fd00::1]:1", true, Ok("https://[fd00::1]:1")),
+            ("a.example", false, Err("no port")),
+            ("a.example:0", false, Err("port")),
+            ("http://a:1", false, Err("no host")),
+            ("0.0.0.0:7171", false, Err("nobody can call")),
+            ("[::]:7171", false, Err("nobody can call")),
+        ] {
+            match (Advertised::given(text, tls), is) {
+                (Ok(said), Ok(url)) => assert_eq!((said.url.as_str(), said.warning), (url, None)),
+                (Err(why), Err(part)) => assert!(why.contains(part), "{text}: {why}"),
+                (said, _) => panic!("{text}: {said:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_that_others_cannot_reach_is_guessed_with_a_warning() {
+        let far = "redis://192.0.2.1";
+        for (at, store, says, warns) in [
+            ("127.0.0.1:7", "redis://localhost", Some("http://127.0.0.1:7"), None),
+            ("127.0.0.1:7", far, Some("http://127.0.0.1:7"), Some("other machines cannot reach")),
+            ("192.0.2.9:7", far, Some("http://192.0.2.9:7"), None),
+            ("0.0.0.0:7", "redis://[::1]:1", Some("http://127.0.0.1:7"), None),
+            ("[::]:7", "redis-cluster://127.0.0.1,localhost", Some("http://[::1]:7"), None),
+            // Whatever address this machine has.
+            ("0.0.0.0:7", far, None, Some("a guess")),
+        ] {
+            let store: Address = store.parse().unwrap();
+            let said = Advertised::guessed(at.parse().unwrap(), false, &store).await;
+            assert!(says.is_none_or(|url| said.url == url), "{at}, {store}: {said:?}");
+            assert!(!said.url.contains("0.0.0.0") && said.url.ends_with(":7"), "{said:?}");
+            let warning = said.warning.as_deref();
+            assert_eq!(warning.is_some(), warns.is_some(), "{at}, {store}: {said:?}");
+            let part = warns.unwrap_or_default();
+            assert!(warning.unwrap_or_default().contains(part), "{at}, {store}: {said:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! How a member of a shared store asks the other servers, and what it does for the owner that asks it.
+//!
+//! It only carries questions by HTTP. What a server answers is decided by its member.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure::ServerUrl;
+use tenure::remote::Trust;
+use tenure_member::{
+    AskServer, AskedServer, Epoch, Generation, Member, Ownership, Position, ServerWord,
+    SnapshotName, SnapshotWish,
+};
+use tokio::runtime::Handle;
+
+use super::shared::server_url;
+use crate::fellows::{AskedSnapshot, AsksServers, ServerSays, WritesSnapshots, WrittenSnapshot};
+use crate::whereabouts::Fellowship;
+
+/// While another server writes a snapshot, the owner is asked this often whether it waits on.
+const ASK_ON_EVERY: Duration = Duration::from_millis(100);
+
+/// Snapshots that this process writes while another one owns the store.
+pub(super) struct MemberSnapshots(pub Arc<Member>);
+
+impl WritesSnapshots for MemberSnapshots {
+    fn write(
+        &self,
+        asked: &AskedSnapshot,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<WrittenSnapshot> {
+        let AskedSnapshot { store, owner, epoch, run, count, reached } = asked.clone();
+        let by = Ownership { store, epoch, owner, run };
+        let written = self.0.write_snapshot(&SnapshotWish { by, count, reached }, goes_on)?;
+        let SnapshotName { tip, pieces, bytes, sum, .. } = written;
+        Some(WrittenSnapshot { number: tip.number, checksum: tip.sum, pieces, bytes, sum })
+    }
+}
+
+/// Asks other servers by HTTP.
+pub(super) struct AsksByHttp {
+    runtime: Handle,
+    trust: Trust,
+}
+
+impl AsksByHttp {
+    /// On the runtime of this process, which must live as long.
+    pub fn here(trust: Trust) -> Self {
+        AsksByHttp { runtime: Handle::current(), trust }
+    }
+
+    /// What asks this server, and where it is; `None`: that is no address.
+    fn asking(&self, asked: &AskedServer) -> Option<(AsksServers, ServerUrl)> {
+        // The id of this process is of no matter to the one that is asked.
+        let fellowship = Fellowship {
+            server: 0,
+            store: asked.store.unwrap_or_default(),
+            secret: asked.secret.clone(),
+            trust: self.trust.clone(),
+        };
+        Some((AsksServers::new(fellowship), server_url(&asked.url)?))
+    }
+}
+
+impl AskServer for AsksByHttp {
+    fn ask(&self, asked: &AskedServer, within: Duration) -> ServerWord {
+        let Some((asks, url)) = self.asking(asked) else { return ServerWord::Silent };
+        match self.runtime.block_on(asks.ask(&url, asked.id, within)) {
+            ServerSays::Refused => ServerWord::Refused,
+            ServerSays::Silent => ServerWord::Silent,
+            ServerSays::Says { serves, served_at } => {
+                ServerWord::Says { serves, served: Epoch(served_at.unwrap_or_default()) }
+            }
+        }
+    }
+
+    fn write_snapshot(
+        &self,
+        server: &AskedServer,
+        wish: &SnapshotWish,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) -> Option<SnapshotName> {
+        let (asks, url) = self.asking(server)?;
+        let SnapshotWish { by: Ownership { store, epoch, owner, run }, count, reached } =
+            wish.clone();
+        let asked = AskedSnapshot { store, owner, epoch, run, count, reached };
+        let waits = async {
+            while goes_on() {
+                tokio::time::sleep(ASK_ON_EVERY).await;
+            }
+        };
+        let written = self.runtime.block_on(async {
+            tokio::select! {
+                written = asks.write_snapshot(&url, &asked) => written,
+                () = waits => None,
+            }
+        });
+        written.map(|WrittenSnapshot { number, checksum, pieces, bytes, sum }| SnapshotName {
+            generation: Generation { epoch, count },
+            tip: Position { number, sum: checksum },
+            pieces,
+            bytes,
+            sum,
+        })
+    }
+}

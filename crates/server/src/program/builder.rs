@@ -1,0 +1,293 @@
+//! What a server in a program is to be, and its start.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tenure::Client;
+use tenure::remote::Trust;
+use tenure::url::{StoreUrl, UrlError};
+use tenure_core::gauge::GaugeHosts;
+use tenure_core::names::Namespace;
+use tenure_core::secret::Secret;
+use tenure_core::time::Span;
+use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
+use tenure_member::{MemberError, StoreSettings};
+use tenure_tls::{ServerFiles, ServerTls, ServerTlsError};
+use tokio::net::TcpListener;
+use tokio::sync::{oneshot, watch};
+
+use super::Server;
+use super::advertised::Advertised;
+use super::opened::OpenedPlace;
+use super::shared::{SharedStore, member_options};
+use crate::accept;
+use crate::anywhere::Anywhere;
+use crate::config::{Config, Deps};
+use crate::listen::{ListenRefused, may_listen};
+use crate::tokens::Tokens;
+
+/// Where a server listens that names no address.
+const USUAL_LISTEN: &str = "127.0.0.1:7171";
+
+/// Why a server does not start. No text shows a password or a token.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The address of the store is none.
+    #[error(transparent)]
+    Store(#[from] UrlError),
+    /// It is the address of a server.
+    #[error(
+        "the store is the address of a server; name a folder (file:PATH), memory: or a Redis (redis://HOST:6379)"
+    )]
+    IsServer,
+    /// The address by which others reach it is none.
+    #[error("the address to be advertised {0}")]
+    Advertise(&'static str),
+    /// Everybody on the network could call.
+    #[error(transparent)]
+    Listen(#[from] ListenRefused),
+    /// The system has no such place to listen.
+    #[error(
+        "could not listen on {at}: {why}; end the other program that listens there, or choose another address"
+    )]
+    Bind {
+        /// The address.
+        at: String,
+        /// What the system says.
+        #[source]
+        why: io::Error,
+    },
+    /// Its certificate or key cannot be used.
+    #[error(transparent)]
+    Tls(#[from] ServerTlsError),
+    /// The folder cannot be opened.
+    #[error(transparent)]
+    Folder(#[from] OpenError),
+    /// It cannot take part in the store that several servers share.
+    #[error(transparent)]
+    Member(#[from] MemberError),
+}
+
+/// What [`Server::open`] begins: say what else matters, then [`start`](ServerBuilder::start).
+#[must_use = "nothing is opened until `start` is awaited"]
+pub struct ServerBuilder {
+    store: String,
+    listen: String,
+    advertise: Option<String>,
+    tokens: Vec<Secret>,
+    tls: Option<ServerFiles>,
+    trust: Trust,
+    settings: StoreSettings,
+    gauge_allow: Vec<String>,
+    bounds: Config,
+}
+
+impl ServerBuilder {
+    pub(super) fn new(store: &str) -> Self {
+        ServerBuilder {
+            store: store.to_owned(),
+            listen: USUAL_LISTEN.to_owned(),
+            advertise: None,
+            tokens: Vec::new(),
+            tls: None,
+            trust: Trust::default(),
+            settings: StoreSettings::default(),
+            gauge_allow: Vec::new(),
+            bounds: Config::default(),
+        }
+    }
+
+    /// Where it listens: a host and a port, 0 for any free one. `127.0.0.1:7171` if not given. Beyond loopback it needs a
+    /// token.
+    pub fn listen(mut self, at: &str) -> Self {
+        at.clone_into(&mut self.listen);
+        self
+    }
+
+    /// The host and port by which other servers of the store and clients reach it, for a store in Redis. Where it listens if
+    /// not given; if others cannot reach that, a guess with a warning in the log.
+    pub fn advertise(mut self, host_and_port: &str) -> Self {
+        self.advertise = Some(host_and_port.to_owned());
+        self
+    }
+
+    /// A token that callers may show, of at least 32 characters beyond loopback. Each further one is valid too. Calls of this
+    /// process need none.
+    pub fn token(mut self, token: Secret) -> Self {
+        self.tokens.push(token);
+        self
+    }
+
+    /// Speaks HTTPS with the certificate and key in these files.
+    pub fn tls(mut self, files: ServerFiles) -> Self {
+        self.tls = Some(files);
+        self
+    }
+
+    /// Whose certificates are trusted where another server of the store speaks HTTPS, and what it is shown if it asks for a
+    /// certificate. The authorities of the system if not given.
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
+        self
+    }
+
+    /// This and the next four are settings of the store. A store in Redis keeps those of the server that made it, and says in
+    /// the log of another one where that was started otherwise; `tenure store set` changes them.
+    ///
+    /// After being blocked this long, a job reserves what it needs. 10 s if not given.
+    pub fn patience(mut self, patience: Span) -> Self {
+        self.settings.patience = Some(patience);
+        self
+    }
+
+    /// How many bytes finished jobs may take. 1 GiB if not given.
+    pub fn retain_bytes(mut self, bytes: u64) -> Self {
+        self.settings.retain_bytes = Some(bytes);
+        self
+    }
+
+    /// How many bytes the events of each namespace may take; 0 keeps none. 16 MiB if not given.
+    pub fn events_bytes(mut self, bytes: u64) -> Self {
+        self.settings.events_bytes = Some(bytes);
+        self
+    }
+
+    /// For a store in Redis: how many replicas must have what is written before it is answered. Nothing that was answered is
+    /// lost if these are all replicas that may become the primary. 0 if not given.
+    pub fn replicas(mut self, replicas: u32) -> Self {
+        self.settings.replicas = Some(replicas);
+        self
+    }
+
+    /// For a store in Redis that never loses what it answered, because each write is synced and no replica is promoted: a
+    /// server that takes the store after Redis was started anew need not wait for leases that it may not know.
+    pub fn forgets_never(mut self) -> Self {
+        self.settings.forgets_never = Some(true);
+        self
+    }
+
+    /// A host that a gauge may ask although its address is link-local.
+    pub fn gauge_allow(mut self, host: &str) -> Self {
+        self.gauge_allow.push(host.to_owned());
+        self
+    }
+
+    /// Bounds of connections, bodies and times.
+    pub fn bounds(mut self, bounds: Config) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// Opens the store and begins to take calls. To be awaited inside a tokio runtime with all its drivers, which must live
+    /// as long as the server. A Redis need not be there yet: until it is, calls wait, for at most 15 s each.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(self) -> Result<Server, StartError> {
+        let store: StoreUrl = self.store.parse()?;
+        let tls = self.tls.clone().map(ServerTls::read).transpose()?;
+        let given = self.advertise.as_deref();
+        let given = given.map(|text| Advertised::given(text, tls.is_some())).transpose();
+        let given = given.map_err(StartError::Advertise)?;
+        let (listener, at) = self.bound().await?;
+        let (tell, fatal) = watch::channel(None);
+        let said = match (&store, given) {
+            (_, Some(given)) => given,
+            (StoreUrl::Redis(redis) | StoreUrl::Shared(redis), None) => {
+                Advertised::guessed(at, tls.is_some(), redis).await
+            }
+            _ => Advertised::listening(at, tls.is_some()),
+        };
+        if let Some(warning) = &said.warning {
+            tracing::warn!("{warning}");
+        }
+        let opened = self.opened(store, &said.url, tell).await?;
+        let (whereabouts, gauge_hosts) =
+            (opened.whereabouts(), GaugeHosts::allowing(self.gauge_allow));
+        let anywhere = Anywhere::trying_for(whereabouts.clone(), self.bounds.pass_on_max);
+        let deps = Deps {
+            whereabouts,
+            tokens: Tokens::of(self.tokens),
+            config: self.bounds,
+            tls,
+            gauge_hosts: gauge_hosts.clone(),
+            moved: None,
+            pages: None,
+            metrics: None,
+        };
+        let (shutdown, told) = oneshot::channel();
+        let leaving = opened.clone();
+        let told = async move {
+            // Whoever would tell is gone: that is an end too.
+            let _ = told.await;
+            // Others serve the store as soon as this server ends.
+            tokio::spawn(async move { leaving.hand_over().await });
+        };
+        Ok(Server {
+            at,
+            url: said.url,
+            client: Client::new(Arc::new(anywhere), Namespace::main()),
+            _beside: opened.beside(gauge_hosts),
+            opened,
+            fatal,
+            shutdown: Some(shutdown),
+            serving: tokio::spawn(accept::run(listener, deps, told)),
+        })
+    }
+
+    async fn bound(&self) -> Result<(TcpListener, SocketAddr), StartError> {
+        let bind = |why| StartError::Bind { at: self.listen.clone(), why };
+        let found: Vec<SocketAddr> =
+            tokio::net::lookup_host(&self.listen).await.map_err(bind)?.collect();
+        for at in &found {
+            may_listen(*at, &self.tokens)?;
+        }
+        let listener = TcpListener::bind(found.as_slice()).await.map_err(bind)?;
+        let at = listener.local_addr().map_err(bind)?;
+        Ok((listener, at))
+    }
+
+    async fn opened(
+        &self,
+        store: StoreUrl,
+        url: &str,
+        tell: watch::Sender<Option<Fatal>>,
+    ) -> Result<OpenedPlace, StartError> {
+        let location = match store {
+            StoreUrl::Memory => Location::Memory,
+            StoreUrl::File(folder) => Location::Folder(folder),
+            StoreUrl::Server(_) | StoreUrl::Servers(_) => return Err(StartError::IsServer),
+            StoreUrl::Redis(address) | StoreUrl::Shared(address) => {
+                let mut options = member_options(address, url.to_owned(), &self.trust);
+                options.settings = self.settings.clone().or(&options.settings);
+                let shared = SharedStore::open(options, self.trust.clone())?;
+                return Ok(OpenedPlace::Shared(Arc::new(shared)));
+            }
+        };
+        let mut options = Options::new(location);
+        let StoreSettings { patience, retain_bytes, events_bytes, .. } = self.settings;
+        options.config.patience = patience.unwrap_or(options.config.patience);
+        options.config.retain_bytes = retain_bytes.unwrap_or(options.config.retain_bytes);
+        options.events_bytes = events_bytes.unwrap_or(options.events_bytes);
+        options.on_fatal = Arc::new(move |why| {
+            tracing::error!("{why}");
+            tell.send_replace(Some(why.clone()));
+        });
+        // It reads the whole index.
+        let opening = tokio::task::spawn_blocking(move || Embedded::open(options));
+        match opening.await {
+            Ok(opened) => Ok(OpenedPlace::Own(Arc::new(opened?))),
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        }
+    }
+}
+
+/// An address may carry a password, so it is not shown.
+impl fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerBuilder").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! A store in Redis that several servers share: this one owns it, or passes calls on to the one that does.
+//!
+//! It only brings together what decides and what answers: who owns the store is known by the member, and calls are passed on
+//! by the server.
+
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use tenure::ServerUrl;
+use tenure::remote::Trust;
+use tenure::url::StoreUrl;
+use tenure_core::gauge::GaugeHosts;
+use tenure_engine::Engine;
+use tenure_engine::redis_address::Address;
+use tenure_member::{
+    Epoch, Member, MemberError, MemberOptions, StandbyHealth, StorePlace, StoreSettings,
+};
+use tokio::sync::watch;
+
+use super::asks::{AsksByHttp, MemberSnapshots};
+use crate::whereabouts::{Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};
+
+/// A store that is not known yet is looked for this often.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// Options of a member of the store at this address, which is reached at `url` and asks the other servers by HTTP. To be
+/// called within a runtime, which must live as long as the member.
+pub fn member_options(address: Address, url: String, trust: &Trust) -> MemberOptions {
+    let name = address.store_name().to_owned();
+    let asks = AsksByHttp::here(trust.clone());
+    let forgets_never = address.forgets_never().then_some(true);
+    let settings =
+        StoreSettings { forgets_never, replicas: address.replicas(), ..StoreSettings::default() };
+    MemberOptions { settings, ..MemberOptions::new(address, name, url, Arc::new(asks)) }
+}
+
+/// A member of the store, and what it tells the server.
+pub struct SharedStore {
+    member: Arc<Member>,
+    fellowship: Arc<OnceLock<Arc<Fellowship>>>,
+    standing: watch::Sender<Standing>,
+    /// Whose certificates are trusted where another server speaks HTTPS.
+    trust: Trust,
+}
+
+impl SharedStore {
+    /// Begins to take part in the store. Redis need not be there yet.
+    ///
+    /// # Errors
+    /// As [`Member::open`].
+    pub fn open(options: MemberOptions, trust: Trust) -> Result<SharedStore, MemberError> {
+        let member = Arc::new(Member::open(options)?);
+        let serves = Serves::Nobody("this server has just started".to_owned());
+        let standing = watch::Sender::new(Standing { serves, served_at: None });
+        Ok(SharedStore { member, fellowship: Arc::default(), standing, trust })
+    }
+
+    /// What answers calls while this server owns the store.
+    pub fn engine(&self) -> Arc<dyn Engine> {
+        Arc::new(self.member.engine())
+    }
+
+    /// Where calls are answered, as the server is told.
+    pub fn whereabouts(&self) -> Whereabouts {
+        let standing = self.standing.subscribe();
+        Whereabouts::joining(self.fellowship.clone(), standing)
+            .writing(Arc::new(MemberSnapshots(self.member.clone())))
+            .described_by(Arc::new(DescribesMember(self.member.clone())))
+    }
+
+    /// Tells the server where calls are answered, for as long as it is polled. `engine` answers those of this process.
+    pub async fn tell(&self, engine: Arc<dyn Engine>) -> Infallible {
+        let mut places = self.member.place();
+        self.known().await;
+        loop {
+            let place = places.borrow_and_update().clone();
+            let serves = serves(place, &engine);
+            let served_at = self.member.served().map(|Epoch(epoch)| epoch);
+            self.standing.send_replace(Standing { serves, served_at });
+            if places.changed().await.is_err() {
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// Ends when the store and the secret of its servers are known.
+    async fn known(&self) {
+        loop {
+            if let Some((store, secret)) = self.member.store() {
+                let (server, trust) = (self.member.id(), self.trust.clone());
+                let fellowship = Fellowship { server, store, secret, trust };
+                let _ = self.fellowship.set(Arc::new(fellowship));
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Reads the gauges of the store while this server owns it.
+    pub async fn read_gauges(&self, hosts: GaugeHosts) -> Infallible {
+        let mut places = self.member.place();
+        loop {
+            let engine = match &*places.borrow_and_update() {
+                StorePlace::Here { engine, .. } => Some(engine.clone()),
+                _ => None,
+            };
+            if let Some(engine) = engine {
+                tenure::read_gauges(engine, hosts.clone()).await;
+            }
+            if places.changed().await.is_err() {
+                std::future::pending().await
+            }
+        }
+    }
+
+    /// Hands the store over, if this server owns it. Blocks. Repeating it does nothing.
+    pub fn close(&self) {
+        self.member.close();
+    }
+
+    /// Ends as if the process had been killed: see [`Member::crash`]. Blocks.
+    pub fn crash(&self) {
+        self.member.crash();
+    }
+}
+
+/// Says who owns the store, and on the owner how far the other servers are.
+struct DescribesMember(Arc<Member>);
+
+impl Describes for DescribesMember {
+    fn described(&self) -> Option<String> {
+        let place = self.0.place();
+        let epoch = match &*place.borrow() {
+            StorePlace::Here { epoch, .. } => *epoch,
+            _ => return None,
+        };
+        let standbys = self.0.health().standbys;
+        let one = |standby: &StandbyHealth| match standby.behind {
+            1 => format!("{} is one entry behind", standby.url),
+            behind => format!("{} is {behind} entries behind", standby.url),
+        };
+        let others: Vec<String> = standbys.iter().map(one).collect();
+        let others = match others.is_empty() {
+            true => "no other server is there to go on without it".to_owned(),
+            false => others.join(", "),
+        };
+        Some(format!("the server answers calls and owns the store, at epoch {epoch}; {others}"))
+    }
+}
+
+fn serves(place: StorePlace, engine: &Arc<dyn Engine>) -> Serves {
+    match place {
+        StorePlace::Here { epoch, .. } => Serves::Here { engine: engine.clone(), epoch },
+        StorePlace::There { url, epoch, .. } => match server_url(&url) {
+            Some(url) => Serves::There(OwnerAddress { url, epoch }),
+            None => {
+                Serves::Nobody(format!("the owner says that it is at {url:?}, which is no address"))
+            }
+        },
+        StorePlace::Nobody(why) => Serves::Nobody(why),
+    }
+}
+
+pub(super) fn server_url(text: &str) -> Option<ServerUrl> {
+    match text.parse() {
+        Ok(StoreUrl::Server(url)) => Some(url),
+        _ => None,
+    }
+}
