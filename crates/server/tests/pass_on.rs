@@ -603,7 +603,7 @@ impl WritesSnapshots for WritesEven {
         goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Option<WrittenSnapshot> {
         let number = asked.reached;
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             return Some(written(number));
         }
         while goes_on() {

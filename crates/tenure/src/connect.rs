@@ -208,7 +208,9 @@ async fn open(url: StoreUrl, server: ServerAccess) -> Result<Engines, ConnectErr
         #[cfg(feature = "http")]
         StoreUrl::Servers(urls) => server.remote(crate::remote::Callee::Servers(urls)),
         #[cfg(feature = "redis")]
-        StoreUrl::Redis(address) => server.remote(crate::remote::Callee::Searched(address)),
+        StoreUrl::Shared(address) => {
+            server.remote(crate::remote::Callee::Searched(Box::new(address)))
+        }
         #[cfg(feature = "embedded")]
         StoreUrl::Memory => embedded(tenure_engine_embedded::Location::Memory).await,
         #[cfg(feature = "embedded")]

@@ -74,9 +74,7 @@ async fn names(words: &[&str]) -> Option<Vec<String>> {
     let (thing, typed) = wanted(words)?;
     let (_, before) = words.split_last()?;
     let line = settings::of_words(addressed(before)).ok()?;
-    if line.global.url.parse().ok().and_then(|url: StoreUrl| Callee::of(&url)).is_none() {
-        return None;
-    }
+    line.global.url.parse().ok().and_then(|url: StoreUrl| Callee::of(&url))?;
     // A command that prints a token may ask a person for a password.
     if profile::asks_a_command() && own_token().ok()?.is_none() {
         return None;

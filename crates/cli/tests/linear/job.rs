@@ -9,7 +9,7 @@ use tenure_core::job::{JobState, Outcome};
 
 use crate::history::{Answer, Call, Event};
 use crate::search::Model;
-use crate::terms::{Bits, Grant, Names, SLACK_US};
+use crate::terms::{Bits, Grant, Names, WALL_SLACK_US};
 
 /// The model, for one history.
 pub struct Jobs<'a> {
@@ -98,7 +98,7 @@ impl Job {
     /// After a settle of the run that is under way.
     fn settled(&self, outcome: Outcome, wait_us: u64, last: bool, at: u64) -> Vec<Job> {
         let mut next = Job { suspect: false, ..self.clone() };
-        let later = Stands::Later((at + wait_us).saturating_sub(SLACK_US));
+        let later = Stands::Later((at + wait_us).saturating_sub(WALL_SLACK_US));
         let cancelled = Stands::Done(JobState::Cancelled);
         match outcome {
             Outcome::Succeeded => {
@@ -116,7 +116,7 @@ impl Job {
             Outcome::Snoozed => next.stands = if self.cancel { cancelled } else { later },
             Outcome::Released if self.cancel => next.stands = cancelled,
             Outcome::Released => {
-                let again = Stands::Later((at + RELEASE_AGAIN_US).saturating_sub(SLACK_US));
+                let again = Stands::Later((at + RELEASE_AGAIN_US).saturating_sub(WALL_SLACK_US));
                 next.released = self.released.map(|released| released + 1);
                 let stands = match next.released {
                     Some(1) => vec![Stands::Ready],

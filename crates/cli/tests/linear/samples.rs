@@ -25,6 +25,9 @@ fn waiting(request: &str) -> Call {
 fn settle(fence: u64, outcome: Outcome) -> Call {
     Call::Settle { fence, outcome, wait_ms: 20, last: false }
 }
+fn failed_for(wait_ms: u64) -> Call {
+    Call::Settle { fence: 1, outcome: Outcome::Failed, wait_ms, last: false }
+}
 fn held(fence: u64) -> Option<Answer> {
     Some(Answer::Granted { fence, job: None })
 }
@@ -432,8 +435,8 @@ fn bad_histories_of_a_job_are_refused() {
             &[
                 there(),
                 event(JOB, 2, 3, lease("a"), runs(1, 1)),
-                event(JOB, 4, 5, settle(1, Outcome::Failed), settled(Some(JobState::Scheduled))),
-                event(JOB, 6, 10, lease("b"), runs(2, 2)),
+                event(JOB, 4, 5, failed_for(400), settled(Some(JobState::Scheduled))),
+                event(JOB, 6, 100, lease("b"), runs(2, 2)),
             ],
         ),
         (

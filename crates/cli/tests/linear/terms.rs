@@ -9,6 +9,10 @@ pub const TTL_US: u64 = 1_000_000;
 /// The clocks of the machine may differ by so much over such spans.
 pub const SLACK_US: u64 = 5_000;
 
+/// A moment of the wall clock may come so much sooner than it was set: who takes the store over asks Redis for its time, and the
+/// answer to the owner before may have come late.
+pub const WALL_SLACK_US: u64 = 250_000;
+
 /// A lease that lives.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Grant {

@@ -23,7 +23,7 @@ pub enum Callee {
     /// One server, or several that share one store. At least one, in the order in which they are tried.
     Servers(Vec<ServerUrl>),
     /// Those that a store in this Redis names.
-    Searched(Address),
+    Searched(Box<Address>),
 }
 
 impl Callee {
@@ -32,8 +32,8 @@ impl Callee {
         match url {
             StoreUrl::Server(server) => Some(server.into()),
             StoreUrl::Servers(servers) => Some(Callee::Servers(servers.clone())),
-            StoreUrl::Redis(address) => Some(Callee::Searched(address.clone())),
-            StoreUrl::Memory | StoreUrl::File(_) => None,
+            StoreUrl::Shared(address) => Some(Callee::Searched(Box::new(address.clone()))),
+            StoreUrl::Memory | StoreUrl::File(_) | StoreUrl::Redis(_) => None,
         }
     }
 
@@ -44,7 +44,7 @@ impl Callee {
     pub async fn servers(&self) -> Result<Vec<ServerUrl>, String> {
         match self {
             Callee::Servers(servers) => Ok(servers.clone()),
-            Callee::Searched(address) => StoreSearch::new(address.clone()).servers().await,
+            Callee::Searched(address) => StoreSearch::new((**address).clone()).servers().await,
         }
     }
 }
@@ -97,7 +97,7 @@ impl CalledServers {
             called: Mutex::new(called),
             trust: trust.clone(),
             search: match callee {
-                Callee::Searched(address) => Some(StoreSearch::new(address)),
+                Callee::Searched(address) => Some(StoreSearch::new(*address)),
                 Callee::Servers(_) => None,
             },
             shown,
