@@ -364,7 +364,8 @@ fn parameters(query: &str) -> Result<AskedOptions, &'static str> {
             "prefix" => return Err(PREFIX),
             "replicas" => {
                 let replicas = value.parse().ok().filter(|replicas| *replicas <= REPLICAS_MAX);
-                asked.replicas = Some(replicas.ok_or("has \"replicas\" that is no number from 0 to 100")?);
+                asked.replicas =
+                    Some(replicas.ok_or("has \"replicas\" that is no number from 0 to 100")?);
             }
             "forgets" if value == "never" => asked.forgets_never = true,
             "forgets" => return Err("has a \"forgets\" that is not never; leave it out"),
@@ -400,7 +401,9 @@ const PREFIX: &str = "has a \"prefix\", as addresses of earlier releases had; us
 fn name_of(text: String) -> Result<String, &'static str> {
     let fits = |c: u8| c.is_ascii_graphic() && c != b'{' && c != b'}';
     if text.is_empty() || text.len() > NAME_BYTES_MAX || !text.bytes().all(fits) {
-        return Err("has a name that is no text of 1 to 128 visible ASCII characters without braces");
+        return Err(
+            "has a name that is no text of 1 to 128 visible ASCII characters without braces",
+        );
     }
     Ok(text)
 }

@@ -166,12 +166,13 @@ impl RedisStore {
         Ok(fit(&server, &memory)?)
     }
 
-    /// Refuses a Redis in which an earlier release keeps namespaces under this prefix. To be called before a store is made:
+    /// Refuses a Redis in which an earlier release keeps namespaces under the name of this store. To be called before a store is made:
     /// it looks at all keys of the server, in steps. In a cluster it sees those of the store's own node.
     ///
     /// # Errors
     /// There are such keys, or Redis cannot be reached.
-    pub fn refuse_earlier_layout(&self, prefix: &str) -> Result<(), StoreError> {
+    pub fn refuse_earlier_layout(&self) -> Result<(), StoreError> {
+        let prefix = self.keys().earlier();
         let special = |letter: char| matches!(letter, '*' | '?' | '[' | ']' | '\\');
         let escaped: String = prefix
             .chars()
@@ -187,7 +188,6 @@ impl RedisStore {
                 _ => (None, None),
             };
             if found.is_some_and(|found| !found.is_empty()) {
-                let prefix = prefix.to_owned();
                 return Err(UnfitServer::EarlierLayout { prefix }.into());
             }
             match next {

@@ -82,7 +82,7 @@ fn everything(url: &str, name: &str) -> Result<(), String> {
     store.measure().map_err(failed)?;
     store.room().map_err(failed)?;
     store.check_server().map_err(failed)?;
-    store.refuse_earlier_layout("tenure:").map_err(failed)?;
+    store.refuse_earlier_layout().map_err(failed)?;
     let replicated = store.clone().with_replicas(1);
     let give = tenure_journal_redis::HandOver { by, tip: end, to: 9 };
     let said = replicated.give(&give).unwrap_err().to_string();

@@ -208,7 +208,7 @@ async fn open(url: StoreUrl, server: ServerAccess) -> Result<Engines, ConnectErr
         #[cfg(feature = "http")]
         StoreUrl::Servers(urls) => server.remote(crate::remote::Callee::Servers(urls)),
         #[cfg(feature = "redis")]
-        StoreUrl::Shared(address) => {
+        StoreUrl::Redis(address) => {
             server.remote(crate::remote::Callee::Searched(Box::new(address)))
         }
         #[cfg(feature = "embedded")]

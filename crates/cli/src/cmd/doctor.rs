@@ -6,7 +6,6 @@ mod facts;
 mod finding;
 mod folder;
 mod listener;
-mod on_redis;
 mod rules;
 pub mod server;
 mod shared_store;
@@ -17,7 +16,7 @@ use tenure::url::StoreUrl;
 
 use self::finding::{Finding, Severity};
 use crate::args::Global;
-use crate::args::redis::DoctorArgs;
+use crate::args::doctor::DoctorArgs;
 use crate::exit::{Failure, NO};
 use crate::output::clock::sentence;
 use crate::output::page::Page;
@@ -55,13 +54,13 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
             .hint("name a server, a folder or a Redis: tenure doctor redis://HOST:6379")
     })?;
     let several = match url {
-        StoreUrl::Servers(_) | StoreUrl::Shared(_) => Callee::of(&url),
+        StoreUrl::Servers(_) | StoreUrl::Redis(_) => Callee::of(&url),
         _ => None,
     };
     if let Some(callee) = several {
         let examined = server::each_examined(&callee, url.to_string(), &global.namespace);
         let mut examined = examined.await?;
-        if let StoreUrl::Shared(address) = url {
+        if let StoreUrl::Redis(address) = url {
             examined.findings.extend(shared_store::findings(address).await?);
         }
         return tell(out, &examined);
@@ -69,8 +68,7 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
     let examined = match url {
         StoreUrl::Server(server) => server::examined(&server, &global.namespace).await?,
         StoreUrl::File(folder) => folder::examined(&folder)?,
-        StoreUrl::Redis(address) => on_redis::examined(address, &global.namespace).await?,
-        StoreUrl::Memory | StoreUrl::Servers(_) | StoreUrl::Shared(_) => {
+        StoreUrl::Memory | StoreUrl::Servers(_) | StoreUrl::Redis(_) => {
             return Err(Failure::usage("doctor: there is nothing to look at in memory:")
                 .hint("name a server, a folder or a Redis: tenure doctor redis://HOST:6379"));
         }

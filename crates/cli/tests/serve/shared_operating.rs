@@ -36,7 +36,7 @@ fn until(part: &str, mut says: impl FnMut() -> String) -> String {
 fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_changes_them() {
     let Some((redis, none, _)) = sharing(0) else { return };
     assert!(none.is_empty());
-    let store = format!("shared+{}", redis.url());
+    let store = redis.url();
     let show = || said(&["store", "show", "--store", &store]);
     let mut nobody = tenure(&["store", "show", "--store", &store], None);
     let nobody = nobody.output().unwrap();
@@ -140,7 +140,7 @@ fn servers_that_speak_https_with_a_private_authority_pass_calls_on_and_take_over
     let authority = Authority::named("of the servers");
     authority.write(folder.path(), "ca");
     authority.signs(&["127.0.0.1", "localhost"]).write(folder.path(), "server");
-    let store = format!("shared+{}", redis.url());
+    let store = redis.url();
     let of = EncryptedServers { _redis: redis, folder, store };
     let mut servers = vec![of.start(), of.start()];
     let begun = Instant::now();

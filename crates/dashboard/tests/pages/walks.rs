@@ -326,10 +326,7 @@ fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
         walk.wait("!document.hidden");
         walk.wait(&format!("{READY} === {pushed}"));
         let rested = walk.eval("performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch').at(-1).startTime - window.shownAt");
-        assert!(
-            rested.as_f64().unwrap() < 1_000.0,
-            "{rested} ms after it was shown"
-        );
+        assert!(rested.as_f64().unwrap() < 1_000.0, "{rested} ms after it was shown");
         // What happens while a page is on its way is seen, too: this one comes late, and two changes are told meanwhile.
         walk.eval(HOLD);
         for _ in 0..2 {

@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Options of a member of the store at this address, which is reached at `url` and asks the other servers by HTTP. To be
 /// called within a runtime, which must live as long as the member.
 pub fn member_options(address: Address, url: String, trust: &Trust) -> MemberOptions {
-    let name = address.store_name().to_owned();
+    let name = address.name().to_owned();
     let asks = AsksByHttp::here(trust.clone());
     let forgets_never = address.forgets_never().then_some(true);
     let settings =

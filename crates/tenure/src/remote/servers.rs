@@ -32,7 +32,7 @@ impl Callee {
         match url {
             StoreUrl::Server(server) => Some(server.into()),
             StoreUrl::Servers(servers) => Some(Callee::Servers(servers.clone())),
-            StoreUrl::Shared(address) => Some(Callee::Searched(Box::new(address.clone()))),
+            StoreUrl::Redis(address) => Some(Callee::Searched(Box::new(address.clone()))),
             StoreUrl::Memory | StoreUrl::File(_) | StoreUrl::Redis(_) => None,
         }
     }
