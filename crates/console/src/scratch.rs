@@ -134,7 +134,7 @@ impl Scratch {
 }
 
 /// How a command ends that cannot ask its Redis.
-fn unreachable(why: StoreError) -> Failure {
+pub fn unreachable(why: StoreError) -> Failure {
     let said = why.to_string();
     let says = |codes: &[&str]| codes.iter().any(|code| said.contains(code));
     if says(&["NOAUTH ", "WRONGPASS ", "NOPERM "]) {

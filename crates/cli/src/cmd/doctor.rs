@@ -17,7 +17,7 @@ use tenure::url::StoreUrl;
 use self::finding::{Finding, Severity};
 use crate::args::Global;
 use crate::args::doctor::DoctorArgs;
-use crate::exit::{Failure, NO};
+use crate::exit::{Failure, NO, UNAVAILABLE};
 use crate::output::clock::sentence;
 use crate::output::page::Page;
 use crate::output::prose::wrapped;
@@ -58,11 +58,24 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
         _ => None,
     };
     if let Some(callee) = several {
-        let examined = server::each_examined(&callee, url.to_string(), &global.namespace);
-        let mut examined = examined.await?;
-        if let StoreUrl::Redis(address) = url {
-            examined.findings.extend(shared_store::findings(address).await?);
-        }
+        let store = url.to_string();
+        let examined = server::each_examined(&callee, store.clone(), &global.namespace).await;
+        let examined = match url {
+            StoreUrl::Redis(address) => {
+                let of_store = shared_store::findings(address).await?;
+                let mut examined = match examined {
+                    Ok(examined) => examined,
+                    // Without a server the Redis is looked at all the same.
+                    Err(no) if no.code == UNAVAILABLE => {
+                        Examined { what: "store", store, servers: Vec::new(), findings: Vec::new() }
+                    }
+                    Err(no) => return Err(no),
+                };
+                examined.findings.extend(of_store);
+                examined
+            }
+            _ => examined?,
+        };
         return tell(out, &examined);
     }
     let examined = match url {

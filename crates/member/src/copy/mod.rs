@@ -24,7 +24,7 @@ use tenure_journal_redis::{
 };
 
 use self::mark::{StoreMark, place};
-pub(crate) use self::mark::{pause, shown};
+pub(crate) use self::mark::pause;
 use self::source::FrozenRows;
 use crate::member::random;
 use crate::options::MemberError;

@@ -37,11 +37,11 @@ impl Callee {
         }
     }
 
-    /// The servers; those of a store are looked up, its owner first. An error is a sentence, and shows no password.
+    /// The servers; those of a store are looked up, its owner first. An error shows no password.
     ///
     /// # Errors
-    /// No server uses the store, or Redis cannot be reached.
-    pub async fn servers(&self) -> Result<Vec<ServerUrl>, String> {
+    /// No server uses the store, or Redis cannot be reached, or does not permit it.
+    pub async fn servers(&self) -> Result<Vec<ServerUrl>, Fault> {
         match self {
             Callee::Servers(servers) => Ok(servers.clone()),
             Callee::Searched(address) => StoreSearch::new((**address).clone()).servers().await,
@@ -114,7 +114,7 @@ impl CalledServers {
     }
 
     /// The server that this call goes to next; `None` if it was at each. Searches once a call.
-    pub async fn next(&self, tried: &mut TriedServers) -> Result<Option<ServerUrl>, String> {
+    pub async fn next(&self, tried: &mut TriedServers) -> Result<Option<ServerUrl>, Fault> {
         loop {
             let at = self.choice().at().cloned();
             match at {
