@@ -42,8 +42,8 @@ pub struct Cli {
 /// What holds for every command.
 #[derive(Args, Debug, Clone)]
 pub struct Global {
-    /// The server (HOST:PORT, http://, https://, tenure://) or the store (file:PATH, memory:, redis:// and
-    /// the like) to use.
+    /// The server (HOST:PORT, http://, https://, tenure://), several with commas between, or the store (file:PATH, memory:, or
+    /// redis:// and the like, where its servers are looked up) to use.
     // The value is not shown in the help: an address may carry a password.
     #[arg(long, global = true, env = "TENURE_URL", hide_env_values = true, value_name = "URL")]
     #[arg(default_value = "http://127.0.0.1:7171")]
