@@ -10,10 +10,10 @@ use tokio::task::spawn_blocking;
 use crate::args::store::{ForgetsArg, StoreAction, StoreSetArgs};
 use crate::cmd::serve::redis_of;
 use crate::exit::{Failure, NO, UNAVAILABLE};
-use crate::scratch::unreachable;
 use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::size;
+use crate::scratch::unreachable;
 
 #[derive(Serialize)]
 struct ShownStoreJson<'a> {

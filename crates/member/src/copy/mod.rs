@@ -23,8 +23,8 @@ use tenure_journal_redis::{
     AcquireError, CopyMark, RedisJournal, RedisStore, ScriptReply, ServerEntry, StoreError,
 };
 
-use self::mark::{StoreMark, place};
 pub(crate) use self::mark::pause;
+use self::mark::{StoreMark, place};
 use self::source::FrozenRows;
 use crate::member::random;
 use crate::options::MemberError;

@@ -32,8 +32,7 @@ pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
     });
     let asked =
         asked.await.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?;
-    let (shown, [info, settings]) =
-        asked.map_err(unreachable)?;
+    let (shown, [info, settings]) = asked.map_err(unreachable)?;
     let mut findings: Vec<Finding> = rules::of_redis(&topology, &info, &settings)
         .into_iter()
         .map(|(check, verdict)| Finding::of(check, verdict))
