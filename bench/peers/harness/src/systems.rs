@@ -45,6 +45,8 @@ pub struct System {
     pub concurrency: u64,
     /// Delayed jobs, if it cannot do more in reasonable time.
     pub delayed_max: u64,
+    /// A server of Tenure stands between the program and its Redis.
+    pub is_served: bool,
     /// What a reader of the table must know.
     pub note: &'static str,
 }
@@ -65,6 +67,7 @@ const PLAIN: System = System {
     drain_max: MANY,
     concurrency: 100,
     delayed_max: MANY,
+    is_served: false,
     note: "",
 };
 
@@ -87,6 +90,15 @@ pub const SYSTEMS: &[System] = &[
         way: "pipelined",
         note: "A loop on the engine's calls that leases ahead while others are handled and \
                settled; no heartbeats.",
+        ..PLAIN
+    },
+    System {
+        name: "tenure-http",
+        title: "Tenure, `tenure::Worker` over HTTP",
+        can: &["bulk", "single", "latency", "delayed", "keyed", "three", "blocked"],
+        way: "http",
+        is_served: true,
+        note: "A `tenure serve` owns the store in Redis; its processor time is apart, and not in the worker's.",
         ..PLAIN
     },
     System {

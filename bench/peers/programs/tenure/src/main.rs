@@ -1,4 +1,4 @@
-//! Tenure as it is measured: straight on Redis, no server between.
+//! Tenure as it is measured: straight on Redis, or by way of a server over HTTP (`--way http`).
 
 mod lifecycle;
 mod pipelined;
@@ -8,12 +8,17 @@ mod worker;
 use std::sync::Arc;
 
 use peers_gauge::{Call, Failed, Role};
-use tenure::{Client, Namespace, QueueName};
+use tenure::{Client, Namespace, QueueName, Remote, ServerUrl};
 use tenure_engine_redis::link::Address;
 use tenure_engine_redis::{Options, RedisEngine};
 
-/// A client straight on this Redis, as a user would make it.
+/// A client as a user would make it: of the server that listens there, or straight on the Redis.
 fn client(call: &Call) -> Result<Client, Failed> {
+    if call.way == "http" {
+        let (host, prefix) = ("127.0.0.1".to_owned(), String::new());
+        let url = ServerUrl { tls: false, host, port: call.port, prefix };
+        return Ok(Client::new(Arc::new(Remote::open(&url, None)?), Namespace::main()));
+    }
     let engine = RedisEngine::open(Options::new(Address::parse(&call.url())?))?;
     Ok(Client::new(Arc::new(engine), Namespace::main()))
 }
