@@ -15,8 +15,6 @@ use crate::Failed;
 const START_MAX: Duration = Duration::from_secs(10);
 /// A server of Tenure answers for its store within this.
 const SERVE_MAX: Duration = Duration::from_secs(30);
-/// What stands before the address of a Redis whose store a server of Tenure owns.
-const SHARED: &str = "shared+";
 /// Ticks in a second of processor time, as Linux counts it for programs.
 const TICKS: f64 = 100.0;
 
@@ -117,7 +115,7 @@ impl Server {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut command = Command::new(tenure);
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
-        command.args(["--store", &format!("{SHARED}redis://127.0.0.1:{}", self.port)]);
+        command.args(["--store", &format!("redis://127.0.0.1:{}", self.port)]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         self.serve = Some(command.spawn()?);
         self.port = port;

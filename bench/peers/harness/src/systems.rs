@@ -60,7 +60,7 @@ const MANY: u64 = u64::MAX;
 const PLAIN: System = System {
     name: "",
     title: "",
-    got: Got::Cargo { package: "peer-tenure", of: "tenure-engine-redis" },
+    got: Got::Cargo { package: "peer-tenure", of: "tenure-server" },
     can: LIMITS,
     way: "",
     push_too: "",
@@ -78,7 +78,7 @@ const TENURE_PYTHON: System =
 pub const SYSTEMS: &[System] = &[
     System {
         name: "tenure",
-        title: "Tenure, `tenure::Worker`",
+        title: "Tenure, `tenure::Worker` with a server in the program",
         can: &["bulk", "single", "latency", "delayed", "keyed", "three", "blocked"],
         note: "Finished jobs are kept for an hour, the default. Heartbeats, handlers as tasks, panics caught.",
         ..PLAIN
@@ -99,14 +99,6 @@ pub const SYSTEMS: &[System] = &[
         way: "http",
         is_served: true,
         note: "A `tenure serve` owns the store in Redis; its processor time is apart, and not in the worker's.",
-        ..PLAIN
-    },
-    System {
-        name: "bare",
-        title: "bare layout",
-        got: Got::Cargo { package: "peer-layout", of: "peer-layout" },
-        can: &["lifecycle"],
-        note: "No queue, but what is left of one: a sorted set, a hash, leases with tokens.",
         ..PLAIN
     },
     System {
