@@ -32,7 +32,9 @@ impl MemberEngine {
             StorePlace::There { url, .. } => {
                 Err(Fault::Unavailable(format!("the store is served by {url}; call that server")))
             }
-            StorePlace::Nobody(why) => Err(Fault::Unavailable(why.clone())),
+            StorePlace::Nobody(why) | StorePlace::Paused(why) => {
+                Err(Fault::Unavailable(why.clone()))
+            },
         }
     }
 }
@@ -52,7 +54,7 @@ impl Engine for MemberEngine {
                 engine.health().degraded.or_else(|| overdue.then(|| OVERDUE.to_owned()))
             }
             StorePlace::There { .. } => None,
-            StorePlace::Nobody(why) => Some(why.clone()),
+            StorePlace::Nobody(why) | StorePlace::Paused(why) => Some(why.clone()),
         };
         Health { degraded, store: "redis" }
     }

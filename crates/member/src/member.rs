@@ -18,7 +18,6 @@ use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;
-use crate::copy;
 use crate::engine::MemberEngine;
 use crate::hands::{Errand, Hands};
 use crate::lent_snapshots;

@@ -159,7 +159,7 @@ impl AnywhereInner {
                     Ok(answered) => return answered,
                     Err(why) => why,
                 },
-                Serves::Nobody(why) => NotYet::Because(why.clone()),
+                Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),
             };
             let ends = call.unknown && !call.is_repeatable();
             if ends || !vain.may_try_again(&self.whereabouts, &serves, self.most).await {
@@ -228,7 +228,7 @@ impl Engine for Anywhere {
                 }
             }
             // They end with their ttl.
-            Serves::Nobody(_) => {}
+            Serves::Nobody(_) | Serves::Paused(_) => {}
         }
     }
 

@@ -370,7 +370,7 @@ impl Service {
                         answered => return answered,
                     }
                 }
-                Serves::Nobody(why) => NotYet::Because(why.clone()),
+                Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),
                 // It is answered by the sending below; or by nobody, if it left for another server before this one owned the store.
                 _ => NotYet::Because("the store has another owner by now".to_owned()),
             };

@@ -30,6 +30,8 @@ pub enum Serves {
     There(OwnerAddress),
     /// By none that is known. The sentence says why, for the refusal of who waited in vain.
     Nobody(String),
+    /// By none, until somebody ends what pauses the store, as the sentence says: nobody waits for that.
+    Paused(String),
 }
 
 /// The server that owns the store.
@@ -48,6 +50,7 @@ impl Serves {
             Serves::Here { engine, .. } => return engine.health(),
             Serves::There(_) => None,
             Serves::Nobody(why) => Some(format!("no server owns the store: {why}")),
+            Serves::Paused(why) => Some(why.clone()),
         };
         Health { degraded, store: "remote" }
     }
@@ -59,7 +62,7 @@ impl Serves {
             Serves::There(owner) => {
                 Some(format!("the server passes calls on to {}, which owns the store", owner.url))
             }
-            Serves::Nobody(_) => None,
+            Serves::Nobody(_) | Serves::Paused(_) => None,
         }
     }
 
@@ -68,7 +71,7 @@ impl Serves {
         match (self, other) {
             (Serves::Here { epoch, .. }, Serves::Here { epoch: other, .. }) => epoch == other,
             (Serves::There(owner), Serves::There(other)) => owner == other,
-            (Serves::Nobody(_), Serves::Nobody(_)) => true,
+            (Serves::Nobody(_), Serves::Nobody(_)) | (Serves::Paused(_), Serves::Paused(_)) => true,
             _ => false,
         }
     }
@@ -80,6 +83,7 @@ impl fmt::Debug for Serves {
             Serves::Here { epoch, .. } => write!(f, "Here({epoch})"),
             Serves::There(owner) => write!(f, "There({}, {})", owner.url, owner.epoch),
             Serves::Nobody(why) => write!(f, "Nobody({why})"),
+            Serves::Paused(why) => write!(f, "Paused({why})"),
         }
     }
 }

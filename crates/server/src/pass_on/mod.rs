@@ -265,7 +265,7 @@ impl InVain {
     ) -> bool {
         let now = Instant::now();
         let left = most.saturating_sub(now - *self.since.get_or_insert(now));
-        if left.is_zero() {
+        if left.is_zero() || matches!(serves, Serves::Paused(_)) {
             return false;
         }
         let pause = match serves {

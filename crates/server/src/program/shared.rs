@@ -159,6 +159,7 @@ fn serves(place: StorePlace, engine: &Arc<dyn Engine>) -> Serves {
             }
         },
         StorePlace::Nobody(why) => Serves::Nobody(why),
+        StorePlace::Paused(why) => Serves::Paused(why),
     }
 }
 
