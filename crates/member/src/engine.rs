@@ -34,7 +34,7 @@ impl MemberEngine {
             }
             StorePlace::Nobody(why) | StorePlace::Paused(why) => {
                 Err(Fault::Unavailable(why.clone()))
-            },
+            }
         }
     }
 }

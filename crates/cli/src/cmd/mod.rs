@@ -101,7 +101,6 @@ fn opens_no_folder(command: &Command) -> bool {
             | Command::Completions { .. }
             | Command::Copy(_)
             | Command::Doctor(_)
-            | Command::Redis(_)
             | Command::Store(_)
             | Command::Demo(_)
             | Command::Help(_)
@@ -149,7 +148,6 @@ async fn with_client(
         | Command::Serve(_)
         | Command::Copy(_)
         | Command::Doctor(_)
-        | Command::Redis(_)
         | Command::Store(_)
         | Command::Demo(_)
         | Command::Help(_)

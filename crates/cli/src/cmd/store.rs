@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 use tenure_core::time::Span;
-use tenure_member::{
-    Compacted, ShownServer, ShownStore, StoreAdministration, StoreError, StoreSettings,
-};
+use tenure_member::{Compacted, ShownServer, ShownStore, StoreAdministration, StoreSettings};
 use tokio::task::spawn_blocking;
 
 use crate::args::store::{ForgetsArg, StoreAction, StoreSetArgs};

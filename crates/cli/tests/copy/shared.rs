@@ -78,7 +78,11 @@ fn a_shared_store_is_copied_once_its_servers_are_stopped_and_paused_for_them_aft
         "queues": 1, "limits": 0, "pools": 1, "resources": 1, "unfinished": 1, "finished": 0,
         "released": 0, "schedules": 0,
     });
-    assert_eq!((&report["moved"], &report["namespaces"]), (&moved, &json!(["default"])), "{report}");
+    assert_eq!(
+        (&report["moved"], &report["namespaces"]),
+        (&moved, &json!(["default"])),
+        "{report}"
+    );
     assert!(err.contains("is paused") && err.contains("--thaw --force"), "{err}");
     assert!(!format!("{out}{err}").contains("geheim") && !out.contains("topf"), "{out}{err}");
     // What was copied is paused, and says where to go.

@@ -34,7 +34,7 @@ impl Callee {
             StoreUrl::Server(server) => Some(server.into()),
             StoreUrl::Servers(servers) => Some(Callee::Servers(servers.clone())),
             StoreUrl::Redis(address) => Some(Callee::Searched(Box::new(address.clone()))),
-            StoreUrl::Memory | StoreUrl::File(_) | StoreUrl::Redis(_) => None,
+            StoreUrl::Memory | StoreUrl::File(_) => None,
         }
     }
 
