@@ -29,7 +29,7 @@ pub enum ServePlace {
     /// In the memory of this process, whose time stands at this moment until a test moves it.
     Moved(Moment),
     /// With the other servers of the store in this Redis, of which one owns it.
-    Shared(Address),
+    Shared(Box<Address>),
 }
 
 /// An engine that is open.
@@ -82,7 +82,7 @@ impl ServePlace {
             Ok(StoreUrl::File(path)) => Ok(ServePlace::Own(Location::Folder(path))),
             Ok(StoreUrl::Redis(address)) => {
                 fits_redis(args)?;
-                Ok(ServePlace::Shared(address))
+                Ok(ServePlace::Shared(Box::new(address)))
             }
             Ok(StoreUrl::Server(_) | StoreUrl::Servers(_)) => {
                 Err(wrong("this is the address of a server"))
@@ -135,7 +135,7 @@ impl ServePlace {
         let (location, start) = match self {
             ServePlace::Shared(address) => {
                 let trust = trust();
-                let mut options = member_options(address, at, &trust);
+                let mut options = member_options(*address, at, &trust);
                 let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
                 let settings = options.settings;
                 options.settings =
