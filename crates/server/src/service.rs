@@ -200,7 +200,8 @@ impl Service {
             _ => &self.deps.tokens,
         };
         let mark = self.passes_on().map(|passes_on| &passes_on.mark);
-        let from_server = pass_on::is_from_server(&head.headers, mark)?;
+        let waits = mark.is_none() && !matches!(self.deps.whereabouts.now(), Serves::Here { .. });
+        let from_server = pass_on::is_from_server(&head.headers, mark, waits)?;
         if from_server && fellows::is_theirs(head.uri.path()) {
             return self.fellow(head, reading).await;
         }
