@@ -43,7 +43,7 @@ use crate::target;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
-use crate::whereabouts::{Serves, Whereabouts};
+use crate::whereabouts::Serves;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -365,7 +365,10 @@ impl Service {
                         }
                     };
                     match answered {
-                        Err(Stop::Refused(no)) if is_left(&no, &self.deps.whereabouts, &serves) => {
+                        Err(Stop::Refused(no)) if has_no_store(&no) => {
+                            if !self.deps.whereabouts.left_by_now(&serves).await {
+                                return Err(no.into());
+                            }
                             NotYet::Refused(no)
                         }
                         answered => return answered,
@@ -649,9 +652,9 @@ fn without_wait(mut request: Asking) -> Asking {
     request
 }
 
-/// Whether an engine refused this because the store is served elsewhere by now.
-fn is_left(no: &Refusal, whereabouts: &Whereabouts, served: &Serves) -> bool {
-    matches!(no.code, Code::StoreUnavailable | Code::Draining) && whereabouts.left(served)
+/// Whether an engine may have refused this because the store is served elsewhere by now.
+fn has_no_store(no: &Refusal) -> bool {
+    matches!(no.code, Code::StoreUnavailable | Code::Draining)
 }
 
 /// An engine counts from the item; a caller counts from the body.
