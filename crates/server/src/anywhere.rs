@@ -149,7 +149,12 @@ impl AnywhereInner {
                             return Err(NotYet::Because(why).at_last(unknown));
                         }
                     };
-                    let left = self.whereabouts.left(&serves);
+                    let left = match &answer {
+                        Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_))) => {
+                            self.whereabouts.left_by_now(&serves).await
+                        }
+                        _ => self.whereabouts.left(&serves),
+                    };
                     match call.heard_here(answer, left) {
                         Ok(answered) => return answered,
                         Err(why) => why,

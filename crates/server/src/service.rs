@@ -43,7 +43,7 @@ use crate::target;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
-use crate::whereabouts::{Serves, Whereabouts};
+use crate::whereabouts::Serves;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -200,7 +200,8 @@ impl Service {
             _ => &self.deps.tokens,
         };
         let mark = self.passes_on().map(|passes_on| &passes_on.mark);
-        let from_server = pass_on::is_from_server(&head.headers, mark)?;
+        let waits = mark.is_none() && !matches!(self.deps.whereabouts.now(), Serves::Here { .. });
+        let from_server = pass_on::is_from_server(&head.headers, mark, waits)?;
         if from_server && fellows::is_theirs(head.uri.path()) {
             return self.fellow(head, reading).await;
         }
@@ -364,7 +365,10 @@ impl Service {
                         }
                     };
                     match answered {
-                        Err(Stop::Refused(no)) if is_left(&no, &self.deps.whereabouts, &serves) => {
+                        Err(Stop::Refused(no)) if has_no_store(&no) => {
+                            if !self.deps.whereabouts.left_by_now(&serves).await {
+                                return Err(no.into());
+                            }
                             NotYet::Refused(no)
                         }
                         answered => return answered,
@@ -648,9 +652,9 @@ fn without_wait(mut request: Asking) -> Asking {
     request
 }
 
-/// Whether an engine refused this because the store is served elsewhere by now.
-fn is_left(no: &Refusal, whereabouts: &Whereabouts, served: &Serves) -> bool {
-    matches!(no.code, Code::StoreUnavailable | Code::Draining) && whereabouts.left(served)
+/// Whether an engine may have refused this because the store is served elsewhere by now.
+fn has_no_store(no: &Refusal) -> bool {
+    matches!(no.code, Code::StoreUnavailable | Code::Draining)
 }
 
 /// An engine counts from the item; a caller counts from the body.

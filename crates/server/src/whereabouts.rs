@@ -16,6 +16,9 @@ use tokio::time::timeout;
 
 use crate::fellows::WritesSnapshots;
 
+/// Where a store is served is told within this after it has changed.
+const TOLD_WITHIN: Duration = Duration::from_millis(100);
+
 /// Where calls are answered now.
 #[derive(Clone)]
 pub enum Serves {
@@ -189,6 +192,15 @@ impl Whereabouts {
     /// Whether calls are answered elsewhere than they were.
     pub(crate) fn left(&self, before: &Serves) -> bool {
         !self.standing.borrow().serves.is_same(before)
+    }
+
+    /// The same after an engine has refused a call as one that has no store: what takes part in the ownership may tell that a
+    /// moment later than the engine finds out.
+    pub(crate) async fn left_by_now(&self, before: &Serves) -> bool {
+        if self.fellowship().is_none() {
+            return false;
+        }
+        timeout(TOLD_WITHIN, self.moved(before)).await.is_ok()
     }
 
     /// Ends when calls are answered elsewhere than they were; never if no other server has the store.

@@ -5,8 +5,8 @@ mod wire;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -585,6 +585,15 @@ fn a_server_says_to_others_whether_it_serves() {
     let to = url(&format!("http://{}", silent.local_addr().unwrap()));
     let word = runtime.block_on(asks.ask(&to, 1, Duration::from_millis(50)));
     assert_eq!(word, ServerSays::Silent);
+    // One that has just started does not know its store yet: it is not gone for that.
+    let (tells, standing) = Tells::new(Serves::Nobody("this server has just started".to_owned()));
+    let (known, engine) = (Arc::new(OnceLock::new()), memory());
+    let whereabouts = Whereabouts::joining(known.clone(), standing);
+    let starts = Server::of_several(whereabouts, engine.clone(), None, Config::default(), None);
+    assert_eq!(ask(SECRET, starts.at, 3), ServerSays::Silent);
+    known.set(Arc::new(fellowship(3, SECRET))).unwrap();
+    tells.now(here(&engine, 1));
+    assert_eq!(ask(SECRET, starts.at, 3), says(true, None));
     // To anybody else there is nothing.
     owner.server.get("/v1/server").refused(404, "route_not_found", None);
     owner.server.post("/v1/server/undo", "[]").refused(404, "route_not_found", None);

@@ -72,6 +72,11 @@ fn act(
         }
         StoreAction::Set(set) => {
             let settings = settings(&set);
+            if settings == StoreSettings::default() {
+                return Err(Failure::usage("store set: no setting is named").hint(
+                    "name what is to change, such as --patience 30s; see `tenure store set --help`",
+                ));
+            }
             if !store.set(&settings).map_err(unreachable)? {
                 return Err(nobody(address));
             }

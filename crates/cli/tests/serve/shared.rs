@@ -180,6 +180,13 @@ fn snapshots_are_written_by_the_other_server_and_by_the_owner_if_that_one_is_kil
         let name = own(&redis, "snapshot");
         name.split(' ').next().is_some_and(|generation| generation.ends_with(count))
     };
+    // A server is asked that has rows.
+    runtime.block_on(push(&through, "first".to_owned()));
+    let begun = Instant::now();
+    while !owner.get("/readyz").contains("is 0 entries behind") {
+        assert!(begun.elapsed() < LONG, "{}", owner.get("/readyz"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
     push_until(all, &mut pushed, || is_named("-1"));
     push_until(all, &mut pushed, || own(&redis, "writing").ends_with("-2"));
     standby.signal(Signal::SIGKILL);

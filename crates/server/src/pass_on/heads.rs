@@ -96,15 +96,19 @@ impl fmt::Debug for ServerMark {
     }
 }
 
-/// Whether a server sent the call. One that is marked and shows another secret is refused.
+/// Whether a server sent the call. One that is marked and shows another secret is refused. `waits`: this server does not
+/// know its store yet, so it can tell nobody who it is.
 pub(crate) fn is_from_server(
     headers: &HeaderMap,
     mark: Option<&ServerMark>,
+    waits: bool,
 ) -> Result<bool, Refusal> {
     if !headers.contains_key(FROM_SERVER) {
         return Ok(false);
     }
-    let Some(mark) = mark else { return Err(ServerRefusal::TokenWrong.into()) };
+    let Some(mark) = mark else {
+        return Err(if waits { super::not_owner() } else { ServerRefusal::TokenWrong.into() });
+    };
     gate::token(headers, &mark.secrets)?;
     Ok(true)
 }
@@ -227,12 +231,12 @@ mod tests {
             mark(secret).put(&mut headers, &to).unwrap();
             headers
         };
-        assert_eq!(is_from_server(&HeaderMap::new(), Some(&ours)), Ok(false));
-        assert_eq!(is_from_server(&shown("s3cret"), Some(&ours)), Ok(true));
+        assert_eq!(is_from_server(&HeaderMap::new(), Some(&ours), false), Ok(false));
+        assert_eq!(is_from_server(&shown("s3cret"), Some(&ours), false), Ok(true));
         let mut without = shown("s3cret");
         without.remove(AUTHORIZATION);
-        assert!(is_from_server(&shown("other"), Some(&ours)).is_err());
-        assert!(is_from_server(&without, Some(&ours)).is_err());
-        assert!(is_from_server(&shown("s3cret"), None).is_err());
+        assert!(is_from_server(&shown("other"), Some(&ours), false).is_err());
+        assert!(is_from_server(&without, Some(&ours), false).is_err());
+        assert!(is_from_server(&shown("s3cret"), None, false).is_err());
     }
 }
