@@ -327,7 +327,7 @@ impl Engine for Embedded {
             None if behind > Span::ZERO => Some(clock_behind("the clock", behind)),
             None => None,
         };
-        Health { degraded, store: "embedded" }
+        Health { degraded, store: self.shared.facts().kind }
     }
 
     fn notice(&self) -> Option<String> {

@@ -8,6 +8,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_engine::{CallFuture, Engine, Fault, Health, ReadingFuture, StoreWork};
 use tenure_engine_embedded::Embedded;
+use tenure_journal_redis::STORE_KIND;
 
 use crate::hands::Hands;
 use crate::place::StorePlace;
@@ -56,7 +57,7 @@ impl Engine for MemberEngine {
             StorePlace::There { .. } => None,
             StorePlace::Nobody(why) | StorePlace::Paused(why) => Some(why.clone()),
         };
-        Health { degraded, store: "redis" }
+        Health { degraded, store: STORE_KIND }
     }
 
     fn notice(&self) -> Option<String> {

@@ -60,7 +60,7 @@ families! {
     EVENT_BYTES "tenure_events_bytes" gauge store "Bytes that the kept events take";
     EVENTS "tenure_events_last_number" gauge store "The number of the newest event; it grows by one with each";
     UP "tenure_store_up" gauge process "1 if the store is well as this server sees it, else 0";
-    STORE_BYTES "tenure_store_bytes" gauge store "Bytes of the store: on disk, or all that its Redis has in memory";
+    STORE_BYTES "tenure_store_bytes" gauge store "Bytes of the store: on disk, or of its log and snapshots in Redis";
     COMMITS "tenure_store_commit_seconds" histogram server "Transactions of the rows of a store, without their syncs";
     SYNCS "tenure_store_sync_seconds" histogram server "Syncs of the disk, or appends to the journal in Redis; the calls that come meanwhile share the next one";
     OPENED "tenure_store_open_seconds" gauge process "How long it took to read the store when the server opened it";

@@ -209,7 +209,7 @@ impl Engine for Anywhere {
 
     /// As `/readyz` says it.
     fn health(&self) -> Health {
-        self.0.whereabouts.now().health()
+        self.0.whereabouts.health()
     }
 
     fn notice(&self) -> Option<String> {

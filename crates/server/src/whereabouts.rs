@@ -47,17 +47,6 @@ pub struct OwnerAddress {
 }
 
 impl Serves {
-    /// How who answers calls is, as far as it is known here.
-    pub(crate) fn health(&self) -> Health {
-        let degraded = match self {
-            Serves::Here { engine, .. } => return engine.health(),
-            Serves::There(_) => None,
-            Serves::Nobody(why) => Some(format!("no server owns the store: {why}")),
-            Serves::Paused(why) => Some(why.clone()),
-        };
-        Health { degraded, store: "remote" }
-    }
-
     /// What is to be told of it while it is well.
     pub(crate) fn notice(&self) -> Option<String> {
         match self {
@@ -124,6 +113,8 @@ pub struct Whereabouts {
     snapshots: Option<Arc<dyn WritesSnapshots>>,
     /// Says of a server that is well more than that it is; asked anew each time. `None`: there is nothing to say.
     describes: Option<Arc<dyn Describes>>,
+    /// One word for what the store is kept in, where this process does not serve it.
+    kind: &'static str,
 }
 
 /// Says how the store is served, where several servers share it.
@@ -138,21 +129,27 @@ impl Whereabouts {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
         // Its other end is gone, so it never changes.
         let standing = watch::channel(standing).1;
-        Whereabouts { standing, fellowship: Arc::default(), snapshots: None, describes: None }
+        let kind = "embedded";
+        Whereabouts { standing, fellowship: Arc::default(), snapshots: None, describes: None, kind }
     }
 
-    /// Several servers share the store.
-    pub fn shared(fellowship: Fellowship, standing: watch::Receiver<Standing>) -> Self {
+    /// Several servers share the store, which is kept in something of this kind.
+    pub fn shared(
+        kind: &'static str,
+        fellowship: Fellowship,
+        standing: watch::Receiver<Standing>,
+    ) -> Self {
         let known = Arc::new(OnceLock::from(Arc::new(fellowship)));
-        Whereabouts::joining(known, standing)
+        Whereabouts::joining(kind, known, standing)
     }
 
     /// Several servers share a store that is perhaps not known yet: `fellowship` is told once it is.
     pub fn joining(
+        kind: &'static str,
         fellowship: Arc<OnceLock<Arc<Fellowship>>>,
         standing: watch::Receiver<Standing>,
     ) -> Self {
-        Whereabouts { standing, fellowship, snapshots: None, describes: None }
+        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
     }
 
     /// While another server owns the store, this one writes snapshots for it.
@@ -163,6 +160,17 @@ impl Whereabouts {
     /// The same, of which `describes` says more.
     pub fn described_by(self, describes: Arc<dyn Describes>) -> Self {
         Whereabouts { describes: Some(describes), ..self }
+    }
+
+    /// How who answers calls is, as far as it is known here.
+    pub(crate) fn health(&self) -> Health {
+        let degraded = match self.now() {
+            Serves::Here { engine, .. } => return engine.health(),
+            Serves::There(_) => None,
+            Serves::Nobody(why) => Some(format!("no server owns the store: {why}")),
+            Serves::Paused(why) => Some(why),
+        };
+        Health { degraded, store: self.kind }
     }
 
     /// What is said of a server that is well.

@@ -80,7 +80,7 @@ impl Member {
         token: Option<&str>,
     ) -> Self {
         let (tells, standing) = Tells::new(serves);
-        let whereabouts = Whereabouts::shared(fellowship, standing);
+        let whereabouts = Whereabouts::shared("redis", fellowship, standing);
         let server = Server::of_several(whereabouts, engine.clone(), token, config, None);
         Member { server, tells }
     }
@@ -549,7 +549,7 @@ fn calls_are_passed_on_over_tls() {
     let (engine, config) =
         (memory(), Config { pass_on_max: Duration::from_millis(50), ..Config::default() });
     let (_tells, standing) = Tells::new(here(&engine, 1));
-    let whereabouts = Whereabouts::shared(fellowship(1, SECRET), standing);
+    let whereabouts = Whereabouts::shared("redis", fellowship(1, SECRET), standing);
     let tls = ServerTls::read(files).unwrap();
     let owner = Server::of_several(whereabouts, engine.clone(), None, config, Some(tls));
     let to = Serves::There(OwnerAddress { url: url(&format!("https://{}", owner.at)), epoch: 1 });
@@ -588,7 +588,7 @@ fn a_server_says_to_others_whether_it_serves() {
     // One that has just started does not know its store yet: it is not gone for that.
     let (tells, standing) = Tells::new(Serves::Nobody("this server has just started".to_owned()));
     let (known, engine) = (Arc::new(OnceLock::new()), memory());
-    let whereabouts = Whereabouts::joining(known.clone(), standing);
+    let whereabouts = Whereabouts::joining("redis", known.clone(), standing);
     let starts = Server::of_several(whereabouts, engine.clone(), None, Config::default(), None);
     assert_eq!(ask(SECRET, starts.at, 3), ServerSays::Silent);
     known.set(Arc::new(fellowship(3, SECRET))).unwrap();
@@ -633,7 +633,8 @@ fn a_server_writes_a_snapshot_for_another_one_as_long_as_that_one_waits() {
     let engine = memory();
     let (tells, standing) = Tells::new(here(&engine, 1));
     let writes = Arc::new(WritesEven::default());
-    let whereabouts = Whereabouts::shared(fellowship(1, SECRET), standing).writing(writes.clone());
+    let whereabouts =
+        Whereabouts::shared("redis", fellowship(1, SECRET), standing).writing(writes.clone());
     let config = Config::default();
     let server = Server::of_several(whereabouts, engine.clone(), None, config, None);
     let asked = |reached| AskedSnapshot {

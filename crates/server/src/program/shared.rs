@@ -14,7 +14,7 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_engine::Engine;
 use tenure_engine::redis_address::Address;
 use tenure_member::{
-    Epoch, Member, MemberError, MemberOptions, StandbyHealth, StorePlace, StoreSettings,
+    Epoch, Member, MemberError, MemberOptions, STORE_KIND, StandbyHealth, StorePlace, StoreSettings,
 };
 use tokio::sync::watch;
 
@@ -64,20 +64,32 @@ impl SharedStore {
     /// Where calls are answered, as the server is told.
     pub fn whereabouts(&self) -> Whereabouts {
         let standing = self.standing.subscribe();
-        Whereabouts::joining(self.fellowship.clone(), standing)
+        Whereabouts::joining(STORE_KIND, self.fellowship.clone(), standing)
             .writing(Arc::new(MemberSnapshots(self.member.clone())))
             .described_by(Arc::new(DescribesMember(self.member.clone())))
     }
 
     /// Tells the server where calls are answered, for as long as it is polled. `engine` answers those of this process.
     pub async fn tell(&self, engine: Arc<dyn Engine>) -> Infallible {
+        tokio::select! {
+            never = self.tell_places(|place| match place {
+                // Nothing is served or passed on as long as the store is not known.
+                StorePlace::Here { .. } | StorePlace::There { .. } => None,
+                place => Some(serves(place, &engine)),
+            }) => return never,
+            () = self.known() => {}
+        }
+        self.tell_places(|place| Some(serves(place, &engine))).await
+    }
+
+    async fn tell_places(&self, says: impl Fn(StorePlace) -> Option<Serves>) -> Infallible {
         let mut places = self.member.place();
-        self.known().await;
         loop {
             let place = places.borrow_and_update().clone();
-            let serves = serves(place, &engine);
-            let served_at = self.member.served().map(|Epoch(epoch)| epoch);
-            self.standing.send_replace(Standing { serves, served_at });
+            if let Some(serves) = says(place) {
+                let served_at = self.member.served().map(|Epoch(epoch)| epoch);
+                self.standing.send_replace(Standing { serves, served_at });
+            }
             if places.changed().await.is_err() {
                 std::future::pending().await
             }
