@@ -14,6 +14,7 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Request};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health, StoreWork};
+use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::pass_on::{self, InVain, NotYet, PassesOn};
@@ -57,9 +58,19 @@ struct OwnCall {
     request: Request,
     /// Some sending of it may have been done.
     unknown: bool,
+    /// Since when its caller has waited longer than the request knows.
+    waits_since: Instant,
 }
 
 impl OwnCall {
+    /// What is to be sent now.
+    fn next(&mut self) -> Request {
+        let now = Instant::now();
+        self.request.waited(now.duration_since(self.waits_since).into());
+        self.waits_since = now;
+        self.request.clone()
+    }
+
     /// A second sending does nothing that the first has done.
     fn is_repeatable(&self) -> bool {
         self.request.effect() != Effect::Adds
@@ -140,7 +151,8 @@ impl AnywhereInner {
             let serves = self.whereabouts.now();
             let why = match &serves {
                 Serves::Here { engine, .. } => {
-                    let asked = engine.call(&call.namespace, call.request.clone());
+                    let request = call.next();
+                    let asked = engine.call(&call.namespace, request);
                     let answer = tokio::select! {
                         biased;
                         answer = asked => answer,
@@ -182,7 +194,8 @@ impl AnywhereInner {
     ) -> Result<CallAnswer, NotYet> {
         let remote =
             self.remote(owner).map_err(|why| NotYet::Because(pass_on::why_of(&owner.url, why)))?;
-        let asked = remote.call(&call.namespace, call.request.clone());
+        let request = call.next();
+        let asked = remote.call(&call.namespace, request);
         let answer = tokio::select! {
             biased;
             answer = asked => answer,
@@ -202,7 +215,12 @@ impl Engine for Anywhere {
             return engine.call(namespace, request);
         }
         identify(&mut request);
-        let mut call = OwnCall { namespace: namespace.clone(), request, unknown: false };
+        let mut call = OwnCall {
+            namespace: namespace.clone(),
+            request,
+            unknown: false,
+            waits_since: Instant::now(),
+        };
         let inner = self.0.clone();
         Box::pin(async move { inner.call(&mut call).await })
     }

@@ -435,6 +435,51 @@ fn a_lease_call_goes_on_waiting_at_the_next_owner_or_here() {
 }
 
 #[test]
+fn a_lease_call_goes_on_waiting_when_its_owner_hands_over() {
+    let config = Config { quiet: Duration::from_millis(100), ..Config::default() };
+    let (old, engine) = (memory(), memory());
+    let mut owner = Member::new(1, &old, here(&old, 1), config);
+    let next = Member::new(3, &engine, here(&engine, 2), config);
+    let other = Member::new(2, &engine, there(&owner, 1), config);
+    let mut waits = other.server.connect();
+    waits.ask("POST", "/v1/leases", r#"{"queues": ["q"], "wait": "60s", "worker": "w"}"#);
+    until("it waits", || owner.server.get("/v1/workers").text().contains("\"w\""));
+    owner.server.drain();
+    old.drain();
+    other.tells.there(next.server.at, 2);
+    until("it waits at the next", || next.server.get("/v1/workers").text().contains("\"w\""));
+    next.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    assert_eq!(waits.answer().good()["leases"][0]["job"]["id"], "a");
+}
+
+#[test]
+fn a_call_waits_no_longer_in_all_than_it_asked_for() {
+    let (owner, other) = two(Config::default());
+    let (told, was_told) = std::sync::mpsc::channel();
+    let deposed = scripted(vec![Box::new(move |_, text| told.send(text).unwrap())]);
+    let (took, was_taken) = std::sync::mpsc::channel();
+    let next = scripted(vec![Box::new(move |_, text| took.send(text).unwrap())]);
+    other.tells.there(deposed, 2);
+    let mut waits = other.server.connect();
+    let ask = r#"{"queues": ["q"], "wait": "60s", "worker": "w"}"#;
+    waits.ask("POST", "/v1/leases", ask);
+    let first = was_told.recv_timeout(PATIENCE).unwrap();
+    assert!(!first.contains("tenure-waited"), "{first}");
+    // It tries again a moment later, and says how long its caller has waited by then.
+    other.tells.there(next, 3);
+    let second = was_taken.recv_timeout(PATIENCE).unwrap();
+    let waited = second.split_once("tenure-waited: ").unwrap().1.split_once('\r').unwrap().0;
+    assert!((1..60_000).contains(&waited.parse::<u64>().unwrap()), "{second}");
+    // That counts where another server says it.
+    let mark = format!(
+        "content-type: application/json\r\nauthorization: Bearer {SECRET}\r\n\
+         tenure-from-server: 00000000000000000000000000000002\r\ntenure-waited: 60000\r\n"
+    );
+    let leased = owner.server.connect().ask_with("POST", "/v1/leases", &mark, ask.as_bytes());
+    assert_eq!(leased.good()["leases"], json!([]));
+}
+
+#[test]
 fn what_an_owner_did_not_do_is_asked_of_the_next() {
     let (owner, other) = two(Config::default());
     let not_owner = json!({"code": "not_owner"}).to_string();

@@ -182,7 +182,7 @@ impl ServerBuilder {
     }
 
     /// Opens the store and begins to take calls. To be awaited inside a tokio runtime with all its drivers, which must live
-    /// as long as the server. A Redis need not be there yet: until it is, calls wait, for at most 15 s each.
+    /// as long as the server. A Redis need not be there yet: until it is, calls wait, for at most 8 s each.
     ///
     /// # Errors
     /// See [`StartError`].
