@@ -195,7 +195,7 @@ Where fewer fail, that is a note: it is shown, and all is well.")]
     Error(ErrorArgs),
     /// Copy a whole store to another: a folder to a Redis, or back.
     Copy(copy::CopyArgs),
-    /// Show and change the settings of a store on Redis that several servers share.
+    /// Show and change the settings of a store on Redis.
     #[command(subcommand)]
     #[command(
         after_help = "The settings lie in Redis, beside the store. They are those of the server that made it, until they

@@ -175,7 +175,7 @@ fn a_case_says_its_parameters_where_they_belong() {
     let no = read::<LimitRefusal>(&json!({"case": "limit_not_set", "limit": "scrapy"})).unwrap();
     assert_eq!(no.code, Code::LimitNotFound);
     assert_eq!(no.detail, "the limit \"scrapy\" is not set");
-    let near = json!({"case": "settle_snooze_too_near", "until": 1_800_000_000_000_000_u64});
+    let near = json!({"case": "settle_snooze_too_near", "until": "2027-01-15T08:00:00.000000Z"});
     let said = "a snooze until 2027-01-15T08:00:00.000000Z is less than 100 ms ahead";
     assert_eq!(read::<LeaseRefusal>(&near).unwrap().detail, said);
 }
