@@ -22,8 +22,8 @@ def _read(stream: BinaryIO) -> Any:
     return rest
 
 
-def clear(url: str, prefix: str) -> Optional[str]:
-    """Deletes all keys with this prefix. Answers why not, if it could not."""
+def clear(url: str, name: str) -> Optional[str]:
+    """Deletes all keys of the store with this name. Answers why not, if it could not."""
     at = urlsplit(url)
     try:
         with socket.create_connection(
@@ -45,7 +45,7 @@ def clear(url: str, prefix: str) -> Optional[str]:
                 call("SELECT", at.path.strip("/"))
             cursor = b"0"
             while True:
-                cursor, found = call("SCAN", cursor, "MATCH", f"{prefix}*", "COUNT", "1000")
+                cursor, found = call("SCAN", cursor, "MATCH", f"{{{name}}}:*", "COUNT", "1000")
                 if found:
                     call("UNLINK", *found)
                 if cursor == b"0":

@@ -53,7 +53,7 @@ class Scene(contextlib.AbstractContextManager):
         )
         self._parts: list[Part] = []
         self._findings: list[tuple[bool, str, str]] = []
-        self._redis_prefix: Optional[str] = None
+        self._redis_name: Optional[str] = None
 
     def __enter__(self) -> Scene:
         self.args = self.arguments.parse_args()
@@ -85,10 +85,8 @@ class Scene(contextlib.AbstractContextManager):
         if named.startswith("redis://"):
             self.store_in_words = "a Redis"
             # Beside whatever else lies in this Redis; the keys go when the run ends.
-            self._redis_prefix = (
-                f"example-{self.name}-{random.SystemRandom().randrange(1 << 32):08x}:"
-            )
-            return f"{named}{'&' if '?' in named else '?'}prefix={self._redis_prefix}"
+            self._redis_name = f"example-{self.name}-{random.SystemRandom().randrange(1 << 32):08x}"
+            return f"{named}{'&' if '?' in named else '?'}name={self._redis_name}"
         self.store_in_words = named.split(":", 1)[0]
         return named
 
@@ -166,10 +164,10 @@ class Scene(contextlib.AbstractContextManager):
         for part in reversed(self._parts):
             with contextlib.suppress(Exception):
                 part.stop()
-        if self._redis_prefix is not None:
-            left = keys.clear(self.args.store, self._redis_prefix)
+        if self._redis_name is not None:
+            left = keys.clear(self.args.store, self._redis_name)
             if left is not None:
-                self.say(f"the keys that begin with {self._redis_prefix} are still there: {left}")
+                self.say(f"the keys of the store {self._redis_name} are still there: {left}")
         if self.args.keep:
             self.say(f"the scratch folder is {self.folder}")
         else:

@@ -14,7 +14,7 @@ import pytest
 from conftest import Server, free_port
 from doubles import Double
 from tenure import App, AsyncTenure, Tenure, errors
-from tenure._addresses import Address
+from tenure._addresses import Address, Store
 from tenure._discovery import read_servers
 from tenure._settings import Settings
 
@@ -27,14 +27,14 @@ class Written:
     def __init__(self, redis_url: str, name: str) -> None:
         import redis
 
-        self.url = f"shared+{redis_url}?name={name}"
+        self.url = f"{redis_url}?name={name}"
         self._name = name
         self._redis: Any = redis.Redis.from_url(redis_url, decode_responses=True)
 
     def server(self, id: int, url: str, seconds_ago: float = 0.0) -> None:
         seconds, micros = self._redis.time()
         said = seconds * 1_000_000 + micros - int(seconds_ago * 1e6)
-        self._redis.hset(f"{{{self._name}}}:servers", f"{id:032x}", f"{said} 0.1.0 1 0 {url}")
+        self._redis.hset(f"{{{self._name}}}:servers", f"{id:032x}", f"{said} 0.1.0 1 5 {url}")
 
     def owner(self, id: int) -> None:
         self._redis.hset(f"{{{self._name}}}:own", "owner", f"{id:032x}")
@@ -67,9 +67,12 @@ def doubles() -> Iterator[list[Double]]:
 @pytest.mark.parametrize(
     ("given", "shown", "name"),
     [
-        ("shared+redis://h:6379", "redis://h:6379", "tenure"),
-        ("shared+redis://ann:geheim@h/2?name=x&replicas=1", "redis://h/2?name=x", "x"),
-        ("shared+rediss://:geheim@[::1]:1", "rediss://[::1]:1", "tenure"),
+        ("redis://h:6379", "redis://h:6379", "tenure"),
+        ("redis://ann:geheim@h/2?name=x&replicas=1", "redis://h/2?name=x", "x"),
+        ("rediss://:geheim@[::1]:1", "rediss://[::1]:1", "tenure"),
+        ("valkey://h?name=x&forgets=never", "valkey://h?name=x", "x"),
+        ("redis-cluster://:geheim@a,b:7000", "redis-cluster://a,b:7000", "tenure"),
+        ("redis-sentinel://:geheim@a/main/2", "redis-sentinel://a/main/2", "tenure"),
     ],
 )
 def test_a_store_is_named_without_its_password(given: str, shown: str, name: str) -> None:
@@ -82,7 +85,7 @@ def test_a_store_is_named_without_its_password(given: str, shown: str, name: str
 
 @pytest.mark.parametrize(
     "given",
-    ["shared+redis://", "shared+redis://a,b", "shared+redis://h:x", "shared+redis://h?name={x}"],
+    ["redis://", "redis://a,b", "redis://h:x", "redis://h?name={x}"],
 )
 def test_a_wrong_address_of_a_store_is_refused(given: str) -> None:
     with pytest.raises(ValueError, match=r"address|name of a store"):
@@ -92,12 +95,12 @@ def test_a_wrong_address_of_a_store_is_refused(given: str) -> None:
 def test_what_servers_wrote_is_read_with_the_owner_first() -> None:
     second = 1_000_000
     servers = {
-        f"{1:032x}": f"{97 * second} 0.1.0 1 7 http://a:1",
-        f"{2:032x}": f"{99 * second} 0.1.0 1 7 http://b:1",
-        f"{3:032x}": f"{89 * second} 0.1.0 1 7 http://gone:1",
-        OWNER: f"{95 * second} 0.1.0 1 7 https://owner:1",
+        f"{1:032x}": f"{97 * second} 0.1.0 1 5 http://a:1",
+        f"{2:032x}": f"{99 * second} 0.1.0 1 5 http://b:1",
+        f"{3:032x}": f"{89 * second} 0.1.0 1 5 http://gone:1",
+        OWNER: f"{95 * second} 0.1.0 1 5 https://owner:1",
         "x": "another form of a newer release",
-        "y": f"{99 * second} 0.1.0 1 7 nonsense",
+        "y": f"{99 * second} 0.1.0 1 5 nonsense",
     }
     found = read_servers(OWNER, servers, 100 * second)
     assert [each.url for each in found] == ["https://owner:1", "http://b:1", "http://a:1"]
@@ -105,13 +108,33 @@ def test_what_servers_wrote_is_read_with_the_owner_first() -> None:
     assert read_servers(OWNER, {}, 100 * second) == ()
 
 
-def test_a_real_server_is_found(redis_url: Optional[str], namespace: str, folder: Path) -> None:
+def test_the_parts_of_an_address_are_understood() -> None:
+    store = Store.read(
+        "redis-sentinel://me:ge%40heim@a:1,[::1]/my%20main/2"
+        "?tls=true&ca=/x/ca.pem&sentinel_user=s&sentinel_password=p%26p"
+    )
+    assert store is not None
+    assert store.hosts == (("a", 1), ("::1", 26379))
+    assert (store.master, store.db, store.is_cluster) == ("my main", 2, False)
+    assert (store.login.user, store.login.password) == ("me", "ge@heim")
+    assert (store.sentinel_login.user, store.sentinel_login.password) == ("s", "p&p")
+    assert (store.is_tls, store.ca) == (True, "/x/ca.pem")
+    cluster = Store.read("redis-cluster://a,b:7000")
+    assert cluster is not None
+    assert (cluster.hosts, cluster.is_cluster) == ((("a", 6379), ("b", 7000)), True)
+
+
+def test_the_server_that_really_runs_is_found(
+    redis_url: Optional[str], namespace: str, folder: Path
+) -> None:
     if redis_url is None:
         pytest.skip("there is no redis-server here")
-    server = Server(f"shared+{redis_url}?prefix={namespace}:", folder).start()
+    store = f"{redis_url}?name={namespace}"
+    server = Server(store, folder).start()
     try:
-        with Tenure(f"shared+{redis_url}?name={namespace}", retry_for=15) as client:
-            assert client.stats().jobs["ready"] == 0
+        # It writes itself down within a second.
+        with Tenure(store, retry_for=20) as client:
+            client.stats()
     finally:
         server.kill()
 
@@ -169,7 +192,7 @@ def test_a_store_without_a_living_server_says_what_to_start(written: Written) ->
         with Tenure(written.url, retry_for=retry_for) as client:
             with pytest.raises(errors.Unreachable) as lost:
                 client.stats()
-        shown = written.url.removeprefix("shared+")
+        shown = written.url
         assert lost.value.detail == (
             f"no server of Tenure uses {shown}; start one: tenure serve --store {shown}"
         )
@@ -178,7 +201,7 @@ def test_a_store_without_a_living_server_says_what_to_start(written: Written) ->
 def test_a_redis_that_is_not_there_is_unreachable_and_its_password_is_not_shown() -> None:
     port = free_port()
     began = time.monotonic()
-    with Tenure(f"shared+redis://:geheim@127.0.0.1:{port}", retry_for=0) as client:
+    with Tenure(f"redis://:geheim@127.0.0.1:{port}", retry_for=0) as client:
         with pytest.raises(errors.Unreachable) as lost:
             client.stats()
         assert "geheim" not in f"{client!r} {lost.value}"
@@ -189,4 +212,4 @@ def test_a_redis_that_is_not_there_is_unreachable_and_its_password_is_not_shown(
 def test_without_redis_py_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(ImportError, match="pip install redis"):
-        Tenure("shared+redis://127.0.0.1")
+        Tenure("redis://127.0.0.1")

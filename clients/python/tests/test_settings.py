@@ -46,7 +46,7 @@ def test_an_address_has_these_forms(given: str, host: str, port: int) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        "redis-sentinel://:geheim@10.0.0.1,10.0.0.2/main", "file:./data", "memory:", "localhost", "ftp://x",
+        "redis-sentinel://:geheim@10.0.0.1,10.0.0.2", "file:./data", "memory:", "localhost", "ftp://x",
         "ann:geheim@x:1", "http://ann:geheim@x", "http://x/?token=geheim",
     ],
 )  # fmt: skip

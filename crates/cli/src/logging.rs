@@ -16,7 +16,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::exit::Failure;
 
-/// The targets of all of our lines begin with it: `tenure_server::service`, `tenure_engine_redis::link`.
+/// The targets of all of our lines begin with it: `tenure_server::service`, `tenure_journal_redis::line`.
 const OURS: &str = "tenure";
 const FORM: &str = "write error, warn, info, debug or trace, and TARGET=LEVEL for parts: \"info,tenure_server=debug\"";
 
@@ -123,8 +123,8 @@ mod tests {
             ("off", "tenure::cmd::serve", Level::ERROR, false),
             ("trace", "hyper::proto", Level::ERROR, false),
             ("warn, tenure_server=debug", "tenure_server::service", Level::DEBUG, true),
-            ("warn,tenure_server=debug", "tenure_engine_redis", Level::INFO, false),
-            ("tenure_server=debug", "tenure_engine_redis", Level::ERROR, false),
+            ("warn,tenure_server=debug", "tenure_journal_redis", Level::INFO, false),
+            ("tenure_server=debug", "tenure_journal_redis", Level::ERROR, false),
         ] {
             assert_eq!(enabled(text, target, &level), is, "{text} {target} {level}");
         }

@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use tenure::Client;
 use tenure::remote::{Callee, Remote, RemoteError};
 use tenure::url::StoreUrl;
-pub use tenure_console::on_redis;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
 use tenure_engine::Engine;
@@ -23,8 +22,6 @@ pub struct OpenedStore {
     pub client: Client,
     /// A store within this process.
     embedded: Option<Arc<Embedded>>,
-    /// A Redis, in which nobody is to be left waiting.
-    redis: Option<Arc<on_redis::AddressedRedis>>,
     /// Why the store within this process stopped, if it had to.
     fatal: Arc<OnceLock<Failure>>,
 }
@@ -41,17 +38,13 @@ impl OpenedStore {
                 .hint("name it with --url file:PATH, or see `tenure serve --accept-loss`"));
         }
         match url {
-            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Shared(_) => {
+            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Redis(_) => {
                 let callee = Callee::of(&url).ok_or_else(|| Failure::bug("no server is called"))?;
                 OpenedStore::remote(callee, namespace)
             }
             StoreUrl::Memory => OpenedStore::embedded(Location::Memory, namespace, false),
             StoreUrl::File(folder) => {
                 OpenedStore::embedded(Location::Folder(folder), namespace, accept_loss)
-            }
-            StoreUrl::Redis(redis) => {
-                let redis = Arc::new(on_redis::AddressedRedis::open(&redis)?);
-                Ok(OpenedStore { redis: Some(redis.clone()), ..OpenedStore::of(redis, namespace) })
             }
         }
     }
@@ -90,15 +83,12 @@ impl OpenedStore {
 
     fn of(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
         let client = Client::new(engine, namespace);
-        OpenedStore { client, embedded: None, redis: None, fatal: Arc::default() }
+        OpenedStore { client, embedded: None, fatal: Arc::default() }
     }
 
     /// Lets go of what was opened, and answers why the store stopped, if it had to. Blocks until
     /// all is written.
     pub async fn close(&self) -> Option<Failure> {
-        if let Some(redis) = &self.redis {
-            redis.close().await;
-        }
         if let Some(embedded) = &self.embedded {
             embedded.close();
         }

@@ -387,7 +387,7 @@ fn tenure_alone_shows_a_dozen_commands_in_groups_whatever_is_set() {
     }
     let commands = listed(&text).into_iter().filter(|name| *name != "tenure").count();
     assert_eq!(commands, 12, "{text}");
-    assert_eq!(stderr(&run(&["redis"])), stdout(&["redis", "--help"]));
+    assert_eq!(stderr(&run(&["store"])), stdout(&["store", "--help"]));
 }
 
 #[test]

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 /// Nothing here takes longer: a death costs a ttl and the wait of a suspect.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -125,16 +124,6 @@ fn on_a_folder() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("file:{}", dir.path().join("store").display());
     Place { dir, url }.is_found_out_after_three_deaths();
-}
-
-#[test]
-fn on_a_redis() {
-    if !wanted() {
-        return;
-    }
-    let server = RedisServer::start(Aof::Off, &[]);
-    let place = Place { dir: tempfile::tempdir().unwrap(), url: server.url() };
-    place.is_found_out_after_three_deaths();
 }
 
 #[test]

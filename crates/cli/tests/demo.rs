@@ -128,7 +128,7 @@ fn on_a_redis_two_servers_share_the_store_and_nothing_of_it_is_left() {
     }
     let redis = RedisServer::start(Aof::Off, &[]);
     redis.must(&["SET", "mine", "1"]);
-    let mut demo = Demo::start(&["--json", "demo", "--store", &format!("shared+{}", redis.url())]);
+    let mut demo = Demo::start(&["--json", "demo", "--store", &redis.url()]);
     // The first one owns the store, and it is the one that is killed.
     demo.says("kill -9 of one of the servers");
     assert_ne!(left(&redis), "*0\r\n");
@@ -147,7 +147,7 @@ fn a_demo_that_is_stopped_leaves_nothing_in_a_redis() {
         return;
     }
     let redis = RedisServer::start(Aof::Off, &[]);
-    let mut demo = Demo::start(&["demo", "--store", &format!("shared+{}", redis.url())]);
+    let mut demo = Demo::start(&["demo", "--store", &redis.url()]);
     demo.says("pages pushed");
     assert_ne!(left(&redis), "*0\r\n");
     demo.stop(Signal::SIGINT);

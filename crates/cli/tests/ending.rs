@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 /// How often each ending is tried on each store.
 const ROUNDS: usize = 25;
@@ -157,15 +156,6 @@ fn work_without_its_cmd_leaves_no_job_running_on_a_folder() {
 }
 
 #[test]
-fn work_without_its_cmd_leaves_no_job_running_on_a_redis() {
-    if !wanted() {
-        return;
-    }
-    let redis = RedisServer::start(Aof::Off, &[]);
-    a_missing_cmd(&redis.url());
-}
-
-#[test]
 fn work_that_is_told_to_end_leaves_no_job_running_on_a_server() {
     let folder = tempfile::tempdir().unwrap();
     for store in ["memory:".to_owned(), format!("file:{}", folder.path().display())] {
@@ -173,15 +163,4 @@ fn work_that_is_told_to_end_leaves_no_job_running_on_a_server() {
         sigterm_while_jobs_come(&server, &server.url(), false);
         sigterm_while_jobs_come(&server, &server.url(), true);
     }
-}
-
-#[test]
-fn work_that_is_told_to_end_leaves_no_job_running_on_a_redis() {
-    if !wanted() {
-        return;
-    }
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let server = Server::start(&redis.url());
-    sigterm_while_jobs_come(&server, &redis.url(), false);
-    sigterm_while_jobs_come(&server, &server.url(), false);
 }

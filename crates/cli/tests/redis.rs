@@ -1,5 +1,5 @@
-//! The command line on a Redis itself, and servers that share one: what is pushed at one is handed out
-//! at the other, whoever is killed.
+//! The command line at the address of a Redis, in which it finds the servers of the store, and servers that share one: what is
+//! pushed at one is handed out at the other, whoever is killed.
 
 // A test that cannot even start the command is to fail loudly.
 #![allow(clippy::unwrap_used)]
@@ -49,7 +49,7 @@ fn answer(url: &str, arguments: &[&str]) -> Value {
     serde_json::from_str(&done(url, &[&["--json"], arguments].concat())).unwrap()
 }
 
-/// A server on a Redis.
+/// A server of a store in Redis.
 struct Server {
     child: Child,
     at: String,
@@ -57,8 +57,11 @@ struct Server {
 }
 
 impl Server {
+    /// One that answers calls, or knows the one that does.
     fn start(store: &str) -> Self {
-        Server::start_with(store, &[])
+        let server = Server::start_with(store, &[]);
+        until("the store to be served", || server.ask("GET", "/readyz", None).0 == 200);
+        server
     }
 
     fn start_with(store: &str, options: &[&str]) -> Self {
@@ -158,12 +161,13 @@ fn granted(poll: JoinHandle<std::io::Result<(u16, Value)>>) -> String {
 }
 
 #[test]
-fn every_command_works_on_a_redis_itself() {
+fn every_command_finds_the_servers_of_a_store_in_redis() {
     if !wanted() {
         return;
     }
     let redis = RedisServer::start(Aof::Off, &[]);
     let url = &redis.url();
+    let _server = Server::start(url);
     assert_eq!(done(url, &["push", "mail", r#"{"to":"ann"}"#, "--id", "one"]), "one\n");
     assert_eq!(answer(url, &["explain", "one"])["state"], "ready");
     assert_eq!(done(url, &["work", "mail", "--until-empty", "--", "cat"]), r#"{"to":"ann"}"#);
@@ -199,41 +203,19 @@ fn every_command_works_on_a_redis_itself() {
 }
 
 #[test]
-fn a_push_that_pushes_nothing_says_so_on_a_redis_too() {
+fn stores_with_names_of_their_own_do_not_see_each_other() {
     if !wanted() {
         return;
     }
     let redis = RedisServer::start(Aof::Off, &[]);
-    let url = &redis.url();
-    done(url, &["push", "q", "1", "--id", "two", "--unique", "daily", "--delay", "1h"]);
-    let again = |arguments: &[&str], part: &str| {
-        let (code, out, err) = run(url, &[&["push", "q", "2"], arguments].concat());
-        assert_eq!((code, out.as_str()), (0, "two\n"), "{err}");
-        assert!(err.contains(part), "{err}");
-    };
-    again(&["--id", "two"], "'two' is there already (scheduled, runs in ");
-    again(&["--unique", "daily"], "'two' holds the unique key 'daily' (scheduled, runs in ");
-    again(&["--unique", "daily", "--on-conflict", "replace"], "has the new content now");
-    done(url, &["cancel", "two"]);
-    again(&["--id", "two"], "'two' is there already (cancelled ");
-    done(url, &["pool", "add", "accounts", "ann"]);
-    let pool = answer(url, &["pool", "accounts"]);
-    assert_eq!((&pool[0]["name"], &pool[1]["items"][0]["id"]), (&json!("accounts"), &json!("ann")));
-}
-
-#[test]
-fn applications_with_prefixes_of_their_own_do_not_see_each_other() {
-    if !wanted() {
-        return;
-    }
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let (shop, blog) = (redis.url() + "?prefix=shop:", redis.url() + "?prefix=blog:&forgets=never");
+    let (shop, blog) = (redis.url() + "?name=shop", redis.url() + "?name=blog&forgets=never");
+    let _servers = [&shop, &blog].map(|store| Server::start(store));
     done(&shop, &["push", "q", "--id", "a"]);
     assert_eq!(run(&blog, &["job", "a"]).0, 1);
     assert_eq!(run(&shop, &["job", "a"]).0, 0);
     let keys = redis.must(&["KEYS", "*"]);
     let keys = format!("{keys:?}");
-    assert!(keys.contains("shop:{default}") && !keys.contains("tenure:"), "{keys}");
+    assert!(keys.contains("{shop}:log") && !keys.contains("tenure"), "{keys}");
 }
 
 #[test]
@@ -266,7 +248,7 @@ fn what_is_pushed_at_one_server_is_leased_at_another() {
     let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
     done(&a.url(), &["push", "q", "1", "--id", "one"]);
     assert_eq!(done(&b.url(), &["work", "q", "--until-empty", "--", "cat"]), "1");
-    // And who uses the Redis without a server sees the same.
+    // And who finds them in the Redis sees the same.
     for url in [a.url(), b.url(), redis.url()] {
         assert_eq!(answer(&url, &["job", "one"])["state"], "succeeded", "{url}");
     }
@@ -291,7 +273,7 @@ fn a_push_at_one_server_wakes_who_waits_at_another() {
         let (status, _) = there.ask("POST", "/v1/jobs", Some(&json!({"id": id, "queue": "q"})));
         assert_eq!((status, granted(poll)), (201, id.to_owned()));
     }
-    // A command that uses the Redis itself wakes them too.
+    // A command that finds the server in the Redis wakes them too.
     let poll = a.poll("q", "three");
     done(&redis.url(), &["push", "q", "--id", "three"]);
     assert_eq!(granted(poll), "three");
@@ -344,7 +326,7 @@ fn a_server_without_its_redis_says_so_and_goes_on_when_it_is_there() {
     }
     let mut redis = RedisServer::start(Aof::Always, &[]);
     redis.kill();
-    let mut server = Server::start(&redis.url());
+    let mut server = Server::start_with(&redis.url(), &[]);
     let job = json!({"id": "one", "queue": "q"});
     for _ in 0..2 {
         until("the server to be degraded", || server.ask("GET", "/readyz", None).0 == 503);
@@ -385,9 +367,15 @@ fn a_redis_that_is_away_or_refuses_us_is_told_in_a_sentence() {
         assert!(out.is_empty() && !err.contains("falsch") && !err.contains("geheim"), "{err}");
     }
     let right = format!("redis://:richtig@{host}");
+    let (ended, out, err) = run(&right, &["push", "q", "--id", "one"]);
+    let none = format!(
+        "no server of Tenure uses redis://•••@{host}; start one: tenure serve --store redis://•••@{host}"
+    );
+    assert!(ended == 69 && out.is_empty() && err.contains(&none), "{err}");
+    let _server = Server::start(&right);
     assert_eq!(done(&right, &["push", "q", "--id", "one"]), "one\n");
     // A server tells its operator, and does not show it either.
-    let mut server = Server::start(&format!("redis://:falsch@{host}"));
+    let mut server = Server::start_with(&format!("redis://:falsch@{host}"), &[]);
     let mut line = String::new();
     while !line.contains("the store is not well") {
         line.clear();
@@ -433,82 +421,4 @@ fn a_server_says_how_much_finished_jobs_may_take_and_one_that_does_not_leaves_it
         done_jobs(&server);
         until("what is too much to be gone", || kept(&server) <= 3);
     }
-}
-
-/// How many calls wait in the Redis.
-fn waiting(redis: &RedisServer) -> usize {
-    redis.must(&["KEYS", "tenure:{default}t[kq]:*"]).list().len()
-}
-
-#[test]
-fn who_is_told_to_end_leaves_nobody_waiting_in_the_redis() {
-    if !wanted() {
-        return;
-    }
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let url = redis.url();
-    let holds = ["lock", "l", "--", "sleep", "600"];
-    let mut holder = tenure(&url).args(holds).spawn().unwrap();
-    until("the lock to be held", || answer(&url, &["leases"])["items"] != json!([]));
-    for (arguments, signal, code) in [
-        (&["work", "q", "--", "cat"][..], Signal::SIGINT, Some(0)),
-        (&["work", "q", "--", "cat"], Signal::SIGTERM, Some(0)),
-        (&["lock", "l", "--", "true"], Signal::SIGINT, Some(130)),
-    ] {
-        let mut child = tenure(&url).args(arguments).spawn().unwrap();
-        let waits = || match arguments[0] {
-            "work" => waiting(&redis) > 0,
-            _ => answer(&url, &["limit", "lock:l"])["waiting"] == json!(1),
-        };
-        until("it to wait", waits);
-        kill(Pid::from_raw(child.id().try_into().unwrap()), signal).unwrap();
-        assert_eq!(child.wait().unwrap().code(), code, "{arguments:?}");
-        assert_eq!(waiting(&redis), 0, "{arguments:?} {signal}");
-    }
-    kill(Pid::from_raw(holder.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
-    holder.wait().unwrap();
-}
-
-/// What is left of the demo's keys.
-fn left(redis: &RedisServer) -> String {
-    redis.ask(&["KEYS", "*demo*"]).unwrap()
-}
-
-#[test]
-fn the_demos_counts_hold_with_two_servers_of_which_one_is_killed() {
-    if !wanted() {
-        return;
-    }
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let url = redis.url();
-    done(&url, &["push", "crawl", "--id", "mine"]);
-    let demo = answer("http://127.0.0.1:1", &["demo", "--store", &url]);
-    assert_eq!((&demo["ok"], &demo["servers"]), (&json!(true), &json!(2)), "{demo}");
-    assert!(demo["pages_meanwhile"].as_u64().unwrap() >= 20, "{demo}");
-    assert!(!demo["held_by_the_killed"].as_array().unwrap().is_empty(), "{demo}");
-    assert_eq!(left(&redis), "*0\r\n");
-    // What was there before is there, and nothing ran it.
-    assert_eq!(answer(&url, &["job", "mine"])["state"], "ready");
-}
-
-#[test]
-fn a_demo_that_is_stopped_leaves_nothing_in_the_redis() {
-    if !wanted() {
-        return;
-    }
-    let redis = RedisServer::start(Aof::Off, &[]);
-    let mut demo = tenure("http://127.0.0.1:1");
-    let mut demo = demo.args(["demo", "--store", &redis.url()]).spawn().unwrap();
-    let mut words = BufReader::new(demo.stderr.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("pages pushed") {
-        line.clear();
-        assert_ne!(words.read_line(&mut line).unwrap(), 0, "it ended");
-    }
-    assert_ne!(left(&redis), "*0\r\n");
-    kill(Pid::from_raw(demo.id().try_into().unwrap()), Signal::SIGINT).unwrap();
-    let mut rest = String::new();
-    words.read_to_string(&mut rest).unwrap();
-    assert_eq!(demo.wait().unwrap().code(), Some(130), "{rest}");
-    assert_eq!(left(&redis), "*0\r\n");
 }

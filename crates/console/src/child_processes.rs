@@ -103,6 +103,10 @@ impl ChildProcess {
                 let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
                 let file = file.map_err(failed)?;
                 command.stdout(file.try_clone().map_err(failed)?).stderr(file);
+                // One that is killed leaves its private files: they go with that folder.
+                if let Some(folder) = path.parent() {
+                    command.env("TMPDIR", folder);
+                }
             }
         }
         let mut child = command.spawn().map_err(failed)?;

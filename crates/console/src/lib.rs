@@ -7,9 +7,7 @@
 pub mod child_processes;
 pub mod exit;
 pub mod machine_zone;
-pub mod on_redis;
 pub mod output;
 pub mod program;
 pub mod scratch;
-pub mod shared_scheme;
 pub mod standing;

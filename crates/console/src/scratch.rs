@@ -1,4 +1,4 @@
-//! A scratch part of a Redis that is in use: a prefix beneath its own, emptied when the command ends.
+//! A scratch part of a Redis that is in use: stores with names of their own, emptied when the command ends.
 //!
 //! `tenure demo` and `tenure-lab` write there and nowhere else, so that they may be shown on a Redis that is in
 //! use. Only a SIGKILL of ours, or a Redis that is away, leaves it full.
@@ -12,7 +12,6 @@ use tenure_journal_redis::{PlainRedis, RespValue, StoreError};
 use tokio::time::timeout;
 
 use crate::exit::{DENIED, Failure, UNAVAILABLE, USAGE};
-use crate::shared_scheme;
 
 /// A number that nobody chose: a seed, or a name that nobody else has.
 pub fn any_number() -> u64 {
@@ -30,7 +29,6 @@ const KEYS_A_CALL: usize = 1_000;
 pub struct Scratch {
     url: Secret,
     address: Address,
-    is_shared: bool,
 }
 
 impl Scratch {
@@ -39,7 +37,7 @@ impl Scratch {
         let wrong = |why: String| {
             Failure::usage(format!("--store: {why}")).hint("name a Redis: redis://HOST:6379")
         };
-        match shared_scheme::split(store).1.parse::<StoreUrl>() {
+        match store.parse::<StoreUrl>() {
             Ok(StoreUrl::Redis(_)) => {
                 let name = format!("{name}-{:016x}", any_number());
                 Scratch::within(store, &name)
@@ -56,17 +54,10 @@ impl Scratch {
 
     fn within(url: &str, name: &str) -> Result<Self, Failure> {
         let wrong = |why| Failure::usage(format!("--store: {why}"));
-        let (scheme, bare) = shared_scheme::split(url);
-        let whole = Address::parse(bare).map_err(wrong)?;
-        let bare = with_prefix(bare, &format!("{}{name}:", whole.prefix()));
-        let address = Address::parse(&bare).map_err(wrong)?;
-        let (url, is_shared) = (Secret::new(format!("{scheme}{bare}")), !scheme.is_empty());
-        Ok(Scratch { url, address, is_shared })
-    }
-
-    /// Whether it is a store of servers of which one owns it.
-    pub fn is_shared(&self) -> bool {
-        self.is_shared
+        let whole = Address::parse(url).map_err(wrong)?;
+        let url = with_name(url, &format!("{}:{name}", whole.name()));
+        let address = Address::parse(&url).map_err(wrong)?;
+        Ok(Scratch { url: Secret::new(url), address })
     }
 
     /// Its address as a process of ours is given it.
@@ -119,10 +110,7 @@ impl Scratch {
 
     /// What the keys of the scratch, and of all its parts, look like.
     fn pattern(&self) -> String {
-        match self.is_shared {
-            true => format!("{{{}*", literally(self.address.store_name())),
-            false => format!("{}*", literally(self.address.prefix())),
-        }
+        format!("{{{}*", literally(self.address.name()))
     }
 
     /// How many keys were found on one server, and are gone now.
@@ -146,7 +134,7 @@ impl Scratch {
 }
 
 /// How a command ends that cannot ask its Redis.
-fn unreachable(why: StoreError) -> Failure {
+pub fn unreachable(why: StoreError) -> Failure {
     let said = why.to_string();
     let says = |codes: &[&str]| codes.iter().any(|code| said.contains(code));
     if says(&["NOAUTH ", "WRONGPASS ", "NOPERM "]) {
@@ -179,11 +167,11 @@ fn scanned(answer: &RespValue) -> (String, Vec<Vec<u8>>) {
     (cursor.text().unwrap_or_default().to_owned(), keys.collect())
 }
 
-/// The same address with another prefix.
-fn with_prefix(url: &str, prefix: &str) -> String {
+/// The same address with another name of the store.
+fn with_name(url: &str, name: &str) -> String {
     let (body, query) = url.split_once('?').unwrap_or((url, ""));
-    let kept = query.split('&').filter(|one| !one.is_empty() && !one.starts_with("prefix="));
-    let prefix: String = prefix
+    let kept = query.split('&').filter(|one| !one.is_empty() && !one.starts_with("name="));
+    let name: String = name
         .bytes()
         .map(|byte| match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b':' => {
@@ -192,7 +180,7 @@ fn with_prefix(url: &str, prefix: &str) -> String {
             byte => format!("%{byte:02X}"),
         })
         .collect();
-    let query: Vec<String> = kept.map(str::to_owned).chain([format!("prefix={prefix}")]).collect();
+    let query: Vec<String> = kept.map(str::to_owned).chain([format!("name={name}")]).collect();
     format!("{body}?{}", query.join("&"))
 }
 
@@ -207,39 +195,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_corner_lies_beneath_the_prefix_of_its_address() {
-        for (store, prefix) in [
+    fn a_corner_has_names_of_its_own_and_its_keys_are_found() {
+        for (store, name) in [
             ("redis://h", "tenure:demo-"),
-            ("redis://h?prefix=", "demo-"),
-            ("redis://:geheim@h?prefix=a%2Bb%26:&forgets=never", "a+b&:demo-"),
+            ("redis://:geheim@h?name=a%2Bb%26&forgets=never", "a+b&:demo-"),
         ] {
             let scratch = Scratch::of(store, "demo").unwrap();
-            assert!(scratch.address.prefix().starts_with(prefix), "{:?}", scratch.address.prefix());
+            assert!(scratch.address.name().starts_with(name), "{:?}", scratch.address.name());
             assert_eq!(scratch.address.forgets_never(), store.contains("forgets"));
             let part = scratch.part("1").unwrap();
-            assert_eq!(part.address.prefix(), format!("{}1:", scratch.address.prefix()));
+            assert_eq!(part.address.name(), format!("{}:1", scratch.address.name()));
             assert!(!format!("{scratch:?}").contains("geheim"));
         }
-        assert_ne!(
-            Scratch::of("redis://h", "x").unwrap().address.prefix(),
-            Scratch::of("redis://h", "x").unwrap().address.prefix()
-        );
+        let name = |store| Scratch::of(store, "x").unwrap().address.name().to_owned();
+        assert_ne!(name("redis://h"), name("redis://h"));
         assert!(Scratch::of("file:x", "x").is_err() && Scratch::of("redis://", "x").is_err());
+        let odd = Scratch::of("redis://h?name=a*", "demo").unwrap();
+        assert!(odd.pattern().starts_with(r"{a\*:demo-"), "{}", odd.pattern());
     }
 
     #[test]
-    fn the_keys_of_a_shared_store_and_of_its_parts_are_found() {
-        let scratch = Scratch::of("shared+redis://:geheim@h?prefix=a*:", "demo").unwrap();
-        let part = scratch.part("1").unwrap();
-        assert!(part.is_shared() && part.url().reveal().starts_with("shared+redis://"));
-        let name = |scratch: &Scratch| scratch.address.store_name().to_owned();
-        assert_eq!(name(&part), format!("{}:1", name(&scratch)));
-        assert_eq!(scratch.pattern(), format!("{{{}*", literally(&name(&scratch))));
-        assert!(scratch.pattern().starts_with(r"{a\*:demo-"), "{}", scratch.pattern());
-    }
-
-    #[test]
-    fn a_prefix_means_itself_in_a_pattern() {
+    fn a_name_means_itself_in_a_pattern() {
         assert_eq!(literally("a*[b]:"), r"a\*\[b\]:");
     }
 }

@@ -113,8 +113,6 @@ pub const COUNT_MAX: i64 = 1_000_000_000;
 
 /// Schedules that one `fire` looks at, and that one tick asks plans for.
 pub const FIRE_MAX: usize = 64;
-/// Moments that one call of plans carries.
-pub const PLAN_MOMENTS_MAX: usize = 1_000;
 /// Moments that `next` of a schedule shows.
 pub const NEXT_SHOWN: usize = 5;
 
@@ -186,8 +184,6 @@ pub const GAUGE_ATTEMPT_US: u64 = 5 * SECOND_US;
 pub const GAUGE_CLAIM_US_MIN: u64 = 200_000;
 /// How long one that cannot read a gauge leaves it to others.
 pub const GAUGE_PASSED_OVER_US: u64 = 30 * SECOND_US;
-/// A process that asked for gauges is taken to read them for this long.
-pub const GAUGE_READER_US: u64 = 5 * SECOND_US;
 /// Longest time that a GET of a gauge may take.
 pub const GAUGE_GET_US: u64 = 2 * SECOND_US;
 /// Shortest snooze.
@@ -239,9 +235,6 @@ pub const DEAF_US: u64 = 3 * SECOND_US;
 /// What the wall clock gains on a monotonic clock beyond this, between two looks, is a leap: every lease then has a
 /// ttl of its own. Less than what the shortest ttl leaves between the holder's stop (0.8 of it) and its end.
 pub const LEAP_US: u64 = 100_000;
-/// The wall clock may run faster or slower than a monotonic clock by this much without a leap (parts per million):
-/// what NTP slews by, and again as much for the crystals.
-pub const DRIFT_PPM: u64 = 1_000;
 /// A clock that is behind by more than this is reported.
 pub const CLOCK_BEHIND_LOUD_US: u64 = SECOND_US;
 /// A clock that is behind by more than this is accepted, once.
@@ -271,8 +264,6 @@ pub const EVENTS_SCAN_MAX: usize = 10_000;
 pub const EVENTS_PORTION: usize = 500;
 /// Streams of events that one server sends at a time.
 pub const EVENT_STREAMS_MAX: usize = 1_000;
-/// A reader of events that waits looks again after this at the latest.
-pub const EVENTS_LOOK_US: u64 = 200_000;
 /// Virtual time that one grant costs a group with one share.
 pub const SHARE_UNIT: u64 = 10_000;
 

@@ -76,6 +76,8 @@ impl From<Moment> for SystemTime {
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
+    /// Longer than anything.
+    pub const MAX: Span = Span(u64::MAX);
 
     /// From microseconds.
     pub const fn from_us(us: u64) -> Self {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tenure_engine::{CallError, Fault};
-use tenure_journal::{Append, Appended, Hears, Journal, JournalEntry, Position};
+use tenure_journal::{Append, Appended, Hears, Journal, JournalEntry, Position, StoreFacts};
 use tenure_machine::CHANGES_FORMAT;
 
 use crate::batch::{Batch, Pending};
@@ -97,6 +97,11 @@ impl Confirming {
             inside: Mutex::new(Inside { end: end.number, ..Inside::default() }),
             changed: Condvar::new(),
         }
+    }
+
+    /// What the journal is kept in.
+    pub(crate) fn facts(&self) -> StoreFacts {
+        self.journal.facts()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {

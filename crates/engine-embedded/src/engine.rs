@@ -327,7 +327,7 @@ impl Engine for Embedded {
             None if behind > Span::ZERO => Some(clock_behind("the clock", behind)),
             None => None,
         };
-        Health { degraded, store: "embedded" }
+        Health { degraded, store: self.shared.facts().kind }
     }
 
     fn notice(&self) -> Option<String> {
@@ -343,7 +343,6 @@ impl Engine for Embedded {
             syncs: self.shared.times.seen_of(SYNC),
             opened_in: Some(self.recovery.took),
             recovers_for: self.may_recover().then(|| self.recovers_for().unwrap_or_default().std()),
-            ..StoreWork::default()
         }
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use rusqlite::Connection;
 use tenure_core::names::Namespace;
 use tenure_engine::{CallError, Clock, Fault, LastLeap, StoreTimes};
+use tenure_journal::StoreFacts;
 use tenure_machine::{Config, TakerId};
 use tokio::sync::{oneshot, watch};
 
@@ -246,10 +247,13 @@ impl Shared {
         }
     }
 
-    /// What the store takes on disk.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// What the truth is kept in, and how much of it: the journal if one appends, and otherwise the folder.
+    pub(crate) fn facts(&self) -> StoreFacts {
+        if let Some(confirming) = &self.confirming {
+            return confirming.facts();
+        }
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
-        folder.as_ref().map_or(0, Folder::bytes)
+        StoreFacts { kind: "embedded", bytes: folder.as_ref().map_or(0, Folder::bytes) }
     }
 
     /// Does something in the folder; `None` if it was let go of.

@@ -8,7 +8,7 @@ use tenure_core::redact::redacted;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     Audited, DoneMany, EventStats, EventsRead, Failures, Listed, Pushed, PushedId, Put, Settled,
-    Stats,
+    Stats, StoreStats,
 };
 use tenure_core::schedule::ScheduleView;
 use tenure_core::secret::Json;
@@ -16,6 +16,7 @@ use tenure_core::sentences::{JobRefusal, UNREADABLE_SUMMARY};
 use tenure_core::settings::ResourceView;
 use tenure_engine::schedules::show_next;
 use tenure_engine::{CallError, Fault};
+use tenure_journal::StoreFacts;
 use tenure_machine::{
     Compared, Done, Elsewhere, ExplainedAt, JobAt, Known, PushedAt, PushedOne, RetriedAt, Seq,
     SettledOne, Stands, StoredJob, Totals, WithoutData, WithoutNext,
@@ -218,8 +219,8 @@ impl Show<Stats> for Totals {
             let stream = shared.read(move |conn| streams::stream(conn, &ns)).await?;
             stats.events = EventStats::of(stream.stands, stream.bytes);
         }
-        stats.store.kind = "embedded".to_owned();
-        stats.store.bytes = shared.bytes();
+        let StoreFacts { kind, bytes } = shared.facts();
+        stats.store = StoreStats { kind: kind.to_owned(), bytes };
         Ok(stats)
     }
 }

@@ -28,7 +28,7 @@ pub use fault::{CallError, Fault};
 pub use gauges::{ClaimedGauge, GaugeFeed, GaugeReader, ReadingFuture};
 pub use last_leap::LastLeap;
 pub use seldom::Seldom;
-pub use store_work::{FailedCalls, SLOW, StoreTimes, StoreWork};
+pub use store_work::{SLOW, StoreTimes, StoreWork};
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Change, Operation, Reply, Request};

@@ -1,7 +1,7 @@
 //! Where a Redis or Valkey is and how to speak to it: the text of a URL, understood once.
 //!
-//! It is in the seam because two crates need it: the client's library, in which one address chooses the
-//! engine, and the Redis engine itself.
+//! It is in the seam because two crates need it: the client's library, which finds the servers of a store by it, and the
+//! journal, which is kept there.
 //!
 //! An address holds passwords. Neither `Debug` nor `Display` nor an error of this module ever shows
 //! one, nor anything else that might be part of one.
@@ -10,7 +10,8 @@
 //! redis://[[USER]:PASSWORD@]HOST[:6379][/DB]           valkey: the same; rediss, valkeys: with TLS
 //! redis-sentinel://[[USER]:PASSWORD@]HOST[:26379],…/MASTER[/DB]
 //! redis-cluster://[[USER]:PASSWORD@]HOST[:6379],…
-//!     ?prefix=TEXT                  every key begins with it; "tenure:" if none is given
+//!     ?name=TEXT                    the name of the store, one of several in this Redis; "tenure" if none is given
+//!     ?replicas=N                   as many replicas must have a write before it counts; 0 if none is given
 //!     ?forgets=never                this store never loses a write that it answered
 //!     ?tls=true                     TLS, also to the sentinels
 //!     ?ca=FILE                      trust these certificates (PEM), and not the system's
@@ -27,8 +28,10 @@ use tenure_core::bounds::NAME_BYTES_MAX;
 use tenure_core::percent::{self, BadEscape};
 use tenure_core::secret::Secret;
 
-/// What every key begins with if the address says nothing else.
-pub const DEFAULT_PREFIX: &str = "tenure:";
+/// The name of a store if the address says nothing else.
+pub const DEFAULT_NAME: &str = "tenure";
+/// More replicas than this no primary has.
+const REPLICAS_MAX: u32 = 100;
 const SERVER_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
@@ -114,9 +117,9 @@ pub struct Address {
     db: u32,
     tls: bool,
     ca: Option<PathBuf>,
-    prefix: String,
-    forgets_never: bool,
+    name: String,
     replicas: Option<u32>,
+    forgets_never: bool,
     shown: String,
 }
 
@@ -135,14 +138,9 @@ impl Address {
             .map_err(|why| AddressError::Invalid { scheme, why })
     }
 
-    /// What every key begins with.
-    pub fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
-    /// The name of a store that several servers share: the prefix without the colons at its end.
-    pub fn store_name(&self) -> &str {
-        self.prefix.trim_end_matches(':')
+    /// The name of the store: its keys begin with it, in braces.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether the operator says that this store never loses a write that it answered: every write is
@@ -154,11 +152,6 @@ impl Address {
     /// How many replicas must have what is written before it counts, if the address says so.
     pub fn replicas(&self) -> Option<u32> {
         self.replicas
-    }
-
-    /// The name of a key: all keys of a namespace lie in one slot of a cluster.
-    pub fn key(&self, namespace: &str, rest: &str) -> String {
-        format!("{}{{{namespace}}}{rest}", self.prefix)
     }
 
     /// Which servers there are.
@@ -318,6 +311,8 @@ fn understood(scheme: &str, kind: AddressKind, rest: &str) -> Result<Address, &'
         }
     };
     let slash = if path.is_empty() { "" } else { "/" };
+    let name = asked.name.unwrap_or_else(|| DEFAULT_NAME.to_owned());
+    let which = if name == DEFAULT_NAME { String::new() } else { format!("?name={name}") };
     Ok(Address {
         topology,
         login,
@@ -325,10 +320,10 @@ fn understood(scheme: &str, kind: AddressKind, rest: &str) -> Result<Address, &'
         db,
         tls,
         ca: asked.ca,
-        prefix: asked.prefix.unwrap_or_else(|| DEFAULT_PREFIX.to_owned()),
-        forgets_never: asked.forgets_never,
+        name,
         replicas: asked.replicas,
-        shown: format!("{scheme}://{whole}{listed}{slash}{path}"),
+        forgets_never: asked.forgets_never,
+        shown: format!("{scheme}://{whole}{listed}{slash}{path}{which}"),
     })
 }
 
@@ -346,9 +341,9 @@ fn login_of(text: &str) -> Result<Login, &'static str> {
 
 #[derive(Default)]
 struct AskedOptions {
-    prefix: Option<String>,
-    forgets_never: bool,
+    name: Option<String>,
     replicas: Option<u32>,
+    forgets_never: bool,
     tls: Option<bool>,
     ca: Option<PathBuf>,
     sentinel_login: Login,
@@ -365,14 +360,15 @@ fn parameters(query: &str) -> Result<AskedOptions, &'static str> {
         seen.push(name);
         let value = decoded(value)?;
         match name {
-            "prefix" => asked.prefix = Some(prefix(value)?),
+            "name" => asked.name = Some(name_of(value)?),
+            "prefix" => return Err(PREFIX),
+            "replicas" => {
+                let replicas = value.parse().ok().filter(|replicas| *replicas <= REPLICAS_MAX);
+                asked.replicas =
+                    Some(replicas.ok_or("has \"replicas\" that is no number from 0 to 100")?);
+            }
             "forgets" if value == "never" => asked.forgets_never = true,
             "forgets" => return Err("has a \"forgets\" that is not never; leave it out"),
-            "replicas" => {
-                let replicas =
-                    value.parse().map_err(|_| "has \"replicas\" that is no number from 0 on")?;
-                asked.replicas = Some(replicas);
-            }
             "tls" => {
                 asked.tls = Some(match value.as_str() {
                     "true" => true,
@@ -394,16 +390,19 @@ fn parameters(query: &str) -> Result<AskedOptions, &'static str> {
 }
 
 /// The name of what is wrong is not said: an unencoded password may have ended up there.
-const PARAMETERS: &str = "has an unknown parameter; known are prefix, forgets, tls, ca, \
+const PARAMETERS: &str = "has an unknown parameter; known are name, replicas, forgets, tls, ca, \
                           sentinel_user and sentinel_password, each as NAME=VALUE";
 
-/// A brace would be the hash tag, and the namespace would not.
-fn prefix(text: String) -> Result<String, &'static str> {
+/// What addresses of the layout in Lua had.
+const PREFIX: &str = "has a \"prefix\", as addresses of earlier releases had; use ?name=NAME for one of several stores, and \
+                      move what lies under the prefix through a folder: `tenure copy` of the release before";
+
+/// A brace would end the hash tag, by which all keys of the store lie in one slot of a cluster.
+fn name_of(text: String) -> Result<String, &'static str> {
     let fits = |c: u8| c.is_ascii_graphic() && c != b'{' && c != b'}';
-    if text.len() > NAME_BYTES_MAX || !text.bytes().all(fits) {
+    if text.is_empty() || text.len() > NAME_BYTES_MAX || !text.bytes().all(fits) {
         return Err(
-            "has a prefix that is no text of at most 128 visible ASCII characters without \
-                    braces",
+            "has a name that is no text of 1 to 128 visible ASCII characters without braces",
         );
     }
     Ok(text)
@@ -432,7 +431,7 @@ mod tests {
             ("RediSS://[::1]:7000", "rediss://[::1]:7000"),
             ("valkeys://[::1]", "valkeys://[::1]:6379"),
             ("redis://:geheim@host", "redis://•••@host:6379"),
-            ("redis://me:ge@heim@host/1?prefix=heim:", "redis://•••@host:6379/1"),
+            ("redis://me:ge@heim@host/1?name=x", "redis://•••@host:6379/1?name=x"),
             ("redis-sentinel://:geheim@a,b:2/main", "redis-sentinel://•••@a:26379,b:2/main"),
             (
                 "redis-sentinel://a/my%20main/2?sentinel_user=s&sentinel_password=geheim",
@@ -450,7 +449,7 @@ mod tests {
     #[test]
     fn every_part_is_understood() {
         let address = Address::parse(
-            "redis-sentinel://me:ge%40heim@a:1,[::1]/my%20main/2?prefix=app:&tls=true&ca=/x/ca.pem\
+            "redis-sentinel://me:ge%40heim@a:1,[::1]/my%20main/2?name=app&replicas=2&tls=true&ca=/x/ca.pem\
              &sentinel_user=s&sentinel_password=p%26p",
         )
         .unwrap();
@@ -468,15 +467,14 @@ mod tests {
         assert_eq!(address.sentinel_login.password, Some(Secret::new("p&p")));
         assert_eq!((address.db, address.tls()), (2, true));
         assert_eq!(address.ca(), Some(Path::new("/x/ca.pem")));
-        assert_eq!(address.key("default", "m"), "app:{default}m");
+        assert_eq!((address.name(), address.replicas()), ("app", Some(2)));
         let plain = Address::parse("redis://h").unwrap();
-        assert_eq!(plain.key("default", "m"), "tenure:{default}m");
+        assert_eq!((plain.name(), plain.replicas()), ("tenure", None));
         assert!(
             !plain.forgets_never()
                 && Address::parse("redis://h?forgets=never").unwrap().forgets_never()
         );
         assert_eq!((plain.login, plain.tls), (Login::default(), false));
-        assert_eq!(Address::parse("redis://h?prefix=").unwrap().key("n", "m"), "{n}m");
     }
 
     #[test]
@@ -506,8 +504,11 @@ mod tests {
             ("redis-sentinel://host", "names no master"),
             ("redis://host?geheim", "unknown parameter"),
             ("redis://host?geheim=1", "unknown parameter"),
-            ("redis://host?prefix=a&prefix=b", "twice"),
-            ("redis://host?prefix={x}", "without braces"),
+            ("redis://host?name=a&name=b", "twice"),
+            ("redis://host?name={x}", "without braces"),
+            ("redis://host?name=", "1 to 128"),
+            ("redis://host?prefix=geheim", "move what lies under the prefix"),
+            ("redis://host?replicas=101", "from 0 to 100"),
             ("redis://host?forgets=geheim", "not never; leave it out"),
             ("redis://host?tls=geheim", "neither true nor false"),
             ("rediss://host?tls=false", "leave the parameter out"),

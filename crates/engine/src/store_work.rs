@@ -3,7 +3,6 @@
 //! An engine counts here what it does anyway. Nothing is decided by it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -16,14 +15,10 @@ pub const SLOW: Duration = Duration::from_secs(1);
 /// What an engine did with its store since it was opened, for metrics.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StoreWork {
-    /// Transactions of a folder's store, without their syncs.
+    /// Transactions of the rows of a store, without their syncs.
     pub commits: Option<Seen>,
-    /// Syncs of a disk.
+    /// Syncs of a disk, or appends to a journal.
     pub syncs: Option<Seen>,
-    /// Calls to another program, by their names.
-    pub calls: Vec<(&'static str, Seen)>,
-    /// Calls to another program that it did not answer or refused, by what is known of them.
-    pub failed: Vec<(&'static str, u64)>,
     /// How long it took to read the store when it was opened; `None` if nothing is read then.
     pub opened_in: Option<Duration>,
     /// For how long nothing exclusive is granted yet, because the store may have forgotten what it answered; zero if it is
@@ -82,41 +77,6 @@ impl StoreTimes {
     pub fn seen_of(&self, what: &str) -> Option<Seen> {
         let times = self.times.read().unwrap_or_else(PoisonError::into_inner);
         times.get(what).map(|times| times.seen())
-    }
-}
-
-/// Calls to a store that failed, by what is known of them.
-#[derive(Debug, Default)]
-pub struct FailedCalls {
-    unavailable: AtomicU64,
-    unknown: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl FailedCalls {
-    /// It was not sent.
-    pub fn unavailable(&self) {
-        self.unavailable.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// It may have happened.
-    pub fn unknown(&self) {
-        self.unknown.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The store answered with an error of its own, and did nothing.
-    pub fn refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many there were of each kind.
-    pub fn seen(&self) -> Vec<(&'static str, u64)> {
-        let all = [
-            ("unavailable", &self.unavailable),
-            ("unknown", &self.unknown),
-            ("refused", &self.refused),
-        ];
-        all.map(|(kind, times)| (kind, times.load(Ordering::Relaxed))).to_vec()
     }
 }
 

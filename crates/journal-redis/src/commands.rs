@@ -6,6 +6,7 @@ pub const COMMANDS: &[&str] = &[
     "evalsha",
     "exists",
     "get",
+    "hdel",
     "hexists",
     "hget",
     "hgetall",

@@ -26,7 +26,7 @@ const NODES_MAX: usize = 4;
 /// # Errors
 /// The certificates of the address cannot be used, or Redis cannot be reached, or refuses.
 pub async fn find_servers(address: Address) -> Result<Vec<ServerEntry>, StoreError> {
-    let keys = StoreKeys::of(address.store_name());
+    let keys = StoreKeys::of(address.name());
     let dialer = Dialer::new(address)?;
     let mut to = None;
     for _ in 0..NODES_MAX {

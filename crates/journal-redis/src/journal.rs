@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_journal::{
-    Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot,
+    Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot, StoreFacts,
 };
 
 use crate::scripts::{Acquisition, AppendCall, Own, Ownership, ScriptReply};
@@ -119,5 +119,9 @@ impl Journal for RedisJournal {
     fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError> {
         let snapshot = self.store.snapshot().map_err(|why| ReadError::Away(why.to_string()))?;
         Ok(snapshot.map(|snapshot| Box::new(snapshot) as Box<dyn Snapshot>))
+    }
+
+    fn facts(&self) -> StoreFacts {
+        self.store.facts()
     }
 }

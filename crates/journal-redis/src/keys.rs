@@ -14,6 +14,11 @@ impl StoreKeys {
         StoreKeys { name: name.to_owned() }
     }
 
+    /// What the keys of a store in the layout of earlier releases begin with.
+    pub fn earlier(&self) -> String {
+        format!("{}:", self.name)
+    }
+
     /// A hash: the id of the store, its format and its settings.
     pub fn store(&self) -> String {
         self.key("store")

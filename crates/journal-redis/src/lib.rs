@@ -35,7 +35,7 @@ pub use journal::{AcquireError, RedisJournal};
 pub use keys::StoreKeys;
 pub use plain::PlainRedis;
 pub use resp::RespValue;
-pub use room::{StoreRoom, StoreSizes, UnfitServer};
+pub use room::{STORE_KIND, StoreRoom, StoreSizes, UnfitServer};
 pub use scripts::{
     Acquisition, AppendCall, Generation, HandOver, Own, Ownership, PieceCall, ScriptReply,
     SnapshotName, SnapshotTurn, StoreNaming,

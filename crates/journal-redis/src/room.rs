@@ -4,6 +4,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tenure_journal::StoreFacts;
+
 use crate::line::RedisCommand;
 use crate::resp::{RespValue, Words};
 use crate::scripts::SnapshotName;
@@ -20,6 +22,9 @@ const MARGIN_MIN_BYTES: u64 = 32 << 20;
 const MAJOR_MIN: u32 = 7;
 /// Keys that one step of a search looks at.
 const SCAN_KEYS: &str = "1000";
+
+/// The word for a store in Redis, or in a Valkey.
+pub const STORE_KIND: &str = "redis";
 
 /// Why a Redis is none that a store can be kept in.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -86,6 +91,11 @@ pub struct StoreRoom {
 }
 
 impl StoreSizes {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.log + self.snapshot + self.before
+    }
+
     /// Whether a new snapshot is worth its price: the log is longer than half of the last one, and not short.
     pub fn snapshot_is_due(&self) -> bool {
         self.log > LOG_MIN_BYTES.max(self.snapshot / LOG_PART)
@@ -116,6 +126,11 @@ impl RedisStore {
         let of = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
         let Sizes { log, snapshot, before } = self.counted();
         StoreSizes { log: of(log), snapshot: of(snapshot), before: of(before) }
+    }
+
+    /// The same in one number, for who operates the store.
+    pub fn facts(&self) -> StoreFacts {
+        StoreFacts { kind: STORE_KIND, bytes: self.sizes().total() }
     }
 
     /// Asks what the store takes. To be called after a load and after each turn; it takes Redis some ms for a log of 100 MB.
@@ -166,12 +181,13 @@ impl RedisStore {
         Ok(fit(&server, &memory)?)
     }
 
-    /// Refuses a Redis in which an earlier release keeps namespaces under this prefix. To be called before a store is made:
+    /// Refuses a Redis in which an earlier release keeps namespaces under the name of this store. To be called before a store is made:
     /// it looks at all keys of the server, in steps. In a cluster it sees those of the store's own node.
     ///
     /// # Errors
     /// There are such keys, or Redis cannot be reached.
-    pub fn refuse_earlier_layout(&self, prefix: &str) -> Result<(), StoreError> {
+    pub fn refuse_earlier_layout(&self) -> Result<(), StoreError> {
+        let prefix = self.keys().earlier();
         let special = |letter: char| matches!(letter, '*' | '?' | '[' | ']' | '\\');
         let escaped: String = prefix
             .chars()
@@ -187,7 +203,6 @@ impl RedisStore {
                 _ => (None, None),
             };
             if found.is_some_and(|found| !found.is_empty()) {
-                let prefix = prefix.to_owned();
                 return Err(UnfitServer::EarlierLayout { prefix }.into());
             }
             match next {

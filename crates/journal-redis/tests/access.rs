@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
+use tenure_core::secret::Secret;
 use tenure_engine::redis_address::Address;
 use tenure_journal::memory::MemorySnapshot;
 use tenure_journal::{Append, Appended, Journal, JournalEntry, Position, Reply, Snapshot};
 use tenure_journal_redis::{
-    AcquireError, COMMANDS, Generation, RedisJournal, RedisStore, ScriptReply, SnapshotTurn,
-    StoreNaming,
+    AcquireError, COMMANDS, Generation, RedisJournal, RedisStore, ScriptReply, ServerEntry,
+    SnapshotTurn, StoreNaming,
 };
 use tenure_testkit::TempDir;
 use tenure_testkit::certificates::Authority;
@@ -57,6 +58,10 @@ fn everything(url: &str, name: &str) -> Result<(), String> {
             other => return Err(format!("{other:?}")),
         }
     }
+    let (url, release) = ("http://h:1".to_owned(), "0.1.0".to_owned());
+    let me = ServerEntry { id: 7, url, release, format: 1, applied: 0 };
+    store.register(&me, &Secret::new("of the servers")).map_err(failed)?;
+    store.unregister(me.id).map_err(failed)?;
     let naming = StoreNaming { store: by.store, ttl: 0 };
     store.name_store(&naming).map_err(failed)?;
     let mut read = Vec::new();
@@ -82,7 +87,7 @@ fn everything(url: &str, name: &str) -> Result<(), String> {
     store.measure().map_err(failed)?;
     store.room().map_err(failed)?;
     store.check_server().map_err(failed)?;
-    store.refuse_earlier_layout("tenure:").map_err(failed)?;
+    store.refuse_earlier_layout().map_err(failed)?;
     let replicated = store.clone().with_replicas(1);
     let give = tenure_journal_redis::HandOver { by, tip: end, to: 9 };
     let said = replicated.give(&give).unwrap_err().to_string();

@@ -99,14 +99,18 @@ fn namespaces_of_an_earlier_release_are_refused_wherever_they_lie_among_many_key
     redis.must(&["EVAL", fill, "0"]);
     redis.must(&["SET", "tenure:{default}m", "of another program"]);
     redis.must(&["HSET", "tenure:{default}r:1", "a", "b"]);
-    for prefix in ["tenure:", "", "te*ure:"] {
-        store.refuse_earlier_layout(prefix).unwrap();
+    redis.must(&["HSET", "te*ure:{default}m", "layout", "12"]);
+    let named = |name| RedisStore::open(Address::parse(&redis.url()).unwrap(), name).unwrap();
+    let (default, odd) = (named("tenure"), named("te?ure"));
+    for store in [&store, &default, &odd] {
+        store.refuse_earlier_layout().unwrap();
     }
     redis.must(&["UNLINK", "tenure:{default}m"]);
     redis.must(&["HSET", "tenure:{default}m", "layout", "12"]);
-    let no = store.refuse_earlier_layout("tenure:").unwrap_err().to_string();
+    let no = default.refuse_earlier_layout().unwrap_err().to_string();
     assert!(no.contains("has namespaces under \"tenure:\""), "{no}");
-    store.refuse_earlier_layout("app:").unwrap();
+    store.refuse_earlier_layout().unwrap();
+    odd.refuse_earlier_layout().unwrap();
     drop(ours);
 }
 

@@ -69,7 +69,7 @@ fn a_client_finds_the_servers_of_its_store_with_the_owner_first_and_writes_nothi
     let rights = "on >geheim ~{shop}:own ~{shop}:servers +hget +hgetall +time +ping +auth";
     let words: Vec<&str> = ["ACL", "SETUSER", "ann"].into_iter().chain(rights.split(' ')).collect();
     redis.must(&words);
-    let given = redis.url().replace("redis://", "redis://ann:geheim@") + "?prefix=shop:";
+    let given = redis.url().replace("redis://", "redis://ann:geheim@") + "?name=shop";
     assert_eq!(found(&given), Ok(vec![]));
     let store = RedisStore::open(Address::parse(&redis.url()).unwrap(), "shop").unwrap();
     for id in [1, 2, 3] {

@@ -98,6 +98,15 @@ pub enum ReadError {
     Snapshot(String),
 }
 
+/// The store that a journal is, for who operates it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreFacts {
+    /// One word for what it is kept in.
+    pub kind: &'static str,
+    /// How many bytes it takes there, snapshots included, as far as that is known here.
+    pub bytes: u64,
+}
+
 /// A journal that appends, opened by one process.
 pub trait Journal: Send + Sync + 'static {
     /// Begins to append, and returns without waiting for the answer, which `hears` is told.
@@ -119,4 +128,7 @@ pub trait Journal: Send + Sync + 'static {
     /// # Errors
     /// The journal cannot be reached.
     fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError>;
+
+    /// What is kept, and where; nothing is asked.
+    fn facts(&self) -> StoreFacts;
 }

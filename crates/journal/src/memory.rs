@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::{Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot};
+use crate::{
+    Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot, StoreFacts,
+};
 
 /// Entries that one read answers at most.
 const PAGE: usize = 64;
@@ -286,6 +288,12 @@ impl Journal for MemoryJournal {
         let mut inside = self.lock();
         let next = inside.earlier.pop_front().or_else(|| inside.snapshot.clone());
         Ok(next.map(|snapshot| Box::new(snapshot) as Box<dyn Snapshot>))
+    }
+
+    fn facts(&self) -> StoreFacts {
+        let inside = self.lock();
+        let bytes = inside.entries.iter().map(|entry| entry.bytes().len() as u64).sum();
+        StoreFacts { kind: "memory", bytes }
     }
 }
 

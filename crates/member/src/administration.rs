@@ -75,7 +75,7 @@ impl StoreAdministration {
     /// # Errors
     /// The certificates of the address cannot be used, or the system gives no thread.
     pub fn open(address: Address) -> Result<Self, StoreError> {
-        let name = address.store_name().to_owned();
+        let name = address.name().to_owned();
         Ok(StoreAdministration { store: RedisStore::open(address, &name)?, name })
     }
 

@@ -8,6 +8,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_engine::{CallFuture, Engine, Fault, Health, ReadingFuture, StoreWork};
 use tenure_engine_embedded::Embedded;
+use tenure_journal_redis::STORE_KIND;
 
 use crate::hands::Hands;
 use crate::place::StorePlace;
@@ -32,7 +33,9 @@ impl MemberEngine {
             StorePlace::There { url, .. } => {
                 Err(Fault::Unavailable(format!("the store is served by {url}; call that server")))
             }
-            StorePlace::Nobody(why) => Err(Fault::Unavailable(why.clone())),
+            StorePlace::Nobody(why) | StorePlace::Paused(why) => {
+                Err(Fault::Unavailable(why.clone()))
+            }
         }
     }
 }
@@ -52,9 +55,9 @@ impl Engine for MemberEngine {
                 engine.health().degraded.or_else(|| overdue.then(|| OVERDUE.to_owned()))
             }
             StorePlace::There { .. } => None,
-            StorePlace::Nobody(why) => Some(why.clone()),
+            StorePlace::Nobody(why) | StorePlace::Paused(why) => Some(why.clone()),
         };
-        Health { degraded, store: "redis" }
+        Health { degraded, store: STORE_KIND }
     }
 
     fn notice(&self) -> Option<String> {

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use tenure_core::time::Span;
-use tenure_journal::{Append, Appended, Hears, Journal, JournalEntry, ReadError, Snapshot};
+use tenure_journal::{
+    Append, Appended, Hears, Journal, JournalEntry, ReadError, Snapshot, StoreFacts,
+};
 use tenure_journal_redis::RedisStore;
 use tenure_owner::owner::Input;
 
@@ -78,5 +80,10 @@ impl Journal for MemberJournal {
     fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError> {
         let snapshot = self.store.snapshot().map_err(|why| ReadError::Away(why.to_string()))?;
         Ok(snapshot.map(|snapshot| Box::new(snapshot) as Box<dyn Snapshot>))
+    }
+
+    fn facts(&self) -> StoreFacts {
+        // What was appended is counted where it is appended, and not where a load reads.
+        self.hands.upgrade().map_or(self.store.facts(), |hands| hands.store.facts())
     }
 }

@@ -211,10 +211,11 @@ mod tests {
         // How many pieces are seen at which second, and when it is given up.
         for (seen, over) in [
             (&[][..], Some(5)),
-            (&[(1, 4)], Some(9)),
+            // One piece is half a second more.
+            (&[(1, 4)], Some(6)),
             (&[(20, 4), (40, 8)], Some(13)),
             // A piece a second: too few from the tenth on.
-            (&[(4, 4), (8, 8), (9, 9), (10, 10)], Some(10)),
+            (&[(4, 4), (5, 5), (6, 6), (7, 7), (8, 8), (9, 9), (10, 10)], Some(10)),
             (&[(20, 4), (40, 8), (60, 12), (61, 16)], None),
         ] {
             let mut patience = Patience::since(s(0));

@@ -33,6 +33,8 @@ pub use options::{AskServer, AskedServer, MemberError, MemberOptions, SnapshotWi
 pub use place::{MemberHealth, StandbyHealth, StorePlace};
 pub use settings::StoreSettings;
 pub use tenure_journal::Position;
-pub use tenure_journal_redis::{Generation, Ownership, SnapshotName, StoreError, StoreSizes};
+pub use tenure_journal_redis::{
+    Generation, Ownership, STORE_KIND, SnapshotName, StoreError, StoreSizes,
+};
 pub use tenure_owner::ids::Epoch;
 pub use tenure_owner::owner::ServerWord;

@@ -18,7 +18,6 @@ use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;
-use crate::copy;
 use crate::engine::MemberEngine;
 use crate::hands::{Errand, Hands};
 use crate::lent_snapshots;
@@ -56,7 +55,7 @@ impl Member {
         let MemberOptions { address, name, url, engine, settings: given, asks, clock } = options;
         let settings = given.clone().or(&StoreSettings::usual(&engine));
         let replicas = settings.replicas.unwrap_or_default();
-        let (me, shown) = (ServerId(random()?), copy::shown(&address));
+        let (me, shown) = (ServerId(random()?), address.to_string());
         let (release, format) = (RELEASE.to_owned(), FORMAT);
         let entry = ServerEntry { id: me.0, url, release, format, applied: 0 };
         let store = RedisStore::open(address.clone(), &name)?.with_replicas(replicas);
@@ -327,7 +326,14 @@ fn show(hands: &Hands) {
 
 /// Whether a store can be kept in this Redis.
 fn fits(hands: &Arc<Hands>) -> bool {
-    match hands.store.check_server() {
+    let fits = hands.store.check_server().and_then(|()| {
+        let seen = hands.store.look()?;
+        match (seen.store, seen.own) {
+            (None, None) => hands.store.refuse_earlier_layout(),
+            _ => Ok(()),
+        }
+    });
+    match fits {
         Ok(()) => true,
         Err(why) => {
             let mut state = hands.lock();

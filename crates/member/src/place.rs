@@ -28,6 +28,8 @@ pub enum StorePlace {
     },
     /// By none that is known; why, as a sentence.
     Nobody(String),
+    /// By none, because a copy paused the store; a sentence that says how that ends.
+    Paused(String),
 }
 
 impl StorePlace {
@@ -41,7 +43,8 @@ impl StorePlace {
                 StorePlace::There { url, epoch, .. },
                 StorePlace::There { url: other_url, epoch: other_epoch, .. },
             ) => (url, epoch) == (other_url, other_epoch),
-            (StorePlace::Nobody(why), StorePlace::Nobody(other)) => why == other,
+            (StorePlace::Nobody(why), StorePlace::Nobody(other))
+            | (StorePlace::Paused(why), StorePlace::Paused(other)) => why == other,
             _ => false,
         }
     }
@@ -58,6 +61,7 @@ impl fmt::Display for StorePlace {
                 write!(f, "{url} owns the store, at epoch {epoch}; calls are passed on to it")
             }
             StorePlace::Nobody(why) => write!(f, "no server serves the store: {why}"),
+            StorePlace::Paused(why) => f.write_str(why),
         }
     }
 }
@@ -68,6 +72,7 @@ impl fmt::Debug for StorePlace {
             StorePlace::Here { epoch, .. } => write!(f, "Here({epoch})"),
             StorePlace::There { url, epoch, .. } => write!(f, "There({url}, {epoch})"),
             StorePlace::Nobody(why) => write!(f, "Nobody({why})"),
+            StorePlace::Paused(why) => write!(f, "Paused({why})"),
         }
     }
 }

@@ -291,7 +291,7 @@ impl MemberState {
             return StorePlace::Here { engine: engine.clone(), epoch: self.served_from.0 };
         }
         if let Some(paused) = &self.paused {
-            return StorePlace::Nobody(paused.clone());
+            return StorePlace::Paused(paused.clone());
         }
         let owner = self.seen.filter(|_| self.owner.epoch().is_none());
         if let Some((owner, epoch)) = owner {
@@ -319,7 +319,7 @@ impl MemberState {
             StorePlace::There { url, epoch, .. } => {
                 format!("{url} owns the store, at epoch {epoch}")
             }
-            StorePlace::Nobody(why) => why,
+            StorePlace::Nobody(why) | StorePlace::Paused(why) => why,
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
         let standbys = self.owner.sent().map(|sent| self.servers.standbys(sent.number));

@@ -60,12 +60,10 @@ families! {
     EVENT_BYTES "tenure_events_bytes" gauge store "Bytes that the kept events take";
     EVENTS "tenure_events_last_number" gauge store "The number of the newest event; it grows by one with each";
     UP "tenure_store_up" gauge process "1 if the store is well as this server sees it, else 0";
-    STORE_BYTES "tenure_store_bytes" gauge store "Bytes of the store: on disk, or all that its Redis has in memory";
-    COMMITS "tenure_store_commit_seconds" histogram server "Transactions of a folder's store, without their syncs";
-    SYNCS "tenure_store_sync_seconds" histogram server "Syncs of the disk; the calls that come meanwhile share the next one";
-    CALLS "tenure_store_call_seconds" histogram server "Calls to Redis by function, from sending one to its answer";
-    CALLS_FAILED "tenure_store_call_failures_total" counter server "Calls to Redis without a good answer: unavailable was not sent, unknown may have happened, refused did nothing";
-    OPENED "tenure_store_open_seconds" gauge process "How long it took to read the folder's store when the server began";
+    STORE_BYTES "tenure_store_bytes" gauge store "Bytes of the store: on disk, or of its log and snapshots in Redis";
+    COMMITS "tenure_store_commit_seconds" histogram server "Transactions of the rows of a store, without their syncs";
+    SYNCS "tenure_store_sync_seconds" histogram server "Syncs of the disk, or appends to the journal in Redis; the calls that come meanwhile share the next one";
+    OPENED "tenure_store_open_seconds" gauge process "How long it took to read the store when the server opened it";
     RECOVERS "tenure_store_recovering_seconds" gauge process "For how long nothing exclusive is granted yet, since Redis may have forgotten its last writes; 0 if it is well";
     READ "tenure_metrics_store_read" gauge process "1 if the state of a namespace could be read whole for this page, else 0";
     REQUESTS "tenure_http_requests_total" counter server "Requests of the API by operation and class of status";
@@ -311,12 +309,6 @@ fn of_store_work(text: &mut dyn SampleSink, work: &StoreWork) {
     }
     if let Some(syncs) = &work.syncs {
         text.histogram(&SYNCS, &[], syncs);
-    }
-    for (name, took) in &work.calls {
-        text.histogram(&CALLS, &[("function", name)], took);
-    }
-    for (kind, times) in &work.failed {
-        text.sample(&CALLS_FAILED, &[("kind", kind)], *times as f64);
     }
     if let Some(took) = work.opened_in {
         text.sample(&OPENED, &[], took.as_secs_f64());

@@ -14,6 +14,7 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Request};
 use tenure_engine::{CallError, CallFuture, Engine, Fault, Health, StoreWork};
+use tokio::time::Instant;
 
 use crate::config::Config;
 use crate::pass_on::{self, InVain, NotYet, PassesOn};
@@ -57,9 +58,19 @@ struct OwnCall {
     request: Request,
     /// Some sending of it may have been done.
     unknown: bool,
+    /// Since when its caller has waited longer than the request knows.
+    waits_since: Instant,
 }
 
 impl OwnCall {
+    /// What is to be sent now.
+    fn next(&mut self) -> Request {
+        let now = Instant::now();
+        self.request.waited(now.duration_since(self.waits_since).into());
+        self.waits_since = now;
+        self.request.clone()
+    }
+
     /// A second sending does nothing that the first has done.
     fn is_repeatable(&self) -> bool {
         self.request.effect() != Effect::Adds
@@ -140,7 +151,8 @@ impl AnywhereInner {
             let serves = self.whereabouts.now();
             let why = match &serves {
                 Serves::Here { engine, .. } => {
-                    let asked = engine.call(&call.namespace, call.request.clone());
+                    let request = call.next();
+                    let asked = engine.call(&call.namespace, request);
                     let answer = tokio::select! {
                         biased;
                         answer = asked => answer,
@@ -149,7 +161,12 @@ impl AnywhereInner {
                             return Err(NotYet::Because(why).at_last(unknown));
                         }
                     };
-                    let left = self.whereabouts.left(&serves);
+                    let left = match &answer {
+                        Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_))) => {
+                            self.whereabouts.left_by_now(&serves).await
+                        }
+                        _ => self.whereabouts.left(&serves),
+                    };
                     match call.heard_here(answer, left) {
                         Ok(answered) => return answered,
                         Err(why) => why,
@@ -159,7 +176,7 @@ impl AnywhereInner {
                     Ok(answered) => return answered,
                     Err(why) => why,
                 },
-                Serves::Nobody(why) => NotYet::Because(why.clone()),
+                Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),
             };
             let ends = call.unknown && !call.is_repeatable();
             if ends || !vain.may_try_again(&self.whereabouts, &serves, self.most).await {
@@ -177,7 +194,8 @@ impl AnywhereInner {
     ) -> Result<CallAnswer, NotYet> {
         let remote =
             self.remote(owner).map_err(|why| NotYet::Because(pass_on::why_of(&owner.url, why)))?;
-        let asked = remote.call(&call.namespace, call.request.clone());
+        let request = call.next();
+        let asked = remote.call(&call.namespace, request);
         let answer = tokio::select! {
             biased;
             answer = asked => answer,
@@ -197,14 +215,19 @@ impl Engine for Anywhere {
             return engine.call(namespace, request);
         }
         identify(&mut request);
-        let mut call = OwnCall { namespace: namespace.clone(), request, unknown: false };
+        let mut call = OwnCall {
+            namespace: namespace.clone(),
+            request,
+            unknown: false,
+            waits_since: Instant::now(),
+        };
         let inner = self.0.clone();
         Box::pin(async move { inner.call(&mut call).await })
     }
 
     /// As `/readyz` says it.
     fn health(&self) -> Health {
-        self.0.whereabouts.now().health()
+        self.0.whereabouts.health()
     }
 
     fn notice(&self) -> Option<String> {
@@ -228,7 +251,7 @@ impl Engine for Anywhere {
                 }
             }
             // They end with their ttl.
-            Serves::Nobody(_) => {}
+            Serves::Nobody(_) | Serves::Paused(_) => {}
         }
     }
 

@@ -38,7 +38,8 @@ pub struct Config {
     pub head_bytes_max: usize,
     /// While it drains, the server ends when no heartbeat and no settle came for this long.
     pub quiet: Duration,
-    /// A call of a store that another server owns is refused if no owner answers for this long. Above the pause of a takeover.
+    /// A call of a store that several servers share is refused if no owner answers for this long. Above the pause of a takeover, and
+    /// below the 10 s for which our clients wait: they hear the refusal.
     pub pass_on_max: Duration,
     /// A drain ends after so long, whatever is still asked.
     pub drain_max: Duration,
@@ -58,7 +59,7 @@ impl Default for Config {
             in_flight_bytes_max: 512 * 1024 * 1024,
             head_bytes_max: 32 * 1024,
             quiet: Duration::from_millis(500),
-            pass_on_max: Duration::from_secs(15),
+            pass_on_max: Duration::from_secs(8),
             drain_max: Duration::from_secs(25),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Collected, Full, Limited};
 use hyper::{Method, Request, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -221,8 +221,12 @@ async fn asked(
         Err(NotBegun::NotSent { refused: true, .. }) => return ServerSays::Refused,
         Err(_) => return ServerSays::Silent,
     };
+    // A server that has just started does not know its store yet, and cannot say who it is.
+    let (status, says) = answer_of::<ServerSelf>(begun).await;
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        return ServerSays::Silent;
+    }
     // Whoever answers with anything else is not the process that was asked.
-    let says: Option<ServerSelf> = said(begun).await;
     let says =
         says.filter(|says| says.server == hex(server) && says.store == hex(fellowship.store));
     says.map_or(ServerSays::Refused, |says| ServerSays::Says {
@@ -247,8 +251,16 @@ fn marked(
 }
 
 async fn said<T: DeserializeOwned>(begun: AnswerBegun<Full<Bytes>>) -> Option<T> {
+    answer_of(begun).await.1
+}
+
+/// The status, and what is said if that is 200.
+async fn answer_of<T: DeserializeOwned>(
+    begun: AnswerBegun<Full<Bytes>>,
+) -> (StatusCode, Option<T>) {
     // The connection is closed after the one answer.
     let (head, body, _used) = begun.into_parts();
-    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.ok()?.to_bytes();
-    (head.status == StatusCode::OK).then(|| serde_json::from_slice(&body).ok()).flatten()
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map(Collected::to_bytes);
+    let says = body.ok().filter(|_| head.status == StatusCode::OK);
+    (head.status, says.and_then(|body| serde_json::from_slice(&body).ok()))
 }

@@ -13,12 +13,13 @@ use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    Effect, GetFlow, GetResult, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply,
-    Request as Asking, Settle, Settled, Spec,
+    Effect, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply, Request as Asking, Settle,
+    Settled, Spec,
 };
-use tenure_core::sentences::ServerRefusal;
+use tenure_core::sentences::{ServerRefusal, StoreRefusal};
 use tenure_core::time::Span;
 use tenure_engine::{Clock, Engine, SystemClock};
+use tokio::time::Instant;
 
 use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
@@ -43,7 +44,7 @@ use crate::target;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
-use crate::whereabouts::{Serves, Whereabouts};
+use crate::whereabouts::Serves;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -87,7 +88,13 @@ struct StoreCall<'c> {
     namespace: Namespace,
     /// Empty if it comes in lines.
     body: bytes::Bytes,
+    /// Its caller has waited for so long at another server.
+    waited: Span,
 }
+
+/// An answer to a lease call that grants nothing.
+#[derive(Clone, Copy)]
+struct NothingGranted;
 
 /// Why a request has no good answer.
 enum Stop {
@@ -200,7 +207,8 @@ impl Service {
             _ => &self.deps.tokens,
         };
         let mark = self.passes_on().map(|passes_on| &passes_on.mark);
-        let from_server = pass_on::is_from_server(&head.headers, mark)?;
+        let waits = mark.is_none() && !matches!(self.deps.whereabouts.now(), Serves::Here { .. });
+        let from_server = pass_on::is_from_server(&head.headers, mark, waits)?;
         if from_server && fellows::is_theirs(head.uri.path()) {
             return self.fellow(head, reading).await;
         }
@@ -246,7 +254,8 @@ impl Service {
         }
         match route.does {
             Does::Ask(spec, read) => {
-                let call = StoreCall { route, spec, read, asked, head, namespace, body };
+                let waited = if from_server { pass_on::waited(&head.headers) } else { Span::ZERO };
+                let call = StoreCall { route, spec, read, asked, head, namespace, body, waited };
                 let lines = if in_lines { reading } else { &mut None };
                 if self.passes_on().is_none()
                     && let Serves::Here { engine, .. } = self.deps.whereabouts.now()
@@ -302,7 +311,7 @@ impl Service {
         mut held: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
-        let StoreCall { read, asked, head, namespace, body, .. } = call;
+        let StoreCall { read, asked, head, namespace, body, waited, .. } = call;
         if lines.is_some() {
             return match self.lines(engine, call, lines, &mut held).await? {
                 NdjsonOutcome::Answer(response) => Ok(response),
@@ -312,8 +321,10 @@ impl Service {
             };
         }
         let mut call = read(Asked { body, ..*asked })?;
-        if head.method == Method::HEAD {
-            call.request = without_wait(call.request);
+        match head.method {
+            // It has no body that would be worth a wait.
+            Method::HEAD => call.request.waited(Span::MAX),
+            _ => call.request.waited(*waited),
         }
         if let Asking::ReadEvents(asked) = &call.request
             && events::wants_stream(&head.headers)
@@ -344,6 +355,7 @@ impl Service {
         from_server: bool,
     ) -> Result<Response<Out>, Stop> {
         let &StoreCall { spec, head, .. } = call;
+        let began = Instant::now();
         let mut passed: Option<PassedCall<'_>> = None;
         let mut vain = InVain::default();
         loop {
@@ -364,13 +376,24 @@ impl Service {
                         }
                     };
                     match answered {
-                        Err(Stop::Refused(no)) if is_left(&no, &self.deps.whereabouts, &serves) => {
+                        // The store is handed over, and the server that sent the call finds the next owner.
+                        Ok(response)
+                            if from_server
+                                && self.traffic.is_draining()
+                                && response.extensions().get::<NothingGranted>().is_some() =>
+                        {
+                            return Err(Stop::Refused(StoreRefusal::Draining.into()));
+                        }
+                        Err(Stop::Refused(no)) if has_no_store(&no) => {
+                            if !self.deps.whereabouts.left_by_now(&serves).await {
+                                return Err(no.into());
+                            }
                             NotYet::Refused(no)
                         }
                         answered => return answered,
                     }
                 }
-                Serves::Nobody(why) => NotYet::Because(why.clone()),
+                Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),
                 // It is answered by the sending below; or by nobody, if it left for another server before this one owned the store.
                 _ => NotYet::Because("the store has another owner by now".to_owned()),
             };
@@ -391,6 +414,8 @@ impl Service {
                     unknown: false,
                     rest,
                     hurries: false,
+                    began,
+                    was_sent: false,
                 }
             });
             if let Serves::There(owner) = &serves {
@@ -515,7 +540,7 @@ impl Service {
         &self,
         engine: &Arc<dyn Engine>,
         namespace: Namespace,
-        Call { request, one, lines }: Call,
+        Call { mut request, one, lines }: Call,
         body: HeldBytes,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
@@ -528,11 +553,7 @@ impl Service {
             drop((held, body));
             return self.lease(engine, namespace, request, turn).await;
         }
-        if let Asking::GetResult(GetResult { wait, .. })
-        | Asking::GetFlow(GetFlow { wait, .. })
-        | Asking::ReadEvents(ReadEvents { wait, .. }) = request
-            && wait > Span::ZERO
-        {
+        if request.wait_mut().is_some_and(|wait| *wait > Span::ZERO) {
             // As a lease call that waits.
             drop((held, body));
             let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
@@ -605,7 +626,11 @@ impl Service {
             (Reply::Settle(answer), Some(_)) => Some(answer.settled.clone()),
             _ => None,
         };
-        let response = answer::reply(reply, false);
+        let is_empty = matches!(&reply, Reply::Lease(leased) if leased.leases.is_empty());
+        let mut response = answer::reply(reply, false);
+        if is_empty {
+            response.extensions_mut().insert(NothingGranted);
+        }
         let Some(grant) = grant else { return Ok(response.map(|out| out.holding(held))) };
         if let Err(no) = held.set(response.body().bytes()) {
             grant.undo();
@@ -637,20 +662,9 @@ fn bodiless(mut response: Response<Out>) -> Response<Out> {
     response.map(Out::headless)
 }
 
-/// The same, answered at once: HEAD has no body that would be worth a wait.
-fn without_wait(mut request: Asking) -> Asking {
-    match &mut request {
-        Asking::GetResult(GetResult { wait, .. })
-        | Asking::GetFlow(GetFlow { wait, .. })
-        | Asking::ReadEvents(ReadEvents { wait, .. }) => *wait = Span::ZERO,
-        _ => {}
-    }
-    request
-}
-
-/// Whether an engine refused this because the store is served elsewhere by now.
-fn is_left(no: &Refusal, whereabouts: &Whereabouts, served: &Serves) -> bool {
-    matches!(no.code, Code::StoreUnavailable | Code::Draining) && whereabouts.left(served)
+/// Whether an engine may have refused this because the store is served elsewhere by now.
+fn has_no_store(no: &Refusal) -> bool {
+    matches!(no.code, Code::StoreUnavailable | Code::Draining)
 }
 
 /// An engine counts from the item; a caller counts from the body.

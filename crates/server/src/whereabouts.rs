@@ -16,6 +16,9 @@ use tokio::time::timeout;
 
 use crate::fellows::WritesSnapshots;
 
+/// Where a store is served is told within this after it has changed.
+const TOLD_WITHIN: Duration = Duration::from_millis(100);
+
 /// Where calls are answered now.
 #[derive(Clone)]
 pub enum Serves {
@@ -30,6 +33,8 @@ pub enum Serves {
     There(OwnerAddress),
     /// By none that is known. The sentence says why, for the refusal of who waited in vain.
     Nobody(String),
+    /// By none, until somebody ends what pauses the store, as the sentence says: nobody waits for that.
+    Paused(String),
 }
 
 /// The server that owns the store.
@@ -42,16 +47,6 @@ pub struct OwnerAddress {
 }
 
 impl Serves {
-    /// How who answers calls is, as far as it is known here.
-    pub(crate) fn health(&self) -> Health {
-        let degraded = match self {
-            Serves::Here { engine, .. } => return engine.health(),
-            Serves::There(_) => None,
-            Serves::Nobody(why) => Some(format!("no server owns the store: {why}")),
-        };
-        Health { degraded, store: "remote" }
-    }
-
     /// What is to be told of it while it is well.
     pub(crate) fn notice(&self) -> Option<String> {
         match self {
@@ -59,7 +54,7 @@ impl Serves {
             Serves::There(owner) => {
                 Some(format!("the server passes calls on to {}, which owns the store", owner.url))
             }
-            Serves::Nobody(_) => None,
+            Serves::Nobody(_) | Serves::Paused(_) => None,
         }
     }
 
@@ -68,7 +63,7 @@ impl Serves {
         match (self, other) {
             (Serves::Here { epoch, .. }, Serves::Here { epoch: other, .. }) => epoch == other,
             (Serves::There(owner), Serves::There(other)) => owner == other,
-            (Serves::Nobody(_), Serves::Nobody(_)) => true,
+            (Serves::Nobody(_), Serves::Nobody(_)) | (Serves::Paused(_), Serves::Paused(_)) => true,
             _ => false,
         }
     }
@@ -80,6 +75,7 @@ impl fmt::Debug for Serves {
             Serves::Here { epoch, .. } => write!(f, "Here({epoch})"),
             Serves::There(owner) => write!(f, "There({}, {})", owner.url, owner.epoch),
             Serves::Nobody(why) => write!(f, "Nobody({why})"),
+            Serves::Paused(why) => write!(f, "Paused({why})"),
         }
     }
 }
@@ -117,6 +113,8 @@ pub struct Whereabouts {
     snapshots: Option<Arc<dyn WritesSnapshots>>,
     /// Says of a server that is well more than that it is; asked anew each time. `None`: there is nothing to say.
     describes: Option<Arc<dyn Describes>>,
+    /// One word for what the store is kept in, where this process does not serve it.
+    kind: &'static str,
 }
 
 /// Says how the store is served, where several servers share it.
@@ -131,21 +129,27 @@ impl Whereabouts {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
         // Its other end is gone, so it never changes.
         let standing = watch::channel(standing).1;
-        Whereabouts { standing, fellowship: Arc::default(), snapshots: None, describes: None }
+        let kind = "embedded";
+        Whereabouts { standing, fellowship: Arc::default(), snapshots: None, describes: None, kind }
     }
 
-    /// Several servers share the store.
-    pub fn shared(fellowship: Fellowship, standing: watch::Receiver<Standing>) -> Self {
+    /// Several servers share the store, which is kept in something of this kind.
+    pub fn shared(
+        kind: &'static str,
+        fellowship: Fellowship,
+        standing: watch::Receiver<Standing>,
+    ) -> Self {
         let known = Arc::new(OnceLock::from(Arc::new(fellowship)));
-        Whereabouts::joining(known, standing)
+        Whereabouts::joining(kind, known, standing)
     }
 
     /// Several servers share a store that is perhaps not known yet: `fellowship` is told once it is.
     pub fn joining(
+        kind: &'static str,
         fellowship: Arc<OnceLock<Arc<Fellowship>>>,
         standing: watch::Receiver<Standing>,
     ) -> Self {
-        Whereabouts { standing, fellowship, snapshots: None, describes: None }
+        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
     }
 
     /// While another server owns the store, this one writes snapshots for it.
@@ -156,6 +160,17 @@ impl Whereabouts {
     /// The same, of which `describes` says more.
     pub fn described_by(self, describes: Arc<dyn Describes>) -> Self {
         Whereabouts { describes: Some(describes), ..self }
+    }
+
+    /// How who answers calls is, as far as it is known here.
+    pub(crate) fn health(&self) -> Health {
+        let degraded = match self.now() {
+            Serves::Here { engine, .. } => return engine.health(),
+            Serves::There(_) => None,
+            Serves::Nobody(why) => Some(format!("no server owns the store: {why}")),
+            Serves::Paused(why) => Some(why),
+        };
+        Health { degraded, store: self.kind }
     }
 
     /// What is said of a server that is well.
@@ -185,6 +200,15 @@ impl Whereabouts {
     /// Whether calls are answered elsewhere than they were.
     pub(crate) fn left(&self, before: &Serves) -> bool {
         !self.standing.borrow().serves.is_same(before)
+    }
+
+    /// The same after an engine has refused a call as one that has no store: what takes part in the ownership may tell that a
+    /// moment later than the engine finds out.
+    pub(crate) async fn left_by_now(&self, before: &Serves) -> bool {
+        if self.fellowship().is_none() {
+            return false;
+        }
+        timeout(TOLD_WITHIN, self.moved(before)).await.is_ok()
     }
 
     /// Ends when calls are answered elsewhere than they were; never if no other server has the store.

@@ -41,7 +41,7 @@ fn there(at: SocketAddr, epoch: u64) -> Serves {
 fn member(server: u128, serves: Serves) -> (watch::Sender<Standing>, Whereabouts) {
     let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
     let (tells, standing) = watch::channel(Standing { serves, served_at: None });
-    (tells, Whereabouts::shared(Fellowship { server, store: 7, secret, trust }, standing))
+    (tells, Whereabouts::shared("redis", Fellowship { server, store: 7, secret, trust }, standing))
 }
 
 /// A server that owns this store. It asks for a token that the others do not know.

@@ -100,7 +100,7 @@ fn of_several(server: u128, serves: Serves) -> Whereabouts {
     let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
     let fellowship = Fellowship { server, store: 7, secret, trust };
     let standing = Standing { serves, served_at: None };
-    Whereabouts::shared(fellowship, watch::channel(standing).1)
+    Whereabouts::shared("redis", fellowship, watch::channel(standing).1)
 }
 
 /// A server on a new port.

@@ -5,8 +5,8 @@ mod wire;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ impl Member {
         token: Option<&str>,
     ) -> Self {
         let (tells, standing) = Tells::new(serves);
-        let whereabouts = Whereabouts::shared(fellowship, standing);
+        let whereabouts = Whereabouts::shared("redis", fellowship, standing);
         let server = Server::of_several(whereabouts, engine.clone(), token, config, None);
         Member { server, tells }
     }
@@ -435,6 +435,51 @@ fn a_lease_call_goes_on_waiting_at_the_next_owner_or_here() {
 }
 
 #[test]
+fn a_lease_call_goes_on_waiting_when_its_owner_hands_over() {
+    let config = Config { quiet: Duration::from_millis(100), ..Config::default() };
+    let (old, engine) = (memory(), memory());
+    let mut owner = Member::new(1, &old, here(&old, 1), config);
+    let next = Member::new(3, &engine, here(&engine, 2), config);
+    let other = Member::new(2, &engine, there(&owner, 1), config);
+    let mut waits = other.server.connect();
+    waits.ask("POST", "/v1/leases", r#"{"queues": ["q"], "wait": "60s", "worker": "w"}"#);
+    until("it waits", || owner.server.get("/v1/workers").text().contains("\"w\""));
+    owner.server.drain();
+    old.drain();
+    other.tells.there(next.server.at, 2);
+    until("it waits at the next", || next.server.get("/v1/workers").text().contains("\"w\""));
+    next.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    assert_eq!(waits.answer().good()["leases"][0]["job"]["id"], "a");
+}
+
+#[test]
+fn a_call_waits_no_longer_in_all_than_it_asked_for() {
+    let (owner, other) = two(Config::default());
+    let (told, was_told) = std::sync::mpsc::channel();
+    let deposed = scripted(vec![Box::new(move |_, text| told.send(text).unwrap())]);
+    let (took, was_taken) = std::sync::mpsc::channel();
+    let next = scripted(vec![Box::new(move |_, text| took.send(text).unwrap())]);
+    other.tells.there(deposed, 2);
+    let mut waits = other.server.connect();
+    let ask = r#"{"queues": ["q"], "wait": "60s", "worker": "w"}"#;
+    waits.ask("POST", "/v1/leases", ask);
+    let first = was_told.recv_timeout(PATIENCE).unwrap();
+    assert!(!first.contains("tenure-waited"), "{first}");
+    // It tries again a moment later, and says how long its caller has waited by then.
+    other.tells.there(next, 3);
+    let second = was_taken.recv_timeout(PATIENCE).unwrap();
+    let waited = second.split_once("tenure-waited: ").unwrap().1.split_once('\r').unwrap().0;
+    assert!((1..60_000).contains(&waited.parse::<u64>().unwrap()), "{second}");
+    // That counts where another server says it.
+    let mark = format!(
+        "content-type: application/json\r\nauthorization: Bearer {SECRET}\r\n\
+         tenure-from-server: 00000000000000000000000000000002\r\ntenure-waited: 60000\r\n"
+    );
+    let leased = owner.server.connect().ask_with("POST", "/v1/leases", &mark, ask.as_bytes());
+    assert_eq!(leased.good()["leases"], json!([]));
+}
+
+#[test]
 fn what_an_owner_did_not_do_is_asked_of_the_next() {
     let (owner, other) = two(Config::default());
     let not_owner = json!({"code": "not_owner"}).to_string();
@@ -549,7 +594,7 @@ fn calls_are_passed_on_over_tls() {
     let (engine, config) =
         (memory(), Config { pass_on_max: Duration::from_millis(50), ..Config::default() });
     let (_tells, standing) = Tells::new(here(&engine, 1));
-    let whereabouts = Whereabouts::shared(fellowship(1, SECRET), standing);
+    let whereabouts = Whereabouts::shared("redis", fellowship(1, SECRET), standing);
     let tls = ServerTls::read(files).unwrap();
     let owner = Server::of_several(whereabouts, engine.clone(), None, config, Some(tls));
     let to = Serves::There(OwnerAddress { url: url(&format!("https://{}", owner.at)), epoch: 1 });
@@ -585,6 +630,15 @@ fn a_server_says_to_others_whether_it_serves() {
     let to = url(&format!("http://{}", silent.local_addr().unwrap()));
     let word = runtime.block_on(asks.ask(&to, 1, Duration::from_millis(50)));
     assert_eq!(word, ServerSays::Silent);
+    // One that has just started does not know its store yet: it is not gone for that.
+    let (tells, standing) = Tells::new(Serves::Nobody("this server has just started".to_owned()));
+    let (known, engine) = (Arc::new(OnceLock::new()), memory());
+    let whereabouts = Whereabouts::joining("redis", known.clone(), standing);
+    let starts = Server::of_several(whereabouts, engine.clone(), None, Config::default(), None);
+    assert_eq!(ask(SECRET, starts.at, 3), ServerSays::Silent);
+    known.set(Arc::new(fellowship(3, SECRET))).unwrap();
+    tells.now(here(&engine, 1));
+    assert_eq!(ask(SECRET, starts.at, 3), says(true, None));
     // To anybody else there is nothing.
     owner.server.get("/v1/server").refused(404, "route_not_found", None);
     owner.server.post("/v1/server/undo", "[]").refused(404, "route_not_found", None);
@@ -624,7 +678,8 @@ fn a_server_writes_a_snapshot_for_another_one_as_long_as_that_one_waits() {
     let engine = memory();
     let (tells, standing) = Tells::new(here(&engine, 1));
     let writes = Arc::new(WritesEven::default());
-    let whereabouts = Whereabouts::shared(fellowship(1, SECRET), standing).writing(writes.clone());
+    let whereabouts =
+        Whereabouts::shared("redis", fellowship(1, SECRET), standing).writing(writes.clone());
     let config = Config::default();
     let server = Server::of_several(whereabouts, engine.clone(), None, config, None);
     let asked = |reached| AskedSnapshot {

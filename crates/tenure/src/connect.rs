@@ -6,8 +6,6 @@ use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-#[cfg(feature = "redis")]
-use std::time::Duration;
 
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
@@ -16,10 +14,6 @@ use tenure_engine::Engine;
 
 use crate::client::Client;
 use crate::url::{StoreUrl, UrlError};
-
-/// How long [`Client::close`] waits at most until a Redis has taken back what this process left there.
-#[cfg(feature = "redis")]
-const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
 /// What [`Client::connect`] begins: await it, after a token or a namespace where they are needed.
 #[must_use = "nothing is opened until this is awaited"]
@@ -69,10 +63,6 @@ pub enum ConnectError {
     #[cfg(feature = "embedded")]
     #[error(transparent)]
     Folder(#[from] tenure_engine_embedded::OpenError),
-    /// The Redis cannot be used.
-    #[cfg(feature = "redis")]
-    #[error(transparent)]
-    Redis(#[from] tenure_engine_redis::link::OpenError),
 }
 
 /// A store that is let go of at the end.
@@ -82,8 +72,6 @@ pub(crate) enum Opened {
     Elsewhere,
     #[cfg(feature = "embedded")]
     Embedded(Arc<tenure_engine_embedded::Embedded>),
-    #[cfg(feature = "redis")]
-    Redis(Arc<crate::driven_redis::DrivenRedis>),
 }
 
 impl Client {
@@ -93,7 +81,7 @@ impl Client {
     /// | --- | --- | --- |
     /// | `http://HOST:PORT`, `https://HOST`, `tenure://HOST` | a server | `http` (default) |
     /// | several of these with commas between | servers that share one store: the first that answers is used | `http` (default) |
-    /// | `redis://HOST:PORT/DB`, `rediss:`, `valkey:`, `redis-sentinel:`, `redis-cluster:` | a Redis or Valkey, without a server between | `redis` |
+    /// | `redis://HOST:PORT/DB`, `rediss:`, `valkey:`, `redis-sentinel:`, `redis-cluster:` | a store in Redis or Valkey: its servers are looked up there, and its owner is called | `redis` |
     /// | `file:PATH` | a folder that this process alone has open | `embedded` |
     /// | `memory:` | in this process, gone with it | `embedded` |
     ///
@@ -180,7 +168,7 @@ impl Connect {
         let namespace = namespace.transpose().map_err(ConnectError::Namespace)?;
         let url: StoreUrl = self.url.parse()?;
         let is_server =
-            matches!(url, StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Shared(_));
+            matches!(url, StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Redis(_));
         if self.token.is_some() && !is_server {
             return Err(ConnectError::TokenForStore);
         }
@@ -220,19 +208,13 @@ async fn open(url: StoreUrl, server: ServerAccess) -> Result<Engines, ConnectErr
         #[cfg(feature = "http")]
         StoreUrl::Servers(urls) => server.remote(crate::remote::Callee::Servers(urls)),
         #[cfg(feature = "redis")]
-        StoreUrl::Shared(address) => {
+        StoreUrl::Redis(address) => {
             server.remote(crate::remote::Callee::Searched(Box::new(address)))
         }
         #[cfg(feature = "embedded")]
         StoreUrl::Memory => embedded(tenure_engine_embedded::Location::Memory).await,
         #[cfg(feature = "embedded")]
         StoreUrl::File(folder) => embedded(tenure_engine_embedded::Location::Folder(folder)).await,
-        #[cfg(feature = "redis")]
-        StoreUrl::Redis(address) => {
-            let options = tenure_engine_redis::Options::new(address);
-            let redis = Arc::new(crate::driven_redis::DrivenRedis::open(options)?);
-            Ok((redis.clone(), Opened::Redis(redis)))
-        }
         #[cfg(not(feature = "http"))]
         StoreUrl::Server(_) | StoreUrl::Servers(_) => {
             drop(server);
@@ -241,9 +223,7 @@ async fn open(url: StoreUrl, server: ServerAccess) -> Result<Engines, ConnectErr
         #[cfg(not(feature = "embedded"))]
         StoreUrl::Memory | StoreUrl::File(_) => Err(ConnectError::NotBuilt { feature: "embedded" }),
         #[cfg(not(feature = "redis"))]
-        StoreUrl::Redis(_) | StoreUrl::Shared(_) => {
-            Err(ConnectError::NotBuilt { feature: "redis" })
-        }
+        StoreUrl::Redis(_) => Err(ConnectError::NotBuilt { feature: "redis" }),
     }
 }
 
@@ -278,8 +258,6 @@ impl Opened {
                 // It answers nothing, and a panic in it has been told.
                 let _ = tokio::task::spawn_blocking(move || embedded.close()).await;
             }
-            #[cfg(feature = "redis")]
-            Opened::Redis(redis) => redis.engine().close(CLOSED_WITHIN).await,
         }
     }
 }

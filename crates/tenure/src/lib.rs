@@ -70,8 +70,6 @@ mod await_end;
 pub mod call_off;
 mod client;
 mod connect;
-#[cfg(feature = "redis")]
-mod driven_redis;
 mod events;
 mod flows;
 #[cfg(feature = "http")]

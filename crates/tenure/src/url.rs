@@ -14,10 +14,6 @@ pub const DEFAULT_URL: &str = "http://127.0.0.1:7171";
 /// The port of `tenure://HOST`, and the one a server listens on.
 pub const DEFAULT_PORT: u16 = 7171;
 
-/// What stands before the address of a Redis whose servers write down there where they are.
-// No user types this: it goes when all that a Redis keeps is kept so.
-pub const SHARED: &str = "shared+";
-
 const KNOWN: &str = "http, https, tenure, memory, file, redis, rediss, valkey, valkeys, \
                      redis-sentinel and redis-cluster";
 
@@ -32,10 +28,8 @@ pub enum StoreUrl {
     Memory,
     /// `file:PATH`: a folder that this process alone has open.
     File(PathBuf),
-    /// `redis:` and its kin, without a server between.
+    /// `redis:` and its kin: a Redis in which the servers of its store are looked up.
     Redis(Address),
-    /// A Redis in which the servers of its store are looked up.
-    Shared(Address),
 }
 
 /// The address of a server.
@@ -124,9 +118,6 @@ impl FromStr for StoreUrl {
         if is_list(text) {
             return list(text);
         }
-        if let Some(redis) = text.strip_prefix(SHARED) {
-            return shared(redis);
-        }
         let (scheme, rest) = text.split_once(':').ok_or(UrlError::NoScheme)?;
         let letters = |c: u8| c.is_ascii_alphanumeric() || b"+.-".contains(&c);
         if scheme.is_empty() || scheme.len() > 32 || !scheme.bytes().all(letters) {
@@ -156,8 +147,7 @@ fn is_list(text: &str) -> bool {
     let Some((first, _)) = text.split_once(',') else { return false };
     let Some((scheme, _)) = first.trim().split_once(':') else { return true };
     let scheme = scheme.to_ascii_lowercase();
-    let redis = scheme.strip_prefix(SHARED).unwrap_or(&scheme);
-    !(matches!(scheme.as_str(), "memory" | "file") || redis_address::is_scheme(redis))
+    !(matches!(scheme.as_str(), "memory" | "file") || redis_address::is_scheme(&scheme))
 }
 
 /// Addresses of servers with commas between. One that stands twice counts once.
@@ -187,14 +177,6 @@ fn list(text: &str) -> Result<StoreUrl, UrlError> {
         1 => StoreUrl::Server(servers.swap_remove(0)),
         _ => StoreUrl::Servers(servers),
     })
-}
-
-fn shared(redis: &str) -> Result<StoreUrl, UrlError> {
-    match Address::parse(redis) {
-        Ok(address) => Ok(StoreUrl::Shared(address)),
-        Err(AddressError::Invalid { scheme, why }) => Err(UrlError::Invalid { scheme, why }),
-        Err(_) => Err(UrlError::NoScheme),
-    }
 }
 
 /// `HOST:PORT` without a scheme is a server, as people name one; `None` if the text is something else. It is asked last,
@@ -254,7 +236,7 @@ impl fmt::Display for StoreUrl {
             StoreUrl::Servers(servers) => f.write_str(&listed(servers)),
             StoreUrl::Memory => f.write_str("memory:"),
             StoreUrl::File(path) => write!(f, "file:{}", path.display()),
-            StoreUrl::Redis(address) | StoreUrl::Shared(address) => address.fmt(f),
+            StoreUrl::Redis(address) => address.fmt(f),
         }
     }
 }
@@ -299,9 +281,9 @@ mod tests {
             ("file:///var/lib/t", "file:/var/lib/t"),
             ("redis://host:6379/0", "redis://host:6379/0"),
             ("redis://:geheim@host/0", "redis://•••@host:6379/0"),
-            ("rediss://me:ge@heim@host?prefix=geheim", "rediss://•••@host:6379"),
+            ("rediss://me:ge@heim@host?forgets=never", "rediss://•••@host:6379"),
             ("valkey://host", "valkey://host:6379"),
-            ("valkeys://:geheim@[::1]:7000/1?prefix=heim:", "valkeys://•••@[::1]:7000/1"),
+            ("valkeys://:geheim@[::1]:7000/1?name=x", "valkeys://•••@[::1]:7000/1?name=x"),
             ("redis-sentinel://:geheim@a:1,b:2/main", "redis-sentinel://•••@a:1,b:2/main"),
             ("redis-cluster://a,b", "redis-cluster://a:6379,b:6379"),
             ("file:./a,b", "file:./a,b"),
@@ -310,8 +292,7 @@ mod tests {
             (" a:1 , b:2/t ", "http://a:1,http://b:2/t"),
             ("tenure://a,[::1]:2,a:7171", "http://a:7171,http://[::1]:2"),
             ("a:7171,http://a:7171/", "http://a:7171"),
-            ("shared+redis://:geheim@host?prefix=heim:", "redis://•••@host:6379"),
-            ("shared+redis-cluster://a,b", "redis-cluster://a:6379,b:6379"),
+            ("redis://:geheim@host", "redis://•••@host:6379"),
         ] {
             let url: StoreUrl = text.parse().unwrap();
             assert_eq!(url.to_string(), shown, "{text}");
@@ -359,11 +340,8 @@ mod tests {
             ("a:1,heim:x@b:1", "address 2 of 2: the address has no scheme"),
             ("a:1,redis://:geheim@b:1", "address 2 of 2 is none of a server"),
             ("a:1,b:1,file:/geheim", "address 3 of 3 is none of a server"),
-            ("a:1,shared+redis://:geheim@b:1", "address 2 of 2 is none of a server"),
             ("redis://:geheim@b:1,http://a:1", "has a port that is not a number"),
-            ("shared+redis://a,b", "names more than one host"),
-            ("shared+http://a", "no scheme"),
-            ("shared+redis://:geheim@", "no host"),
+            ("redis://a,b", "names more than one host"),
             ("http://a:1,http://b:99999", "address 2 of 2: the http address has a port"),
         ] {
             let said = text.parse::<StoreUrl>().unwrap_err();

@@ -8,12 +8,11 @@ use std::path::Path;
 
 /// Files whose public functions no program calls: the plumbing of the command line and the server, the engine over HTTP,
 /// and the inner parts of a worker.
-const INNER: [&str; 20] = [
+const INNER: [&str; 19] = [
     "asking.rs",
     "await_end.rs",
     "call_off.rs",
     "caught.rs",
-    "driven_redis.rs",
     "gauges",
     "ids.rs",
     "keeper",

@@ -10,12 +10,13 @@ use tenure::{Client, Job, JobRef, Span};
 /// The shortest ttl there is.
 const TTL: Span = Span::from_s(1);
 
-/// Two jobs whose handlers block both threads of their runtime for five ttls: each runs once, and is never told to stop.
-fn block_for_five_ttls(url: &str) {
+/// Two jobs whose handlers block both threads of their runtime: each runs once, and is never told to stop.
+#[test]
+fn a_handler_that_blocks_every_thread_for_five_ttls_keeps_its_lease() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (worked, jobs) = runtime.block_on(async {
-        let client = Client::connect(url).await.unwrap();
+        let client = Client::connect("memory:").await.unwrap();
         let ids = ["a", "b"];
         for id in ids {
             client.push("q").id(id).await.unwrap();
@@ -38,19 +39,5 @@ fn block_for_five_ttls(url: &str) {
     assert_eq!(worked.jobs, 2);
     for job in jobs {
         assert_eq!((job.state, job.attempt, job.lost), (JobState::Succeeded, 1, 0), "{job:?}");
-    }
-}
-
-#[test]
-fn a_handler_that_blocks_every_thread_for_five_ttls_keeps_its_lease() {
-    block_for_five_ttls("memory:");
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn it_keeps_its_lease_on_a_redis_too() {
-    if tenure_testkit::redis::wanted() {
-        let redis = tenure_testkit::redis::RedisServer::start(tenure_testkit::redis::Aof::Off, &[]);
-        block_for_five_ttls(&redis.url());
     }
 }

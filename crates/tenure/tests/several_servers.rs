@@ -270,7 +270,7 @@ mod searched {
             return;
         }
         let redis = RedisServer::start(Aof::Off, &[]);
-        let store = format!("shared+{}?prefix=shop:", redis.url());
+        let store = format!("{}?name=shop", redis.url());
         let (other, owner) = (Double::well().await, Double::well().await);
         written(&redis, 1, &other.url(), 0);
         written(&redis, 2, &owner.url(), 1);
@@ -305,7 +305,7 @@ mod searched {
         let redis = RedisServer::start(Aof::Off, &[]);
         let server = Double::well().await;
         written(&redis, 1, &server.url(), 0);
-        let called = remote(&format!("shared+{}?prefix=shop:", redis.url()), None);
+        let called = remote(&format!("{}?name=shop", redis.url()), None);
         // It is asked, and does not answer yet.
         redis.must(&["CLIENT", "PAUSE", "500", "ALL"]);
         let calls: Vec<_> = (0..20)
@@ -332,12 +332,12 @@ mod searched {
         redis.must(&["ACL", "SETUSER", "ann", "on", ">geheim", "~*", "+@all"]);
         let given = redis.url().replace("redis://", "redis://ann:geheim@");
         let shown = redis.url().replace("redis://", "redis://•••@");
-        let called = remote(&format!("shared+{given}"), None);
+        let called = remote(&given, None);
         let error = audit(&called).await.unwrap_err();
         let says =
             format!("no server of Tenure uses {shown}; start one: tenure serve --store {shown}");
         assert_eq!(error, CallError::Fault(Fault::Unavailable(says)));
-        let called = remote(&format!("shared+{}", given.replace("geheim", "gehe1m")), None);
+        let called = remote(&given.replace("geheim", "gehe1m"), None);
         let error = audit(&called).await.unwrap_err();
         assert!(error.to_string().contains("cannot look up its servers"), "{error}");
         assert!(!format!("{error:?} {called:?}").contains("gehe"), "{error}");

@@ -20,10 +20,10 @@ class ByHand:
         if not scene.store.startswith("redis://"):
             raise CannotRun("--by-hand needs a Redis: say --store redis://HOST:PORT")
         self.scene = scene
-        url, _, prefix = scene.store.partition("prefix=")
+        url, _, name = scene.store.partition("name=")
         scene.env["REDIS_URL"] = url.rstrip("?&")
-        # Below the prefix of this run, whose keys go when it ends.
-        scene.env["REDIS_PREFIX"] = f"{prefix}by-hand:"
+        # Beside the keys of this run's store, which go when it ends.
+        scene.env["REDIS_PREFIX"] = f"{{{name}}}:by-hand:"
         scene.env["REPORTS_DB"] = str(scene.folder / "by-hand.db")
         # It fails in no way of its own here, and answers calls for C-9... when it is told to.
         outside = [sys.executable, "outside/third_party.py", "--port", "0", "--calm"]

@@ -55,7 +55,8 @@ impl Installed {
                 let package: Value = serde_json::from_slice(&fs::read(package)?)?;
                 let version = package["version"].as_str().unwrap_or("unknown").to_owned();
                 let command = vec!["node".into(), format!("{name}.mjs").into()];
-                Ok(Ready { program: Program { command, folder: node, options }, version })
+                let program = Program { command, folder: node, options, served_by: None };
+                Ok(Ready { program, version })
             }
             Got::Python { name, package } => {
                 let done = self.python.entry(name).or_insert_with(|| {
@@ -65,10 +66,7 @@ impl Installed {
                 let venv = folders.work.join("python").join(name);
                 let mut command = Vec::new();
                 if package.is_empty() {
-                    let server = self.server.get_or_insert_with(|| {
-                        tenure_server(folders).map_err(|why| why.to_string())
-                    });
-                    let bin = server.clone()?;
+                    let bin = self.server(folders)?;
                     command.push("env".into());
                     command.push(format!("TENURE_BIN={}", bin.display()).into());
                 }
@@ -77,7 +75,7 @@ impl Installed {
                 command.push("-B".into());
                 let home = folders.home.join("python");
                 command.push(home.join(name).join("program.py").into());
-                let program = Program { command, folder: home, options };
+                let program = Program { command, folder: home, options, served_by: None };
                 Ok(Ready { program, version: required(folders, name, package)? })
             }
             Got::Cargo { package, of } => {
@@ -87,10 +85,20 @@ impl Installed {
                     .or_insert_with(|| build(folders, package).map_err(|why| why.to_string()));
                 done.clone()?;
                 let command = vec![folders.target.join("release").join(package).into()];
-                let program = Program { command, folder: folders.work.clone(), options };
+                let served_by = system.is_served.then(|| self.server(folders)).transpose()?;
+                let folder = folders.work.clone();
+                let program = Program { command, folder, options, served_by };
                 Ok(Ready { program, version: locked(folders, of)? })
             }
         }
+    }
+
+    /// The `tenure` whose server programs speak to.
+    fn server(&mut self, folders: &Folders) -> Result<PathBuf, String> {
+        let server = self
+            .server
+            .get_or_insert_with(|| tenure_server(folders).map_err(|why| why.to_string()));
+        server.clone()
     }
 }
 
@@ -151,7 +159,7 @@ fn python_packages(folders: &Folders, name: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The server to which our Python worker speaks: `TENURE_BIN`, or a release build of this tree.
+/// The server to which our programs speak that use HTTP: `TENURE_BIN`, or a release build of this tree.
 fn tenure_server(folders: &Folders) -> Result<PathBuf, Failed> {
     if let Some(named) = std::env::var_os("TENURE_BIN") {
         return Ok(named.into());

@@ -20,6 +20,8 @@ pub struct Program {
     pub folder: PathBuf,
     /// Options of every call.
     pub options: Vec<String>,
+    /// The `tenure` whose server stands between it and its Redis, if one does.
+    pub served_by: Option<PathBuf>,
 }
 
 /// One that runs.

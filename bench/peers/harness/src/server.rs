@@ -2,7 +2,8 @@
 //! used, and ended. It must never touch a server that it did not start.
 
 use std::fs;
-use std::net::TcpListener;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -12,6 +13,10 @@ use tempfile::TempDir;
 use crate::Failed;
 
 const START_MAX: Duration = Duration::from_secs(10);
+/// A server of Tenure answers for its store within this.
+const SERVE_MAX: Duration = Duration::from_secs(30);
+/// Ticks in a second of processor time, as Linux counts it for programs.
+const TICKS: f64 = 100.0;
 
 /// Finds the program: by its name in PATH, or as redis-check-rdb, which is the same program and does
 /// what it is called.
@@ -39,8 +44,10 @@ pub fn in_path(name: &str) -> Option<PathBuf> {
 
 /// A running server.
 pub struct Server {
-    /// Where it listens, on 127.0.0.1.
+    /// Where programs connect, on 127.0.0.1.
     pub port: u16,
+    /// The server of Tenure that listens there, if one stands between.
+    serve: Option<Child>,
     child: Child,
     link: redis::Connection,
     folder: TempDir,
@@ -51,6 +58,8 @@ pub struct Server {
 pub struct Used {
     /// Seconds of processor time.
     pub cpu_s: f64,
+    /// The same of the server of Tenure between, if there is one.
+    pub serve_cpu_s: Option<f64>,
     /// Bytes of data in memory.
     pub memory: u64,
 }
@@ -89,7 +98,7 @@ impl Server {
                 && let Ok(info) = info(&mut link, "server")
                 && field(&info, "process_id") == Some(&child.id().to_string())
             {
-                return Ok(Some(Server { port, child, link, folder }));
+                return Ok(Some(Server { port, serve: None, child, link, folder }));
             }
             if Instant::now() > until {
                 let _ = child.kill();
@@ -99,6 +108,25 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Puts a server of this `tenure` between, and waits until it answers: programs connect to it from now on.
+    pub fn serve(&mut self, tenure: &Path) -> Result<(), Failed> {
+        let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+        let mut command = Command::new(tenure);
+        command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+        command.args(["--store", &format!("redis://127.0.0.1:{}", self.port)]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.serve = Some(command.spawn()?);
+        self.port = port;
+        let until = Instant::now() + SERVE_MAX;
+        while !answers(port) {
+            if Instant::now() > until {
+                return Err("tenure serve does not answer for its store".into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
     }
 
     /// Its version.
@@ -116,6 +144,7 @@ impl Server {
         };
         Ok(Used {
             cpu_s: number(&cpu, "used_cpu_sys")? + number(&cpu, "used_cpu_user")?,
+            serve_cpu_s: self.serve.as_ref().map(cpu_s).transpose()?,
             memory: number(&memory, "used_memory")? as u64,
         })
     }
@@ -131,11 +160,36 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if let Some(serve) = &mut self.serve {
+            let _ = serve.kill();
+            let _ = serve.wait();
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
         // The folder goes with its value, after the server.
         let _ = self.folder.path();
     }
+}
+
+/// Whether a server of Tenure answers for its store.
+fn answers(port: u16) -> bool {
+    let asked = || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.write_all(b"GET /v1/stats HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")?;
+        let mut said = String::new();
+        stream.read_to_string(&mut said)?;
+        Ok::<_, std::io::Error>(said)
+    };
+    asked().is_ok_and(|said| said.starts_with("HTTP/1.1 200 "))
+}
+
+/// Processor time of a process, in the 14th and 15th word of what Linux says of it.
+fn cpu_s(process: &Child) -> Result<f64, Failed> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.id()))?;
+    let (_, behind_name) = stat.rsplit_once(')').ok_or("a process without figures")?;
+    let ticks = behind_name.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    let ticks = ticks.collect::<Result<Vec<_>, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / TICKS)
 }
 
 fn info(link: &mut redis::Connection, section: &str) -> Result<String, Failed> {

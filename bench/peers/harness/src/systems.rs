@@ -45,6 +45,8 @@ pub struct System {
     pub concurrency: u64,
     /// Delayed jobs, if it cannot do more in reasonable time.
     pub delayed_max: u64,
+    /// A server of Tenure stands between the program and its Redis.
+    pub is_served: bool,
     /// What a reader of the table must know.
     pub note: &'static str,
 }
@@ -58,13 +60,14 @@ const MANY: u64 = u64::MAX;
 const PLAIN: System = System {
     name: "",
     title: "",
-    got: Got::Cargo { package: "peer-tenure", of: "tenure-engine-redis" },
+    got: Got::Cargo { package: "peer-tenure", of: "tenure-server" },
     can: LIMITS,
     way: "",
     push_too: "",
     drain_max: MANY,
     concurrency: 100,
     delayed_max: MANY,
+    is_served: false,
     note: "",
 };
 
@@ -75,7 +78,7 @@ const TENURE_PYTHON: System =
 pub const SYSTEMS: &[System] = &[
     System {
         name: "tenure",
-        title: "Tenure, `tenure::Worker`",
+        title: "Tenure, `tenure::Worker` with a server in the program",
         can: &["bulk", "single", "latency", "delayed", "keyed", "three", "blocked"],
         note: "Finished jobs are kept for an hour, the default. Heartbeats, handlers as tasks, panics caught.",
         ..PLAIN
@@ -90,11 +93,12 @@ pub const SYSTEMS: &[System] = &[
         ..PLAIN
     },
     System {
-        name: "bare",
-        title: "bare layout",
-        got: Got::Cargo { package: "peer-layout", of: "peer-layout" },
-        can: &["lifecycle"],
-        note: "No queue, but what is left of one: a sorted set, a hash, leases with tokens.",
+        name: "tenure-http",
+        title: "Tenure, `tenure::Worker` over HTTP",
+        can: &["bulk", "single", "latency", "delayed", "keyed", "three", "blocked"],
+        way: "http",
+        is_served: true,
+        note: "A `tenure serve` owns the store in Redis; its processor time is apart, and not in the worker's.",
         ..PLAIN
     },
     System {

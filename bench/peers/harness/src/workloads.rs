@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Failed;
 use crate::program::Program;
 use crate::results::Row;
-use crate::server::Server;
+use crate::server::{Server, Used};
 use crate::systems::System;
 
 /// In which order they are measured; the first part in rounds, one system after the other.
@@ -73,9 +73,18 @@ fn options(list: &[(&str, u64)]) -> Vec<String> {
     list.iter().flat_map(|(name, value)| [format!("--{name}"), value.to_string()]).collect()
 }
 
+/// Processor time of the server of Tenure between two moments, if there is one.
+fn served(before: &Used, after: &Used) -> Option<f64> {
+    Some(after.serve_cpu_s? - before.serve_cpu_s?)
+}
+
 impl Measure<'_> {
-    fn server(&self) -> Result<Server, Failed> {
-        Server::start(self.redis, self.aof)
+    fn server(&self, program: &Program) -> Result<Server, Failed> {
+        let mut server = Server::start(self.redis, self.aof)?;
+        if let Some(tenure) = &program.served_by {
+            server.serve(tenure)?;
+        }
+        Ok(server)
     }
 
     /// One measurement of a workload, on a server of its own.
@@ -106,15 +115,16 @@ impl Measure<'_> {
     fn bulk(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = self.size.bulk;
         let part = |n: u64| 100_000.0 / n as f64;
-        let mut server = self.server()?;
+        let mut server = self.server(program)?;
         let before = server.used()?;
         let pushed = program.run("push", server.port, &options(&[("jobs", jobs)]), LONG)?;
         let full = server.used()?;
+        let pushing = served(&before, &full);
         let mut per_s = jobs as f64 / pushed.need("seconds")?;
         if !system.push_too.is_empty() {
             let mut list = options(&[("jobs", jobs)]);
             list.extend(["--way".to_owned(), system.push_too.to_owned()]);
-            let too = program.run("push", self.server()?.port, &list, LONG)?;
+            let too = program.run("push", self.server(program)?.port, &list, LONG)?;
             per_s = per_s.max(jobs as f64 / too.need("seconds")?);
         }
         row.add("push_per_s", per_s);
@@ -125,7 +135,7 @@ impl Measure<'_> {
 
         let drained = system.drain_max.min(jobs);
         if drained < jobs {
-            server = self.server()?;
+            server = self.server(program)?;
             program.run("push", server.port, &options(&[("jobs", drained)]), LONG)?;
         }
         let full = server.used()?;
@@ -150,6 +160,9 @@ impl Measure<'_> {
         let drain_cpu = (empty.cpu_s - full.cpu_s) * part(drained);
         row.add("redis_drain_cpu_s", drain_cpu);
         row.add("redis_cpu_s", push_cpu + drain_cpu);
+        row.add_some("serve_push_cpu_s", pushing.map(|cpu| cpu * part(jobs)));
+        let serving = served(&full, &empty);
+        row.add_some("serve_drain_cpu_s", serving.map(|cpu| cpu * part(drained)));
         row.add_some("worker_cpu_s", worked.get("cpu_s").map(|cpu| cpu * part(drained)));
         row.add_some("worker_rss_mb", worked.get("rss_bytes").map(|bytes| bytes / 1e6));
         Ok(())
@@ -157,7 +170,7 @@ impl Measure<'_> {
 
     /// Push, lease and end in batches of 100, 16 calls in flight, over a backlog.
     fn lifecycle(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
-        let mut server = self.server()?;
+        let mut server = self.server(program)?;
         program.run("push", server.port, &options(&[("jobs", self.size.bulk)]), LONG)?;
         let before = server.used()?;
         let list = [("batch", 100), ("flight", 16), ("seconds", self.size.seconds.1)];
@@ -174,7 +187,7 @@ impl Measure<'_> {
     fn single(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = self.size.bulk / 10;
         for (callers, flight) in [("one", 1), ("64", 64)] {
-            let mut server = self.server()?;
+            let mut server = self.server(program)?;
             let before = server.used()?;
             let list = options(&[("jobs", jobs), ("flight", flight)]);
             let pushed = program.run("push-single", server.port, &list, LONG)?;
@@ -196,7 +209,7 @@ impl Measure<'_> {
         row: &mut Row,
     ) -> Result<(), Failed> {
         let (jobs, keys) = self.size.keyed;
-        let mut server = self.server()?;
+        let mut server = self.server(program)?;
         let list = [("jobs", jobs), ("keys", keys), ("concurrency", system.concurrency)];
         let before = server.used()?;
         program.run(&format!("push-{name}"), server.port, &options(&list), LONG)?;
@@ -223,7 +236,7 @@ impl Measure<'_> {
     fn blocked(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let list = options(&[("jobs", 1_000)]);
         for (name, behind) in [("alone_s", false), ("behind_s", true)] {
-            let server = self.server()?;
+            let server = self.server(program)?;
             if behind {
                 program.run("push-blocked", server.port, &list, LONG)?;
             }
@@ -249,7 +262,7 @@ impl Measure<'_> {
         row: &mut Row,
     ) -> Result<(), Failed> {
         let jobs = jobs.min(system.drain_max);
-        let mut server = self.server()?;
+        let mut server = self.server(program)?;
         program.run(push, server.port, &options(&[("jobs", jobs)]), LONG)?;
         let full = server.used()?;
         let list = options(&[("jobs", jobs), ("concurrency", system.concurrency)]);
@@ -271,7 +284,7 @@ impl Measure<'_> {
     /// 50 pushes a second, a Python worker that has nothing else to do.
     fn quiet(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = 50 * self.size.seconds.0;
-        let server = self.server()?;
+        let server = self.server(program)?;
         let list = options(&[("jobs", jobs), ("rate", 50), ("concurrency", system.concurrency)]);
         let mut worker = program.start("listen", server.port, &list, LONG)?;
         worker.ready()?;
@@ -282,7 +295,7 @@ impl Measure<'_> {
     /// 500 pushes a second, a worker that has nothing else to do.
     fn latency(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = 500 * self.size.seconds.0;
-        let mut server = self.server()?;
+        let mut server = self.server(program)?;
         let list = options(&[("jobs", jobs), ("rate", 500), ("concurrency", 100)]);
         let mut worker = program.start("listen", server.port, &list, LONG)?;
         worker.ready()?;
@@ -292,7 +305,10 @@ impl Measure<'_> {
         program.run("steady", server.port, &list, LONG)?;
         let figures = worker.figures()?;
         let after = server.used()?;
-        row.add("latency_cpu_s", (after.cpu_s - before.cpu_s) * 100_000.0 / jobs as f64);
+        let part = 100_000.0 / jobs as f64;
+        row.add("latency_cpu_s", (after.cpu_s - before.cpu_s) * part);
+        let serving = served(&before, &after);
+        row.add_some("latency_serve_cpu_s", serving.map(|cpu| cpu * part));
         self.late(figures, jobs, "latency", row)
     }
 
@@ -300,7 +316,7 @@ impl Measure<'_> {
     fn delayed(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = self.size.delayed.min(system.delayed_max);
         let spread = if self.size.delayed < 2_000 { 2 } else { 10 };
-        let server = self.server()?;
+        let server = self.server(program)?;
         let list = options(&[("jobs", jobs), ("spread", spread), ("concurrency", 100)]);
         let mut worker = program.start("listen", server.port, &list, LONG)?;
         worker.ready()?;

@@ -5,25 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from typing import Optional
-from urllib.parse import SplitResult, parse_qs, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 DEFAULT_PORT = 7171
 #: `localhost:7171` and `[::1]:7171`, as people write an address.
 _HOST_AND_PORT = re.compile(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}(?:/[^@?#]*)?")
-#: What stands before the address of a Redis whose servers write down where they are.
-_SHARED = "shared+"
-#: Stores in which the servers that use them can be found.
-_SEARCHED = (f"{_SHARED}redis", f"{_SHARED}rediss")
-_STORES = (
-    "memory",
-    "file",
-    "redis",
-    "rediss",
-    "valkey",
-    "redis-sentinel",
-    "redis-cluster",
-    *_SEARCHED,
-)
+#: Stores in which the servers that use them can be found: a Redis or Valkey of any kind.
+_SEARCHED = ("redis", "rediss", "valkey", "valkeys", "redis-sentinel", "redis-cluster")
+_STORES = ("memory", "file", *_SEARCHED)
+_REDIS_PORT = 6379
+_SENTINEL_PORT = 26379
 _FORMS = "HOST:PORT, http://HOST:PORT, https://HOST or tenure://HOST"
 _DEFAULT_NAME = "tenure"
 
@@ -97,43 +88,85 @@ def read_addresses(text: str) -> tuple[Address, ...]:
 
 
 @dataclass(frozen=True)
+class Login:
+    """Who a Redis, or a sentinel, is told that we are. Without a password nothing is said."""
+
+    user: Optional[str] = None
+    password: Optional[str] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
 class Store:
     """A store in Redis, in which its servers are looked up. It is never spoken to as a server."""
 
     #: As it was given. It may hold a password.
     given: str = field(repr=False)
-    #: For redis-py: without the query. It may hold a password.
-    redis_url: str = field(repr=False)
     #: The name of the store, which its keys begin with.
     name: str
     #: The address without user and password, for messages.
     shown: str
+    #: One server; some nodes of a cluster; or the sentinels that know the primary.
+    hosts: tuple[tuple[str, int], ...]
+    is_cluster: bool
+    #: The name under which sentinels watch the primary; `None`: there are none.
+    master: Optional[str]
+    db: int
+    login: Login
+    sentinel_login: Login
+    is_tls: bool
+    #: A file of certificates that are trusted in place of the system's.
+    ca: Optional[str]
 
     @classmethod
     def read(cls, text: str) -> Optional[Store]:
         """Read the address of a store that can be searched; `None` for any other address."""
-        if _store_scheme(text) not in _SEARCHED:
+        scheme = _store_scheme(text)
+        if scheme not in _SEARCHED:
             return None
         parts = _split(text)
-        scheme, host = parts.scheme.removeprefix(_SHARED), parts.hostname
-        if "," in parts.netloc or not host:
+        login, _, listed = parts.netloc.rpartition("@")
+        is_list = scheme in ("redis-sentinel", "redis-cluster")
+        usual = _SENTINEL_PORT if scheme == "redis-sentinel" else _REDIS_PORT
+        hosts = tuple(_host(one, scheme, usual) for one in listed.split(","))
+        if len(hosts) > 1 and not is_list:
             raise ValueError(
                 f"the address of a Redis is {scheme}://HOST:PORT; it stands alone, in no list"
             )
-        port = "" if _port(parts) is None else f":{parts.port}"
-        # A client needs the name alone; the other settings of a store are its servers' matter.
-        query = parse_qs(parts.query)
-        name = query.get("name", [_DEFAULT_NAME])[0]
+        path = parts.path.strip("/").split("/")
+        master = unquote(path.pop(0)) if scheme == "redis-sentinel" else None
+        if master == "":
+            raise ValueError("the address of sentinels names no master; write /MASTER after them")
+        db = path[0] if path else ""
+        if db and not db.isdecimal():
+            raise ValueError("the address of a Redis has a database that is not a number from 0 on")
+        # The other settings of a store are its servers' matter.
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        name = query.get("name", _DEFAULT_NAME)
         if "{" in name or "}" in name:
             raise ValueError('the name of a store takes no "{" and no "}"')
-        shown_host = f"[{host}]" if ":" in host else host
+        user, _, password = login.partition(":")
         return cls(
             given=text,
-            redis_url=urlunsplit((scheme, parts.netloc, parts.path, "", "")),
             name=name,
-            shown=f"{scheme}://{shown_host}{port}{parts.path.rstrip('/')}"
+            shown=f"{scheme}://{listed}{parts.path.rstrip('/')}"
             + ("" if name == _DEFAULT_NAME else f"?name={name}"),
+            hosts=hosts,
+            is_cluster=scheme == "redis-cluster",
+            master=master,
+            db=int(db or 0),
+            login=Login(unquote(user) or None, unquote(password) or None),
+            sentinel_login=Login(query.get("sentinel_user"), query.get("sentinel_password")),
+            is_tls=scheme in ("rediss", "valkeys") or query.get("tls") == "true",
+            ca=query.get("ca"),
         )
+
+
+def _host(text: str, scheme: str, usual: int) -> tuple[str, int]:
+    """Read `HOST[:PORT]`."""
+    parts = _split(f"{scheme}://{text}")
+    if not parts.hostname:
+        raise ValueError(f"the address of a Redis is {scheme}://HOST:PORT; it names no host")
+    return parts.hostname, _port(parts) or usual
 
 
 def _store_scheme(text: str) -> Optional[str]:

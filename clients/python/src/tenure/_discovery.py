@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Optional
 
-from ._addresses import Address, Store
+from ._addresses import Address, Login, Store
 from ._repeats import NoServerFound
 
 #: A living server writes itself each second; one that wrote nothing for so long is taken for gone.
@@ -31,17 +31,13 @@ def find_servers(store: Store) -> tuple[Address, ...]:
     """Return the living servers of a store, its owner first; `NoServerFound` if there is none."""
     import redis
 
-    tag = f"{{{store.name}}}"
+    own = f"{{{store.name}}}:own"
     try:
-        with redis.Redis.from_url(
-            store.redis_url,
-            decode_responses=True,
-            socket_timeout=_TIMEOUT_S,
-            socket_connect_timeout=_TIMEOUT_S,
-        ) as client:
-            pipe: Any = client.pipeline(transaction=False)
-            pipe.hget(f"{tag}:own", "owner").hgetall(f"{tag}:servers").time()
-            owner, servers, (seconds, micros) = pipe.execute()
+        with _client(store) as client:
+            owner = client.hget(own, "owner")
+            servers = client.hgetall(f"{{{store.name}}}:servers")
+            where = {"target_nodes": client.get_node_from_key(own)} if store.is_cluster else {}
+            seconds, micros = client.time(**where)
     except (redis.RedisError, OSError, ValueError) as fault:
         # An error of redis-py names the host and never the password.
         raise NoServerFound(f"{store.shown}: cannot look up its servers: {fault}") from None
@@ -53,14 +49,39 @@ def find_servers(store: Store) -> tuple[Address, ...]:
     return found
 
 
+def _client(store: Store) -> Any:
+    """Return redis-py's client of the Redis, or of the primary that has the store."""
+    import redis.cluster
+    import redis.sentinel
+
+    # Parts of it have no types.
+    py: Any = redis
+    bounds = {"socket_timeout": _TIMEOUT_S, "socket_connect_timeout": _TIMEOUT_S}
+    tls = {"ssl": True, "ssl_ca_certs": store.ca} if store.is_tls else {}
+    options: dict[str, Any] = {"decode_responses": True, **bounds, **tls, **_known_as(store.login)}
+    if store.is_cluster:
+        nodes = [py.cluster.ClusterNode(host, port) for host, port in store.hosts]
+        return py.RedisCluster(startup_nodes=nodes, **options)
+    if store.master is not None:
+        asks = {**bounds, **tls, **_known_as(store.sentinel_login)}
+        sentinels = py.sentinel.Sentinel(list(store.hosts), sentinel_kwargs=asks)
+        return sentinels.master_for(store.master, db=store.db, **options)
+    host, port = store.hosts[0]
+    return py.Redis(host=host, port=port, db=store.db, **options)
+
+
+def _known_as(login: Login) -> dict[str, Optional[str]]:
+    return {"username": login.user, "password": login.password} if login.password else {}
+
+
 def read_servers(
     owner: Optional[str], servers: Mapping[str, str], moment: int
 ) -> tuple[Address, ...]:
     """Read what servers wrote of themselves: the owner first, then whoever wrote last.
 
     A field is the id of a server; its value is the moment of its last word in microseconds, its
-    release, the newest format that it reads, the last entry that it has, and its address, with
-    spaces between.
+    release, the newest format that it reads, the last entry that its rows have, and its address,
+    with spaces between.
     """
     found: list[tuple[bool, int, Address]] = []
     for id, text in servers.items():

@@ -48,7 +48,7 @@ const GROUPS: [CommandGroup; 5] = [
     CommandGroup {
         heading: "Store and tools",
         common: &[],
-        rest: &["copy", "store", "redis", "completions", "version", "help"],
+        rest: &["copy", "store", "completions", "version", "help"],
     },
 ];
 

@@ -4,13 +4,13 @@
 //! arguments can be seen by every user of a machine.
 
 pub mod copy;
+pub mod doctor;
 pub mod events;
 pub mod flows;
 pub mod gauges;
 pub mod help;
 pub mod jobs;
 pub mod leases;
-pub mod redis;
 pub mod refused;
 pub mod schedules;
 pub mod serve;
@@ -42,8 +42,8 @@ pub struct Cli {
 /// What holds for every command.
 #[derive(Args, Debug, Clone)]
 pub struct Global {
-    /// The server (HOST:PORT, http://, https://, tenure://) or the store (file:PATH, memory:, redis:// and
-    /// the like) to use.
+    /// The server (HOST:PORT, http://, https://, tenure://), several with commas between, or the store (file:PATH, memory:, or
+    /// redis:// and the like, where its servers are looked up) to use.
     // The value is not shown in the help: an address may carry a password.
     #[arg(long, global = true, env = "TENURE_URL", hide_env_values = true, value_name = "URL")]
     #[arg(default_value = "http://127.0.0.1:7171")]
@@ -188,19 +188,15 @@ Where fewer fail, that is a note: it is shown, and all is well.")]
     /// List the workers that asked for jobs within the last minute.
     Workers(PageArgs),
     /// Check a server, a folder or a Redis, and say what to change.
-    Doctor(redis::DoctorArgs),
+    Doctor(doctor::DoctorArgs),
     /// Check that the store's counts agree with what it holds.
     Audit(AuditArgs),
     /// Explain the code of an error.
     Error(ErrorArgs),
     /// Copy a whole store to another: a folder to a Redis, or back.
     Copy(copy::CopyArgs),
-    /// What the operator of a Redis needs.
+    /// Show and change the settings of a store on Redis.
     #[command(subcommand)]
-    Redis(redis::RedisCommand),
-    // Hidden as long as no page tells of such a store.
-    /// Show and change the settings of a store on Redis that several servers share.
-    #[command(subcommand, hide = true)]
     #[command(
         after_help = "The settings lie in Redis, beside the store. They are those of the server that made it, until they
 are changed here.

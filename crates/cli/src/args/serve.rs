@@ -23,15 +23,14 @@ pub struct ServeArgs {
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7171")]
     pub listen: String,
     /// Where the state is kept: file:PATH (made if it is not there), memory:, or the address of a Redis or Valkey
-    /// (redis:// and the like), which any number of servers may share. Put an address with a password into
-    /// TENURE_STORE, where other users of this machine cannot see it.
+    /// (redis:// and the like), which several servers may share: one of them owns the store, the others pass calls on to
+    /// it. Put an address with a password into TENURE_STORE, where other users of this machine cannot see it.
     #[arg(long, value_name = "STORE", default_value = "file:./tenure-data")]
     pub store: String,
     /// The address by which other servers and clients reach this one, for a store on Redis that several servers share. If not
     /// given, where it listens; if others cannot reach that, a guess with a warning. If the others speak HTTPS, TENURE_CA names
     /// the authority of their certificates.
-    // Hidden as long as no page tells of such a store.
-    #[arg(long, value_name = "HOST:PORT", hide = true)]
+    #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
     /// A file that holds the token, or several, one a line: each is valid, and clients show the first. Read anew when it
     /// changes, and at SIGHUP.
@@ -54,12 +53,12 @@ pub struct ServeArgs {
     /// A Redis decides this itself, by its `appendfsync`.
     #[arg(long, value_enum, default_value_t = DurabilityArg::Always)]
     pub durability: DurabilityArg,
-    /// How much room finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB; 1GiB if not given. Servers
-    /// that share a Redis share this setting: that of the server which was started last counts.
+    /// How much room finished jobs may take: a number of bytes, or with KiB, MiB, GiB, TiB; 1GiB if not given. A
+    /// store on Redis takes it when it is made; `tenure store set` changes it.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub retain_bytes: Option<u64>,
     /// How much room the events of each namespace may take, the oldest dropped first; 0 keeps none, 16MiB if not
-    /// given. On a Redis shared as --retain-bytes is.
+    /// given. On Redis as --retain-bytes.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub events_bytes: Option<u64>,
     /// How much the folder of a file: store may take; pushes are refused as `store_full` before that, and
@@ -75,8 +74,7 @@ pub struct ServeArgs {
     /// at the latest after this time.
     #[arg(long, value_name = "D", default_value = "25s", value_parser = span)]
     pub drain_timeout: Span,
-    /// After being blocked this long, a job reserves what it needs; 10s if not given. On a Redis shared as
-    /// --retain-bytes is.
+    /// After being blocked this long, a job reserves what it needs; 10s if not given. On Redis as --retain-bytes.
     #[arg(long, value_name = "D", value_parser = span)]
     pub patience: Option<Span>,
     /// What is logged on stderr: error, warn, info, debug (a line for each request) or trace; with

@@ -35,7 +35,6 @@ pub struct StoreAddress {
 
 /// `tenure store set`.
 #[derive(Args, Debug)]
-#[group(required = true, multiple = true)]
 pub struct StoreSetArgs {
     /// Of which store.
     #[command(flatten)]

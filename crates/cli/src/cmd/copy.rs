@@ -7,44 +7,34 @@ mod show;
 
 use serde::Serialize;
 use tenure::url::StoreUrl;
-use tenure_console::shared_scheme;
 use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
-use tenure_engine::redis_address::{Address, DEFAULT_PREFIX};
 use tenure_engine_embedded::CopyFolder;
-use tenure_engine_redis::{RedisCopy, RedisEngine};
 use tenure_member::CopyRedis;
 
 use crate::args::copy::CopyArgs;
 use crate::exit::{BUG, DISK, Failure, NO, UNAVAILABLE};
 use crate::output::{Output, printable};
-use crate::store::{not_opened, on_redis, said};
+use crate::store::{not_opened, said};
 
 use self::show::CopyShow;
 
 /// A store in the hands of a copy.
 enum Hands {
     Folder(Box<CopyFolder>),
-    Redis {
-        copy: Box<RedisCopy>,
-        /// It has the connections.
-        _engine: RedisEngine,
-    },
-    Shared(Box<CopyRedis>),
+    Redis(Box<CopyRedis>),
 }
 
 impl Hands {
     fn source(&self) -> &dyn Source {
         match self {
             Hands::Folder(folder) => &**folder,
-            Hands::Redis { copy, .. } => &**copy,
-            Hands::Shared(copy) => &**copy,
+            Hands::Redis(copy) => &**copy,
         }
     }
     fn target(&self) -> &dyn Target {
         match self {
             Hands::Folder(folder) => &**folder,
-            Hands::Redis { copy, .. } => &**copy,
-            Hands::Shared(copy) => &**copy,
+            Hands::Redis(copy) => &**copy,
         }
     }
 }
@@ -56,16 +46,9 @@ enum Side {
     To,
 }
 
-/// The place of a store, as `--from` and `--to` name it.
-enum SaidPlace {
-    Url(StoreUrl),
-    /// A store that servers share.
-    Shared(Address),
-}
-
 /// A store as it was said.
 struct SaidStore {
-    what: SaidPlace,
+    url: StoreUrl,
     /// Without a password.
     shown: String,
 }
@@ -74,14 +57,9 @@ impl SaidStore {
     fn parse(text: &str, side: Side) -> Result<Self, Failure> {
         let option = if side == Side::From { "--from" } else { "--to" };
         let usage = |why: String| Failure::usage(format!("{option}: {why}"));
-        if let (shared_scheme::SHARED, address) = shared_scheme::split(text) {
-            let address = Address::parse(address).map_err(|why| usage(why.to_string()))?;
-            let shown = redis_as_shown(&address);
-            return Ok(SaidStore { what: SaidPlace::Shared(address), shown });
-        }
         let url: StoreUrl = text.parse().map_err(|why| usage(format!("{why}")))?;
         let shown = match &url {
-            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Shared(_) => {
+            StoreUrl::Server(_) | StoreUrl::Servers(_) => {
                 return Err(usage("a server is no store".to_owned())
                     .hint("stop it, and name its store: file:PATH, or redis:// and its kin"));
             }
@@ -94,45 +72,31 @@ impl SaidStore {
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
                 format!("file:{}", path.display())
             }
-            StoreUrl::Redis(address) => redis_as_shown(address),
+            StoreUrl::Redis(address) => address.to_string(),
         };
-        Ok(SaidStore { what: SaidPlace::Url(url), shown })
+        Ok(SaidStore { url, shown })
     }
 
     /// `make`: a folder that is not there is made.
     fn open(&self, make: bool) -> Result<Hands, Failure> {
-        let url = match &self.what {
-            SaidPlace::Shared(address) => {
-                let (address, name) = (address.clone(), address.store_name().to_owned());
+        match &self.url {
+            StoreUrl::File(path) => {
+                let opened = if make { CopyFolder::target(path) } else { CopyFolder::source(path) };
+                Ok(Hands::Folder(Box::new(opened.map_err(|why| not_opened(&why))?)))
+            }
+            StoreUrl::Redis(address) => {
+                let (address, name) = (address.clone(), address.name().to_owned());
                 let opened = match make {
                     true => CopyRedis::target(address, &name),
                     false => CopyRedis::source(address, &name),
                 };
                 let opened = opened.map_err(|why| said(UNAVAILABLE, &why.to_string()))?;
-                return Ok(Hands::Shared(Box::new(opened)));
+                Ok(Hands::Redis(Box::new(opened)))
             }
-            SaidPlace::Url(url) => url,
-        };
-        match url {
-            StoreUrl::File(path) => {
-                let opened = if make { CopyFolder::target(path) } else { CopyFolder::source(path) };
-                Ok(Hands::Folder(Box::new(opened.map_err(|why| not_opened(&why))?)))
-            }
-            StoreUrl::Redis(redis) => {
-                let engine = on_redis::open(redis)?;
-                Ok(Hands::Redis { copy: Box::new(engine.copying()), _engine: engine })
-            }
-            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Shared(_) | StoreUrl::Memory => {
+            StoreUrl::Server(_) | StoreUrl::Servers(_) | StoreUrl::Memory => {
                 Err(Failure::bug("this is no store"))
             }
         }
-    }
-}
-
-fn redis_as_shown(address: &Address) -> String {
-    match address.prefix() {
-        DEFAULT_PREFIX => address.to_string(),
-        prefix => format!("{address} (prefix {prefix})"),
     }
 }
 
@@ -255,10 +219,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_without_its_password_and_with_its_prefix() {
+    fn an_address_is_shown_without_its_password_and_with_the_name_of_its_store() {
         for (text, shown) in [
             ("redis://:geheim@host", "redis://•••@host:6379"),
-            ("redis://host?prefix=app:", "redis://host:6379 (prefix app:)"),
+            ("redis://host?name=app", "redis://host:6379?name=app"),
             ("file:/var/lib/t", "file:/var/lib/t"),
         ] {
             let named = SaidStore::parse(text, Side::From).map(|named| named.shown);

@@ -6,7 +6,6 @@ mod facts;
 mod finding;
 mod folder;
 mod listener;
-mod on_redis;
 mod rules;
 pub mod server;
 mod shared_store;
@@ -17,8 +16,8 @@ use tenure::url::StoreUrl;
 
 use self::finding::{Finding, Severity};
 use crate::args::Global;
-use crate::args::redis::DoctorArgs;
-use crate::exit::{Failure, NO};
+use crate::args::doctor::DoctorArgs;
+use crate::exit::{Failure, NO, UNAVAILABLE};
 use crate::output::clock::sentence;
 use crate::output::page::Page;
 use crate::output::prose::wrapped;
@@ -55,22 +54,34 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
             .hint("name a server, a folder or a Redis: tenure doctor redis://HOST:6379")
     })?;
     let several = match url {
-        StoreUrl::Servers(_) | StoreUrl::Shared(_) => Callee::of(&url),
+        StoreUrl::Servers(_) | StoreUrl::Redis(_) => Callee::of(&url),
         _ => None,
     };
     if let Some(callee) = several {
-        let examined = server::each_examined(&callee, url.to_string(), &global.namespace);
-        let mut examined = examined.await?;
-        if let StoreUrl::Shared(address) = url {
-            examined.findings.extend(shared_store::findings(address).await?);
-        }
+        let store = url.to_string();
+        let examined = server::each_examined(&callee, store.clone(), &global.namespace).await;
+        let examined = match url {
+            StoreUrl::Redis(address) => {
+                let of_store = shared_store::findings(address).await?;
+                let mut examined = match examined {
+                    Ok(examined) => examined,
+                    // Without a server the Redis is looked at all the same.
+                    Err(no) if no.code == UNAVAILABLE => {
+                        Examined { what: "store", store, servers: Vec::new(), findings: Vec::new() }
+                    }
+                    Err(no) => return Err(no),
+                };
+                examined.findings.extend(of_store);
+                examined
+            }
+            _ => examined?,
+        };
         return tell(out, &examined);
     }
     let examined = match url {
         StoreUrl::Server(server) => server::examined(&server, &global.namespace).await?,
         StoreUrl::File(folder) => folder::examined(&folder)?,
-        StoreUrl::Redis(address) => on_redis::examined(address, &global.namespace).await?,
-        StoreUrl::Memory | StoreUrl::Servers(_) | StoreUrl::Shared(_) => {
+        StoreUrl::Memory | StoreUrl::Servers(_) | StoreUrl::Redis(_) => {
             return Err(Failure::usage("doctor: there is nothing to look at in memory:")
                 .hint("name a server, a folder or a Redis: tenure doctor redis://HOST:6379"));
         }

@@ -28,7 +28,6 @@ pub mod pool_sync;
 pub mod push;
 pub mod push_lines;
 pub mod queue;
-pub mod redis;
 pub mod reschedule;
 pub mod result;
 pub mod schedule;
@@ -78,7 +77,6 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(*args, cli.global.accept_loss).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
-        Command::Redis(command) => redis::run(out, command),
         Command::Store(action) => store::run(out, action).await,
         Command::Demo(args) => demo::run(out, args).await,
         Command::Help(args) => help::print(&args),
@@ -103,7 +101,6 @@ fn opens_no_folder(command: &Command) -> bool {
             | Command::Completions { .. }
             | Command::Copy(_)
             | Command::Doctor(_)
-            | Command::Redis(_)
             | Command::Store(_)
             | Command::Demo(_)
             | Command::Help(_)
@@ -151,7 +148,6 @@ async fn with_client(
         | Command::Serve(_)
         | Command::Copy(_)
         | Command::Doctor(_)
-        | Command::Redis(_)
         | Command::Store(_)
         | Command::Demo(_)
         | Command::Help(_)

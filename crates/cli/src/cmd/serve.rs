@@ -160,7 +160,6 @@ async fn serve(
         never = tell_place(&opened, engine) => match never {},
     };
     sending.end().await;
-    opened.leave().await;
     let closed = tokio::task::spawn_blocking(move || opened.close());
     closed.await.map_err(|why| Failure::bug(format!("the store was not closed: {why}")))?;
     let late = fatal.borrow().as_ref().map(failure);

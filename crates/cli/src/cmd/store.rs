@@ -2,9 +2,7 @@
 
 use serde::Serialize;
 use tenure_core::time::Span;
-use tenure_member::{
-    Compacted, ShownServer, ShownStore, StoreAdministration, StoreError, StoreSettings,
-};
+use tenure_member::{Compacted, ShownServer, ShownStore, StoreAdministration, StoreSettings};
 use tokio::task::spawn_blocking;
 
 use crate::args::store::{ForgetsArg, StoreAction, StoreSetArgs};
@@ -13,6 +11,7 @@ use crate::exit::{Failure, NO, UNAVAILABLE};
 use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::size;
+use crate::scratch::unreachable;
 
 #[derive(Serialize)]
 struct ShownStoreJson<'a> {
@@ -53,7 +52,7 @@ pub async fn run(out: Output, action: StoreAction) -> Result<(), Failure> {
     })?;
     let address = redis_of(said)?;
     let shown = address.to_string();
-    let store = StoreAdministration::open(address).map_err(|why| failed(&why))?;
+    let store = StoreAdministration::open(address).map_err(unreachable)?;
     // Each call waits for Redis, and a snapshot takes as long as it takes.
     let done = spawn_blocking(move || act(out, &store, &shown, action)).await;
     done.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?
@@ -67,13 +66,18 @@ fn act(
 ) -> Result<(), Failure> {
     match action {
         StoreAction::Show(_) => {
-            let shown = store.show().map_err(|why| failed(&why))?;
+            let shown = store.show().map_err(unreachable)?;
             let shown = shown.ok_or_else(|| nobody(address))?;
             out.answer(&json(&shown), |_| page(&shown))
         }
         StoreAction::Set(set) => {
             let settings = settings(&set);
-            if !store.set(&settings).map_err(|why| failed(&why))? {
+            if settings == StoreSettings::default() {
+                return Err(Failure::usage("store set: no setting is named").hint(
+                    "name what is to change, such as --patience 30s; see `tenure store set --help`",
+                ));
+            }
+            if !store.set(&settings).map_err(unreachable)? {
                 return Err(nobody(address));
             }
             let said = settings.fields().into_iter().map(|(field, text)| format!("{field} {text}"));
@@ -81,7 +85,7 @@ fn act(
             out.done(&format!("the store has {} now", said.join(", ")))
         }
         StoreAction::Compact { timeout, .. } => {
-            match store.compact(timeout.std()).map_err(|why| failed(&why))? {
+            match store.compact(timeout.std()).map_err(unreachable)? {
                 Compacted::Done(sizes) => out.done(&format!(
                     "there is a new snapshot: it takes {}, and the log behind it {}",
                     size(sizes.snapshot),
@@ -107,10 +111,6 @@ fn settings(set: &StoreSetArgs) -> StoreSettings {
 fn nobody(address: &str) -> Failure {
     Failure::new(NO, format!("no server has made a store in {address}"))
         .hint("start one: tenure serve --store ADDRESS; or see whether the address has the name that the servers use")
-}
-
-fn failed(why: &StoreError) -> Failure {
-    Failure::new(UNAVAILABLE, why.to_string())
 }
 
 fn ms(span: Span) -> u64 {

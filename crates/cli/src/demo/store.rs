@@ -4,9 +4,6 @@
 
 use std::path::Path;
 
-use tenure_console::shared_scheme;
-use tenure_core::secret::Secret;
-
 use crate::child_processes::{ChildRedis, ChildServer, ServerStore};
 use crate::exit::Failure;
 use crate::scratch::Scratch;
@@ -19,10 +16,7 @@ pub enum DemoPlace {
     /// In a temporary folder.
     Folder,
     /// On a Redis that is started for the demo.
-    ChildRedis {
-        /// What stands before its address.
-        scheme: String,
-    },
+    ChildRedis,
     /// In a scratch part of somebody's Redis.
     Redis(Box<Scratch>),
 }
@@ -31,8 +25,8 @@ impl DemoPlace {
     /// What `--store` says.
     pub fn of(store: Option<&str>) -> Result<Self, Failure> {
         let Some(store) = store else { return Ok(DemoPlace::Folder) };
-        match shared_scheme::split(store) {
-            (scheme, OWN) => Ok(DemoPlace::ChildRedis { scheme: scheme.to_owned() }),
+        match store {
+            OWN => Ok(DemoPlace::ChildRedis),
             _ => Scratch::of(store, "demo")
                 .map(|scratch| DemoPlace::Redis(Box::new(scratch)))
                 .map_err(|no| no.hint("name a Redis (redis://HOST:6379), or write --store redis")),
@@ -42,7 +36,7 @@ impl DemoPlace {
     /// Removes what was written in another's Redis.
     pub async fn leave(&self) -> Result<(), Failure> {
         match self {
-            DemoPlace::Folder | DemoPlace::ChildRedis { .. } => Ok(()),
+            DemoPlace::Folder | DemoPlace::ChildRedis => Ok(()),
             DemoPlace::Redis(scratch) => scratch.clear().await,
         }
     }
@@ -60,9 +54,9 @@ impl Servers {
         let mut redis = None;
         let (store, count) = match place {
             DemoPlace::Folder => (ServerStore::folder("always"), 1),
-            DemoPlace::ChildRedis { scheme } => {
+            DemoPlace::ChildRedis => {
                 let own = redis.insert(ChildRedis::start(folder).await?).url();
-                (ServerStore::Redis(Secret::new(format!("{scheme}{}", own.reveal()))), 2)
+                (ServerStore::Redis(own), 2)
             }
             DemoPlace::Redis(scratch) => {
                 // Servers would wait for it; who names one that is away should hear it at once.

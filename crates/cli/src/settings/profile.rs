@@ -135,7 +135,6 @@ fn opens_a_store(command: &Command) -> bool {
         command,
         Command::Serve(_)
             | Command::Copy(_)
-            | Command::Redis(_)
             | Command::Store(_)
             | Command::Demo(_)
             | Command::Error(_)

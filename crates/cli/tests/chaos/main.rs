@@ -35,8 +35,6 @@ use part::{CAPS, Servers, TTL, is_passing};
 use parts::{Part, Role, Told};
 
 const SECONDS: &str = "TENURE_CHAOS_SECONDS";
-/// What stands before the address of a store of which one server is the owner.
-const SHARED: &str = "shared+";
 const WORKERS: usize = 8;
 const SERVERS: usize = 3;
 const PUSHERS: usize = 3;
@@ -170,7 +168,6 @@ impl fmt::Display for Done {
 /// What is pushed through the chaos.
 struct Stage {
     /// One server owns the store.
-    is_owned: bool,
     redis: RedisServer,
     servers: Vec<Part>,
     ports: Vec<u16>,
@@ -195,7 +192,7 @@ impl Stage {
     fn victim(&mut self) -> usize {
         let owner = self.ports.iter().position(|port| owner::owns(*port));
         let any = self.below(SERVERS);
-        let victim = owner.filter(|_| self.is_owned && self.dice.one_in(2)).unwrap_or(any);
+        let victim = owner.filter(|_| self.dice.one_in(2)).unwrap_or(any);
         self.done.owners += u32::from(owner == Some(victim));
         if owner.is_none_or(|owner| owner == victim) {
             self.store_is_lost();
@@ -279,24 +276,19 @@ fn one_process_of_the_chaos() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
     if wanted() {
-        chaos("").await;
-        chaos(SHARED).await;
+        chaos().await;
     }
 }
 
-/// Chaos on a store whose address begins so.
-async fn chaos(scheme: &str) {
+async fn chaos() {
     let seed = part::unix_us() | 1;
     let folder = TempDir::new();
     let redis = RedisServer::start(Aof::Always, &["--auto-aof-rewrite-percentage", "0"]);
-    let is_owned = scheme == SHARED;
-    // Only a server that owns the store knows what a Redis forgot.
-    let forgets = if is_owned { "" } else { "?forgets=never" };
     let ends = Shared::default();
     let words = TempDir::new();
     let ports: Vec<_> = (0..SERVERS).map(|_| free_port()).collect();
     let told = Told {
-        store: format!("{scheme}{}{forgets}", redis.url()),
+        store: redis.url(),
         ports: ports.iter().map(u16::to_string).collect::<Vec<_>>().join(","),
         folder: folder.path().to_owned(),
         words: words.path().to_owned(),
@@ -317,8 +309,7 @@ async fn chaos(scheme: &str) {
     let mut killed_at = BTreeMap::new();
     // The moments and the victims; the seed is told, although no run is ever the same.
     let (dice, done) = (Dice(seed), Done::default());
-    let mut stage =
-        Stage { is_owned, redis, servers, ports, engine: engine.clone(), ends, dice, done };
+    let mut stage = Stage { redis, servers, ports, engine: engine.clone(), ends, dice, done };
     while begin.elapsed() < lasts {
         stage.rest(300, 1_800).await;
         match stage.below(20) {
@@ -341,8 +332,8 @@ async fn chaos(scheme: &str) {
                 victim.restart();
                 stage.done.pushers += 1;
             }
-            15 | 16 if is_owned => stage.redis_forgets(true).await,
-            17 | 18 if is_owned => stage.redis_forgets(false).await,
+            15 | 16 => stage.redis_forgets(true).await,
+            17 | 18 => stage.redis_forgets(false).await,
             _ => tokio::task::block_in_place(|| stage.kill_redis()),
         }
     }

@@ -3,11 +3,15 @@
 // A test that cannot even start the command is to fail loudly.
 #![allow(clippy::unwrap_used)]
 
+mod shared;
+
 use std::process::{Command, Stdio};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
+
+use shared::Server;
 
 fn tenure(url: Option<&str>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
@@ -53,49 +57,6 @@ fn folder(dir: &TempDir, name: &str) -> String {
 }
 
 #[test]
-fn a_store_goes_to_redis_and_back_and_says_so() {
-    if !wanted() {
-        return;
-    }
-    let (dir, server) =
-        (TempDir::new(), RedisServer::start(Aof::Off, &["--requirepass", "geheim"]));
-    let (first, back) = (folder(&dir, "first"), folder(&dir, "back"));
-    let redis = format!("redis://:geheim@127.0.0.1:{}", server.port());
-    done(&first, &["push", "mail", r#"{"to":"ann"}"#, "--id", "j1", "--need", "limit:lock:a"]);
-    done(&first, &["pool", "add", "accounts", "13800", "--data", r#"{"password":"topf"}"#]);
-
-    let (code, out, err) = copy(&["--from", &first, "--to", &redis, "--json"]);
-    assert_eq!(code, 0, "{err}");
-    let report: Value = serde_json::from_str(&out).unwrap();
-    let moved = json!({
-        "queues": 1, "limits": 0, "pools": 1, "resources": 1, "unfinished": 1, "finished": 0,
-        "released": 0, "schedules": 0,
-    });
-    assert_eq!(report["moved"], moved, "{report}");
-    assert_eq!(report["namespaces"], json!(["default"]));
-    assert!(err.contains("is paused") && err.contains("--thaw --force"), "{err}");
-    assert!(!format!("{out}{err}").contains("geheim") && !out.contains("topf"), "{out}{err}");
-
-    // What was copied is paused, and says where to go.
-    let (code, _, err) = run(&first, &["stats"]);
-    assert_eq!(code, 69, "{err}");
-    assert!(err.contains("was copied to redis://•••@127.0.0.1"), "{err}");
-    // What it became works.
-    assert_eq!(answer(&redis, &["job", "j1"])["payload"], json!({"to": "ann"}));
-    assert_eq!(answer(&redis, &["audit"])["ok"], json!(true));
-
-    let (code, out, err) = copy(&["--from", &redis, "--to", &back]);
-    assert_eq!(code, 0, "{err}");
-    assert!(out.contains("1 unfinished and 0 finished jobs"), "{out}");
-    let (code, _, err) = run(&redis, &["push", "mail"]);
-    assert_eq!(code, 69, "{err}");
-    assert!(err.contains("tenure copy --thaw"), "{err}");
-    let data = ["sh", "-c", "printf %s \"$TENURE_RESOURCE_PASSWORD\""];
-    let held = done(&back, &[&["lease", "--need", "pool:accounts", "--"][..], &data].concat());
-    assert_eq!(held, "topf");
-}
-
-#[test]
 fn what_must_not_be_copied_is_refused_and_what_is_paused_is_thawed() {
     if !wanted() {
         return;
@@ -103,7 +64,9 @@ fn what_must_not_be_copied_is_refused_and_what_is_paused_is_thawed() {
     let (dir, server) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
     let (first, redis) = (folder(&dir, "first"), server.url());
     done(&first, &["push", "mail", "1"]);
-    done(&redis, &["push", "mail", "2"]);
+    let used = Server::start(&redis);
+    used.until(0, &["push", "mail", "2"], "");
+    used.stop();
     let (code, _, err) = copy(&["--from", &first, "--to", &redis]);
     assert_eq!(code, 1, "{err}");
     assert!(err.contains("not empty"), "{err}");

@@ -56,7 +56,7 @@ fn what_clients_of_three_servers_are_answered_is_linearizable() {
     let (mut dice, begin) = (Dice(seed), Instant::now());
     let redis = RedisServer::start(Aof::Off, &[]);
     let runtime = Runtime::new().expect("a runtime");
-    let store = format!("shared+{}", redis.url());
+    let store = redis.url();
     let mut servers = runtime.block_on(Servers::start(store, SERVERS));
     let (mut played, mut calls, mut open, mut done) = (0, 0, 0, Done::default());
     while played == 0 || begin.elapsed() + LASTS < Duration::from_secs(all) {

@@ -192,37 +192,38 @@ fn a_folder_of_the_release_before_is_opened_and_goes_on() {
 }
 
 #[test]
-fn a_redis_of_the_release_before_is_opened_and_goes_on() {
+fn a_redis_of_an_earlier_release_is_refused_and_its_copy_is_taken() {
     if !wanted() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
-    let redis = redis_of(home.path(), "layout-12.rdb.gz");
-    let server = serve(home.path(), &redis.url());
-    leases_go_on(&server);
-    events_are_kept(&server);
-}
-
-#[test]
-fn a_redis_of_another_layout_is_refused_and_its_copy_is_taken() {
-    if !wanted() {
-        return;
+    for name in ["layout-11.rdb.gz", "layout-12.rdb.gz"] {
+        let redis = redis_of(&home.path().join(name), name);
+        let server = serve(home.path(), &redis.url());
+        let end = Instant::now() + SOON;
+        let ready = loop {
+            let ready = get(&server, "/readyz").to_string();
+            if ready.contains("has namespaces under") {
+                break ready;
+            }
+            assert!(Instant::now() < end, "{ready}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        };
+        assert!(ready.contains("with that release copy them to a folder"), "{ready}");
     }
-    let home = tempfile::tempdir().unwrap();
-    let redis = redis_of(home.path(), "layout-11.rdb.gz");
-    let mut command = tenure(home.path(), &["stats"]);
-    let (code, _, err) = told(command.env("TENURE_URL", redis.url()));
-    assert_eq!(code, 69, "{err}");
-    assert!(err.contains("(layout 11, and this release has "), "{err}");
-    assert!(err.contains("`tenure copy`, as docs/deploy/upgrade.md says"), "{err}");
 
     // What the release before copied into a folder, and this one copies back. A copy ends leases as released.
+    let redis = RedisServer::start(Aof::Off, &[]);
     unpack("layout-11.moved.gz", &home.path().join("moved/tenure.db"));
-    let to = format!("{}?prefix=next:", redis.url());
-    let mut copy = tenure(home.path(), &["copy", "--from", "file:./moved", "--to", &to]);
+    let mut copy = tenure(home.path(), &["copy", "--from", "file:./moved", "--to", &redis.url()]);
     let (code, out, err) = told(copy.current_dir(home.path()));
     assert_eq!(code, 0, "{out}{err}");
-    let server = serve(home.path(), &to);
+    let server = serve(home.path(), &redis.url());
+    let end = Instant::now() + SOON;
+    while !server.ask("GET /readyz", "").starts_with("HTTP/1.1 200 ") {
+        assert!(Instant::now() < end, "nobody owns the store");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
     all_is_there(&server, 0);
     let held = job(&server, "held");
     assert_eq!((&held["state"], &held["attempt"]), (&json!("ready"), &json!(0)), "{held}");

@@ -35,7 +35,7 @@ fn stdout(output: &Output) -> String {
 #[test]
 fn workers_pushes_waits_locks_and_readers_go_on_when_the_owner_is_killed() {
     let Some((redis, mut servers, runtime)) = sharing(3) else { return };
-    let url = format!("shared+{}", redis.url());
+    let url = redis.url();
     let command = |args: &[&str]| tenure(&[&["--url", &url][..], args].concat(), None);
     let owns = owner(&servers);
     let runs = Arc::new(Mutex::new(Runs::default()));
@@ -122,11 +122,9 @@ fn a_store_that_no_server_uses_is_69_and_says_how_to_start_one() {
     }
     let redis = RedisServer::start(Aof::Off, &[]);
     redis.must(&["ACL", "SETUSER", "ann", "on", ">geheim", "~*", "+@all"]);
-    let given = redis.url().replace("redis://", "shared+redis://ann:geheim@");
+    let given = redis.url().replace("redis://", "redis://ann:geheim@");
     let shown = redis.url().replace("redis://", "redis://•••@");
-    for args in
-        [&["push", "q"][..], &["jobs"], &["work", "q", "--", "true"], &["status"], &["doctor"]]
-    {
+    for args in [&["push", "q"][..], &["jobs"], &["work", "q", "--", "true"], &["status"]] {
         let (code, said) = ended(tenure(&[&["--url", &given][..], args].concat(), None));
         assert_eq!(code, Some(69), "{args:?}: {said}");
         let says =
@@ -140,7 +138,7 @@ fn status_and_doctor_look_at_the_servers_of_a_list() {
     let Some((redis, servers, _runtime)) = sharing(2) else { return };
     owner(&servers);
     let list = format!("http://127.0.0.1:1,http://{},http://{}", servers[0].at, servers[1].at);
-    for url in [list.clone(), format!("shared+{}", redis.url())] {
+    for url in [list.clone(), redis.url()] {
         let output = tenure(&["--url", &url, "status", "--json"], None).output().unwrap();
         let said = stdout(&output);
         assert!(said.contains("\"ready\":true"), "{said}");

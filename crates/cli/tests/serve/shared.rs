@@ -22,7 +22,7 @@ pub const LONG: Duration = Duration::from_secs(60);
 /// Servers of one store, and what calls of a test run on; `None` if no Redis is wanted.
 pub fn sharing(count: usize) -> Option<(RedisServer, Vec<Server>, Runtime)> {
     let redis = wanted().then(|| RedisServer::start(Aof::Off, &[]))?;
-    let store = format!("shared+{}", redis.url());
+    let store = redis.url();
     let servers = (0..count).map(|_| Server::start(&store, None)).collect();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     Some((redis, servers, runtime))
@@ -180,6 +180,13 @@ fn snapshots_are_written_by_the_other_server_and_by_the_owner_if_that_one_is_kil
         let name = own(&redis, "snapshot");
         name.split(' ').next().is_some_and(|generation| generation.ends_with(count))
     };
+    // A server is asked that has rows.
+    runtime.block_on(push(&through, "first".to_owned()));
+    let begun = Instant::now();
+    while !owner.get("/readyz").contains("is 0 entries behind") {
+        assert!(begun.elapsed() < LONG, "{}", owner.get("/readyz"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
     push_until(all, &mut pushed, || is_named("-1"));
     push_until(all, &mut pushed, || own(&redis, "writing").ends_with("-2"));
     standby.signal(Signal::SIGKILL);
@@ -190,7 +197,7 @@ fn snapshots_are_written_by_the_other_server_and_by_the_owner_if_that_one_is_kil
     assert!(of_the_dead.list().is_empty(), "{of_the_dead}");
     // Who comes now has the snapshot and the log alone.
     owner.signal(Signal::SIGKILL);
-    let store = format!("shared+{}", redis.url());
+    let store = redis.url();
     let next = Server::start(&store, None);
     let next = remote(&next);
     for n in (0..pushed).step_by(19) {

@@ -10,7 +10,7 @@ use tenure_testkit::certificates::Authority;
 use tenure_testkit::redis::RedisServer;
 
 use super::shared::{LONG, sharing};
-use super::{Server, tenure};
+use super::{Server, ended, tenure};
 
 /// Of a command that must end well.
 fn said(args: &[&str]) -> String {
@@ -36,8 +36,12 @@ fn until(part: &str, mut says: impl FnMut() -> String) -> String {
 fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_changes_them() {
     let Some((redis, none, _)) = sharing(0) else { return };
     assert!(none.is_empty());
-    let store = format!("shared+{}", redis.url());
-    let show = || said(&["store", "show", "--store", &store]);
+    let store = redis.url();
+    // Without a store it says nothing there.
+    let show = || {
+        let shown = tenure(&["store", "show", "--store", &store], None).output().unwrap();
+        String::from_utf8(shown.stdout).unwrap()
+    };
     let mut nobody = tenure(&["store", "show", "--store", &store], None);
     let nobody = nobody.output().unwrap();
     assert_eq!(nobody.status.code(), Some(1), "{}", String::from_utf8_lossy(&nobody.stderr));
@@ -72,6 +76,8 @@ fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_chang
     );
     let json = said(&["--json", "store", "show", "--store", &store]);
     assert!(json.contains(r#""patience":"3s""#) && json.contains(r#""forgets":"never""#), "{json}");
+    let (code, refused) = ended(tenure(&["store", "set", "--store", &store], None));
+    assert!(code == Some(2) && refused.contains("no setting is named"), "{code:?}: {refused}");
     // The owner goes by it.
     until("409 ", || first.get("/v1/events").lines().next().unwrap_or_default().to_owned());
     let compacted = said(&["store", "compact", "--store", &store]);
@@ -140,7 +146,7 @@ fn servers_that_speak_https_with_a_private_authority_pass_calls_on_and_take_over
     let authority = Authority::named("of the servers");
     authority.write(folder.path(), "ca");
     authority.signs(&["127.0.0.1", "localhost"]).write(folder.path(), "server");
-    let store = format!("shared+{}", redis.url());
+    let store = redis.url();
     let of = EncryptedServers { _redis: redis, folder, store };
     let mut servers = vec![of.start(), of.start()];
     let begun = Instant::now();

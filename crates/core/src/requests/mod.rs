@@ -18,6 +18,7 @@ mod resources;
 mod schedules;
 mod stats;
 mod table;
+mod waits;
 
 pub use events::*;
 pub use failures::*;

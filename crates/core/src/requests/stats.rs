@@ -45,7 +45,7 @@ pub struct GetStats;
 pub struct StoreStats {
     /// `embedded`, `redis`.
     pub kind: String,
-    /// Bytes on disk; on a Redis all that its server has in memory, of whoever it is.
+    /// Bytes on disk; in Redis those of the log and the snapshots.
     pub bytes: u64,
 }
 

@@ -1,9 +1,7 @@
 //! All that people read of Tenure's answers: what a refusal says, why something waits, what an end is called.
 //!
-//! A sentence is written here once, and every engine says it. Whoever decides (the state machine, the library inside
-//! Redis, a decoder, the server) names a case and its parameters; this module makes the text. Each case has a stable
-//! name in snake_case and can be read from another process as `{"case": NAME, PARAMETER: …}` or
-//! `[NAME, PARAMETER, …]`.
+//! A sentence is written here once. Whoever decides (the state machine, a decoder, the server) names a case and its
+//! parameters; this module makes the text. Each case has a stable name in snake_case.
 //!
 //! A new refusal is a new row here, and a page in `docs/errors` if its code is new. Texts follow one form: lower case,
 //! names in double quotes, no full stop at the end; a hint says what to do next. No parameter is a secret.
@@ -31,7 +29,7 @@ mod timings;
 mod values;
 
 pub use bodies::{BodyRefusal, SetPlace};
-pub use copies::{CopyRefusal, FrozenFor, PausedStore};
+pub use copies::{CopyRefusal, PausedStore};
 pub use ends::StoredNote;
 pub use flows::FlowRefusal;
 pub use jobs::JobRefusal;
@@ -54,31 +52,9 @@ pub use values::ValueRefusal;
 /// A word or phrase that stands in the program, or was read from another process.
 pub type Phrase = std::borrow::Cow<'static, str>;
 
-/// A refusal that another process named by its case and its parameters.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Deserialize)]
-#[serde(from = "AnyCase")]
-pub struct NamedRefusal(pub crate::refusal::Refusal);
-
-/// The table as one list, how a case of any subject is read, and how a test reads one of each.
+/// The table as one list, and how a test reads one of each.
 macro_rules! subjects {
     ($($type:ident)+) => {
-        /// Any case.
-        #[derive(serde::Deserialize)]
-        #[serde(untagged, expecting = "a case of the table with its parameters")]
-        // Each variant has the name of what it holds.
-        #[allow(clippy::enum_variant_names)]
-        enum AnyCase {
-            $($type($type),)+
-        }
-
-        impl From<AnyCase> for NamedRefusal {
-            fn from(case: AnyCase) -> Self {
-                match case {
-                    $(AnyCase::$type(case) => NamedRefusal(case.into()),)+
-                }
-            }
-        }
-
         /// Every case of every refusal.
         pub fn rows() -> impl Iterator<Item = &'static SentenceRow> {
             [$($type::ROWS),+].into_iter().flatten()

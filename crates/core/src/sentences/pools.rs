@@ -23,26 +23,10 @@ refusals! {
         detail("{} of pool {pool:?} {} held", counted(held, "resource", "resources"), count::of(held, "is", "are"))
         hint("wait until their leases end, or end them by force; then delete it");
 
-    BeingDeleted "pool_being_deleted" { pool: PoolName }
-        InUse
-        detail("pool {pool:?} is being deleted")
-        hint("it has many resources, and not all of them are gone yet: ask again in a moment")
-        retry_after_s(1);
-
     OlderVersion "sync_older_version" { given: u64, last: u64 }
         StaleSync
         detail("version {given} is below {last}, which was synced last")
         hint("two masters sync this pool, or this one read an old set: read it again");
-
-    SyncGone "sync_gone" { sync: u64, pool: PoolName }
-        StaleSync
-        detail("there is no sync {sync} of pool {pool:?} any more")
-        hint("sync the whole set again; what was sent is kept for a minute after the last call");
-
-    SyncEnded "sync_ended" { sync: u64 }
-        StaleSync
-        detail("sync {sync} was ended already")
-        hint("sync the whole set again");
 
     EmptySet "sync_empty_set" { pool: PoolName }
         EmptySet

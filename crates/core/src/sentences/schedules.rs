@@ -35,11 +35,6 @@ refusals! {
         detail("version {given} is below {last}, which was synced last")
         hint("two masters sync this set, or this one read an old table: read it again");
 
-    SyncGone "schedules_sync_gone" { sync: u64, owner: Owner }
-        StaleSync
-        detail("there is no sync {sync} of the schedules of {owner:?} any more")
-        hint("sync the whole set again; what was sent is kept for a minute after the last call");
-
     EmptySet "schedules_empty_set" { owner: Owner }
         EmptySet
         detail("the set of owner {owner:?} is empty")

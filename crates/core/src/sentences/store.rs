@@ -40,13 +40,8 @@ refusals! {
     RedisDenies "store_redis_denies" { message: String }
         Unauthorized
         detail("redis does not permit this: {message}")
-        hint("give the address the user and the password of one who may call the functions and listen to the channels \
-              of Tenure");
-
-    RedisDeniesCommand "store_redis_denies_command" { message: String }
-        Unauthorized
-        detail("redis does not permit this: {message}")
-        hint("permit the user every command that `tenure redis print-library` calls");
+        hint("give the address the user and the password of one who may read the keys of the store; docs/guides/redis.md \
+              says what each user needs");
 
     Unavailable "store_unavailable" { fault: String }
         StoreUnavailable

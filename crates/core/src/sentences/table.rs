@@ -5,7 +5,7 @@ use crate::refusal::Code;
 /// One case as the table writes it, for tests that compare other texts with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SentenceRow {
-    /// Its stable name: what another process says to mean this case.
+    /// Its stable name.
     pub name: &'static str,
     /// The names of its parameters.
     pub parameters: &'static [&'static str],

@@ -13,11 +13,8 @@ use tenure_core::secret::Secret;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Embedded, Location, Options};
-use tenure_engine_redis::link::Address;
-use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
 use tenure_server::{Config, Deps, Tokens, Whereabouts};
 use tenure_testkit::TempDir;
-use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -28,7 +25,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub enum Store {
     Memory,
     Folder(TempDir),
-    Redis(RedisServer),
 }
 
 impl Store {
@@ -36,18 +32,10 @@ impl Store {
         Store::Folder(TempDir::new())
     }
 
-    pub fn redis() -> Self {
-        Store::Redis(RedisServer::start(Aof::Off, &[]))
-    }
-
     fn open(&self) -> Arc<dyn Engine> {
         let location = match self {
             Store::Memory => Location::Memory,
             Store::Folder(folder) => Location::Folder(folder.path().to_owned()),
-            Store::Redis(server) => {
-                let address = Address::parse(&server.url()).unwrap();
-                return Arc::new(RedisEngine::open(RedisOptions::new(address)).unwrap());
-            }
         };
         Arc::new(Embedded::open(Options::new(location)).unwrap())
     }

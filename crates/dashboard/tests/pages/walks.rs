@@ -47,7 +47,6 @@ fn violations(browser: &mut Browser, tab: &Tab, axe: &str) -> Vec<String> {
 
 /// A server over a store, and a browser with a tab.
 struct Walk {
-    store: &'static str,
     served: Served,
     browser: Browser,
     tab: Tab,
@@ -75,7 +74,7 @@ impl Walk {
     fn says(&mut self, sentence: &str) {
         let text = self.eval("document.querySelector('main').innerText");
         let text = text.as_str().unwrap();
-        assert!(text.contains(sentence), "{}: {sentence:?} is not in {text}", self.store);
+        assert!(text.contains(sentence), "{sentence:?} is not in {text}");
     }
 
     /// Follows the first link of the page whose path has this part.
@@ -110,23 +109,18 @@ impl Walk {
     }
 }
 
-/// Over each kind of store that this run has, with one browser for all of them.
-fn over_every_store(walk: impl Fn(&mut Walk)) {
+/// Over a folder, in a browser.
+fn through_a_folder(walk: impl FnOnce(&mut Walk)) {
     if !wanted() {
         return;
     }
-    let mut browser = Some(Browser::start());
-    let redis = tenure_testkit::redis::wanted().then(|| ("Redis", Store::redis()));
-    for (name, store) in [Some(("a folder", Store::folder())), redis].into_iter().flatten() {
-        let Some(mut here) = browser.take() else { return };
-        let served = Served::over(store, None, Some(Arc::new(WorseHour)));
-        let tab = here.tab();
-        let mut one = Walk { store: name, served, browser: here, tab };
-        walk(&mut one);
-        // A tab that is left open would miss its server.
-        one.browser.open(&one.tab, "about:blank");
-        browser = Some(one.browser);
-    }
+    let mut browser = Browser::start();
+    let served = Served::over(Store::folder(), None, Some(Arc::new(WorseHour)));
+    let tab = browser.tab();
+    let mut one = Walk { served, browser, tab };
+    walk(&mut one);
+    // A tab that is left open would miss its server.
+    one.browser.open(&one.tab, "about:blank");
 }
 
 /// What is wrong with a page, at any width and in any light.
@@ -154,7 +148,7 @@ fn faults_of(walk: &mut Walk, path: &str, axe: Option<&str>) -> Vec<String> {
             (!told.is_empty(), "complains in the console"),
         ] {
             if is_wrong {
-                faults.push(format!("{path} on {}, {} px: {fault} {told:?}", walk.store, size.0));
+                faults.push(format!("{path}, {} px: {fault} {told:?}", size.0));
             }
         }
         if let Some(folder) = std::env::var_os("TENURE_LOOK") {
@@ -164,7 +158,7 @@ fn faults_of(walk: &mut Walk, path: &str, axe: Option<&str>) -> Vec<String> {
             walk.browser.picture(&tab, &file);
         }
         for found in axe.map(|axe| violations(&mut walk.browser, &tab, axe)).unwrap_or_default() {
-            faults.push(format!("{path} on {}, {} px: {found}", walk.store, size.0));
+            faults.push(format!("{path}, {} px: {found}", size.0));
         }
     }
     faults
@@ -172,7 +166,7 @@ fn faults_of(walk: &mut Walk, path: &str, axe: Option<&str>) -> Vec<String> {
 
 #[test]
 fn every_page_is_well_at_every_width_and_in_the_dark() {
-    over_every_store(|walk| {
+    through_a_folder(|walk| {
         let axe = axe();
         let mut faults = Vec::new();
         let scene = filled(&walk.served);
@@ -237,7 +231,7 @@ const PLAIN_ACTIONS: &[ActionRow] = &[
 
 #[test]
 fn every_button_does_what_it_says_with_and_without_scripts() {
-    over_every_store(|walk| {
+    through_a_folder(|walk| {
         filled(&walk.served);
         for (runs_scripts, actions) in [(true, ACTIONS), (false, PLAIN_ACTIONS)] {
             let tab = walk.tab.clone();
@@ -257,7 +251,7 @@ fn every_button_does_what_it_says_with_and_without_scripts() {
                 walk.says(sentence);
             }
         }
-        assert_eq!(walk.browser.complaints(), Vec::<String>::new(), "{}", walk.store);
+        assert_eq!(walk.browser.complaints(), Vec::<String>::new());
     });
 }
 
@@ -295,7 +289,7 @@ const RELEASE: &str = "(async () => {
 
 #[test]
 fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
-    over_every_store(|walk| {
+    through_a_folder(|walk| {
         walk.served.push(r#"{"queue":"q"}"#);
         walk.open("/queues/q");
         walk.wait("document.querySelector('.live.on')");
@@ -310,7 +304,7 @@ fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
                 break (n, ms);
             }
         };
-        assert!(ms > (fetched - 1.0) * 500.0 - 250.0, "{}: {fetched} pages in {ms} ms", walk.store);
+        assert!(ms > (fetched - 1.0) * 500.0 - 250.0, "{fetched} pages in {ms} ms");
         walk.wait(&format!("{READY} === {pushed}"));
         // A tab in front of it.
         let (first, second) = (walk.tab.clone(), walk.browser.tab());
@@ -324,7 +318,7 @@ fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
             pushed += 1;
             walk.browser.wait(&second, &format!("{READY} === {pushed}"));
         }
-        assert_eq!(walk.eval(FETCHED), before, "{}: a hidden tab fetches pages", walk.store);
+        assert_eq!(walk.eval(FETCHED), before, "a hidden tab fetches pages");
         walk.browser.open(&second, "about:blank");
         // What happened meanwhile is there at once, and not only when the next thing happens.
         walk.eval("document.addEventListener('visibilitychange', () => { window.shownAt = performance.now(); })");
@@ -332,11 +326,7 @@ fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
         walk.wait("!document.hidden");
         walk.wait(&format!("{READY} === {pushed}"));
         let rested = walk.eval("performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch').at(-1).startTime - window.shownAt");
-        assert!(
-            rested.as_f64().unwrap() < 1_000.0,
-            "{}: {rested} ms after it was shown",
-            walk.store
-        );
+        assert!(rested.as_f64().unwrap() < 1_000.0, "{rested} ms after it was shown");
         // What happens while a page is on its way is seen, too: this one comes late, and two changes are told meanwhile.
         walk.eval(HOLD);
         for _ in 0..2 {
@@ -346,14 +336,14 @@ fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
             walk.wait(&format!("window.heard > {heard} && window.isHeld"));
         }
         let ms = walk.eval(&RELEASE.replace("DONE", &format!("{READY} === {pushed}")));
-        assert!(ms.as_f64().unwrap() < 3_000.0, "{}: {ms} ms behind what happened", walk.store);
+        assert!(ms.as_f64().unwrap() < 3_000.0, "{ms} ms behind what happened");
         // A reader who pauses it sees nothing change.
         walk.browser.press(&first, "p");
         walk.wait("document.querySelector('.live').textContent === 'Paused'");
         walk.served.push(r#"{"queue":"q"}"#);
         walk.browser.press(&first, "p");
         walk.wait(&format!("{READY} === {}", pushed + 1));
-        assert_eq!(walk.browser.complaints(), Vec::<String>::new(), "{}", walk.store);
+        assert_eq!(walk.browser.complaints(), Vec::<String>::new());
     });
 }
 

@@ -83,8 +83,6 @@ pub enum Found {
     Part(String),
     /// All of this copy, opened; by now it may have changed.
     Whole(String),
-    /// An unfinished copy that is being given up.
-    Dropping,
     /// Something else.
     Other(String),
 }

@@ -11,7 +11,7 @@
 //! either store, so nothing is held twice. A store that is away for a moment breaks a copy off too; then it
 //! is taken up by itself, from 1. on, since a store that was started anew may have forgotten its mark.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 
@@ -227,7 +227,7 @@ async fn go_on(
             course.paused = true;
             watch.told(&CopyNews::Paused { again: report.resumed })?;
         }
-        let all = move_all(source, target, &mark, watch, course).await?;
+        let all = move_all(source, target, &mark.copy, watch, course).await?;
         wait_for_leases(source, &all, watch).await?;
         // Not every store can keep others from thawing it meanwhile.
         if source.marked().await?.is_none_or(|there| there.copy != mark.copy) {
@@ -246,24 +246,15 @@ async fn go_on(
 async fn move_all(
     source: &dyn Source,
     target: &dyn Target,
-    mark: &Mark,
+    copy: &str,
     watch: &mut dyn CopyWatch,
     course: &mut Course,
 ) -> Result<Vec<Namespace>, CopyError> {
-    let mut done = BTreeSet::new();
-    loop {
-        // What was used for the first time while it was frozen is found by another look.
-        let all = source.namespaces().await?;
-        let new: Vec<Namespace> = all.iter().filter(|ns| !done.contains(*ns)).cloned().collect();
-        if new.is_empty() {
-            return Ok(all);
-        }
-        source.freeze(mark).await?;
-        for namespace in new {
-            move_namespace(source, target, &mark.copy, &namespace, watch, course).await?;
-            done.insert(namespace);
-        }
+    let all = source.namespaces().await?;
+    for namespace in &all {
+        move_namespace(source, target, copy, namespace, watch, course).await?;
     }
+    Ok(all)
 }
 
 /// Refuses what must not be copied, before anything is changed; the mark of this copy, and whether it
@@ -278,10 +269,6 @@ async fn decide(
     let marked = source.marked().await?;
     let give_up = || format!("give it up first: tenure copy --thaw --to '{to}'");
     match (marked, found) {
-        (_, Found::Dropping) => Err(CopyError::no(
-            format!("the target {to} is an unfinished copy that is being given up"),
-            format!("end that: tenure copy --thaw --to '{to}'"),
-        )),
         (_, Found::Other(what)) => Err(CopyError::no(
             format!("the target {to} is not empty: {what}"),
             "copy to a store without jobs, queues, limits and pools",
@@ -426,7 +413,7 @@ pub async fn thaw_source(
 pub async fn thaw_target(target: &dyn Target, to: &str) -> Result<bool, CopyError> {
     match target.found().await? {
         Found::Empty => Ok(false),
-        Found::Part(_) | Found::Dropping => {
+        Found::Part(_) => {
             target.give_up().await?;
             Ok(true)
         }

@@ -42,7 +42,7 @@ impl OwningMember {
     /// Takes the store in this part of a Redis, with at most this many bytes of events; 0: none are kept.
     pub async fn of(part: &Scratch, events_bytes: Option<u64>) -> Result<Self, Failure> {
         let address = part.address().clone();
-        let name = address.store_name().to_owned();
+        let name = address.name().to_owned();
         let mut options = MemberOptions::new(address, name, NOWHERE, Arc::new(NoServers));
         options.engine.events_bytes = events_bytes.unwrap_or(options.engine.events_bytes);
         let member =

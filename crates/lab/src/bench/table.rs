@@ -48,7 +48,7 @@ pub async fn measure(
     let place = match (args.http, args.passed_on) {
         (false, _) => Place::InProcess,
         (true, false) => Place::Http,
-        (true, true) if scratch.is_some_and(Scratch::is_shared) => Place::PassedOn,
+        (true, true) if scratch.is_some() => Place::PassedOn,
         (true, true) => {
             return Err(Failure::usage("--passed-on is for a store that servers share"));
         }

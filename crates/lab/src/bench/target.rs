@@ -7,13 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tenure_console::child_processes::{ChildServer, ServerStore, temporary_folder};
 use tenure_console::exit::{Failure, UNAVAILABLE};
-use tenure_console::on_redis;
 use tenure_console::scratch::Scratch;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Operation;
 use tenure_engine::{Engine, EngineExt};
 use tenure_engine_embedded::{Durability, Embedded, Location, Options};
-use tenure_engine_redis::Options as RedisOptions;
 
 use super::args::word;
 use super::shared::OwningMember;
@@ -113,12 +111,8 @@ impl Target {
         };
         let (mut member, mut servers) = (None, Vec::new());
         let engine: Arc<dyn Engine> = match (place, part) {
-            (Place::InProcess, Some(part)) if part.is_shared() => {
-                member.insert(OwningMember::of(&part, events_bytes).await?).engine()
-            }
             (Place::InProcess, Some(part)) => {
-                let usual = RedisOptions::new(part.address().clone());
-                Arc::new(on_redis::open_with(RedisOptions { events_bytes, ..usual })?)
+                member.insert(OwningMember::of(&part, events_bytes).await?).engine()
             }
             (Place::InProcess, None) => {
                 Arc::new(opened(folder.path(), under.durability(), events_bytes)?)

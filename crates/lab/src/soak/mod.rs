@@ -79,7 +79,7 @@ struct Sample {
     at_s: u64,
     /// Bytes of memory that the server has; on a system that does not say, zero.
     memory: u64,
-    /// Bytes of the folder; of a Redis, all that it has in memory.
+    /// Bytes of the folder; in Redis, of the log and the snapshots.
     store: u64,
     /// Jobs that ended by then.
     jobs: u64,

@@ -1,11 +1,9 @@
 //! The mark of a copy on a store in Redis: its owner alone writes it, and every server reads it before it serves the store.
 
 use serde::{Deserialize, Serialize};
-use tenure_core::percent;
 use tenure_core::sentences::PausedStore;
 use tenure_core::time::Moment;
 use tenure_engine::copy::Mark;
-use tenure_engine::redis_address::{Address, DEFAULT_PREFIX};
 
 /// See the module.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
@@ -26,14 +24,6 @@ pub(crate) enum StoreMark {
 )]
 pub(crate) struct StrangeMark {
     place: String,
-}
-
-/// The address of a store, as a command may name it; without a password.
-pub(crate) fn shown(address: &Address) -> String {
-    match address.prefix() {
-        DEFAULT_PREFIX => address.to_string(),
-        prefix => format!("{address}?prefix={}", percent::encoded(prefix)),
-    }
 }
 
 /// The store at this address, as sentences name it.
@@ -82,18 +72,6 @@ pub(crate) fn pause(text: &str, address: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_is_shown_as_a_command_may_name_it_and_without_its_password() {
-        for (text, as_shown) in [
-            ("redis://:geheim@h", "redis://•••@h:6379"),
-            ("redis://h?prefix=shop:", "redis://h:6379?prefix=shop:"),
-            ("redis://h/2?prefix=shop:&forgets=never", "redis://h:6379/2?prefix=shop:"),
-        ] {
-            let address = Address::parse(text).expect("it is an address");
-            assert_eq!(shown(&address), as_shown);
-        }
-    }
 
     #[test]
     fn a_store_is_served_unless_a_copy_says_otherwise_or_what_it_says_is_not_known() {

@@ -23,8 +23,8 @@ use tenure_journal_redis::{
     AcquireError, CopyMark, RedisJournal, RedisStore, ScriptReply, ServerEntry, StoreError,
 };
 
+pub(crate) use self::mark::pause;
 use self::mark::{StoreMark, place};
-pub(crate) use self::mark::{pause, shown};
 use self::source::FrozenRows;
 use crate::member::random;
 use crate::options::MemberError;
@@ -95,18 +95,17 @@ impl CopyRedis {
     /// # Errors
     /// Servers use it, or Redis cannot be reached or is none for a store.
     pub fn target(address: Address, name: &str) -> Result<CopyRedis, CopyOpenError> {
-        let prefix = address.prefix().to_owned();
         let copy = CopyRedis::open(address, name)?;
         copy.store.check_server()?;
         if copy.store.look()?.store.is_none() {
-            copy.store.refuse_earlier_layout(&prefix)?;
+            copy.store.refuse_earlier_layout()?;
         }
         copy.refuse_served()?;
         Ok(copy)
     }
 
     fn open(address: Address, name: &str) -> Result<CopyRedis, CopyOpenError> {
-        let (shown, ids) = (shown(&address), (random()?, random()?));
+        let (shown, ids) = (address.to_string(), (random()?, random()?));
         let store = RedisStore::open(address, name)?;
         let (frozen, filled) = (OnceLock::new(), OnceLock::new());
         Ok(CopyRedis { store, address: shown, ids, frozen, filled })

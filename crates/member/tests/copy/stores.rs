@@ -109,7 +109,7 @@ impl Store {
         loop {
             match &*place.borrow() {
                 StorePlace::Here { .. } => break,
-                StorePlace::Nobody(why) if why.contains("tenure copy") => break,
+                StorePlace::Paused(why) if why.contains("tenure copy") => break,
                 place => assert!(begun.elapsed() < LONG, "{place:?}"),
             }
             std::thread::sleep(Duration::from_millis(5));

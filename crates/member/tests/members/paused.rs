@@ -55,7 +55,7 @@ fn a_store_that_was_taken_after_it_was_marked_is_let_go_of() {
     let url = bench.redis.url();
     let second = bench.member_with(&url, "http://second", |options| options.asks = marks.clone());
     bench.until(&second, "it lets go", |place| match place {
-        StorePlace::Nobody(why) if why.contains("--thaw --to") => Some(()),
+        StorePlace::Paused(why) if why.contains("--thaw --to") => Some(()),
         StorePlace::Here { .. } => panic!("it serves a store that a copy has marked"),
         _ => None,
     });
@@ -81,7 +81,7 @@ fn a_server_that_waits_for_a_copy_does_not_take_the_store_from_it() {
     bench.redis.must(&["HSET", "{shop}:store", "copy", r#"{"role":"target","copy":"c"}"#]);
     let second = bench.member("http://second");
     bench.until(&second, "it waits", |place| match place {
-        StorePlace::Nobody(why) if why.contains("--thaw --to") => Some(()),
+        StorePlace::Paused(why) if why.contains("--thaw --to") => Some(()),
         _ => None,
     });
     // The owner refuses connections, so a server that may take the store has it within a second.
@@ -107,7 +107,7 @@ fn an_owner_that_stood_still_while_its_store_was_marked_answers_nobody_any_more(
     assert!(bench.push(&engine, 3..4).is_err());
     drop(engine);
     bench.until(&first, "it says why", |place| match place {
-        StorePlace::Nobody(why) if why.contains("--thaw --from") => Some(()),
+        StorePlace::Paused(why) if why.contains("--thaw --from") => Some(()),
         _ => None,
     });
     first.close();

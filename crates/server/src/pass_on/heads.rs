@@ -1,6 +1,7 @@
 //! The heads of calls and answers that are passed on: which headers go along, and how a server knows another one.
 
 use std::fmt;
+use std::time::Duration;
 
 use hyper::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderMap,
@@ -14,6 +15,7 @@ use tenure::ServerUrl;
 pub(crate) use tenure::remote::wire::OWNER;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
+use tenure_core::time::Span;
 
 use super::sent_body::SentBody;
 use crate::gate;
@@ -23,6 +25,10 @@ use crate::whereabouts::Fellowship;
 /// Marks a call that a server sends to another one: the id of the server that sent it. Such a call shows the secret of the
 /// servers where another one shows a token.
 pub(crate) const FROM_SERVER: HeaderName = HeaderName::from_static("tenure-from-server");
+
+/// For how many milliseconds the caller of such a call has waited before it was sent: what the call waits for is over so much
+/// sooner. Missing at a first sending.
+const WAITED: HeaderName = HeaderName::from_static("tenure-waited");
 
 /// What belongs to one connection and not to what is sent over it (RFC 9110, 7.6.1).
 const OF_ONE_HOP: [HeaderName; 9] = [
@@ -37,8 +43,8 @@ const OF_ONE_HOP: [HeaderName; 9] = [
     UPGRADE,
 ];
 /// What the first server has looked at, and the owner must not: who called it by which name, and the caller's own secrets.
-const OF_THE_CALLER: [HeaderName; 6] =
-    [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH];
+const OF_THE_CALLER: [HeaderName; 7] =
+    [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH, WAITED];
 
 /// The headers that go along to the other side.
 fn passed(headers: &HeaderMap, without: &[HeaderName]) -> HeaderMap {
@@ -96,17 +102,27 @@ impl fmt::Debug for ServerMark {
     }
 }
 
-/// Whether a server sent the call. One that is marked and shows another secret is refused.
+/// Whether a server sent the call. One that is marked and shows another secret is refused. `waits`: this server does not
+/// know its store yet, so it can tell nobody who it is.
 pub(crate) fn is_from_server(
     headers: &HeaderMap,
     mark: Option<&ServerMark>,
+    waits: bool,
 ) -> Result<bool, Refusal> {
     if !headers.contains_key(FROM_SERVER) {
         return Ok(false);
     }
-    let Some(mark) = mark else { return Err(ServerRefusal::TokenWrong.into()) };
+    let Some(mark) = mark else {
+        return Err(if waits { super::not_owner() } else { ServerRefusal::TokenWrong.into() });
+    };
     gate::token(headers, &mark.secrets)?;
     Ok(true)
+}
+
+/// For how long the caller of a call that a server sent has waited already.
+pub(crate) fn waited(headers: &HeaderMap) -> Span {
+    let said = headers.get(WAITED).and_then(|value| value.to_str().ok()?.parse().ok());
+    Duration::from_millis(said.unwrap_or(0)).into()
 }
 
 /// An id as servers write it to each other.
@@ -126,9 +142,19 @@ fn unwaited(path: &str) -> String {
     format!("{path}?{}", left.collect::<Vec<_>>().join("&"))
 }
 
-/// The call as it is sent to the server at this address; `hurries`: without the wait that its query asks for.
+/// How a call is sent again, or for the last time.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SentWhen {
+    /// Its caller has waited for so long. Starts as 0: this is the first sending.
+    pub waited: Duration,
+    /// Without the wait that its query asks for.
+    pub hurries: bool,
+}
+
+/// The call as it is sent to the server at this address.
 pub(crate) fn request(
-    (head, hurries): (&Parts, bool),
+    head: &Parts,
+    when: SentWhen,
     to: &ServerUrl,
     mark: &ServerMark,
     body: SentBody,
@@ -136,13 +162,16 @@ pub(crate) fn request(
     let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let mut headers = passed(&head.headers, &OF_THE_CALLER);
     mark.put(&mut headers, to)?;
+    if let waited @ 1.. = when.waited.as_millis() {
+        headers.insert(WAITED, HeaderValue::from_str(&waited.to_string())?);
+    }
     if !matches!(body, SentBody::Whole(None)) {
         // An id may be the first that a body has to say.
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
     }
     let mut request = Request::new(body);
     *request.method_mut() = head.method.clone();
-    *request.uri_mut() = match hurries {
+    *request.uri_mut() = match when.hurries {
         true => uri(to, &unwaited(path))?,
         false => uri(to, path)?,
     };
@@ -175,12 +204,13 @@ mod tests {
             .header("transfer-encoding", "chunked")
             .header("cookie", "session")
             .header("tenure-namespace", "other")
+            .header("tenure-waited", "60000")
             .header("prefer", "return=minimal")
             .header("x-two", "1")
             .header("x-two", "2");
         let (head, ()) = came.body(()).unwrap().into_parts();
         let body = SentBody::whole(Bytes::from_static(b"{}"));
-        let sent = request((&head, false), &to, &mark("s3cret"), body).unwrap();
+        let sent = request(&head, SentWhen::default(), &to, &mark("s3cret"), body).unwrap();
         assert_eq!(
             (sent.method().as_str(), sent.uri().to_string().as_str()),
             ("POST", "/below/v1/jobs?full=true")
@@ -227,12 +257,12 @@ mod tests {
             mark(secret).put(&mut headers, &to).unwrap();
             headers
         };
-        assert_eq!(is_from_server(&HeaderMap::new(), Some(&ours)), Ok(false));
-        assert_eq!(is_from_server(&shown("s3cret"), Some(&ours)), Ok(true));
+        assert_eq!(is_from_server(&HeaderMap::new(), Some(&ours), false), Ok(false));
+        assert_eq!(is_from_server(&shown("s3cret"), Some(&ours), false), Ok(true));
         let mut without = shown("s3cret");
         without.remove(AUTHORIZATION);
-        assert!(is_from_server(&shown("other"), Some(&ours)).is_err());
-        assert!(is_from_server(&without, Some(&ours)).is_err());
-        assert!(is_from_server(&shown("s3cret"), None).is_err());
+        assert!(is_from_server(&shown("other"), Some(&ours), false).is_err());
+        assert!(is_from_server(&without, Some(&ours), false).is_err());
+        assert!(is_from_server(&shown("s3cret"), None, false).is_err());
     }
 }

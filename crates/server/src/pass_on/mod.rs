@@ -36,7 +36,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use self::answer::PassedAnswer;
 use self::answer::{Cut, Cutting, Link};
-pub(crate) use self::heads::{ServerMark, hex, is_from_server};
+use self::heads::SentWhen;
+pub(crate) use self::heads::{ServerMark, hex, is_from_server, waited};
 use self::ids::Prepared;
 pub(crate) use self::sent_body::RestRefused;
 use self::sent_body::SentBody;
@@ -188,6 +189,10 @@ pub(crate) struct PassedCall<'c> {
     pub rest: RestRefused,
     /// It waits for nothing any more, because this server drains. Starts as `false`.
     pub hurries: bool,
+    /// When it was to be sent first.
+    pub began: Instant,
+    /// Starts as `false`.
+    pub was_sent: bool,
 }
 
 /// The body of a call.
@@ -265,7 +270,7 @@ impl InVain {
     ) -> bool {
         let now = Instant::now();
         let left = most.saturating_sub(now - *self.since.get_or_insert(now));
-        if left.is_zero() {
+        if left.is_zero() || matches!(serves, Serves::Paused(_)) {
             return false;
         }
         let pause = match serves {
@@ -327,8 +332,10 @@ impl Service {
                 None => return PassOutcome::MayBeDone(at("the body was sent already".to_owned())),
             },
         };
-        let head = (call.head, call.hurries);
-        let request = match heads::request(head, &owner.url, &passes_on.mark, body) {
+        let waited = if call.was_sent { call.began.elapsed() } else { Duration::ZERO };
+        let when = SentWhen { waited, hurries: call.hurries };
+        call.was_sent = true;
+        let request = match heads::request(call.head, when, &owner.url, &passes_on.mark, body) {
             Ok(request) => request,
             Err(why) => return PassOutcome::NotDone(at(why.to_string())),
         };

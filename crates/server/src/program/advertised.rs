@@ -25,6 +25,9 @@ impl Advertised {
     /// # Errors
     /// What is wrong with the text, to stand behind what it is.
     pub fn given(text: &str, tls: bool) -> Result<Advertised, &'static str> {
+        if text.contains("://") {
+            return Err("has a scheme, which follows from the server; write HOST:PORT");
+        }
         // A port that is left out is that of the listener as often as not: it is not guessed.
         let Ok(endpoint) = Endpoint::parse(text, 0) else {
             let Err(why) = Endpoint::parse(text, 1) else {
@@ -124,7 +127,7 @@ mod tests {
             ("[fd00::1]:1", true, Ok("https://[fd00::1]:1")),
             ("a.example", false, Err("no port")),
             ("a.example:0", false, Err("port")),
-            ("http://a:1", false, Err("no host")),
+            ("http://a:1", false, Err("has a scheme")),
             ("0.0.0.0:7171", false, Err("nobody can call")),
             ("[::]:7171", false, Err("nobody can call")),
         ] {

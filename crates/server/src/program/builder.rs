@@ -182,7 +182,7 @@ impl ServerBuilder {
     }
 
     /// Opens the store and begins to take calls. To be awaited inside a tokio runtime with all its drivers, which must live
-    /// as long as the server. A Redis need not be there yet: until it is, calls wait, for at most 15 s each.
+    /// as long as the server. A Redis need not be there yet: until it is, calls wait, for at most 8 s each.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -196,9 +196,7 @@ impl ServerBuilder {
         let (tell, fatal) = watch::channel(None);
         let said = match (&store, given) {
             (_, Some(given)) => given,
-            (StoreUrl::Redis(redis) | StoreUrl::Shared(redis), None) => {
-                Advertised::guessed(at, tls.is_some(), redis).await
-            }
+            (StoreUrl::Redis(redis), None) => Advertised::guessed(at, tls.is_some(), redis).await,
             _ => Advertised::listening(at, tls.is_some()),
         };
         if let Some(warning) = &said.warning {
@@ -260,7 +258,7 @@ impl ServerBuilder {
             StoreUrl::Memory => Location::Memory,
             StoreUrl::File(folder) => Location::Folder(folder),
             StoreUrl::Server(_) | StoreUrl::Servers(_) => return Err(StartError::IsServer),
-            StoreUrl::Redis(address) | StoreUrl::Shared(address) => {
+            StoreUrl::Redis(address) => {
                 let mut options = member_options(address, url.to_owned(), &self.trust);
                 options.settings = self.settings.clone().or(&options.settings);
                 let shared = SharedStore::open(options, self.trust.clone())?;

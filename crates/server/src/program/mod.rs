@@ -39,7 +39,7 @@ pub use tenure_member::StoreSettings;
 ///
 /// let server = Server::open("memory:").listen("127.0.0.1:0").start().await?;
 /// let client = server.client();
-/// let id = client.push("mail").payload(&"ann@example.com").await?.id;
+/// let id = client.push("mail").payload(&"ann@example.com")?.await?.id;
 ///
 /// let elsewhere = tenure::Client::connect(&server.url()).await?;
 /// assert_eq!(elsewhere.get_job(tenure::JobRef::Id(id)).await?.queue.to_string(), "mail");

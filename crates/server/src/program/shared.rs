@@ -14,7 +14,7 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_engine::Engine;
 use tenure_engine::redis_address::Address;
 use tenure_member::{
-    Epoch, Member, MemberError, MemberOptions, StandbyHealth, StorePlace, StoreSettings,
+    Epoch, Member, MemberError, MemberOptions, STORE_KIND, StandbyHealth, StorePlace, StoreSettings,
 };
 use tokio::sync::watch;
 
@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Options of a member of the store at this address, which is reached at `url` and asks the other servers by HTTP. To be
 /// called within a runtime, which must live as long as the member.
 pub fn member_options(address: Address, url: String, trust: &Trust) -> MemberOptions {
-    let name = address.store_name().to_owned();
+    let name = address.name().to_owned();
     let asks = AsksByHttp::here(trust.clone());
     let forgets_never = address.forgets_never().then_some(true);
     let settings =
@@ -64,20 +64,32 @@ impl SharedStore {
     /// Where calls are answered, as the server is told.
     pub fn whereabouts(&self) -> Whereabouts {
         let standing = self.standing.subscribe();
-        Whereabouts::joining(self.fellowship.clone(), standing)
+        Whereabouts::joining(STORE_KIND, self.fellowship.clone(), standing)
             .writing(Arc::new(MemberSnapshots(self.member.clone())))
             .described_by(Arc::new(DescribesMember(self.member.clone())))
     }
 
     /// Tells the server where calls are answered, for as long as it is polled. `engine` answers those of this process.
     pub async fn tell(&self, engine: Arc<dyn Engine>) -> Infallible {
+        tokio::select! {
+            never = self.tell_places(|place| match place {
+                // Nothing is served or passed on as long as the store is not known.
+                StorePlace::Here { .. } | StorePlace::There { .. } => None,
+                place => Some(serves(place, &engine)),
+            }) => return never,
+            () = self.known() => {}
+        }
+        self.tell_places(|place| Some(serves(place, &engine))).await
+    }
+
+    async fn tell_places(&self, says: impl Fn(StorePlace) -> Option<Serves>) -> Infallible {
         let mut places = self.member.place();
-        self.known().await;
         loop {
             let place = places.borrow_and_update().clone();
-            let serves = serves(place, &engine);
-            let served_at = self.member.served().map(|Epoch(epoch)| epoch);
-            self.standing.send_replace(Standing { serves, served_at });
+            if let Some(serves) = says(place) {
+                let served_at = self.member.served().map(|Epoch(epoch)| epoch);
+                self.standing.send_replace(Standing { serves, served_at });
+            }
             if places.changed().await.is_err() {
                 std::future::pending().await
             }
@@ -159,6 +171,7 @@ fn serves(place: StorePlace, engine: &Arc<dyn Engine>) -> Serves {
             }
         },
         StorePlace::Nobody(why) => Serves::Nobody(why),
+        StorePlace::Paused(why) => Serves::Paused(why),
     }
 }
 

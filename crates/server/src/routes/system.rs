@@ -82,9 +82,9 @@ pub(crate) struct Ready {
 impl Ready {
     /// How a server is whose store is served here or elsewhere.
     pub(crate) fn at(whereabouts: &Whereabouts, draining: bool) -> Self {
-        let serves = whereabouts.now();
-        let notice = serves.notice().or_else(|| whereabouts.described().filter(|_| !draining));
-        Ready::of(serves.health(), notice, draining)
+        let notice =
+            whereabouts.now().notice().or_else(|| whereabouts.described().filter(|_| !draining));
+        Ready::of(whereabouts.health(), notice, draining)
     }
 
     /// How an engine and its server are. A notice is told and changes no status: who balances must not

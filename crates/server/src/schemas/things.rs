@@ -150,7 +150,7 @@ pub(super) const THINGS: &[(&str, Fields)] = &[
             (
                 "bytes",
                 "integer",
-                "How many bytes the store takes on disk; on a Redis all that its server has in memory.",
+                "How many bytes the store takes on disk; in Redis those of its log and its snapshots.",
             ),
         ],
     ),

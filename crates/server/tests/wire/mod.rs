@@ -81,7 +81,7 @@ impl Server {
             let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
             let fellowship = Fellowship { server, store: 7, secret, trust };
             let standing = Standing { serves, served_at: None };
-            Whereabouts::shared(fellowship, watch::channel(standing).1)
+            Whereabouts::shared("redis", fellowship, watch::channel(standing).1)
         };
         let here = place(1, Serves::Here { engine: engine.clone(), epoch: 1 });
         // Its bounds are wider, so that those of the first server are what is seen.

@@ -250,9 +250,9 @@ impl RemoteInner {
                 Ok(Some(server)) => server,
                 // It was at each: what the last one said holds.
                 Ok(None) => break,
-                Err(why) => {
-                    self.note(Some(why.clone()));
-                    return Err(CallError::Fault(Fault::Unavailable(why)));
+                Err(fault) => {
+                    self.note(Some(fault.to_string()));
+                    return Err(fault.into());
                 }
             };
             let OneSending { answer, leads_elsewhere } = self.send(&call, &server).await?;

@@ -6,13 +6,16 @@
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+#[cfg(feature = "redis")]
+use tenure_core::sentences::StoreRefusal;
+use tenure_engine::Fault;
 use tenure_engine::redis_address::Address;
 use tokio::sync::watch;
 
 use crate::url::ServerUrl;
 
 /// What a search found, or why it found nothing.
-type FoundServers = Result<Vec<ServerUrl>, String>;
+type FoundServers = Result<Vec<ServerUrl>, Fault>;
 
 /// A store in Redis.
 pub(super) struct StoreSearch {
@@ -31,7 +34,8 @@ impl StoreSearch {
         let mut told = self.under_way();
         let found = told.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
         found.unwrap_or_else(|| {
-            Err(format!("{}: could not start a thread to look up its servers", self.address))
+            let why = format!("{}: could not start a thread to look up its servers", self.address);
+            Err(Fault::Unavailable(why))
         })
     }
 
@@ -53,10 +57,10 @@ impl StoreSearch {
 
 #[cfg(not(feature = "redis"))]
 fn search(address: Address) -> FoundServers {
-    Err(format!(
+    Err(Fault::Unavailable(format!(
         "{address}: this program was built without \"redis\", by which servers are looked up; add it to the features of \
          tenure in Cargo.toml"
-    ))
+    )))
 }
 
 #[cfg(feature = "redis")]
@@ -64,7 +68,15 @@ fn search(address: Address) -> FoundServers {
     use crate::url::StoreUrl;
 
     let shown = address.to_string();
-    let failed = |why: String| format!("{shown}: cannot look up its servers: {why}");
+    let failed = |why: String| {
+        let message = format!("{shown}: cannot look up its servers: {why}");
+        // Redis's own codes for a user that it does not know, or that may not ask this.
+        let is_denied = ["NOAUTH", "WRONGPASS", "NOPERM"].iter().any(|code| why.contains(code));
+        match is_denied {
+            true => Fault::Denied(StoreRefusal::RedisDenies { message }.into()),
+            false => Fault::Unavailable(message),
+        }
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|why| failed(why.to_string()))?;
     let found = runtime.block_on(tenure_journal_redis::find_servers(address));
@@ -77,9 +89,9 @@ fn search(address: Address) -> FoundServers {
         }
     }
     if servers.is_empty() {
-        return Err(format!(
+        return Err(Fault::Unavailable(format!(
             "no server of Tenure uses {shown}; start one: tenure serve --store {shown}"
-        ));
+        )));
     }
     Ok(servers)
 }

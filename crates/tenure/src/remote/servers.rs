@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyper::header::HeaderValue;
+use tenure_engine::Fault;
 use tenure_engine::redis_address::Address;
 use tenure_tls::{Trust, for_http_trusting};
 
@@ -32,16 +33,16 @@ impl Callee {
         match url {
             StoreUrl::Server(server) => Some(server.into()),
             StoreUrl::Servers(servers) => Some(Callee::Servers(servers.clone())),
-            StoreUrl::Shared(address) => Some(Callee::Searched(Box::new(address.clone()))),
-            StoreUrl::Memory | StoreUrl::File(_) | StoreUrl::Redis(_) => None,
+            StoreUrl::Redis(address) => Some(Callee::Searched(Box::new(address.clone()))),
+            StoreUrl::Memory | StoreUrl::File(_) => None,
         }
     }
 
-    /// The servers; those of a store are looked up, its owner first. An error is a sentence, and shows no password.
+    /// The servers; those of a store are looked up, its owner first. An error shows no password.
     ///
     /// # Errors
-    /// No server uses the store, or Redis cannot be reached.
-    pub async fn servers(&self) -> Result<Vec<ServerUrl>, String> {
+    /// No server uses the store, or Redis cannot be reached, or does not permit it.
+    pub async fn servers(&self) -> Result<Vec<ServerUrl>, Fault> {
         match self {
             Callee::Servers(servers) => Ok(servers.clone()),
             Callee::Searched(address) => StoreSearch::new((**address).clone()).servers().await,
@@ -114,7 +115,7 @@ impl CalledServers {
     }
 
     /// The server that this call goes to next; `None` if it was at each. Searches once a call.
-    pub async fn next(&self, tried: &mut TriedServers) -> Result<Option<ServerUrl>, String> {
+    pub async fn next(&self, tried: &mut TriedServers) -> Result<Option<ServerUrl>, Fault> {
         loop {
             let at = self.choice().at().cloned();
             match at {

@@ -1,4 +1,4 @@
-//! Tenure as it is measured: straight on Redis, no server between.
+//! Tenure as it is measured: a server inside the program, or by way of one over HTTP (`--way http`).
 
 mod lifecycle;
 mod pipelined;
@@ -8,25 +8,34 @@ mod worker;
 use std::sync::Arc;
 
 use peers_gauge::{Call, Failed, Role};
-use tenure::{Client, Namespace, QueueName};
-use tenure_engine_redis::link::Address;
-use tenure_engine_redis::{Options, RedisEngine};
+use tenure::core::requests::GetStats;
+use tenure::{Client, Namespace, QueueName, Remote, ServerUrl};
+use tenure_server::Server;
 
-/// A client straight on this Redis, as a user would make it.
-fn client(call: &Call) -> Result<Client, Failed> {
-    let engine = RedisEngine::open(Options::new(Address::parse(&call.url())?))?;
-    Ok(Client::new(Arc::new(engine), Namespace::main()))
+/// A client as a user would make it, and the server inside this program, if it has one.
+async fn connected(call: &Call) -> Result<(Client, Option<Server>), Failed> {
+    if call.way == "http" {
+        let (host, prefix) = ("127.0.0.1".to_owned(), String::new());
+        let url = ServerUrl { tls: false, host, port: call.port, prefix };
+        let remote = Remote::open(&url, None)?;
+        return Ok((Client::new(Arc::new(remote), Namespace::main()), None));
+    }
+    let server = Server::open(&call.url()).listen("127.0.0.1:0").start().await?;
+    let client = server.client();
+    // It is answered once the store is owned.
+    client.run(GetStats).await?;
+    Ok((client, Some(server)))
 }
 
 fn queue() -> Result<QueueName, Failed> {
     Ok(QueueName::parse("bench")?)
 }
 
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), Failed> {
     let call = Call::read()?;
-    let client = client(&call)?;
-    match call.role {
+    let (client, server) = connected(&call).await?;
+    let done = match call.role {
         Role::Push | Role::PushFree => producer::push(&client, &call).await,
         Role::PushKeyed | Role::PushBlocked => producer::push_keyed(&client, &call).await,
         Role::PushThree => producer::push_three(&client, &call).await,
@@ -36,5 +45,9 @@ async fn main() -> Result<(), Failed> {
             worker::work(&client, &call).await
         }
         Role::Lifecycle => lifecycle::run(&client, &call).await,
+    };
+    if let Some(server) = server {
+        server.close().await;
     }
+    done
 }

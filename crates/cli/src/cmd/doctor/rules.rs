@@ -3,24 +3,16 @@
 //! Pure: it asks nobody. `wrong` is what breaks a promise of Tenure's or stops it from working; `look`
 //! is a choice, with what it costs.
 
-use std::time::Duration;
+use tenure_engine::redis_address::Topology;
 
-use tenure_engine_redis::link::{Address, Channels, Topology};
-
-use super::facts::{Facts, Functions, RedisReply, number, value};
-use super::finding::{Finding, RuleVerdict, look, ok, wrong};
+use super::facts::{RedisReply, number, value};
+use super::finding::{RuleVerdict, look, ok, wrong};
 use crate::output::size;
 
 /// The oldest version that has what Tenure needs.
 const MAJOR_MIN: u64 = 7;
-/// Every cluster has so many slots.
-const SLOTS: u64 = 16_384;
-/// A clock is off that is further from ours than this, in µs.
-const CLOCK_OFF_US: u64 = 1_000_000;
 /// So many percent of maxmemory are nearly all.
 const FULL_PERCENT: u64 = 90;
-/// Slower than this, the way to the server is what a call mostly waits for.
-const SLOW: Duration = Duration::from_millis(2);
 
 /// What a Redis says of itself, whatever is kept in it: `info` and `settings` as they were told.
 pub fn of_redis(
@@ -43,71 +35,6 @@ pub fn of_redis(
     ]
 }
 
-/// Everything about one primary.
-pub fn examine(address: &Address, facts: &Facts) -> Vec<Finding> {
-    let topology = address.topology();
-    let mut all = Vec::new();
-    let mut say = |check, (level, found, fix): RuleVerdict| {
-        all.push(Finding { server: Some(facts.server.clone()), check, level, found, fix });
-    };
-    for (check, verdict) in of_redis(topology, &facts.info, &facts.settings) {
-        say(check, verdict);
-    }
-    if let Some(cluster) = &facts.cluster {
-        say("slots", slots(cluster, &facts.myself));
-    }
-    say("functions", functions(&facts.functions));
-    say("publish", publish(address, facts));
-    say("clock", clock(facts.ahead_us));
-    all
-}
-
-/// Whether notifications can be heard.
-pub fn listening(unheard: Option<String>, channels: Channels) -> Finding {
-    let (level, found, fix) = match unheard {
-        None => ok("the channels of the namespace can be listened to"),
-        Some(why) => wrong(
-            format!(
-                "this user may not listen ({why}): waiting calls find new work up to a second late"
-            ),
-            format!(
-                "ACL SETUSER NAME {}, and & with the prefix of Tenure's keys and a *",
-                channels.rights_to_listen()
-            ),
-        ),
-    };
-    Finding { server: None, check: "subscribe", level, found, fix }
-}
-
-fn publish(address: &Address, facts: &Facts) -> RuleVerdict {
-    if facts.unpublished.is_empty() {
-        return ok("notifications can be published");
-    }
-    let channels: Vec<String> =
-        facts.unpublished.iter().map(|(channel, why)| format!("{channel:?} ({why})")).collect();
-    wrong(
-        format!(
-            "this user may not publish to {}: waiting calls find new work up to a second late",
-            channels.join(" and ")
-        ),
-        format!("ACL SETUSER NAME {} '&{}*'", facts.channels.right_to_publish(), address.prefix()),
-    )
-}
-
-/// The median of so many PINGs.
-pub fn latency(pings: usize, median: Duration) -> Finding {
-    let found = format!("{:.2} ms, the median of {pings} PINGs", median.as_secs_f64() * 1e3);
-    let (level, found, fix) = if median <= SLOW {
-        ok(found)
-    } else {
-        look(
-            format!("{found}: every call waits at least that long"),
-            "run Tenure nearer to the Redis, and push, lease and settle many jobs with each call",
-        )
-    };
-    Finding { server: None, check: "latency", level, found, fix }
-}
-
 fn version(info: &RedisReply) -> RuleVerdict {
     // Valkey says under Redis's name which Redis it is compatible with.
     let (name, own) = match value(info, "valkey_version") {
@@ -119,7 +46,7 @@ fn version(info: &RedisReply) -> RuleVerdict {
         value(info, "redis_version").and_then(|text| text.split('.').next()?.parse().ok());
     match major {
         Some(major) if major < MAJOR_MIN => {
-            wrong(found, "install Redis 7.0 or later, or Valkey: older ones have no functions")
+            wrong(found, "install Redis 7.0 or later, or Valkey 7.2 or later")
         }
         Some(_) => ok(found),
         None => look(found, "ask who runs it whether it is as Redis 7.0 or later"),
@@ -256,65 +183,6 @@ fn replicas(topology: &Topology, info: &RedisReply, settings: &RedisReply) -> Ru
             look(found, fix)
         }
     }
-}
-
-fn slots(cluster: &RedisReply, myself: &str) -> RuleVerdict {
-    let moving: Vec<_> =
-        myself.split_whitespace().filter_map(|word| word.strip_prefix('[')).collect();
-    if !moving.is_empty() {
-        let numbers: Vec<_> = moving.iter().filter_map(|slot| slot.split('-').next()).collect();
-        return wrong(
-            format!(
-                "slot {} is in migration: calls of a namespace that lies half here and half there \
-                 are refused until it has moved",
-                numbers.join(", ")
-            ),
-            "end the migration (redis-cli --cluster fix); freeze a namespace before its slot moves",
-        );
-    }
-    let state = value(cluster, "cluster_state");
-    let (assigned, well) =
-        (number(cluster, "cluster_slots_assigned"), number(cluster, "cluster_slots_ok"));
-    match (cluster, state, assigned, well) {
-        (Err(why), ..) => {
-            look(format!("CLUSTER INFO is refused ({why})"), "allow CLUSTER INFO to this user")
-        }
-        (_, Some("ok"), Some(SLOTS), Some(SLOTS)) => ok("all are covered and none is moving"),
-        (_, state, assigned, well) => wrong(
-            format!(
-                "the cluster's state is '{}': of {SLOTS} slots {} are assigned and {} are well",
-                state.unwrap_or("unknown"),
-                assigned.unwrap_or(0),
-                well.unwrap_or(0)
-            ),
-            "bring the primaries that are missing back, or assign their slots (redis-cli --cluster \
-             fix)",
-        ),
-    }
-}
-
-fn functions(functions: &Functions) -> RuleVerdict {
-    match functions {
-        Functions::Loaded => ok("the library is loaded"),
-        Functions::Loadable => ok("the library will be loaded when it is first called"),
-        Functions::Refused(why) => wrong(
-            format!("the library is not there, and may not be loaded ({why})"),
-            "allow FUNCTION LOAD to this user, or have the operator load the text of `tenure redis \
-             print-library`",
-        ),
-    }
-}
-
-fn clock(ahead_us: i64) -> RuleVerdict {
-    if ahead_us.unsigned_abs() <= CLOCK_OFF_US {
-        return ok("agrees with this machine's");
-    }
-    let (by, way) =
-        (ahead_us.unsigned_abs() / 1_000_000, if ahead_us > 0 { "ahead of" } else { "behind" });
-    look(
-        format!("{by} s {way} this machine's: jobs start by the server's clock"),
-        "let both keep time by NTP",
-    )
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ pub(super) async fn each_examined(
 }
 
 async fn servers_of(callee: &Callee) -> Result<Vec<ServerUrl>, Failure> {
-    callee.servers().await.map_err(|why| Fault::Unavailable(why).into())
+    Ok(callee.servers().await?)
 }
 
 /// How a server presents itself to whoever may ask it.

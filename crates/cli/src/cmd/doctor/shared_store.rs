@@ -13,8 +13,9 @@ use tokio::task::spawn_blocking;
 use super::facts::SETTINGS;
 use super::finding::{Finding, RuleVerdict, look, ok, wrong};
 use super::{rules, server};
-use crate::exit::{Failure, UNAVAILABLE};
+use crate::exit::Failure;
 use crate::output::size;
+use crate::scratch::unreachable;
 
 /// An owner writes at least once a second; a silence of this length is no pause any more.
 const BEAT_OLD: Span = Span::from_s(3);
@@ -31,8 +32,7 @@ pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
     });
     let asked =
         asked.await.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?;
-    let (shown, [info, settings]) =
-        asked.map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?;
+    let (shown, [info, settings]) = asked.map_err(unreachable)?;
     let mut findings: Vec<Finding> = rules::of_redis(&topology, &info, &settings)
         .into_iter()
         .map(|(check, verdict)| Finding::of(check, verdict))

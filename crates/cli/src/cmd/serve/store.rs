@@ -9,19 +9,18 @@ use std::sync::Arc;
 
 use tenure::url::StoreUrl;
 use tenure_core::time::Moment;
+use tenure_engine::redis_address::Address;
 use tenure_engine::{Clock, Engine, MovedTime, SystemClock};
 use tenure_engine_embedded::{
     Config, Durability, Embedded, Fatal, Location, MovedEngine, Options, Recovery,
 };
-use tenure_engine_redis::link::Address;
-use tenure_engine_redis::{Options as RedisOptions, RedisEngine};
 use tenure_server::{Advertised, SharedStore, StoreSettings, member_options};
 use tokio::sync::watch;
 
 use crate::args::serve::{DurabilityArg, ServeArgs, TestClock};
 use crate::exit::{Failure, UNAVAILABLE};
 use crate::settings::trust::trust;
-use crate::store::{not_opened, on_redis};
+use crate::store::not_opened;
 
 /// Where state lives.
 pub enum ServePlace {
@@ -29,10 +28,8 @@ pub enum ServePlace {
     Own(Location),
     /// In the memory of this process, whose time stands at this moment until a test moves it.
     Moved(Moment),
-    /// With all who use this Redis.
-    Redis(Address),
     /// With the other servers of the store in this Redis, of which one owns it.
-    Shared(Address),
+    Shared(Box<Address>),
 }
 
 /// An engine that is open.
@@ -41,8 +38,6 @@ pub enum ServedStore {
     Own(Arc<Embedded>),
     /// The same in memory, with a clock that a test moves.
     Moved(Arc<MovedEngine>),
-    /// With nothing but connections.
-    Redis(Arc<RedisEngine>),
     /// With a thread that takes part in the ownership.
     Shared(Arc<SharedStore>),
 }
@@ -56,7 +51,7 @@ impl fmt::Display for ServePlace {
                 write!(f, "file:{}", whole.as_deref().unwrap_or(path).display())
             }
             ServePlace::Own(_) | ServePlace::Moved(_) => f.write_str("memory:"),
-            ServePlace::Redis(address) | ServePlace::Shared(address) => address.fmt(f),
+            ServePlace::Shared(address) => address.fmt(f),
         }
     }
 }
@@ -87,11 +82,7 @@ impl ServePlace {
             Ok(StoreUrl::File(path)) => Ok(ServePlace::Own(Location::Folder(path))),
             Ok(StoreUrl::Redis(address)) => {
                 fits_redis(args)?;
-                Ok(ServePlace::Redis(address))
-            }
-            Ok(StoreUrl::Shared(address)) => {
-                fits_redis(args)?;
-                Ok(ServePlace::Shared(address))
+                Ok(ServePlace::Shared(Box::new(address)))
             }
             Ok(StoreUrl::Server(_) | StoreUrl::Servers(_)) => {
                 Err(wrong("this is the address of a server"))
@@ -144,7 +135,7 @@ impl ServePlace {
         let (location, start) = match self {
             ServePlace::Shared(address) => {
                 let trust = trust();
-                let mut options = member_options(address, at, &trust);
+                let mut options = member_options(*address, at, &trust);
                 let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
                 let settings = options.settings;
                 options.settings =
@@ -155,12 +146,6 @@ impl ServePlace {
             }
             ServePlace::Own(location) => (location, None),
             ServePlace::Moved(start) => (Location::Memory, Some(start)),
-            ServePlace::Redis(address) => {
-                let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
-                let usual = RedisOptions::new(address);
-                let options = RedisOptions { patience, retain_bytes, events_bytes, ..usual };
-                return Ok(ServedStore::Redis(Arc::new(on_redis::open_with(options)?)));
-            }
         };
         let fresh = Options::new(location);
         let options = Options {
@@ -193,7 +178,7 @@ impl ServePlace {
 /// The Redis that an address means, of a store that several servers share.
 pub fn redis_of(text: &str) -> Result<Address, Failure> {
     match text.parse() {
-        Ok(StoreUrl::Shared(address) | StoreUrl::Redis(address)) => Ok(address),
+        Ok(StoreUrl::Redis(address)) => Ok(address),
         Ok(_) => Err("this is no Redis".to_owned()),
         Err(why) => Err(why.to_string()),
     }
@@ -232,7 +217,6 @@ impl ServedStore {
         match self {
             ServedStore::Own(engine) => engine.clone(),
             ServedStore::Moved(engine) => engine.clone(),
-            ServedStore::Redis(engine) => engine.clone(),
             ServedStore::Shared(store) => store.engine(),
         }
     }
@@ -249,7 +233,7 @@ impl ServedStore {
     pub fn moved(&self) -> Option<Arc<dyn MovedTime>> {
         match self {
             ServedStore::Moved(engine) => Some(engine.clone()),
-            ServedStore::Own(_) | ServedStore::Redis(_) | ServedStore::Shared(_) => None,
+            ServedStore::Own(_) | ServedStore::Shared(_) => None,
         }
     }
 
@@ -257,14 +241,7 @@ impl ServedStore {
     pub fn recovery(&self) -> Option<Recovery> {
         match self {
             ServedStore::Own(engine) => Some(engine.recovery()),
-            ServedStore::Moved(_) | ServedStore::Redis(_) | ServedStore::Shared(_) => None,
-        }
-    }
-
-    /// Leaves nobody waiting in a store that others go on with.
-    pub async fn leave(&self) {
-        if let ServedStore::Redis(engine) = self {
-            engine.close(on_redis::CLOSED_WITHIN).await;
+            ServedStore::Moved(_) | ServedStore::Shared(_) => None,
         }
     }
 
@@ -273,7 +250,6 @@ impl ServedStore {
         match self {
             ServedStore::Own(engine) => engine.close(),
             ServedStore::Moved(engine) => engine.close(),
-            ServedStore::Redis(engine) => drop(engine),
             ServedStore::Shared(store) => store.close(),
         }
     }

@@ -75,25 +75,15 @@ fn elsewhere() -> Result<QueueName, Failure> {
     Ok(QueueName::parse("scheduled")?)
 }
 
-/// Bytes of this process, or of the Redis.
-async fn bytes(setup: &Setup<'_>, target: &Target) -> Result<f64, Failure> {
-    match setup.under {
-        Under::Folder { .. } => resident_bytes(),
-        // The index of a store that servers share lies in the one that owns it.
-        Under::Redis(scratch) if scratch.is_shared() => resident_bytes(),
-        Under::Redis(_) => Ok(target.run(GetStats).await?.store.bytes as f64),
-    }
-}
-
 pub async fn memory(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let target = setup.open(Place::InProcess).await?;
     let settings = schedule(&elsewhere()?, None);
     fill_for("warm", &target, WARMING, &settings).await?;
-    let before = bytes(setup, &target).await?;
+    let before = resident_bytes()?;
     let begun = Instant::now();
     fill(&target, setup.waiting, &settings).await?;
     let took = begun.elapsed().as_secs_f64();
-    let after = bytes(setup, &target).await?;
+    let after = resident_bytes()?;
     let count = f64::from(setup.waiting);
     Ok(vec![
         ("bytes_per_schedule", (after - before) / count),

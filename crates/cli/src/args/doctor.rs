@@ -1,0 +1,21 @@
+//! The arguments of `doctor`.
+
+use clap::Args;
+
+/// `tenure doctor`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Each check is ok, look (it has a price, or may be wrong one day) or wrong; something wrong
+is exit 1.
+
+Examples:
+  tenure doctor                        the server at TENURE_URL, or on this machine
+  tenure doctor file:./tenure-data     a folder: room, syncs, who has it open
+  tenure doctor redis://HOST:6379"
+)]
+pub struct DoctorArgs {
+    /// A server (http://…), a folder (file:PATH) or a Redis (redis://… and the like). Without it
+    /// TENURE_URL, where others of this machine cannot see a password, or http://127.0.0.1:7171.
+    #[arg(value_name = "URL")]
+    pub address: Option<String>,
+}

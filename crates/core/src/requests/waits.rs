@@ -1,0 +1,25 @@
+//! How long a request may wait for what it asks for.
+
+use super::{GetFlow, GetResult, Lease, ReadEvents, Request, Settle};
+use crate::time::Span;
+
+impl Request {
+    /// For how long it waits if what it asks for is not there; `None`: such a request never waits.
+    pub fn wait_mut(&mut self) -> Option<&mut Span> {
+        match self {
+            Request::GetResult(GetResult { wait, .. })
+            | Request::GetFlow(GetFlow { wait, .. })
+            | Request::ReadEvents(ReadEvents { wait, .. })
+            | Request::Lease(Lease { wait, .. }) => Some(wait),
+            Request::Settle(Settle { lease, .. }) => lease.as_mut().map(|lease| &mut lease.wait),
+            _ => None,
+        }
+    }
+
+    /// The same after its caller has waited for so long already.
+    pub fn waited(&mut self, already: Span) {
+        if let Some(wait) = self.wait_mut() {
+            *wait = Span::from_us(wait.us().saturating_sub(already.us()));
+        }
+    }
+}
