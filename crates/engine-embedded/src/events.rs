@@ -27,12 +27,12 @@ use crate::streams::{self, entry_sum};
 /// Where a portion ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ended {
-    /// Where the stream does.
-    WithStream,
-    /// With a full page, or before a gap.
-    WithPage,
-    /// With its bound: there is more.
-    WithPortion,
+    /// Where the stream ends.
+    Stream,
+    /// At a full page, or before a gap.
+    Page,
+    /// At the bound of a portion: there is more.
+    Portion,
 }
 
 /// What happened after the place that is asked for; waits for the first event that is wanted.
@@ -50,7 +50,7 @@ pub(crate) async fn read(
     let mut haste = Haste::Later;
     loop {
         let (read, ended) = page(shared, namespace, since, &asked, haste).await?;
-        let has_found = !read.items.is_empty() || read.gap.is_some() || ended == Ended::WithPage;
+        let has_found = !read.items.is_empty() || read.gap.is_some() || ended == Ended::Page;
         let answers_at_once = matches!(asked.since, EventsSince::Now);
         let draining = shared.draining.load(Ordering::Acquire);
         if has_found || answers_at_once || draining || shared.clock.now() >= until {
@@ -95,7 +95,7 @@ async fn page(
         let namespace = namespace.clone();
         let read = move |conn: &Connection| portion(conn, &namespace, from, page);
         let (read, ended) = shared.readers.read(haste, read).await?;
-        if ended != Ended::WithPortion {
+        if ended != Ended::Portion {
             shared.read_may_be_answered().await?;
             return Ok((read.read, ended));
         }
@@ -119,7 +119,7 @@ fn portion(
     };
     if gap.is_some() && page.has_begun() {
         // Meanwhile the oldest went: the next call is told.
-        return Ok((page, Ended::WithPage));
+        return Ok((page, Ended::Page));
     }
     let id = |number| EventId { life: stands.life, number };
     page.read.next = id(after);
@@ -131,7 +131,7 @@ fn portion(
     while let Some(row) = rows.next()? {
         // An entry is read as a whole, so that it is decoded once.
         if looked >= EVENTS_PORTION {
-            return Ok((page, Ended::WithPortion));
+            return Ok((page, Ended::Portion));
         }
         let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
         let Some(events) = or_none(entry(row, namespace))?.flatten() else {
@@ -144,18 +144,18 @@ fn portion(
                 read.next = id(last);
                 continue;
             }
-            return Ok((page, Ended::WithPage));
+            return Ok((page, Ended::Page));
         };
         let passed = (page.read.next.number + 1).saturating_sub(first) as usize;
         for (number, happened) in (first..).zip(events).skip(passed) {
             if page.left() == 0 {
-                return Ok((page, Ended::WithPage));
+                return Ok((page, Ended::Page));
             }
             page.look_at(Event { id: id(number), happened });
             looked += 1;
         }
     }
-    Ok((page, Ended::WithStream))
+    Ok((page, Ended::Stream))
 }
 
 /// The events of an entry (its first columns: first, last, sum, body); `None` if they are not what was written.

@@ -83,14 +83,14 @@ impl Space {
             }
             let queue = self.lanes[lane].key.queue;
             let needs = self.lanes[lane].key.needs.iter();
-            let need = needs.filter_map(|need| match need {
+            let need = needs.rev().find_map(|need| match need {
                 HeldNeed::Limit { limit: other, weight, cost, .. } if *other == limit => {
                     Some((*weight, *cost))
                 }
                 _ => None,
             });
             // Without a need of its own it is the queue's.
-            let (weight, cost) = need.last().unwrap_or((1, 1));
+            let (weight, cost) = need.unwrap_or((1, 1));
             if self.limit_fit(limit, weight, cost, Some(lane), now) != Fit::Yes {
                 // It goes on standing there, so that the gauge is read.
                 continue;

@@ -2,6 +2,7 @@
 
 use tenure::core::job::Labels;
 use tenure::core::names::Group;
+use tenure::core::progress::ProgressSeen;
 use tenure::core::requests::*;
 use tenure::{Json, Span, When};
 
