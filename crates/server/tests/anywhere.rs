@@ -216,7 +216,7 @@ fn a_call_at_an_owner_that_is_cut_off_is_answered_after_a_while() {
         assert_eq!(leased.await.unwrap().unwrap().leases.len(), 1);
         let leased = tokio::spawn(engine.run(&main, lease("60s")));
         let job = JobRef::Id("a".parse().unwrap());
-        let read = GetResult { job, wait: Span::from_s(60) };
+        let read = GetResult { job, wait: Span::from_s(60), seen: None };
         let read = tokio::spawn(engine.run(&main, read));
         waits_at(&store).await;
         let now = |serves| tells.send_modify(|standing| standing.serves = serves);
