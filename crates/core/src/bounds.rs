@@ -1,6 +1,6 @@
 //! Every bound of the contract and of the state machine, by name, with its unit in the name.
 //!
-//! Nothing else in the workspace may write one of these numbers. The engines' copies (Lua, OpenAPI)
+//! Nothing else in the workspace may write one of these numbers. The copies of others (OpenAPI)
 //! are generated from here.
 
 /// Largest body of a request that is not NDJSON.

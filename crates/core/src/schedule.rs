@@ -173,7 +173,7 @@ pub struct PlannedMoment {
     pub passed: u64,
 }
 
-/// Moments of a cron expression, computed where there is a calendar: neither the state machine nor Lua knows one.
+/// Moments of a cron expression, computed where there is a calendar: the state machine knows none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// For which schedule.

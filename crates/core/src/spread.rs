@@ -1,6 +1,6 @@
-//! Values that are spread evenly, and yet are no randomness: a text decides them, so that a repeat, another process and
-//! the library inside Redis all come to the same value. The jitter of a retry, the phase of an interval and the jitter of
-//! a schedule are made here; `lua/machine/ending.lua` has the same arithmetic.
+//! Values that are spread evenly, and yet are no randomness: a text decides them, so that a repeat and another
+//! process come to the same value. The jitter of a retry, the phase of an interval and the jitter of a schedule are made
+//! here.
 
 use sha1::{Digest, Sha1};
 

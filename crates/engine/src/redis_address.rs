@@ -393,7 +393,7 @@ fn parameters(query: &str) -> Result<AskedOptions, &'static str> {
 const PARAMETERS: &str = "has an unknown parameter; known are name, replicas, forgets, tls, ca, \
                           sentinel_user and sentinel_password, each as NAME=VALUE";
 
-/// What addresses of the layout in Lua had.
+/// What addresses of earlier releases had.
 const PREFIX: &str = "has a \"prefix\", as addresses of earlier releases had; use ?name=NAME for one of several stores, and \
                       move what lies under the prefix through a folder: `tenure copy` of the release before";
 

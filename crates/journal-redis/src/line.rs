@@ -90,6 +90,11 @@ impl RedisLine {
     pub fn begin(&self, command: RedisCommand, hears: Hears) {
         self.0.begin(Request { command, begun: Instant::now(), script: None, hears });
     }
+
+    /// Why Redis is not reached now, while requests are still tried.
+    pub fn trouble(&self) -> Option<String> {
+        self.0.lock().trouble.clone()
+    }
 }
 
 impl Drop for RedisLine {
@@ -112,6 +117,8 @@ struct LineState {
     socket: Option<Arc<OwnedWriteHalf>>,
     /// When something was heard last, or began to be waited for.
     heard: Instant,
+    /// Why the last connection ended or could not be made; `None` once something was heard since.
+    trouble: Option<String>,
     /// Before the next try to connect.
     pause: Duration,
     /// Nobody needs the line any more.
@@ -173,6 +180,7 @@ impl LineInside {
             is_connected: false,
             socket: None,
             heard: Instant::now(),
+            trouble: None,
             pause: PAUSE_MIN,
             is_closed: false,
         };
@@ -276,7 +284,7 @@ impl LineInside {
             let answered = {
                 let mut state = self.lock();
                 // It serves, so the next loss is another one.
-                (state.heard, state.pause) = (Instant::now(), PAUSE_MIN);
+                (state.heard, state.pause, state.trouble) = (Instant::now(), PAUSE_MIN, None);
                 let Some(first) = state.waiting.front_mut() else {
                     return Ended::Lost {
                         why: "it answers what nobody asked".to_owned(),
@@ -385,7 +393,11 @@ impl LineKeeper {
                 }
             };
             inside.give_up(&why);
-            let pause = inside.lock().pause;
+            let pause = {
+                let mut state = inside.lock();
+                state.trouble = Some(why);
+                state.pause
+            };
             sleep(pause).await;
             inside.lock().pause = (pause * 2).min(PAUSE_MAX);
         }

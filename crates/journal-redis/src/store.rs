@@ -124,6 +124,11 @@ impl RedisStore {
         self.replicas.store(replicas, Ordering::Relaxed);
     }
 
+    /// Why Redis is not reached now; `None`: nothing is known of that. Nothing is asked.
+    pub fn trouble(&self) -> Option<StoreError> {
+        self.line.trouble().map(StoreError::Away)
+    }
+
     pub(crate) fn counted(&self) -> &Sizes {
         &self.counted
     }

@@ -2,7 +2,7 @@
 //!
 //! A lane reserves all its needs in one step, or none, and a limit or a pool is reserved for at most one lane. A
 //! reservation keeps exactly the lane's own demand; what is beyond is free for all. This ends the starvation of a heavy
-//! head among light ones, and of a head with many needs. (SEMANTICS and the Lua call it a mark.)
+//! head among light ones, and of a head with many needs. (SEMANTICS calls it a mark.)
 
 use super::facts::Fact;
 use super::limits::rate_fits_at;

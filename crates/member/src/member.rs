@@ -318,6 +318,10 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
 fn show(hands: &Hands) {
     let mut state = hands.lock();
     while !state.is_over {
+        // A call tells of it only when it is given up.
+        if let Some(why) = hands.store.trouble() {
+            state.why = why.to_string();
+        }
         hands.show(&state);
         let waited = hands.changed.wait_timeout(state, SHOW_EVERY);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;

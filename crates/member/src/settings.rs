@@ -141,28 +141,13 @@ impl KnownSettings {
             let state = hands.lock();
             (state.owner.serves() && state.engine.is_some(), state.term)
         };
-        let all: Vec<&str> = FIELDS.into_iter().chain([COMPACT]).collect();
-        let Some(texts) = hands.store.settings(&all)? else { return Ok(()) };
-        let read = StoreSettings::read(&texts);
-        let usual = StoreSettings::usual(&hands.engine);
-        // What a store that was lost had before is known here; a new store has what this server was started with.
-        let started =
-            if self.store == StoreSettings::default() { &hands.given } else { &self.store };
-        let whole = read.clone().or(started).or(&usual);
-        if serves {
-            let said = read.fields();
-            let lacks = |(field, _): &(&str, String)| said.iter().all(|(name, _)| name != field);
-            let lacking: Vec<_> = whole.fields().into_iter().filter(lacks).collect();
-            if !lacking.is_empty() {
-                // Another server may have been quicker: what is there is read in a second.
-                hands.store.fill_in(&lacking)?;
-            }
-            if texts.last().is_some_and(|asked| asked.as_ref().is_some_and(|text| !text.is_empty()))
-            {
-                hands.store.set(&[(COMPACT, String::new())])?;
-                tracing::info!("an operator asks for a snapshot, which is made now");
-                hands.tell(Input::SnapshotDue);
-            }
+        let Some(SettingsRead { read, whole, asks_snapshot }) = hands.read_settings(serves)? else {
+            return Ok(());
+        };
+        if serves && asks_snapshot {
+            hands.store.set(&[(COMPACT, String::new())])?;
+            tracing::info!("an operator asks for a snapshot, which is made now");
+            hands.tell(Input::SnapshotDue);
         }
         let differs = hands.given.differs_from(&read);
         if let Some(sentence) = differs.as_ref().filter(|_| differs != self.warned) {
@@ -205,7 +190,52 @@ impl KnownSettings {
     }
 }
 
+/// What was read of the settings of a store.
+struct SettingsRead {
+    /// What the store had.
+    read: StoreSettings,
+    /// What counts.
+    whole: StoreSettings,
+    /// An operator asks for a snapshot.
+    asks_snapshot: bool,
+}
+
 impl Hands {
+    /// Reads the settings, and writes those that the store lacks if this server owns it: what a store that was lost had before is
+    /// known here, and a new store has what this server was started with. `None`: there is no store. Blocks.
+    fn read_settings(&self, owns: bool) -> Result<Option<SettingsRead>, StoreError> {
+        let all: Vec<&str> = FIELDS.into_iter().chain([COMPACT]).collect();
+        let Some(texts) = self.store.settings(&all)? else { return Ok(None) };
+        let read = StoreSettings::read(&texts);
+        let known = self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let started = if known == StoreSettings::default() { &self.given } else { &known };
+        let whole = read.clone().or(started).or(&StoreSettings::usual(&self.engine));
+        if owns {
+            let said = read.fields();
+            let lacks = |(field, _): &(&str, String)| said.iter().all(|(name, _)| name != field);
+            let lacking: Vec<_> = whole.fields().into_iter().filter(lacks).collect();
+            if !lacking.is_empty() {
+                // Another server may have been quicker: what is there is read in a second.
+                self.store.fill_in(&lacking)?;
+            }
+        }
+        let asked = texts.last().and_then(Option::as_ref);
+        Ok(Some(SettingsRead {
+            read,
+            whole,
+            asks_snapshot: asked.is_some_and(|at| !at.is_empty()),
+        }))
+    }
+
+    /// An engine is about to be opened, here: it goes by the settings of the store from its first call on, and the store has them
+    /// before its owner can die. Blocks.
+    pub fn take_settings(&self) -> Result<(), StoreError> {
+        if let Some(SettingsRead { whole, .. }) = self.read_settings(true)? {
+            *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = whole;
+        }
+        Ok(())
+    }
+
     /// Options of an engine that goes by the settings of the store, as far as they are known.
     pub fn engine_options(&self) -> Options {
         let mut options = self.engine.clone();

@@ -18,6 +18,8 @@ use crate::fellows::WritesSnapshots;
 
 /// Where a store is served is told within this after it has changed.
 const TOLD_WITHIN: Duration = Duration::from_millis(100);
+/// A call at an owner that is told to be cut off has waited for it this long already: the store was silent before.
+const SILENT_BEFORE: Duration = Duration::from_secs(3);
 
 /// Where calls are answered now.
 #[derive(Clone)]
@@ -219,9 +221,10 @@ impl Whereabouts {
         }
     }
 
-    /// Ends, and says why, when nobody has served for this long in a row a call that is answered here: its owner is cut off from
-    /// the store, and nobody has taken that. Never if another server takes it: then the engine says what became of the call.
+    /// Ends, and says why, when nobody has served for this long in a row a call that is answered here, the silence before that was
+    /// noticed included: its owner is cut off from the store, and nobody has taken that. Never if another server takes it: then the engine says what became of the call.
     pub(crate) async fn cut_off(&self, before: &Serves, most: Duration) -> String {
+        let most = most.saturating_sub(SILENT_BEFORE);
         loop {
             self.moved(before).await;
             let Serves::Nobody(why) = self.now() else {

@@ -208,7 +208,7 @@ fn a_call_at_an_owner_that_is_cut_off_is_answered_after_a_while() {
     let main = Namespace::main();
     let store = memory();
     let (tells, whereabouts) = member(1, here(&store, 1));
-    let engine = Anywhere::trying_for(whereabouts, Duration::from_millis(300));
+    let engine = Anywhere::trying_for(whereabouts, Duration::from_millis(3_300));
     Runtime::new().unwrap().block_on(async {
         store.run(&main, job(Some("a"))).await.unwrap();
         let leased = tokio::spawn(engine.run(&main, lease("60s")));

@@ -466,6 +466,8 @@ fn a_call_waits_no_longer_in_all_than_it_asked_for() {
     let first = was_told.recv_timeout(PATIENCE).unwrap();
     assert!(!first.contains("tenure-waited"), "{first}");
     // It tries again a moment later, and says how long its caller has waited by then.
+    let sent = Instant::now();
+    until("the caller has waited", || sent.elapsed() > Duration::from_millis(20));
     other.tells.there(next, 3);
     let second = was_taken.recv_timeout(PATIENCE).unwrap();
     let waited = second.split_once("tenure-waited: ").unwrap().1.split_once('\r').unwrap().0;

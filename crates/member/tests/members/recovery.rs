@@ -48,14 +48,17 @@ fn a_lock_that_the_store_forgot_is_granted_again_only_when_its_holder_has_given_
         ("a store that is older, and was said to forget nothing", true, true),
     ] {
         let mut bench = Bench::start();
-        let first = bench.member("http://first");
+        let redis = bench.redis.url();
+        let first = bench.member_with(&redis, "http://first", |options| {
+            options.settings.forgets_never = Some(forgets_never);
+        });
         let engine = bench.here(&first);
         bench.push(&engine, 0..3).unwrap();
         assert_eq!(bench.lease(&engine, 1, TTL).len(), 1);
         if is_older {
             bench.redis.must(&["SAVE"]);
         }
-        let second = bench.follower(|options| options.settings.forgets_never = Some(forgets_never));
+        let second = bench.follower(|_| {});
         let held_until = Instant::now() + TTL.std();
         assert!(bench.lock(&engine, Span::ZERO));
         drop(engine);

@@ -13,13 +13,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::service_manager::ServiceManager;
 
-/// Between two looks. The first comes after a while, when a connection can have been made.
+/// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The first comes after so long: by then a server of a new store owns it.
+const FIRST_LOOK: Duration = Duration::from_secs(3);
 
 /// Looks for as long as it is polled; one line for each change, and for each notice when it begins. The service manager
 /// shows how the store is.
 pub async fn tell(engine: Arc<dyn Engine>, manager: &ServiceManager) -> Infallible {
-    let mut looks = interval_at(Instant::now() + LOOK_EVERY, LOOK_EVERY);
+    let mut looks = interval_at(Instant::now() + FIRST_LOOK, LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut ill_since, mut noticed): (Option<Instant>, Option<String>) = (None, None);
     loop {

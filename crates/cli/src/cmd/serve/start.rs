@@ -9,8 +9,8 @@ use tenure_engine_embedded::{Config, Location, Options};
 use crate::args::serve::{DurabilityArg, ServeArgs, size_text};
 use crate::settings::layers::Origin;
 
-/// What a store says that others may share.
-const SHARED: &str = "as its redis says";
+/// What is a setting of a store that others may share.
+const SHARED: &str = "as its store says";
 
 /// Tells it. `store` is shown as it is.
 pub fn tell(
@@ -29,7 +29,7 @@ pub fn tell(
     };
     let durability = match args.durability {
         _ if store == "memory:" => "gone with this process",
-        _ if !own => SHARED,
+        _ if !own => "as its redis says",
         DurabilityArg::Always => "always",
         DurabilityArg::Everysec => "everysec",
     };
