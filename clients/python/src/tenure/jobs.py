@@ -58,23 +58,18 @@ def result_plan(id: str, timeout: Optional[Duration]) -> Plan[Result[Any]]:
         id = result.id
 
 
-#: How often progress is asked for, in seconds; the end of the job is told at once.
-_PROGRESS_S = 0.5
-
-
 def progress_stream(id: str, timeout: Optional[Duration]) -> Stream[Any]:
     """Follow what a job reports until it ends."""
     until = None if timeout is None else now() + seconds(timeout)
-    last: Any = None
-    wait = 0.0
+    seen, wait = "none", 0.0
     while True:
-        query = {"wait": duration_text(wait)}
+        query = {"wait": duration_text(wait), "seen": seen}
         response = yield request("GET", "jobs", id, "result", query=query, wait=wait)
         result: Result[Any] = Result.read(check(response))
-        if result.progress is not None and result.progress != last:
-            last = result.progress
-            yield [last]
-        left = _PROGRESS_S if until is None else min(until - now(), _PROGRESS_S)
+        if result.progress_id is not None and result.progress_id != seen:
+            seen = result.progress_id
+            yield [result.progress]
+        left = _LONGEST_WAIT_S if until is None else min(until - now(), _LONGEST_WAIT_S)
         if result.finished or left <= 0:
             return
         # As in `result_plan`: a key may pass to another job.
@@ -108,9 +103,9 @@ class _JobMethods(Generic[Value]):
     def progress(self, timeout: Optional[Duration] = None) -> Stream[Any]:
         """Follow what its run reports: an iterator that ends with the job, or after `timeout`.
 
-        It begins with the last report, and has each later one within about a second and a half
-        of `ctx.progress(…)`: one that is replaced sooner may be left out. The worker sends a report
-        within a second, and this client asks every half second.
+        It begins with the last report, and has each later one about a second after
+        `ctx.progress(…)`: the worker sends a report within a second, and the server tells of it.
+        One that is replaced sooner may be left out.
         """
         return (yield from progress_stream(self.id, timeout))
 

@@ -153,6 +153,8 @@ class Result(Record, Generic[Value]):
     finished_at: Optional[datetime] = _moment()
     attempt: int = 0
     progress: Any = _hidden()
+    #: Tells one report from another.
+    progress_id: Optional[str] = _hidden()
 
     @property
     def finished(self) -> bool:
