@@ -8,7 +8,7 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
 use serde_json::json;
-use tenure_engine::{Clock, SystemClock};
+use tenure_seam::{Clock, SystemClock};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;

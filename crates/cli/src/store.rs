@@ -9,8 +9,8 @@ use tenure::remote::{Callee, Remote, RemoteError};
 use tenure::url::StoreUrl;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
-use tenure_engine::Engine;
-use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
+use tenure_engine::{Embedded, Fatal, Location, OpenError, Options};
+use tenure_seam::Engine;
 
 use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 use crate::settings::profile;

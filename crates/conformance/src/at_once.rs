@@ -9,7 +9,7 @@ use tenure_core::lease::{ExtendItem, Extended, LeaseView, SettleItem, Verdict};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::*;
 use tenure_core::settings::QueueSettings;
-use tenure_engine::{CallError, EngineExt};
+use tenure_seam::{CallError, EngineExt};
 
 use crate::bench::Bench;
 use crate::words::*;

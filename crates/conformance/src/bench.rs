@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tenure_core::bounds::PULSE_US;
 use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::Engine;
+use tenure_seam::Engine;
 
 /// A boxed future.
 pub type Task<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tenure_core::time::{Moment, Span};
-use tenure_engine::Clock;
+use tenure_seam::Clock;
 
 use crate::bench::{Task, TestClock};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_core::lease::Leased;
 use tenure_core::requests::{Lease, Settle};
-use tenure_engine::EngineExt;
+use tenure_seam::EngineExt;
 
 use crate::bench::Bench;
 use crate::words::*;

@@ -9,7 +9,7 @@ use tenure_core::job::{JobState, NewJob};
 use tenure_core::lease::LeaseView;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::bench::Bench;
 use crate::calls::flows::*;

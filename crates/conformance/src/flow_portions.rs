@@ -8,7 +8,7 @@ use tenure_core::job::{JobState, NewJob, OnConflict, Unique};
 use tenure_core::lease::{LeaseView, ReasonKind, SettleItem};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::bench::Bench;
 use crate::calls::flows::*;

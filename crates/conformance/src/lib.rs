@@ -2,7 +2,7 @@
 //!
 //! An engine's crate implements [`Factory`] and writes `tenure_conformance::conformance_tests!(factory)`
 //! in a test; every sentence becomes a test of its own, so a broken rule is named by `cargo test`.
-//! A sentence knows only the [`Engine`](tenure_engine::Engine) trait and the contract: it must never
+//! A sentence knows only the [`Engine`](tenure_seam::Engine) trait and the contract: it must never
 //! look into an engine, sleep a fixed time, or assert what the contract leaves open.
 
 mod bench;

@@ -7,7 +7,7 @@ use tenure_core::job::JobState;
 use tenure_core::lease::{Ending, LeaseView, SettleItem};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
-use tenure_engine::EngineExt;
+use tenure_seam::EngineExt;
 
 use crate::bench::Bench;
 use crate::words::*;

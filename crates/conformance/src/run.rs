@@ -75,7 +75,7 @@ mod tests {
     use tenure_core::names::Namespace;
     use tenure_core::requests::Request;
     use tenure_core::time::Moment;
-    use tenure_engine::{CallFuture, Engine, Fault, Health};
+    use tenure_seam::{CallFuture, Engine, Fault, Health};
 
     use super::*;
     use crate::bench::{Capabilities, Store, Task, TestClock};

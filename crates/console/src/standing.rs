@@ -12,7 +12,7 @@ use tenure_core::requests::{
 use tenure_core::schedule::ScheduleView;
 use tenure_core::settings::{LimitView, PoolView, QueueView};
 use tenure_core::time::Moment;
-use tenure_engine::{CallError, Clock, SystemClock};
+use tenure_seam::{CallError, Clock, SystemClock};
 
 /// What was answered.
 pub struct NamespaceReplies {

@@ -1,178 +1,48 @@
-//! The seam between those who ask and where state lives.
+//! The engine in a folder: Tenure's state machine, with SQLite underneath.
 //!
-//! An [`Engine`] takes a [`Request`] and answers its [`Reply`]. The server, the command line and the
-//! library know this trait and no engine; no engine knows them. Nothing here decides anything: the
-//! rules are in `tenure-machine`.
+//! The way of a call: `call` turns a request into a command and puts it into the `inbox`; the one
+//! thread of `state` applies it to the machine, and gathers rows and answers in a `batch`; the one
+//! thread of `disk` writes the batch in one transaction and commits it; `sync` makes that durable and
+//! sends its answers. While it runs the next batch grows, so that many calls share one fsync (group
+//! commit).
+//! Every answer, of reads too, leaves after the batch that it saw is durable.
+//!
+//! What makes a batch durable is the journal ([`Options::journal`]). In a folder the rows are the truth, and `sync`
+//! syncs their log; in memory nothing is waited for. A journal that appends is the truth itself, and the rows are a copy
+//! of it: the append of a batch is begun beside the write of its rows, and its answers (`confirm`) go out when both are
+//! done. Another process may own the store by then, so an answer without rows waits for an append too, which must be
+//! begun after the answer was decided, or read. `load` brings the rows up to the journal at an opening, and a
+//! [`Replica`] follows a journal that another process writes.
+//!
+//! Memory is the index, the rows are the truth: [`Embedded::open`] builds the machine anew from
+//! them. What only rows know (payloads, labels, finished jobs, data of resources) is read by the
+//! threads of `readers`, after the commit, and never by the two that everybody waits for; but for
+//! the few questions that the machine itself has about finished jobs (`overlay`).
+//!
+//! Nothing here decides anything about jobs: the rules are in `tenure-machine`.
 
-mod around;
-mod clock;
-pub mod copy;
-mod fault;
-pub mod gauges;
-pub mod histogram;
-pub mod ids;
-pub mod joining;
-mod last_leap;
-pub mod redis_address;
-pub mod schedules;
-mod seldom;
-mod store_work;
-mod test_clock;
+mod batch;
+mod bodies;
+mod calls;
+mod data;
+mod engine;
+mod error;
+mod file;
+mod hand_off;
+mod inbox;
+mod journal;
+mod moved;
+mod options;
+mod shared;
+mod state;
 
-use std::future::Future;
-use std::pin::Pin;
-
-pub use around::AroundEngine;
-pub use clock::{Clock, SystemClock};
-pub use fault::{CallError, Fault};
-pub use gauges::{ClaimedGauge, GaugeFeed, GaugeReader, ReadingFuture};
-pub use last_leap::LastLeap;
-pub use seldom::Seldom;
-pub use store_work::{SLOW, StoreTimes, StoreWork};
-use tenure_core::gauge::Reading;
-use tenure_core::names::Namespace;
-use tenure_core::requests::{Change, Operation, Reply, Request};
-pub use test_clock::{MovedFuture, MovedTime, TestClock};
-
-/// The future of a call. Dropping it says that the caller is gone: a lease that is granted to it
-/// then is given back at once.
-pub type CallFuture = Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Send>>;
-
-/// How an engine is.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Health {
-    /// `None`: well. Else what is wrong: a clock that stepped back, a store that does not answer.
-    pub degraded: Option<String>,
-    /// `embedded`, `redis`, `remote`.
-    pub store: &'static str,
-}
-
-/// Where state lives.
-pub trait Engine: Send + Sync + 'static {
-    /// Answers one request of one namespace. A mutating request that is repeated with the same ids
-    /// does nothing twice.
-    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture;
-
-    /// How it is; never waits.
-    fn health(&self) -> Health;
-
-    /// What who runs it should know while it is well, such as that it holds something back for a while;
-    /// never waits. Callers are to be sent to it as ever.
-    fn notice(&self) -> Option<String> {
-        None
-    }
-
-    /// What it did with its store since it was opened, for metrics; never waits. Empty for an engine that has no store of its
-    /// own.
-    fn store_work(&self) -> StoreWork {
-        StoreWork::default()
-    }
-
-    /// These leases were granted, and the caller never got the answer: they are undone, as if they
-    /// had not been granted. No attempt, `released` or `lost` is counted, the job is where it was, and
-    /// the `request_id` may be granted again. Resources rest their quarantine all the same, since
-    /// part of the answer may have been read, and rate tokens stay spent.
-    ///
-    /// A hint: it has no answer, never waits, and may be lost. A lease that was extended, settled or
-    /// answered again to a repeat of its call is left alone: somebody got it. An engine that cannot
-    /// undo a grant ends the lease as softly as it can, or leaves it to its ttl.
-    fn undo(&self, namespace: &Namespace, leases: Vec<String>);
-
-    /// This process reads gauges as long as it holds what it gets here: those that are due, as ticks of the engine claim
-    /// them. `None`: another process ticks for this engine, and has them read.
-    ///
-    /// An engine may be asked several times; each feed is a reader of its own.
-    fn gauges(&self) -> Option<GaugeFeed> {
-        None
-    }
-
-    /// Brings the answer to a claim.
-    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
-        let _ = (namespace, reading);
-        Box::pin(async { Ok(()) })
-    }
-
-    /// From now on waiting lease calls are answered with an empty list and new ones are refused as
-    /// draining; a call that waits for a result is answered with what is there; all else is answered. Repeating it does
-    /// nothing.
-    fn drain(&self);
-}
-
-/// Typed calls on any engine.
-pub trait EngineExt: Engine {
-    /// Answers one request with the reply of its operation. The future owns what it needs, so it may
-    /// outlive the borrow of the engine, or be a task of its own.
-    fn run<O: Operation>(
-        &self,
-        namespace: &Namespace,
-        request: O,
-    ) -> impl Future<Output = Result<O::Reply, CallError>> + Send + 'static + use<Self, O> {
-        let answer = self.call(namespace, request.into());
-        async move {
-            O::reply(answer.await?).ok_or_else(|| {
-                CallError::Fault(Fault::Broken(format!(
-                    "{} got another operation's reply",
-                    O::NAME
-                )))
-            })
-        }
-    }
-
-    /// Makes a thing so, whether it is there or not: changes the named settings, or makes the thing with them. A thing
-    /// that another caller makes between the two calls has these settings alone.
-    fn set<C: Change>(
-        &self,
-        namespace: &Namespace,
-        change: C,
-    ) -> impl Future<Output = Result<C::Reply, CallError>> + Send {
-        async move {
-            match self.run(namespace, change.clone()).await {
-                Err(CallError::Refused(no)) if no.code == C::ABSENT => {
-                    self.run(namespace, change.whole()).await
-                }
-                answer => answer,
-            }
-        }
-    }
-}
-
-impl<E: Engine + ?Sized> EngineExt for E {}
-
-#[cfg(test)]
-mod tests {
-    use std::task::{Context, Poll, Waker};
-
-    use tenure_core::requests::{Audit, Audited};
-
-    use super::*;
-
-    struct Well;
-    impl Engine for Well {
-        fn call(&self, _: &Namespace, _: Request) -> CallFuture {
-            Box::pin(async { Ok(Reply::Audit(Audited { ok: true, ..Audited::default() })) })
-        }
-        fn health(&self) -> Health {
-            Health { degraded: None, store: "well" }
-        }
-        fn undo(&self, _: &Namespace, _: Vec<String>) {}
-        fn drain(&self) {}
-    }
-
-    /// What a runtime asks of a task.
-    fn a_task<F: Future + Send + 'static>(task: F) -> Pin<Box<F>> {
-        Box::pin(task)
-    }
-
-    #[test]
-    fn a_typed_call_outlives_what_it_was_made_of() {
-        let mut call = {
-            let engine: Box<dyn Engine> = Box::new(Well);
-            let namespace = Namespace::main();
-            a_task(engine.run(&namespace, Audit::default()))
-        };
-        match call.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Ok(audit)) => assert!(audit.ok),
-            other => panic!("{other:?}"),
-        }
-    }
-}
+pub use engine::Embedded;
+pub use error::OpenError;
+pub use file::copy::CopyFolder;
+pub use file::schema::FORMAT;
+pub use file::snapshot::RowsSnapshot;
+pub use file::start::Recovery;
+pub use journal::replica::Replica;
+pub use moved::MovedEngine;
+pub use options::{Durability, Fatal, Location, LostJournal, Options};
+pub use tenure_machine::Config;

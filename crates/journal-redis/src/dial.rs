@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_engine::redis_address::{Address, Endpoint, Login, Topology};
+use tenure_redis_address::{Address, Endpoint, Login, Topology};
 use tenure_tls::{HostName, Tls, TlsError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use tenure_engine::redis_address::Address;
+use tenure_redis_address::Address;
 use tokio::time::timeout;
 
 use crate::dial::{Connection, Dialer};

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use tenure_engine::redis_address::{Address, Endpoint, Topology};
+use tenure_redis_address::{Address, Endpoint, Topology};
 
 use crate::dial::{Connection, Dialer};
 use crate::resp::{RespValue, Words};

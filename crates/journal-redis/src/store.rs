@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use tenure_engine::redis_address::Address;
 use tenure_journal::{BadEntry, JournalEntry, ReadError};
+use tenure_redis_address::Address;
 use tenure_tls::TlsError;
 
 use crate::confirmation::Confirmation;

@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use tenure_core::secret::Secret;
-use tenure_engine::redis_address::Address;
 use tenure_journal::memory::MemorySnapshot;
 use tenure_journal::{Append, Appended, Journal, JournalEntry, Position, Reply, Snapshot};
 use tenure_journal_redis::{
     AcquireError, COMMANDS, Generation, RedisJournal, RedisStore, ScriptReply, ServerEntry,
     SnapshotTurn, StoreNaming,
 };
+use tenure_redis_address::Address;
 use tenure_testkit::TempDir;
 use tenure_testkit::certificates::Authority;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, free_port, wanted};

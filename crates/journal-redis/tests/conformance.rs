@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
-use tenure_engine::Engine;
-use tenure_engine::redis_address::Address;
-use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_engine::{Embedded, Location, Options};
 use tenure_journal_redis::{RedisJournal, RedisStore};
+use tenure_redis_address::Address;
+use tenure_seam::Engine;
 use tenure_testkit::TestClock;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 

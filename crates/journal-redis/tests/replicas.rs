@@ -4,9 +4,9 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_engine::redis_address::Address;
 use tenure_journal::{Append, Appended, JournalEntry, Position, Reply};
 use tenure_journal_redis::{RedisJournal, RedisStore};
+use tenure_redis_address::Address;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 const LONG: Duration = Duration::from_secs(60);

@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
-use tenure_engine::redis_address::Address;
 use tenure_journal::{Append, Appended, JournalEntry, Position, Reply};
 use tenure_journal_redis::{
     Generation, RedisJournal, RedisStore, ScriptReply, SnapshotTurn, StoreError, UnfitServer,
 };
+use tenure_redis_address::Address;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 const LONG: Duration = Duration::from_secs(60);

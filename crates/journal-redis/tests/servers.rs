@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use tenure_core::secret::Secret;
-use tenure_engine::redis_address::Address;
 use tenure_journal_redis::{RedisStore, ServerEntry, find_servers};
+use tenure_redis_address::Address;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisServer, wanted};
 
 fn server(id: u128) -> ServerEntry {

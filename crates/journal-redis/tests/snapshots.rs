@@ -9,14 +9,14 @@ use tenure_core::job::NewJob;
 use tenure_core::names::{JobId, JobRef, Namespace, QueueName};
 use tenure_core::requests::*;
 use tenure_core::secret::Json;
-use tenure_engine::EngineExt;
-use tenure_engine::redis_address::Address;
-use tenure_engine_embedded::{Embedded, Location, Options, Replica};
+use tenure_engine::{Embedded, Location, Options, Replica};
 use tenure_journal::memory::MemorySnapshot;
 use tenure_journal::{Journal, ReadError, Snapshot};
 use tenure_journal_redis::{
     Generation, RedisJournal, RedisStore, ScriptReply, SnapshotName, SnapshotTurn, WriteError,
 };
+use tenure_redis_address::Address;
+use tenure_seam::EngineExt;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 /// An engine that owns a store in Redis.

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tenure_core::time::Span;
-use tenure_engine::redis_address::Address;
 use tenure_journal_redis::{Generation, RedisStore, StoreError, StoreSizes};
+use tenure_redis_address::Address;
 
 use crate::settings::{COMPACT, FIELDS, StoreSettings};
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tenure_core::time::{Moment, Span};
-use tenure_engine::Clock;
+use tenure_seam::Clock;
 
 /// See the module. Before the store was ever taken it shows the moment of the clock beneath.
 pub(crate) struct StoreClock {

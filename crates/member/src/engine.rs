@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
-use tenure_engine::{CallFuture, Engine, Fault, Health, ReadingFuture, StoreWork};
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_journal_redis::STORE_KIND;
+use tenure_seam::{CallFuture, Engine, Fault, Health, ReadingFuture, StoreWork};
 
 use crate::hands::Hands;
 use crate::place::StorePlace;

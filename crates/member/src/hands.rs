@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tenure_core::bounds::TTL_US_MAX;
 use tenure_core::time::{Moment, Span};
-use tenure_engine_embedded::{Embedded, Options};
+use tenure_engine::{Embedded, Options};
 use tenure_journal::Appended;
 use tenure_journal_redis::{
     RedisStore, ScriptReply, ServerEntry, StoreCall, StoreError, StoreNaming,

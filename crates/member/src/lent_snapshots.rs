@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use tenure_engine::Clock;
-use tenure_engine_embedded::{Replica, RowsSnapshot};
+use tenure_engine::{Replica, RowsSnapshot};
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
 use tenure_journal_redis as redis;
 use tenure_owner::ids::Generation;
 use tenure_owner::owner::Input;
 use tenure_owner::scripts::{Ownership, ScriptReply};
+use tenure_seam::Clock;
 
 use crate::hands::Hands;
 use crate::options::{AskedServer, SnapshotWish};

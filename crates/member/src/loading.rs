@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tenure_core::sentences::StoreRefusal;
 use tenure_core::time::Span;
-use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
+use tenure_engine::{Embedded, Fatal, Location, OpenError, Options};
 use tenure_owner::owner::Input;
 
 use crate::hands::Hands;

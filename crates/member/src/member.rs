@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use data_encoding::HEXLOWER;
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
-use tenure_engine::ids::fill_random;
-use tenure_engine::{Clock, Engine};
 use tenure_journal_redis::{RedisStore, ServerEntry, SnapshotName};
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, ServerId, StoreId};
 use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
+use tenure_seam::ids::fill_random;
+use tenure_seam::{Clock, Engine};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::secret::Secret;
-use tenure_engine::redis_address::Address;
-use tenure_engine::{Clock, SystemClock};
-use tenure_engine_embedded::{Location, Options};
+use tenure_engine::{Location, Options};
 use tenure_journal_redis::{Generation, Ownership, SnapshotName, StoreError};
 use tenure_owner::owner::ServerWord;
+use tenure_redis_address::Address;
+use tenure_seam::{Clock, SystemClock};
 
 use crate::settings::StoreSettings;
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tenure_core::secret::Secret;
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_owner::owner::Warning;
 
 /// Where calls of the store are answered now.

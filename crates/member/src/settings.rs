@@ -6,7 +6,7 @@
 use std::sync::{Arc, PoisonError};
 
 use tenure_core::time::Span;
-use tenure_engine_embedded::Options;
+use tenure_engine::Options;
 use tenure_journal_redis::StoreError;
 use tenure_owner::owner::Input;
 

@@ -64,7 +64,7 @@ fn failed(hands: &Arc<Hands>, generation: Generation, why: &str) {
     hands.tell(Input::SnapshotFailed { generation, reply: ScriptReply::Refused });
 }
 
-type Current = (Arc<tenure_engine_embedded::Embedded>, u64, redis::Ownership);
+type Current = (Arc<tenure_engine::Embedded>, u64, redis::Ownership);
 
 /// The engine, the number of the last entry that was sent, and the owner in the store's words; `None` once this ownership is
 /// over.

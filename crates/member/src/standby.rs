@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tenure_engine_embedded::{Location, OpenError, Options, Replica};
+use tenure_engine::{Location, OpenError, Options, Replica};
 use tenure_journal::Position;
 
 use crate::hands::Hands;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_core::bounds::TTL_US_MAX;
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_journal::Hears;
 use tenure_journal_redis::StoreCall;
 use tenure_owner::Owner;

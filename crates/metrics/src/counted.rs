@@ -7,7 +7,7 @@ use tenure_core::lease::{Ending, SettledLease};
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::refusal::Code;
 use tenure_core::requests::{Pushed, Reply, Request};
-use tenure_engine::{AroundEngine, CallFuture, Engine};
+use tenure_seam::{AroundEngine, CallFuture, Engine};
 
 use crate::counts::{CallCounts, RunEnd};
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use tenure_core::bounds::{FORGET_US, SECOND_US};
 use tenure_core::lease::LeaseView;
 use tenure_core::names::{Namespace, QueueName};
-use tenure_engine::histogram::{Histogram, Seen};
+use tenure_seam::histogram::{Histogram, Seen};
 
 use crate::held::OpenRuns;
 use crate::minutes::Minutes;

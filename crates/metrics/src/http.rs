@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tenure_engine::histogram::{Histogram, Seen};
+use tenure_seam::histogram::{Histogram, Seen};
 
 /// Classes of status, from `1xx`.
 pub(crate) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];

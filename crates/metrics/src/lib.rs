@@ -23,7 +23,7 @@ pub use held::OpenRuns;
 pub use http::{HttpCounts, InFlight};
 pub use minutes::{Minute, Minutes};
 pub use page::{CONTENT_TYPE, Metrics};
-pub use tenure_engine::histogram::Seen;
+pub use tenure_seam::histogram::Seen;
 pub use text::{Family, SampleSink};
 
 /// So many names has a label at most; the rest are summed up in `other`.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::histogram::{WORK_BOUNDS, bucket_of};
-use tenure_engine::{Clock, SystemClock};
+use tenure_seam::histogram::{WORK_BOUNDS, bucket_of};
+use tenure_seam::{Clock, SystemClock};
 
 const MINUTE_US: u64 = 60_000_000;
 /// A day, and the minute that is not over.

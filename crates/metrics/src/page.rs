@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tenure_core::job::JobState;
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
-use tenure_engine::{Clock, Engine, StoreWork, SystemClock};
+use tenure_seam::{Clock, Engine, StoreWork, SystemClock};
 use tokio::sync::Mutex;
 
 use crate::counts::{CallCounts, RunEnd};

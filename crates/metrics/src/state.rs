@@ -8,7 +8,7 @@ use tenure_core::requests::{
     GetStats, ListLimits, ListPools, ListQueues, Listed, Operation, Page, Stats,
 };
 use tenure_core::settings::{LimitView, PoolView, QueueView};
-use tenure_engine::{CallError, Engine, EngineExt};
+use tenure_seam::{CallError, Engine, EngineExt};
 use tokio::time::timeout;
 
 /// Items of a page.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tenure_engine::histogram::Seen;
+use tenure_seam::histogram::Seen;
 
 /// A metric: its name once, with what it is for people.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ impl SampleSink for Text {
 mod tests {
     use std::time::Duration;
 
-    use tenure_engine::histogram::Histogram;
+    use tenure_seam::histogram::Histogram;
 
     use super::*;
 

@@ -8,8 +8,8 @@ use tenure_core::names::{JobId, Namespace, QueueName};
 use tenure_core::requests::{Reply, Request};
 use tenure_core::time::Moment;
 use tenure_core::trace::TraceParent;
-use tenure_engine::{AroundEngine, CallFuture, Clock, Engine, SystemClock};
 use tenure_metrics::OpenRuns;
+use tenure_seam::{AroundEngine, CallFuture, Clock, Engine, SystemClock};
 
 use crate::spans::{ServerSpan, SpanOf, SpanQueue, is_sampled};
 

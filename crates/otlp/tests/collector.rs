@@ -17,10 +17,10 @@ use tenure_core::lease::{Ending, Leased, SettleItem};
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
 use tenure_core::trace::TraceParent;
-use tenure_engine::{Engine, EngineExt};
-use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_engine::{Embedded, Location, Options};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
 use tenure_otlp::{Collector, Pace, PostFuture, TracedEngine, exporter};
+use tenure_seam::{Engine, EngineExt};
 use tokio::sync::watch;
 
 const WAIT_MAX: Duration = Duration::from_secs(60);

@@ -13,7 +13,7 @@ use tenure::repeat::identify;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Request};
-use tenure_engine::{CallError, CallFuture, Engine, Fault, Health, StoreWork};
+use tenure_seam::{CallError, CallFuture, Engine, Fault, Health, StoreWork};
 use tokio::time::Instant;
 
 use crate::config::Config;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::gauge::GaugeHosts;
-use tenure_engine::MovedTime;
 use tenure_metrics::Metrics;
+use tenure_seam::MovedTime;
 use tenure_tls::ServerTls;
 
 use crate::pages::Pages;

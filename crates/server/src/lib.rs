@@ -1,4 +1,4 @@
-//! Tenure over HTTP: any [`Engine`](tenure_engine::Engine) behind the routes of the contract.
+//! Tenure over HTTP: any [`Engine`](tenure_seam::Engine) behind the routes of the contract.
 //!
 //! The way of a request: `accept` takes connections; `handshake` begins TLS, where it is spoken; `conn` drives one
 //! connection and ends it when it is too slow; `service` takes one request through the `gate` (who may call), to its route in the

@@ -18,7 +18,7 @@ use tenure_core::requests::{
 };
 use tenure_core::sentences::{ServerRefusal, StoreRefusal};
 use tenure_core::time::Span;
-use tenure_engine::{Clock, Engine, SystemClock};
+use tenure_seam::{Clock, Engine, SystemClock};
 use tokio::time::Instant;
 
 use crate::answer::{self, Expected};

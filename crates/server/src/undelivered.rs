@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tenure_core::lease::Leased;
 use tenure_core::names::Namespace;
-use tenure_engine::Engine;
+use tenure_seam::Engine;
 
 /// Leases that were granted to a caller who has not got them yet. Dropping it does nothing; see
 /// [`Undelivered::undo`].

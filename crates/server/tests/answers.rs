@@ -6,7 +6,7 @@ mod wire;
 use serde_json::{Value, json};
 use tenure_core::bounds::LINE_BYTES_MAX;
 use tenure_core::time::Moment;
-use tenure_engine::{Clock, SystemClock};
+use tenure_seam::{Clock, SystemClock};
 use wire::{Answer, Server};
 
 #[test]

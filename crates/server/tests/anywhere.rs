@@ -17,8 +17,8 @@ use tenure_core::requests::{
 };
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Engine, EngineExt, Fault};
-use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_engine::{Embedded, Location, Options};
+use tenure_seam::{CallError, Engine, EngineExt, Fault};
 use tenure_server::{Anywhere, Config, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;

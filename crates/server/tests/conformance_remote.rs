@@ -10,8 +10,8 @@ use tenure_conformance::{Bench, Capabilities, Factory, MovedClock, Store, Task};
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::secret::Secret;
-use tenure_engine::{AroundEngine, CallFuture, Engine};
-use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_engine::{Durability, Embedded, Location, Options};
+use tenure_seam::{AroundEngine, CallFuture, Engine};
 use tenure_server::{
     Anywhere, Config, Deps, Fellowship, OwnerAddress, Serves, Standing, Whereabouts,
 };

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure::{ServerUrl, StoreUrl};
 use tenure_core::secret::Secret;
-use tenure_engine::Engine;
-use tenure_engine_embedded::{Embedded, Location, Options};
+use tenure_engine::{Embedded, Location, Options};
+use tenure_seam::Engine;
 use tenure_server::{
     AskedSnapshot, AsksServers, Config, Fellowship, OwnerAddress, ServerSays, Serves, Standing,
     Whereabouts, WritesSnapshots, WrittenSnapshot,

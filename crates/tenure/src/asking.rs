@@ -11,7 +11,7 @@ use tenure_core::bounds::{TTL_US_DEFAULT, WAIT_US_MAX};
 use tenure_core::names::RequestId;
 use tenure_core::refusal::Code;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Fault};
+use tenure_seam::{CallError, Fault};
 use tokio::time::Instant;
 
 use crate::ids;

@@ -9,7 +9,7 @@ use tenure_core::flow::{FlowState, FlowView};
 use tenure_core::job::ResultView;
 use tenure_core::names::{FlowName, JobRef};
 use tenure_core::time::Span;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::time::{Instant, sleep};
 
 use crate::asking::{Answered, Asking};

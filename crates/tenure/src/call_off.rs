@@ -12,7 +12,7 @@ use std::time::Duration;
 use tenure_core::lease::{LeaseView, Leased, SettleItem};
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::time::{sleep, timeout};
 
 use crate::asking::passes;

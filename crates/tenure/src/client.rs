@@ -18,7 +18,7 @@ use tenure_core::requests::{
 };
 use tenure_core::schedule::{ScheduleSettings, ScheduleView, SyncedSchedules};
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Engine, EngineExt, Fault};
+use tenure_seam::{CallError, Engine, EngineExt, Fault};
 use tracing::Instrument;
 
 use crate::await_end;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::secret::Secret;
-use tenure_engine::Engine;
+use tenure_seam::Engine;
 
 use crate::client::Client;
 use crate::url::{StoreUrl, UrlError};
@@ -62,7 +62,7 @@ pub enum ConnectError {
     /// The folder cannot be opened.
     #[cfg(feature = "embedded")]
     #[error(transparent)]
-    Folder(#[from] tenure_engine_embedded::OpenError),
+    Folder(#[from] tenure_engine::OpenError),
 }
 
 /// A store that is let go of at the end.
@@ -71,7 +71,7 @@ pub(crate) enum Opened {
     /// The engine is somebody else's, or a server.
     Elsewhere,
     #[cfg(feature = "embedded")]
-    Embedded(Arc<tenure_engine_embedded::Embedded>),
+    Embedded(Arc<tenure_engine::Embedded>),
 }
 
 impl Client {
@@ -212,9 +212,9 @@ async fn open(url: StoreUrl, server: ServerAccess) -> Result<Engines, ConnectErr
             server.remote(crate::remote::Callee::Searched(Box::new(address)))
         }
         #[cfg(feature = "embedded")]
-        StoreUrl::Memory => embedded(tenure_engine_embedded::Location::Memory).await,
+        StoreUrl::Memory => embedded(tenure_engine::Location::Memory).await,
         #[cfg(feature = "embedded")]
-        StoreUrl::File(folder) => embedded(tenure_engine_embedded::Location::Folder(folder)).await,
+        StoreUrl::File(folder) => embedded(tenure_engine::Location::Folder(folder)).await,
         #[cfg(not(feature = "http"))]
         StoreUrl::Server(_) | StoreUrl::Servers(_) => {
             drop(server);
@@ -237,8 +237,8 @@ impl ServerAccess {
 
 /// Reading a folder takes a while, so it is done beside the runtime's tasks.
 #[cfg(feature = "embedded")]
-async fn embedded(location: tenure_engine_embedded::Location) -> Result<Engines, ConnectError> {
-    use tenure_engine_embedded::{Embedded, Options};
+async fn embedded(location: tenure_engine::Location) -> Result<Engines, ConnectError> {
+    use tenure_engine::{Embedded, Options};
     let opening = tokio::task::spawn_blocking(|| Embedded::open(Options::new(location)));
     let embedded = match opening.await {
         Ok(opened) => Arc::new(opened?),

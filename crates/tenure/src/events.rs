@@ -12,7 +12,7 @@ use tenure_core::names::{FlowName, JobId, LimitName, PoolName, QueueName, Schedu
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
 use tenure_core::time::Span;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::time::{Instant, sleep};
 
 use crate::asking::{Answered, Asking};

@@ -12,7 +12,7 @@ use tenure_core::requests::{
     RetryJobs,
 };
 use tenure_core::time::Span;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::await_end;
 use crate::client::Client;

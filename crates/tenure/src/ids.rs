@@ -1,13 +1,13 @@
 //! Ids that this side makes: by them a call can be repeated, and a process be told from others.
 //!
 //! They are random and sort by the moment they were made; nobody may read that moment back. Their
-//! form is that of [`tenure_engine::ids`], which is also that of the ids that a server makes.
+//! form is that of [`tenure_seam::ids`], which is also that of the ids that a server makes.
 
 use std::sync::OnceLock;
 
 use tenure_core::lease::Worker;
 use tenure_core::names::{JobId, RequestId, WorkerId};
-use tenure_engine::ids::{ALPHABET, written};
+use tenure_seam::ids::{ALPHABET, written};
 use uuid::Uuid;
 
 fn fresh(prefix: &str) -> String {

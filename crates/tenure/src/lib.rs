@@ -160,4 +160,4 @@ pub use tenure_core::settings::{
     LimitView, Pick, PoolView, QueueView, Rate, ResourceState, ResourceView, Synced,
 };
 pub use tenure_core::time::{Moment, Span, TimeError};
-pub use tenure_engine::{CallError, Engine, EngineExt, Fault};
+pub use tenure_seam::{CallError, Engine, EngineExt, Fault};

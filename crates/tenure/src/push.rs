@@ -13,7 +13,7 @@ use tenure_core::requests::PushedId;
 use tenure_core::secret::{Json, NotJson};
 use tenure_core::time::Moment;
 use tenure_core::trace::TraceParent;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::client::Client;
 use crate::need::Need;

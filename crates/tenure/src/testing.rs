@@ -57,8 +57,8 @@ use tenure_core::job::JobView;
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::requests::{JobFilter, ListJobs, Page};
 use tenure_core::time::Moment;
-use tenure_engine::{CallError, Clock, MovedTime, SystemClock};
-use tenure_engine_embedded::{Location, MovedEngine, Options};
+use tenure_engine::{Location, MovedEngine, Options};
+use tenure_seam::{CallError, Clock, MovedTime, SystemClock};
 
 use crate::client::{Client, broken};
 use crate::connect::ConnectError;

@@ -12,7 +12,7 @@ use tenure_core::names::QueueName;
 use tenure_core::refusal::Code;
 use tenure_core::requests::GetQueue;
 use tenure_core::time::Span;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::asking::slice;
 use crate::client::Client;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use tenure_engine::redis_address::{self, Address, AddressError, Endpoint};
+use tenure_redis_address::{Address, AddressError, Endpoint};
 
 /// The address of who names none.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7171";
@@ -147,7 +147,7 @@ fn is_list(text: &str) -> bool {
     let Some((first, _)) = text.split_once(',') else { return false };
     let Some((scheme, _)) = first.trim().split_once(':') else { return true };
     let scheme = scheme.to_ascii_lowercase();
-    !(matches!(scheme.as_str(), "memory" | "file") || redis_address::is_scheme(&scheme))
+    !(matches!(scheme.as_str(), "memory" | "file") || tenure_redis_address::is_scheme(&scheme))
 }
 
 /// Addresses of servers with commas between. One that stands twice counts once.

@@ -12,7 +12,7 @@ use tenure_core::requests::{Extend, GetQueue, Lease, Reply, Request, Settle, Set
 use tenure_core::secret::Json;
 use tenure_core::settings::{QueueCounts, QueueSettings, QueueView};
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{CallError, CallFuture, Clock, Engine, Fault, Health, SystemClock};
+use tenure_seam::{CallError, CallFuture, Clock, Engine, Fault, Health, SystemClock};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 

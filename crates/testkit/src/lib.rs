@@ -12,4 +12,4 @@ pub use dice::Dice;
 pub use folder::TempDir;
 #[cfg(target_os = "linux")]
 pub use shifted::ShiftedClock;
-pub use tenure_engine::TestClock;
+pub use tenure_seam::TestClock;

@@ -7,7 +7,7 @@ use tenure_core::lease::Explained;
 use tenure_core::names::{JobId, JobRef};
 use tenure_core::requests::{ExplainJob, GetLimit, JobFilter, ListJobs, ListLeases, Listed, Page};
 use tenure_core::time::Moment;
-use tenure_engine::{CallError, Clock, SystemClock};
+use tenure_seam::{CallError, Clock, SystemClock};
 
 use crate::screen::View;
 

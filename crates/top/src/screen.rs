@@ -3,7 +3,7 @@
 use tenure_core::attention::{Finding, WatchedSubjects, never_watched};
 use tenure_core::names::{JobId, LimitName, PoolName, QueueName, WorkerId};
 use tenure_core::time::Moment;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::asked::Content;
 use crate::rows::{self, ScreenRow};

@@ -7,7 +7,7 @@ use ratatui::style::Modifier;
 use serde_json::{Value, json};
 use tenure_console::standing::NamespaceReplies;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Fault};
+use tenure_seam::{CallError, Fault};
 
 use super::*;
 use crate::asked::{Content, JobRow};

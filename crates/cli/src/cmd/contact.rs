@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::output::tell;
 

@@ -1,15 +1,15 @@
 //! `tenure copy`: all of a store to another, with the source paused.
 //!
-//! The protocol is [`tenure_engine::copy`]'s; here two stores are opened, and it is said how far it is.
+//! The protocol is [`tenure_seam::copy`]'s; here two stores are opened, and it is said how far it is.
 //! Neither the data of a resource nor a password is ever said.
 
 mod show;
 
 use serde::Serialize;
 use tenure::url::StoreUrl;
-use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
-use tenure_engine_embedded::CopyFolder;
+use tenure_engine::CopyFolder;
 use tenure_member::CopyRedis;
+use tenure_seam::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
 
 use crate::args::copy::CopyArgs;
 use crate::exit::{BUG, DISK, Failure, NO, UNAVAILABLE};

@@ -23,9 +23,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tenure_core::gauge::GaugeHosts;
 use tenure_dashboard::{Dashboard, History};
-use tenure_engine::Engine;
-use tenure_engine_embedded::{Fatal, Recovery};
+use tenure_engine::{Fatal, Recovery};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
+use tenure_seam::Engine;
 use tenure_server::{Anywhere, Config, Deps, MetricsDoor, Pages, Whereabouts, route_names};
 use tokio::sync::{Notify, watch};
 

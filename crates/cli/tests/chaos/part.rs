@@ -14,7 +14,7 @@ use tenure::{
 };
 use tenure_core::job::{Need, Retry};
 use tenure_core::requests::{Push, PushAnswer, Request};
-use tenure_engine::{CallFuture, Health};
+use tenure_seam::{CallFuture, Health};
 use tokio::time::sleep;
 
 use crate::flows::{self, FLOWS, Way};

@@ -11,7 +11,7 @@ use tenure_core::schedule::{
     CatchUp, Overlap, ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec,
 };
 use tenure_core::time::{Moment, Span};
-use tenure_engine::Engine;
+use tenure_seam::Engine;
 
 use crate::part::{SCHEDULED, unix_us};
 use crate::{DRAINED_WITHIN, jobs_of, ok};

@@ -47,7 +47,7 @@ fn leading_number(text: &str) -> &str {
 #[test]
 fn numbers_on_pages_are_those_of_the_code() {
     let version = setting("Cargo.toml", "[workspace.package]\nversion = \"");
-    let format = tenure_engine_embedded::FORMAT.to_string();
+    let format = tenure_engine::FORMAT.to_string();
     let said: &[(&str, &str)] = &[
         ("format ", &format),
         ("every package in it says ", &version),

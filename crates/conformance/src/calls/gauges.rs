@@ -8,7 +8,7 @@ use tenure_core::gauge::{
 use tenure_core::requests::PutLimit;
 use tenure_core::settings::LimitView;
 use tenure_core::time::Span;
-use tenure_engine::GaugeFeed;
+use tenure_seam::GaugeFeed;
 
 use crate::bench::Bench;
 use crate::words::*;

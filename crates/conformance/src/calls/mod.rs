@@ -16,7 +16,7 @@ use std::time::Duration;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::*;
-use tenure_engine::{CallError, EngineExt};
+use tenure_seam::{CallError, EngineExt};
 
 use crate::bench::Bench;
 

@@ -7,7 +7,7 @@ use tenure_core::lease::{LeaseView, Leased, SettleItem};
 use tenure_core::names::WorkerId;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
-use tenure_engine::{CallError, EngineExt};
+use tenure_seam::{CallError, EngineExt};
 use tokio::task::JoinHandle;
 
 use super::PROMPT;

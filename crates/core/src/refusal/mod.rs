@@ -1,7 +1,7 @@
 //! "No" is an answer, not an error: a refused call, with a stable code, what is wrong and what to do next.
 //!
 //! A refused call changed nothing. What went wrong on the way (a disk, a network) is another type,
-//! `tenure_engine::Fault`. The sentences are not here: a refusal is made from a case of
+//! `tenure_seam::Fault`. The sentences are not here: a refusal is made from a case of
 //! [`sentences`](crate::sentences), so that each sentence is written once, for every engine.
 
 mod code;

@@ -8,12 +8,12 @@ mod loads;
 mod model;
 mod snapshots;
 
-use tenure_engine::redis_address::Address;
 use tenure_journal::{JournalEntry, Position};
 use tenure_journal_redis::{
     Acquisition, AppendCall, HandOver, Own, Ownership, PieceCall, RedisStore, ScriptReply,
     SnapshotTurn,
 };
+use tenure_redis_address::Address;
 use tenure_testkit::redis::{Aof, RedisServer};
 
 const STORE: u128 = 7;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use tenure_core::bounds::ITEMS_MAX;
-use tenure_engine_embedded::Durability;
+use tenure_engine::Durability;
 
 const AFTER: &str = "\
 Examples:

@@ -15,7 +15,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Engine, EngineExt};
+use tenure_seam::{CallError, Engine, EngineExt};
 use tokio::task::JoinSet;
 
 /// About a hundred bytes, as most payloads are.

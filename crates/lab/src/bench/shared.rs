@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tenure_console::exit::{Failure, UNAVAILABLE};
 use tenure_console::scratch::Scratch;
-use tenure_engine::Engine;
 use tenure_member::{
     AskServer, AskedServer, Member, MemberOptions, ServerWord, SnapshotName, SnapshotWish,
     StorePlace,
 };
+use tenure_seam::Engine;
 use tokio::time::timeout;
 
 /// How long it may take to own a store that nobody else has.

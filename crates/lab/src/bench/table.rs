@@ -9,7 +9,7 @@ use tenure_console::exit::Failure;
 use tenure_console::output::table::Table;
 use tenure_console::scratch::Scratch;
 use tenure_core::time::Span;
-use tenure_engine::Engine;
+use tenure_seam::Engine;
 
 use super::args::{BenchArgs, Promise};
 use super::load::{Done, Jobs, at_once, lifecycle};

@@ -10,8 +10,8 @@ use tenure_console::exit::{Failure, UNAVAILABLE};
 use tenure_console::scratch::Scratch;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Operation;
-use tenure_engine::{Engine, EngineExt};
-use tenure_engine_embedded::{Durability, Embedded, Location, Options};
+use tenure_engine::{Durability, Embedded, Location, Options};
+use tenure_seam::{Engine, EngineExt};
 
 use super::args::word;
 use super::shared::OwningMember;

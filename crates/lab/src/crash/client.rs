@@ -19,7 +19,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::PushedId;
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Fault};
+use tenure_seam::{CallError, Fault};
 use tokio::time::sleep;
 
 use super::log::{Log, Note, now_us};

@@ -27,7 +27,7 @@ use tenure_core::names::{LimitName, Namespace};
 use tenure_core::requests::{Audit, GetStats, PutLimit};
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;
-use tenure_engine::{Engine, EngineExt};
+use tenure_seam::{Engine, EngineExt};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 

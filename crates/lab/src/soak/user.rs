@@ -22,7 +22,7 @@ use tenure_core::requests::{
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource, PoolSettings};
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Engine};
+use tenure_seam::{CallError, Engine};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 

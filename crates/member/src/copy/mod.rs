@@ -15,13 +15,13 @@ use std::time::{Duration, Instant};
 
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::CopyRefusal;
-use tenure_engine::Fault;
-use tenure_engine::copy::CopyError;
-use tenure_engine::redis_address::Address;
-use tenure_engine_embedded::{CopyFolder, OpenError};
+use tenure_engine::{CopyFolder, OpenError};
 use tenure_journal_redis::{
     AcquireError, CopyMark, RedisJournal, RedisStore, ScriptReply, ServerEntry, StoreError,
 };
+use tenure_redis_address::Address;
+use tenure_seam::Fault;
+use tenure_seam::copy::CopyError;
 
 pub(crate) use self::mark::pause;
 use self::mark::{StoreMark, place};

@@ -7,10 +7,10 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::CopyRefusal;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::SystemClock;
-use tenure_engine::copy::{CopyError, Mark, Source, Step};
-use tenure_engine_embedded::{CopyFolder, Location, Options, Replica};
+use tenure_engine::{CopyFolder, Location, Options, Replica};
 use tenure_journal_redis::RedisJournal;
+use tenure_seam::SystemClock;
+use tenure_seam::copy::{CopyError, Mark, Source, Step};
 
 use super::{CopyRedis, StoreMark, place, unusable};
 use crate::clock::StoreClock;

@@ -6,9 +6,9 @@ use tenure_core::copy::{Cursor, Head, Item};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::StoreRefusal;
-use tenure_engine::copy::{Begun, CopyError, Found, Step, Target};
-use tenure_engine_embedded::{CopyFolder, RowsSnapshot};
+use tenure_engine::{CopyFolder, RowsSnapshot};
 use tenure_journal_redis::{Generation, RedisJournal, ScriptReply, SnapshotTurn, WriteError};
+use tenure_seam::copy::{Begun, CopyError, Found, Step, Target};
 
 use super::{CopyRedis, StoreMark, away, in_journal, unusable};
 

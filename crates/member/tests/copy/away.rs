@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tenure_core::copy::{CopiedPage, Cursor, Head, Item};
 use tenure_core::names::Namespace;
-use tenure_engine::Fault;
-use tenure_engine::copy::{Begun, CopyError, Found, Mark, Source, Step, Target};
+use tenure_seam::Fault;
+use tenure_seam::copy::{Begun, CopyError, Found, Mark, Source, Step, Target};
 
 /// Before the first step that fails, and between two: more than a try has steps that bring no page.
 const BETWEEN: u64 = 19;

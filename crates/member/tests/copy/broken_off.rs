@@ -6,11 +6,11 @@ use tenure_core::copy::{Cursor, Head, Section};
 use tenure_core::names::Namespace;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
-use tenure_engine::copy::{
+use tenure_engine::OpenError;
+use tenure_seam::copy::{
     self, CopyError, CopyNews, CopyPlan, CopyWatch, Found, Source, Target, thaw_source, thaw_target,
 };
-use tenure_engine::{EngineExt, Fault};
-use tenure_engine_embedded::OpenError;
+use tenure_seam::{EngineExt, Fault};
 use tenure_testkit::redis::wanted;
 
 use crate::away::Away;
@@ -100,7 +100,7 @@ async fn a_page_that_is_sent_again_changes_nothing() {
         let before = filled(&from).await;
         let hands = (from.hands(), to.hands());
         let (source, target): (&dyn Source, &dyn Target) = (hands.0.source(), hands.1.target());
-        let mark = tenure_engine::copy::Mark {
+        let mark = tenure_seam::copy::Mark {
             copy: "copy_twice".to_owned(),
             to: "there".to_owned(),
             whole: false,
@@ -148,10 +148,8 @@ async fn an_unfinished_copy_serves_nobody_and_can_be_given_up() {
             crate::refused::serves_nobody(store).await;
         }
         if let Store::Folder { path, .. } = &to {
-            let location = tenure_engine_embedded::Location::Folder(path.clone());
-            let opened = tenure_engine_embedded::Embedded::open(
-                tenure_engine_embedded::Options::new(location),
-            );
+            let location = tenure_engine::Location::Folder(path.clone());
+            let opened = tenure_engine::Embedded::open(tenure_engine::Options::new(location));
             assert!(matches!(opened, Err(OpenError::Unfinished { .. })));
         }
         let shown = to.shown();

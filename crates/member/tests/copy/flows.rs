@@ -10,8 +10,8 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::copy::CopyError;
-use tenure_engine::{Engine, EngineExt};
+use tenure_seam::copy::CopyError;
+use tenure_seam::{Engine, EngineExt};
 use tenure_testkit::redis::wanted;
 
 use crate::filled::{Dice, lease_jobs, queue, worker};

@@ -8,7 +8,7 @@ use tenure_core::lease::Ending;
 use tenure_core::names::{JobId, JobRef, Namespace, UniqueKey};
 use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{Engine, EngineExt};
+use tenure_seam::{Engine, EngineExt};
 use tenure_testkit::redis::wanted;
 
 use crate::filled::{give_back, lease_jobs, queue};

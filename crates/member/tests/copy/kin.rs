@@ -10,7 +10,7 @@ use tenure_core::lease::{Ending, LeaseView, SettleItem};
 use tenure_core::names::{FlowName, JobId, JobRef, Namespace, Ref};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
-use tenure_engine::{Engine, EngineExt};
+use tenure_seam::{Engine, EngineExt};
 
 use crate::filled::{lease_jobs, queue, worker};
 use crate::world::{is_sound, jobs};

@@ -3,10 +3,10 @@
 use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
-use tenure_engine::copy::{CopyError, thaw_source};
-use tenure_engine::{CallError, EngineExt, Fault};
-use tenure_engine_embedded::{Embedded, Location, OpenError, Options};
+use tenure_engine::{Embedded, Location, OpenError, Options};
 use tenure_member::CopyOpenError;
+use tenure_seam::copy::{CopyError, thaw_source};
+use tenure_seam::{CallError, EngineExt, Fault};
 use tenure_testkit::redis::wanted;
 
 use crate::filled::{fill, queue};

@@ -7,8 +7,8 @@ use tenure_core::events::GapWhy;
 use tenure_core::lease::{Ending, Fence};
 use tenure_core::names::Namespace;
 use tenure_core::requests::*;
-use tenure_engine::copy::thaw_target;
-use tenure_engine::{Engine, EngineExt};
+use tenure_seam::copy::thaw_target;
+use tenure_seam::{Engine, EngineExt};
 use tenure_testkit::redis::wanted;
 
 use crate::filled::{QUEUES, fill, lease_jobs};
@@ -139,7 +139,7 @@ async fn grants_come_in_the_order_in_which_the_source_would_have_made_them() {
         for store in [&first, &redis, &back] {
             let opened = store.open();
             let engine = opened.engine();
-            let before = tenure_engine::Clock::now(&tenure_engine::SystemClock).us();
+            let before = tenure_seam::Clock::now(&tenure_seam::SystemClock).us();
             let (order, fence) = drained(&engine, &ns).await;
             is_sound(&engine, &ns).await;
             // That of a Redis is asked once, and carried on from there.

@@ -9,7 +9,7 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduleView, TimingSpec};
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{Clock as _, Engine, EngineExt, SystemClock};
+use tenure_seam::{Clock as _, Engine, EngineExt, SystemClock};
 use tenure_testkit::redis::wanted;
 
 use crate::filled::{lease_jobs, queue};

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tenure_core::time::Span;
-use tenure_engine::Engine;
-use tenure_engine::copy::{
-    self, CopyError, CopyNews, CopyPlan, CopyReport, CopyWatch, Source, Target,
-};
-use tenure_engine::redis_address::Address;
-use tenure_engine_embedded::{CopyFolder, Embedded, Location, Options};
+use tenure_engine::{CopyFolder, Embedded, Location, Options};
 use tenure_journal_redis::SnapshotName;
 use tenure_member::{
     AskServer, AskedServer, CopyOpenError, CopyRedis, Member, MemberOptions, ServerWord,
     SnapshotWish, StorePlace,
+};
+use tenure_redis_address::Address;
+use tenure_seam::Engine;
+use tenure_seam::copy::{
+    self, CopyError, CopyNews, CopyPlan, CopyReport, CopyWatch, Source, Target,
 };
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisServer};

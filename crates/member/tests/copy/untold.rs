@@ -10,8 +10,8 @@ use tenure_core::job::{JobState, NewJob};
 use tenure_core::names::Namespace;
 use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::copy::{Mark, Source, Target};
-use tenure_engine::{Clock as _, Engine, EngineExt, SystemClock};
+use tenure_seam::copy::{Mark, Source, Target};
+use tenure_seam::{Clock as _, Engine, EngineExt, SystemClock};
 use tenure_testkit::redis::wanted;
 
 use crate::filled::{lease_jobs, queue};

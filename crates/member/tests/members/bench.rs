@@ -9,13 +9,13 @@ use tenure_core::job::NewJob;
 use tenure_core::names::{JobId, JobRef, Namespace, QueueName};
 use tenure_core::requests::{GetJob, Lease, Operation, Push, PushAnswer};
 use tenure_core::time::Span;
-use tenure_engine::redis_address::Address;
-use tenure_engine::{CallError, EngineExt};
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_member::{
     AskServer, AskedServer, Member, MemberOptions, ServerWord, SnapshotName, SnapshotWish,
     StorePlace,
 };
+use tenure_redis_address::Address;
+use tenure_seam::{CallError, EngineExt};
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
 

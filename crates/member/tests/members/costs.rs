@@ -9,8 +9,8 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, PushAnswer};
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
-use tenure_engine::EngineExt;
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
+use tenure_seam::EngineExt;
 
 use crate::bench::{Bench, queue};
 

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, PushAnswer};
-use tenure_engine::{CallError, EngineExt, Fault};
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_member::{Member, StorePlace};
+use tenure_seam::{CallError, EngineExt, Fault};
 use tenure_testkit::redis::wanted;
 use tokio::task::JoinHandle;
 

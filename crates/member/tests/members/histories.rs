@@ -10,9 +10,9 @@ use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::{LimitName, Namespace};
 use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
 use tenure_core::time::Span;
-use tenure_engine::EngineExt;
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_member::{Member, StorePlace};
+use tenure_seam::EngineExt;
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, wanted};
 

@@ -16,8 +16,8 @@ mod standby;
 use std::time::Instant;
 
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Fault};
 use tenure_member::StorePlace;
+use tenure_seam::{CallError, Fault};
 use tenure_testkit::redis::wanted;
 
 use crate::bench::{Bench, LONG};

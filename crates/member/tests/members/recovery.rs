@@ -7,9 +7,9 @@ use tenure_core::job::Need;
 use tenure_core::names::{LimitName, Namespace};
 use tenure_core::requests::{Lease, ListLeases};
 use tenure_core::time::Span;
-use tenure_engine::EngineExt;
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_member::{Member, MemberOptions};
+use tenure_seam::EngineExt;
 use tenure_testkit::redis::wanted;
 
 use crate::bench::{Bench, LONG};

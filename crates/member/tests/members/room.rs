@@ -8,7 +8,7 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::{Lease, PutLimit, Request, Settle};
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;
-use tenure_engine::Engine;
+use tenure_seam::Engine;
 use tenure_testkit::redis::wanted;
 
 use crate::bench::{Bench, LONG, queue};

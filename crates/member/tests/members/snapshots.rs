@@ -8,9 +8,9 @@ use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, PushAnswer};
 use tenure_core::secret::Json;
-use tenure_engine::EngineExt;
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_member::{Member, SnapshotName, SnapshotWish};
+use tenure_seam::EngineExt;
 use tenure_testkit::redis::wanted;
 
 use crate::bench::{Bench, DoesSnapshot, LONG, job};

@@ -8,9 +8,9 @@ use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Settle};
 use tenure_core::time::Span;
-use tenure_engine::EngineExt;
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
 use tenure_member::StorePlace;
+use tenure_seam::EngineExt;
 use tenure_testkit::redis::wanted;
 
 use crate::bench::{Bench, LONG, queue};

@@ -29,7 +29,7 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Spec};
 use tenure_core::sentences::{ServerRefusal, StoreRefusal};
-use tenure_engine::{CallError, Fault};
+use tenure_seam::{CallError, Fault};
 use tenure_tls::for_http_trusting;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};

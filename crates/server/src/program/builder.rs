@@ -12,7 +12,7 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
-use tenure_engine_embedded::{Embedded, Fatal, Location, OpenError, Options};
+use tenure_engine::{Embedded, Fatal, Location, OpenError, Options};
 use tenure_member::{MemberError, StoreSettings};
 use tenure_tls::{ServerFiles, ServerTls, ServerTlsError};
 use tokio::net::TcpListener;

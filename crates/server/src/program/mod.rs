@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tenure::Client;
-use tenure_engine::Engine;
-use tenure_engine_embedded::Fatal;
+use tenure_engine::Fatal;
+use tenure_seam::Engine;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 

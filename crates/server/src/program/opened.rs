@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::thread;
 
 use tenure_core::gauge::GaugeHosts;
-use tenure_engine::Engine;
-use tenure_engine_embedded::Embedded;
+use tenure_engine::Embedded;
+use tenure_seam::Engine;
 use tokio::task::JoinSet;
 
 use super::shared::SharedStore;

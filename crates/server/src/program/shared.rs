@@ -11,11 +11,11 @@ use tenure::ServerUrl;
 use tenure::remote::Trust;
 use tenure::url::StoreUrl;
 use tenure_core::gauge::GaugeHosts;
-use tenure_engine::Engine;
-use tenure_engine::redis_address::Address;
 use tenure_member::{
     Epoch, Member, MemberError, MemberOptions, STORE_KIND, StandbyHealth, StorePlace, StoreSettings,
 };
+use tenure_redis_address::Address;
+use tenure_seam::Engine;
 use tokio::sync::watch;
 
 use super::asks::{AsksByHttp, MemberSnapshots};

@@ -16,7 +16,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
 use tenure_core::sentences::{NameRefusal, ServerRefusal};
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Engine, EngineExt};
+use tenure_seam::{CallError, Engine, EngineExt};
 use tokio::sync::mpsc;
 
 use super::{Route, route};

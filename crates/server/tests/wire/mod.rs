@@ -14,8 +14,8 @@ use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
-use tenure_engine::{Engine, EngineExt, MovedTime};
-use tenure_engine_embedded::{Embedded, Location, MovedEngine, Options};
+use tenure_engine::{Embedded, Location, MovedEngine, Options};
+use tenure_seam::{Engine, EngineExt, MovedTime};
 use tenure_server::{
     Config, Deps, DrainReport, Fellowship, OwnerAddress, Serves, Standing, Tokens, Whereabouts,
 };

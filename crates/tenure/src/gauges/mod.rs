@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tenure_core::gauge::{GaugeClaim, GaugeHosts, GaugeResult};
 use tenure_core::names::{LimitName, Namespace};
-use tenure_engine::{ClaimedGauge, Engine};
+use tenure_seam::{ClaimedGauge, Engine};
 use tokio::task::JoinSet;
 
 use self::counted::{counted, question};

@@ -19,7 +19,7 @@ use tenure_core::lease::{LeaseView, SettleItem};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Extend, Settle};
 use tenure_core::time::Span;
-use tenure_engine::{CallError, Engine, EngineExt, Fault};
+use tenure_seam::{CallError, Engine, EngineExt, Fault};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};

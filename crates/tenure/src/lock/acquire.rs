@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure_core::job::Need as CheckedNeed;
 use tenure_core::refusal::Refusal;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use super::{Lock, LockError, LockGuard};
 use crate::client::Client;

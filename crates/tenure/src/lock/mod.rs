@@ -19,7 +19,7 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::{ForceLease, Lease};
 use tenure_core::sentences::LeaseRefusal;
 use tenure_core::time::Span;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::time::{Instant, sleep};
 
 use crate::asking::{Answered, Asking, passes, slice};

@@ -17,7 +17,7 @@ use tenure_core::schedule::{ScheduleView, SyncedSchedules};
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::settings::{LimitView, PoolView, QueueView, ResourceView, Synced};
 use tenure_core::time::Moment;
-use tenure_engine::{CallError, Fault};
+use tenure_seam::{CallError, Fault};
 
 use super::wire::Heard;
 

@@ -13,7 +13,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{HttpMethod, Meant, Operation, Page, Request};
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::time::Span;
-use tenure_engine::Fault;
+use tenure_seam::Fault;
 
 use super::answer::{FromHttp, Reader, read};
 

@@ -38,8 +38,8 @@ use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Effect, GetFlow, GetResult, ReadEvents, Reply, Request, Settle};
 use tenure_core::secret::Secret;
-use tenure_engine::joining::{Joining, MakesCalls};
-use tenure_engine::{CallError, CallFuture, Engine, Fault, Health};
+use tenure_seam::joining::{Joining, MakesCalls};
+use tenure_seam::{CallError, CallFuture, Engine, Fault, Health};
 use tenure_tls::TlsError;
 pub use tenure_tls::{Identity, Trust};
 

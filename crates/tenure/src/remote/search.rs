@@ -8,8 +8,8 @@ use std::thread;
 
 #[cfg(feature = "redis")]
 use tenure_core::sentences::StoreRefusal;
-use tenure_engine::Fault;
-use tenure_engine::redis_address::Address;
+use tenure_redis_address::Address;
+use tenure_seam::Fault;
 use tokio::sync::watch;
 
 use crate::url::ServerUrl;

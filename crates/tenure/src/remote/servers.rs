@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyper::header::HeaderValue;
-use tenure_engine::Fault;
-use tenure_engine::redis_address::Address;
+use tenure_redis_address::Address;
+use tenure_seam::Fault;
 use tenure_tls::{Trust, for_http_trusting};
 
 use super::RemoteError;

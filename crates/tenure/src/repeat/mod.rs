@@ -13,7 +13,7 @@ use tenure_core::bounds::REQUEST_US;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_core::requests::{Effect, Reply, Request, Settle};
-use tenure_engine::{AroundEngine, CallError, CallFuture, Engine, Fault};
+use tenure_seam::{AroundEngine, CallError, CallFuture, Engine, Fault};
 use tokio::time::{Instant, sleep};
 
 use crate::asking::is_engines;

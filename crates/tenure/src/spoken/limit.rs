@@ -10,7 +10,7 @@ use tenure_core::requests::{DeleteLimit, GetLimit, ObserveLimit, PauseLimit, Res
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitView, Rate};
 use tenure_core::time::{Moment, Span};
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::client::Client;
 use crate::spoken::gauge::Gauge;

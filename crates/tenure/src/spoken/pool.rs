@@ -18,7 +18,7 @@ use tenure_core::requests::{
 use tenure_core::secret::{Json, NotJson};
 use tenure_core::settings::{NewResource, Pick, PoolView, Rate, ResourceView, Synced};
 use tenure_core::time::{Moment, Span};
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::client::Client;
 use crate::spoken::{ByName, Spoken, WithSettings};

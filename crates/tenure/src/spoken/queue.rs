@@ -11,7 +11,7 @@ use tenure_core::names::QueueName;
 use tenure_core::requests::{DeleteQueue, GetQueue, PauseQueue, ResumeQueue};
 use tenure_core::settings::QueueView;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::client::Client;
 use crate::need::Need;

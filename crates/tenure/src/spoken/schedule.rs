@@ -16,7 +16,7 @@ use tenure_core::requests::{ListSchedules, Page};
 use tenure_core::schedule::{CatchUp, Overlap, ScheduleView, SyncedSchedules};
 use tenure_core::secret::{Json, NotJson};
 use tenure_core::time::{Moment, Span};
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::client::Client;
 use crate::need::Need;

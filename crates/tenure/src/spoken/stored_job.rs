@@ -11,7 +11,7 @@ use tenure_core::names::{JobId, JobRef};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{DeleteJob, Page, Patch, PatchJob, RetryJob, RunJobNow};
 use tenure_core::time::{Moment, Span};
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 
 use crate::client::Client;
 

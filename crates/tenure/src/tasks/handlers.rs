@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tenure_core::names::QueueName;
 use tenure_core::refusal::Refusal;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tower_layer::Layer;
 use tower_service::Service;
 

@@ -17,7 +17,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::Page;
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::sync::watch;
 
 use super::threads::RunThreads;

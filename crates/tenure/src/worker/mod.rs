@@ -24,7 +24,7 @@ use tenure_core::job::JobState;
 use tenure_core::names::{JobId, QueueName};
 use tenure_core::refusal::Refusal;
 use tenure_core::time::Span;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 

@@ -13,7 +13,7 @@ use tenure_core::bounds::REQUEST_US;
 use tenure_core::lease::{Ending, Leased, SettleItem, SettledLease};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::Lease;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::time::{Instant, sleep};
 use tracing::Instrument;
 

@@ -14,7 +14,7 @@ use tenure_core::lease::{LeaseView, Leased};
 use tenure_core::names::QueueName;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 

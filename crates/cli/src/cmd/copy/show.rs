@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use tenure_core::copy::Section;
 use tenure_core::time::Span;
-use tenure_engine::copy::{CopyError, CopyNews, CopyPlan, CopyWatch};
+use tenure_seam::copy::{CopyError, CopyNews, CopyPlan, CopyWatch};
 
 use crate::output::{printable, tell};
 

@@ -3,7 +3,7 @@
 //! Pure: it asks nobody. `wrong` is what breaks a promise of Tenure's or stops it from working; `look`
 //! is a choice, with what it costs.
 
-use tenure_engine::redis_address::Topology;
+use tenure_redis_address::Topology;
 
 use super::facts::{RedisReply, number, value};
 use super::finding::{RuleVerdict, look, ok, wrong};

@@ -18,7 +18,7 @@ use tenure_core::count::{counted, rough};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Audit, Stats};
 use tenure_core::secret::Secret;
-use tenure_engine::{CallError, Fault};
+use tenure_seam::{CallError, Fault};
 
 use super::finding::{Finding, RuleVerdict, Severity, look, ok, wrong};
 use super::{Examined, folder, listener};

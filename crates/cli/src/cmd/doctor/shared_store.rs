@@ -6,8 +6,8 @@
 
 use tenure::url::StoreUrl;
 use tenure_core::time::Span;
-use tenure_engine::redis_address::Address;
 use tenure_member::{ShownServer, ShownStore, StoreAdministration, StoreError, StoreSettings};
+use tenure_redis_address::Address;
 use tokio::task::spawn_blocking;
 
 use super::facts::SETTINGS;

@@ -8,8 +8,8 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::GetStats;
 use tenure_core::time::Span;
 use tenure_dashboard::{History, Minute};
-use tenure_engine::{Clock, Engine, EngineExt, SystemClock};
 use tenure_metrics::CallCounts;
+use tenure_seam::{Clock, Engine, EngineExt, SystemClock};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// Between two looks at the oldest ready jobs. A picture has a point for each minute.
@@ -67,7 +67,7 @@ async fn look(engine: &Arc<dyn Engine>, counts: &CallCounts) {
 mod tests {
     use tenure_core::job::NewJob;
     use tenure_core::requests::{Push, PushAnswer};
-    use tenure_engine_embedded::{Embedded, Location, Options};
+    use tenure_engine::{Embedded, Location, Options};
     use tenure_metrics::CountingEngine;
 
     use super::*;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tenure_engine::Engine;
 use tenure_metrics::Metrics;
+use tenure_seam::Engine;
 
 use crate::exit::Failure;
 

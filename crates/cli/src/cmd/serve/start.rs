@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use tenure_engine_embedded::{Config, Location, Options};
+use tenure_engine::{Config, Location, Options};
 
 use crate::args::serve::{DurabilityArg, ServeArgs, size_text};
 use crate::settings::layers::Origin;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use tenure::url::StoreUrl;
 use tenure_core::time::Moment;
-use tenure_engine::redis_address::Address;
-use tenure_engine::{Clock, Engine, MovedTime, SystemClock};
-use tenure_engine_embedded::{
+use tenure_engine::{
     Config, Durability, Embedded, Fatal, Location, MovedEngine, Options, Recovery,
 };
+use tenure_redis_address::Address;
+use tenure_seam::{Clock, Engine, MovedTime, SystemClock};
 use tenure_server::{Advertised, SharedStore, StoreSettings, member_options};
 use tokio::sync::watch;
 

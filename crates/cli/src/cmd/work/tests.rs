@@ -266,7 +266,7 @@ async fn a_refused_outcome_is_a_failure_that_says_so() {
 #[tokio::test]
 async fn a_store_that_never_answered_is_69() {
     let engine = Fake::new(|_, _| {
-        let fault = tenure_engine::Fault::Unavailable("127.0.0.1:7171: refused".into());
+        let fault = tenure_seam::Fault::Unavailable("127.0.0.1:7171: refused".into());
         Says::Now(Err(fault.into()))
     });
     assert_eq!(shell(&engine, "true").run(never).await.unwrap_err().code, 69);

@@ -10,7 +10,7 @@ use tenure_core::lease::{Ending, SettleItem, Worker};
 use tenure_core::names::{Namespace, RequestId, WorkerId};
 use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{Clock, Engine, EngineExt, SystemClock};
+use tenure_seam::{Clock, Engine, EngineExt, SystemClock};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 

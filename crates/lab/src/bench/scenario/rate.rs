@@ -10,7 +10,7 @@ use tenure_core::requests::{Meant, Push, PushAnswer, PutLimit, SyncResources};
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_core::time::Span;
-use tenure_engine::EngineExt;
+use tenure_seam::EngineExt;
 
 use super::super::load::{API, Done, Jobs, LoadCaller, POOL, SITE, drain, fill, lifecycle, queue};
 use super::super::target::{Place, Target};

@@ -8,7 +8,7 @@ use tenure_core::requests::{GetStats, Meant, SyncSchedules};
 use tenure_core::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob, TimingSpec};
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{Clock, EngineExt, SystemClock};
+use tenure_seam::{Clock, EngineExt, SystemClock};
 use tokio::time::sleep;
 
 use super::super::load::{Jobs, PAYLOAD, lifecycle, queue};

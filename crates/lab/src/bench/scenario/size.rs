@@ -6,7 +6,7 @@ use tenure_console::exit::{Failure, NO};
 use tenure_core::names::{LimitName, Namespace};
 use tenure_core::requests::{GetStats, PutLimit};
 use tenure_core::settings::LimitSettings;
-use tenure_engine::EngineExt;
+use tenure_seam::EngineExt;
 
 use super::super::load::{API, Jobs, fill};
 use super::super::target::{Place, embedded};

@@ -10,7 +10,7 @@ use tenure_core::names::{LimitName, PoolName, ResourceId};
 use tenure_core::requests::{Ask, Lease, Reply};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
-use tenure_engine::CallError;
+use tenure_seam::CallError;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 

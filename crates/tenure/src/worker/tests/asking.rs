@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Ask, Reply, Request};
 use tenure_core::settings::QueueCounts;
-use tenure_engine::Fault;
+use tenure_seam::Fault;
 use tokio::time::sleep;
 
 use super::*;

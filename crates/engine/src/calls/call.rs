@@ -1,0 +1,137 @@
+//! A call from the caller's side: from a request to a command, and from what the machine knows of the reply to the reply.
+
+use std::sync::Arc;
+
+use tenure_core::names::Namespace;
+use tenure_core::requests::{self, Operation, Push, Pushed, Reply, Request, Settle, Settled};
+use tenure_machine::{Command, Done, Known};
+use tenure_seam::{CallError, Fault, ids};
+
+use crate::batch::Answer;
+use crate::calls::show::{self, Show};
+use crate::calls::{events, lease_call, many, result_call, schedules};
+use crate::file::{failures, lists};
+use crate::inbox::Ask;
+use crate::shared::Shared;
+
+fn broken(name: &str) -> CallError {
+    Fault::Broken(format!("{name} got another operation's answer")).into()
+}
+
+/// Answers one request.
+pub(crate) async fn call(
+    shared: Arc<Shared>,
+    namespace: Namespace,
+    request: Request,
+) -> Result<Reply, CallError> {
+    // Held until the call is answered.
+    let _taken = shared.room.admit(&request)?;
+    let (there, ns) = (&shared, &namespace);
+    Ok(match request {
+        Request::Push(push) => Reply::Push(self::push(there, ns, push).await?),
+        Request::Settle(settle) => {
+            Reply::Settle(self::settle(shared.clone(), namespace, settle).await?)
+        }
+        Request::Lease(lease) => {
+            Reply::Lease(lease_call::lease(shared.clone(), namespace, lease).await?)
+        }
+        Request::GetResult(get) => {
+            Reply::GetResult(result_call::result(&shared, &namespace, get).await?)
+        }
+        Request::GetFlow(get) => Reply::GetFlow(result_call::flow(&shared, &namespace, get).await?),
+        Request::ListJobs(list) => Reply::ListJobs(lists::list(there, ns, list).await?),
+        Request::PutSchedule(put) => Reply::PutSchedule(schedules::put(there, ns, put).await?),
+        Request::PatchSchedule(patch) => {
+            Reply::PatchSchedule(schedules::patch(there, ns, patch).await?)
+        }
+        Request::RunScheduleNow(run) => {
+            Reply::RunScheduleNow(schedules::run_now(there, ns, run).await?)
+        }
+        Request::SyncSchedules(sync) => {
+            Reply::SyncSchedules(schedules::sync(there, ns, sync).await?)
+        }
+        Request::CancelJobs(asked) => Reply::CancelJobs(many::many(there, ns, asked).await?),
+        Request::RetryJobs(asked) => Reply::RetryJobs(many::many(there, ns, asked).await?),
+        Request::DeleteJobs(asked) => Reply::DeleteJobs(many::many(there, ns, asked).await?),
+        Request::ReadEvents(asked) => Reply::ReadEvents(events::read(there, ns, asked).await?),
+        Request::ListFailures(asked) => {
+            Reply::ListFailures(failures::list(there, ns, asked).await?)
+        }
+        request => {
+            let name = request.spec().name;
+            match known(there, ns, request).await? {
+                Some(known) => reply(there, ns, known).await?,
+                None => return Err(broken(name)),
+            }
+        }
+    })
+}
+
+/// What the machine knows of the reply to a request; `None` if it answered something else.
+async fn known(
+    shared: &Shared,
+    ns: &Namespace,
+    request: Request,
+) -> Result<Option<Known>, CallError> {
+    let ask = Ask::Command(Box::new(Command::Request(request)));
+    match shared.ask(ns, ask).await? {
+        Answer::Done(Done::Request(known)) => Ok(Some(known)),
+        _ => Ok(None),
+    }
+}
+
+/// Asks for an operation whose reply is made of what the machine knows of it.
+pub(crate) async fn ask<O: Operation>(
+    shared: &Shared,
+    ns: &Namespace,
+    request: O,
+) -> Result<O::Reply, CallError> {
+    let known = known(shared, ns, request.into()).await?.ok_or_else(|| broken(O::NAME))?;
+    O::reply(reply(shared, ns, known).await?).ok_or_else(|| broken(O::NAME))
+}
+
+/// The reply of an operation, of what the machine knows of it.
+async fn shown<O: Operation>(
+    known: impl Show<O::Reply>,
+    shared: &Shared,
+    ns: &Namespace,
+) -> Result<Reply, CallError> {
+    known.show(shared, ns).await.map(O::wrap)
+}
+
+macro_rules! replies {
+    ($($request:ident)*) => {
+        /// Makes the reply of what the machine knows of it.
+        async fn reply(shared: &Shared, ns: &Namespace, known: Known) -> Result<Reply, CallError> {
+            match known {
+                $(Known::$request(known) => shown::<requests::$request>(known, shared, ns).await),*
+            }
+        }
+    };
+}
+tenure_core::each_operation!(replies);
+
+async fn push(shared: &Shared, ns: &Namespace, mut push: Push) -> Result<Pushed, CallError> {
+    ids::fill_in(push.jobs.iter_mut(), shared.clock.now())?;
+    match shared.ask(ns, Ask::Push(push)).await? {
+        Answer::Pushed(jobs) => Ok(Pushed::Whole(show::pushed(shared, ns, jobs, true).await?)),
+        Answer::Done(Done::Request(Known::Push(jobs))) => {
+            Show::<Pushed>::show(jobs, shared, ns).await
+        }
+        _ => Err(broken("push")),
+    }
+}
+
+async fn settle(
+    shared: Arc<Shared>,
+    ns: Namespace,
+    mut settle: Settle,
+) -> Result<Settled, CallError> {
+    let jobs = settle.settle.iter_mut().flat_map(|item| item.push.iter_mut());
+    ids::fill_in(jobs, shared.clock.now())?;
+    if let Some(lease) = settle.lease.take() {
+        return lease_call::settle_and_lease(shared, ns, settle, lease).await;
+    }
+    let answer = shared.ask(&ns, Ask::Settle(settle)).await?;
+    show::settled(&shared, &ns, answer).await
+}

@@ -1,0 +1,91 @@
+//! Events from the caller's side: a page of the stream, and the wait for more.
+//!
+//! A reader holds nothing but its page. What it has not read when that is dropped, it is told of.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rusqlite::Connection;
+use tenure_core::events::EventId;
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{EventPage, EventsRead, EventsSince, ReadEvents};
+use tenure_core::sentences::StoreRefusal;
+use tenure_core::time::Moment;
+use tenure_seam::{CallError, Fault};
+
+use crate::batch::Answer;
+use crate::calls::result_call::AwaitingCaller;
+use crate::file::event_pages::{Ended, portion};
+use crate::file::readers::Haste;
+use crate::inbox::Ask;
+use crate::shared::Shared;
+
+/// What happened after the place that is asked for; waits for the first event that is wanted.
+pub(crate) async fn read(
+    shared: &Arc<Shared>,
+    namespace: &Namespace,
+    asked: ReadEvents,
+) -> Result<EventsRead, CallError> {
+    if !shared.keeps_events() {
+        return Err(Refusal::from(StoreRefusal::EventsNotKept).into());
+    }
+    let until = shared.clock.now().plus(asked.wait);
+    let asked = Arc::new(asked);
+    let mut since = asked.since;
+    let mut haste = Haste::Later;
+    loop {
+        let (read, ended) = page(shared, namespace, since, &asked, haste).await?;
+        let has_found = !read.items.is_empty() || read.gap.is_some() || ended == Ended::Page;
+        let answers_at_once = matches!(asked.since, EventsSince::Now);
+        let draining = shared.draining.load(Ordering::Acquire);
+        if has_found || answers_at_once || draining || shared.clock.now() >= until {
+            return Ok(read);
+        }
+        wait(shared, namespace, read.next, until).await?;
+        since = EventsSince::Id(read.next);
+        // What has just happened is little.
+        haste = Haste::Now;
+    }
+}
+
+/// Returns when something happened after this event, or when it is time.
+async fn wait(
+    shared: &Shared,
+    namespace: &Namespace,
+    after: EventId,
+    until: Moment,
+) -> Result<(), CallError> {
+    let taker = shared.next_taker();
+    let receiver = shared.send(namespace, Ask::WaitForEvents { after, until, taker })?;
+    let mut waiting = AwaitingCaller { shared, namespace, taker, answered: false };
+    let answer = receiver.await;
+    waiting.answered = true;
+    match answer.unwrap_or_else(|_| Err(shared.gone()))? {
+        Answer::Done(_) => Ok(()),
+        _ => Err(Fault::Broken("a reader of events got another answer".to_owned()).into()),
+    }
+}
+
+/// A page, read in portions: between two of them others have the readers.
+async fn page(
+    shared: &Shared,
+    namespace: &Namespace,
+    since: EventsSince,
+    asked: &Arc<ReadEvents>,
+    haste: Haste,
+) -> Result<(EventsRead, Ended), CallError> {
+    let mut page = EventPage::new(asked.clone());
+    let mut from = since;
+    loop {
+        let namespace = namespace.clone();
+        let read = move |conn: &Connection| portion(conn, &namespace, from, page);
+        let (read, ended) = shared.readers.read(haste, read).await?;
+        if ended != Ended::Portion {
+            shared.read_may_be_answered().await?;
+            return Ok((read.read, ended));
+        }
+        from = EventsSince::Id(read.read.next);
+        page = read;
+    }
+}

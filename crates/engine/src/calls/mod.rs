@@ -1,0 +1,10 @@
+//! The callers' side: what is asked becomes a command for the state, and what it answers is shown with what only rows know.
+
+pub(crate) mod call;
+pub(crate) mod events;
+pub(crate) mod kin;
+pub(crate) mod lease_call;
+pub(crate) mod many;
+pub(crate) mod result_call;
+pub(crate) mod schedules;
+pub(crate) mod show;

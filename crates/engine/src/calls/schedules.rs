@@ -1,0 +1,56 @@
+//! Calls about schedules that need a calendar, or rows: the caller's side of them.
+
+use tenure_core::job::PushedJob;
+use tenure_core::names::Namespace;
+use tenure_core::requests::{
+    GetSchedule, PatchSchedule, Put, PutSchedule, RunScheduleNow, SyncSchedules,
+};
+use tenure_core::schedule::{ScheduleView, SyncedSchedules};
+use tenure_seam::schedules::{check_set, never_fires, prepare_patch, prepare_put};
+use tenure_seam::{CallError, ids};
+
+use crate::calls::call::ask;
+use crate::shared::Shared;
+
+pub(crate) async fn put(
+    shared: &Shared,
+    ns: &Namespace,
+    mut put: PutSchedule,
+) -> Result<Put<Box<ScheduleView>>, CallError> {
+    let now = shared.clock.now();
+    prepare_put(&mut put, now)?;
+    let (id, timing) = (put.schedule.clone(), put.settings.timing.clone());
+    ask(shared, ns, put).await.map_err(|no| no.refused(|no| never_fires(no, &id, &timing, now)))
+}
+
+pub(crate) async fn patch(
+    shared: &Shared,
+    ns: &Namespace,
+    mut patch: PatchSchedule,
+) -> Result<Put<Box<ScheduleView>>, CallError> {
+    let now = shared.clock.now();
+    let id = patch.schedule.clone();
+    let old = ask(shared, ns, GetSchedule { schedule: id.clone() }).await?;
+    let timing = prepare_patch(&mut patch, &old.settings, now)?.timing;
+    ask(shared, ns, patch).await.map_err(|no| no.refused(|no| never_fires(no, &id, &timing, now)))
+}
+
+pub(crate) async fn run_now(
+    shared: &Shared,
+    ns: &Namespace,
+    mut run: RunScheduleNow,
+) -> Result<Box<PushedJob>, CallError> {
+    if run.id.is_none() {
+        run.id = Some(ids::job_id(shared.clock.now())?);
+    }
+    ask(shared, ns, run).await
+}
+
+pub(crate) async fn sync(
+    shared: &Shared,
+    ns: &Namespace,
+    sync: SyncSchedules,
+) -> Result<SyncedSchedules, CallError> {
+    check_set(&sync)?;
+    ask(shared, ns, sync).await
+}

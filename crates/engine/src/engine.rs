@@ -1,0 +1,445 @@
+//! The engine itself: opened, asked, drained, closed.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tenure_core::bounds::SECOND_US;
+use tenure_core::gauge::Reading;
+use tenure_core::names::Namespace;
+use tenure_core::requests::Request;
+use tenure_core::sentences::{clock_behind, recovers};
+use tenure_core::time::{Moment, Span};
+use tenure_machine::{Command, Config, parse_lease_id};
+use tenure_seam::{
+    CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, StoreWork, TestClock,
+};
+
+use crate::batch::Answer;
+use crate::calls::call;
+use crate::error::OpenError;
+use crate::file::commit::Numbers;
+use crate::file::copy;
+use crate::file::damage::Damage;
+use crate::file::disk::{self, Answers, Syncing};
+use crate::file::folder::Folder;
+use crate::file::overlay::Overlay;
+use crate::file::readers::Readers;
+use crate::file::reserve::Reserve;
+use crate::file::restored;
+use crate::file::schema;
+use crate::file::snapshot::RowsSnapshot;
+use crate::file::start::{self, Recovery, Start};
+use crate::file::streams;
+use crate::file::sync;
+use crate::file::synced::{self, Synced};
+use crate::file::upkeep::Upkeep;
+use crate::inbox::Ask;
+use crate::journal::confirm::{self, Confirming};
+use crate::journal::load::{Loading, load};
+use crate::journal::replica::Replica;
+use crate::options::{Durability, Fatal, Location, Options};
+use crate::shared::{COMMIT, SYNC, Shared};
+use crate::state::{Ended, StateThread};
+
+/// Threads that read for answers. They mostly find what they read in memory.
+const READERS: usize = 2;
+
+/// An engine over a folder. Dropping it closes it.
+///
+/// Calls may be made from any thread and any executor. See [`Options`] for what is promised.
+pub struct Embedded {
+    shared: Arc<Shared>,
+    recovery: Recovery,
+    threads: Mutex<Option<Threads>>,
+}
+
+struct Threads {
+    state: JoinHandle<()>,
+    disk: JoinHandle<Option<Connection>>,
+    /// It syncs, or confirms what was appended.
+    sync: Option<JoinHandle<()>>,
+}
+
+impl Embedded {
+    /// Opens the store, made if it is not there, and starts to answer. It reads the whole index of
+    /// jobs, which takes about two seconds for a million, and blocks its thread so long.
+    pub fn open(options: Options) -> Result<Embedded, OpenError> {
+        let folder = Folder::open(&options.location)?;
+        let conn = open_writer(&folder, &options)?;
+        copy::refuse_marked(&conn, &folder)?;
+        Embedded::over(folder, conn, options)
+    }
+
+    /// The same over rows that followed the journal of these options: what they lack is read from it, and no more. The
+    /// location of the options must be the one that the rows were opened with. Rows that are refused are gone, as far as
+    /// they were in memory.
+    pub fn open_over(rows: Replica, options: Options) -> Result<Embedded, OpenError> {
+        let (folder, conn) = rows.into_parts();
+        Embedded::over(folder, conn, options)
+    }
+
+    fn over(folder: Folder, conn: Connection, options: Options) -> Result<Embedded, OpenError> {
+        let bound = streams::bound(options.events_bytes, options.max_bytes);
+        let mut numbers = start::numbers(&conn, &folder)?;
+        restored::refuse_half(&conn, &folder, &options)?;
+        if let Some(journal) = &options.journal {
+            let loading = Loading { conn: &conn, folder: &folder, events_bytes: bound, numbers };
+            numbers = load(loading, &**journal)?;
+        }
+        let now = options.clock.now();
+        let log = log(&folder, &options, numbers)?;
+        let reader =
+            || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
+        let damage = Arc::new(Damage::default());
+        let mut overlay = Overlay::new(reader()?, damage.clone());
+        let start = Start {
+            conn: &conn,
+            folder: &folder,
+            numbers,
+            config: options.config,
+            accept_loss: options.accept_loss && options.journal.is_none(),
+            is_copy: options.journal.is_some(),
+            now,
+        };
+        let (machine, recovery) = start.restore(&mut overlay, &damage)?;
+        // The journal keeps all events that it took, whatever becomes of these rows.
+        let (durability, may_lack) = match options.journal {
+            Some(_) => (Durability::Always, false),
+            None => (options.durability, options.accept_loss),
+        };
+        let ends = streams::open(&conn, bound, durability, may_lack, now);
+        let ends = ends.map_err(|why| schema::store_error(&folder, why))?;
+        schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
+        let watch = folder.watch()?;
+        let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
+        let system = |why: std::io::Error| OpenError::System(why.to_string());
+        let readers = Readers::start(readers).map_err(system)?;
+        let confirming =
+            options.journal.clone().map(|journal| Confirming::new(journal, numbers.position()));
+        let shared = Shared::new(&options, folder, watch, readers, damage, confirming);
+        let shared = Arc::new(shared);
+        let wake = Arc::downgrade(&shared);
+        shared.clock.on_move(Arc::new(move || {
+            if let Some(shared) = wake.upgrade() {
+                shared.inbox.poke();
+            }
+        }));
+        Upkeep::new(&conn, &shared.files).begin(&shared.room);
+        let (answers, sync) = match (log, options.durability) {
+            (None, _) if shared.confirming.is_some() => {
+                let thread = spawn_waiting("tenure-confirm", &shared, confirm::run);
+                (Answers::AfterAppend, Some(thread.map_err(system)?))
+            }
+            (None, _) => (Answers::AfterCommit, None),
+            (Some((log, synced)), Durability::Everysec) => {
+                (Answers::SyncedLater(Syncing::new(log, synced)), None)
+            }
+            (Some((log, synced)), Durability::Always) => {
+                let (to_sync, committed) = sync::way();
+                let syncs = move |shared: &Arc<_>| sync::run(shared, &log, synced, &committed);
+                let thread = spawn_waiting("tenure-sync", &shared, syncs);
+                (Answers::AfterSync(to_sync), Some(thread.map_err(system)?))
+            }
+        };
+        let disk = {
+            let shared = shared.clone();
+            spawn("tenure-disk", move || {
+                let writes = AssertUnwindSafe(|| disk::run(&shared, conn, numbers, answers));
+                let ended = catch_unwind(writes);
+                let told = |panic: Box<dyn std::any::Any + Send>| {
+                    shared.hand_off.crash();
+                    let fatal = Fatal::Bug(words(&*panic));
+                    match &shared.confirming {
+                        Some(confirming) => confirming.stop(&shared, fatal),
+                        None => shared.stop_for(fatal),
+                    }
+                };
+                ended.map_err(told).ok()
+            })
+        };
+        let disk = disk.map_err(system)?;
+        let state = {
+            let shared = shared.clone();
+            let mut state = StateThread::new(shared.clone(), machine, overlay, ends);
+            if let Some(span) = options.recovers {
+                state.recover(span);
+            }
+            spawn("tenure-state", move || {
+                let runs = AssertUnwindSafe(|| state.run());
+                let ended = catch_unwind(runs).unwrap_or_else(|panic| {
+                    shared.inbox.close();
+                    shared.stop_for(Fatal::Bug(words(&*panic)));
+                    Ended::Closed
+                });
+                // Whoever waits for what it holds, or did not take, sees that it is gone.
+                drop(state);
+                shared.inbox.clear();
+                match ended {
+                    Ended::Closed => shared.hand_off.close(),
+                    Ended::Crashed => shared.hand_off.crash(),
+                }
+            })
+        };
+        let threads = Threads { state: state.map_err(system)?, disk, sync };
+        Ok(Embedded { shared, recovery, threads: Mutex::new(Some(threads)) })
+    }
+
+    /// All rows as they are on disk now, for a snapshot. Where a journal appends, they may be ahead of what it has taken:
+    /// its entry that the snapshot ends with may still be on its way. The engine goes on meanwhile.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub fn snapshot(&self) -> Result<RowsSnapshot, OpenError> {
+        self.shared.with_folder(RowsSnapshot::begin).unwrap_or(Err(OpenError::Closed))
+    }
+
+    /// What was read when it was opened.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Recovers for `span` from now on, or longer if it does so already: the store may have forgotten grants of leases with
+    /// at most this ttl. Until then no lease ends by time, and nothing is granted that needs a limit with a concurrency or a
+    /// pool; calls that wait for such things are granted them afterwards. Other jobs, settles and heartbeats go on.
+    ///
+    /// # Errors
+    /// The engine has stopped, or is closed.
+    pub async fn recover(&self, span: Span) -> Result<(), CallError> {
+        self.shared.ask(&Namespace::main(), Ask::Recover(span)).await.map(drop)
+    }
+
+    /// Ends a recovery before its time: nothing was forgotten, or whoever asks answers for it. Without one it does nothing.
+    ///
+    /// # Errors
+    /// The engine has stopped, or is closed.
+    pub async fn end_recovery(&self) -> Result<(), CallError> {
+        self.shared.ask(&Namespace::main(), Ask::EndRecovery).await.map(drop)
+    }
+
+    /// Goes on with other settings of the machine and of events. Those that it was opened with were [`Options::config`] and
+    /// [`Options::events_bytes`]. Events that are over a smaller bound go as new ones come.
+    ///
+    /// # Errors
+    /// The engine has stopped, or is closed.
+    pub async fn configure(&self, config: Config, events_bytes: u64) -> Result<(), CallError> {
+        let bound = streams::bound(events_bytes, self.shared.max_bytes);
+        self.shared.events_bytes.store(bound, Ordering::Relaxed);
+        self.shared.ask(&Namespace::main(), Ask::Configure(config)).await.map(drop)
+    }
+
+    /// For how long it still recovers, if its clock does not leap; `None` if it does not.
+    pub fn recovers_for(&self) -> Option<Span> {
+        let until = self.shared.recovers_until_us.load(Ordering::Relaxed);
+        (until > 0).then(|| Moment::from_us(until).since(self.shared.clock.now()))
+    }
+
+    /// Answers what was asked, writes what is to be written, and lets go of the folder; who waits
+    /// for a lease is told that nothing comes. Blocks until that is done. Repeating it does nothing.
+    pub fn close(&self) {
+        self.shared.inbox.close();
+        self.end();
+    }
+
+    /// Ends as if the process had been killed: nothing more is written or answered, and the folder
+    /// can be opened again. For tests.
+    pub fn crash(&self) {
+        self.shared.inbox.crash();
+        self.shared.hand_off.crash();
+        if let Some(confirming) = &self.shared.confirming {
+            confirming.crash();
+        }
+        self.end();
+    }
+
+    fn end(&self) {
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(Threads { state, disk, sync }) = threads else {
+            self.shared.wait_until_released();
+            return;
+        };
+        // A panic in one of them was told as a bug already.
+        let _ = state.join();
+        let conn = disk.join().ok().flatten();
+        if let Some(confirming) = &self.shared.confirming {
+            confirming.disk_ended();
+        }
+        if let Some(sync) = sync {
+            let _ = sync.join();
+        }
+        self.shared.disk_ended();
+        self.shared.readers.close();
+        // The last connection moves the log into the store, if it can; if not, the next start does.
+        drop(conn);
+        self.shared.release_folder();
+    }
+
+    /// Returns when the engine has ticked at what its clock says now, and nothing that is due by
+    /// then is left. For tests that move the clock.
+    pub async fn settled(&self) {
+        let _ = self.shared.ask(&Namespace::main(), Ask::Settled).await;
+    }
+
+    /// Lets `span` pass on the clock that it was opened with; see [`MovedTime::advance`](tenure_seam::MovedTime).
+    pub(crate) async fn pass_time(
+        &self,
+        clock: &Arc<TestClock>,
+        span: Span,
+    ) -> Result<(), CallError> {
+        let ask = Ask::PassTime(clock.clone(), span);
+        self.shared.ask(&Namespace::main(), ask).await.map(drop)
+    }
+
+    /// All durable things in text, as the machine knows them: after a crash a new engine over the
+    /// same folder knows the same. For tests.
+    pub async fn durable(&self) -> Vec<String> {
+        match self.shared.ask(&Namespace::main(), Ask::Durable).await {
+            Ok(Answer::Lines(lines)) => lines,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The settings that it was opened with.
+    pub fn config(&self) -> Config {
+        self.shared.config
+    }
+}
+
+impl Embedded {
+    /// Whether its store is one that may forget: a folder never recovers, and its metrics say nothing of that.
+    fn may_recover(&self) -> bool {
+        self.shared.confirming.is_some() || self.recovers_for().is_some()
+    }
+}
+
+impl Engine for Embedded {
+    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        Box::pin(call::call(self.shared.clone(), namespace.clone(), request))
+    }
+
+    fn health(&self) -> Health {
+        let behind = Span::from_us(self.shared.behind_us.load(Ordering::Relaxed));
+        let degraded = match self.shared.fatal() {
+            Some(fatal) => Some(fatal.to_string()),
+            None if behind > Span::ZERO => Some(clock_behind("the clock", behind)),
+            None => None,
+        };
+        Health { degraded, store: self.shared.facts().kind }
+    }
+
+    fn notice(&self) -> Option<String> {
+        let in_s = |left: Span| recovers(Span::from_s(left.us().div_ceil(SECOND_US)));
+        let recovery = || self.recovers_for().map(in_s);
+        let clock = || self.shared.last_leap.notice("the clock");
+        self.shared.room.notice().or_else(recovery).or_else(clock)
+    }
+
+    fn store_work(&self) -> StoreWork {
+        StoreWork {
+            commits: self.shared.times.seen_of(COMMIT),
+            syncs: self.shared.times.seen_of(SYNC),
+            opened_in: Some(self.recovery.took),
+            recovers_for: self.may_recover().then(|| self.recovers_for().unwrap_or_default().std()),
+        }
+    }
+
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        let fences: Vec<_> =
+            leases.iter().filter_map(|id| parse_lease_id(id)).map(|(fence, _)| fence).collect();
+        if !fences.is_empty() {
+            self.shared.tell(namespace, Ask::Undo(fences));
+        }
+    }
+
+    fn gauges(&self) -> Option<GaugeFeed> {
+        let (reader, feed) = GaugeFeed::new();
+        self.shared.tell(&Namespace::main(), Ask::ReadGauges(reader));
+        Some(feed)
+    }
+
+    fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
+        let (shared, namespace) = (self.shared.clone(), namespace.clone());
+        Box::pin(async move {
+            let command = Box::new(Command::TakeReading(reading));
+            shared.ask(&namespace, Ask::Command(command)).await.map(drop)
+        })
+    }
+
+    fn drain(&self) {
+        if !self.shared.draining.swap(true, Ordering::AcqRel) {
+            self.shared.tell(&Namespace::main(), Ask::Drain);
+        }
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Embedded").finish_non_exhaustive()
+    }
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(run)
+}
+
+/// Starts the thread that waits until what is committed is safe, and answers it.
+fn spawn_waiting(
+    name: &str,
+    shared: &Arc<Shared>,
+    waits: impl FnOnce(&Arc<Shared>) + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let shared = shared.clone();
+    spawn(name, move || {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waits(&shared))) {
+            shared.stop_for(Fatal::Bug(words(&*panic)));
+        }
+        shared.disk_ended();
+    })
+}
+
+/// Opens the store for writing. On a full disk even that may need the reserve.
+fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenError> {
+    match schema::open_writer(folder, options) {
+        Err(OpenError::Store { .. }) if Reserve::of(folder.path()).release() => {
+            schema::open_writer(folder, options)
+        }
+        opened => opened,
+    }
+}
+
+/// The log to sync, and how far it is synced; nothing if the store goes with the process or is a copy of a journal.
+/// A log that has lost something is refused.
+fn log(
+    folder: &Folder,
+    options: &Options,
+    numbers: Numbers,
+) -> Result<Option<(File, Synced)>, OpenError> {
+    if options.location == Location::Memory || options.journal.is_some() {
+        return Ok(None);
+    }
+    synced::check(folder, numbers.commit, options.accept_loss)?;
+    let failed = |why| OpenError::Folder { folder: folder.path().to_owned(), why };
+    let log = File::open(folder.log()).map_err(failed)?;
+    log.sync_data().map_err(failed)?;
+    let synced = synced::open(folder, numbers, options.clock.now())?;
+    Ok(Some((log, synced)))
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a thread panicked").to_owned()
+}

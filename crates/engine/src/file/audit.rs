@@ -1,0 +1,182 @@
+//! The audit that reads everything: all rows of a namespace, with payloads and results, against their
+//! checksums, and the file itself by SQLite's own check.
+//!
+//! It is as much work as there is data, on a thread that delays nobody else's answer but reads.
+
+use rusqlite::{Connection, params};
+use tenure_core::names::Namespace;
+use tenure_core::requests::Audited;
+use tenure_machine::Seq;
+use tenure_seam::CallError;
+
+use crate::file::damage::{UNREADABLE, damaged};
+use crate::file::event_pages;
+use crate::file::rows::{self, Data, FoundJob, is_damage, or_none};
+use crate::file::streams::{self, StoredStream};
+use crate::file::sums::row_sum;
+use crate::file::walk::walk;
+use crate::shared::Shared;
+
+/// Sentences of SQLite that are told.
+const SAID_MAX: usize = 20;
+
+/// What was found; jobs by their numbers.
+#[derive(Default)]
+struct DeepFindings {
+    checked: u64,
+    faults: Vec<String>,
+    jobs: Vec<(Seq, String)>,
+}
+
+/// Adds what is damaged to an audit. Jobs go to what is known to be damaged, which names each once.
+pub(crate) async fn read_all(
+    shared: &Shared,
+    namespace: &Namespace,
+    audit: &mut Audited,
+) -> Result<(), CallError> {
+    let ns = namespace.clone();
+    let looked = shared.read(move |conn| look(conn, &ns)).await?;
+    for (seq, sentence) in looked.jobs {
+        shared.damage.note(Some(namespace), seq, sentence);
+    }
+    audit.checked += looked.checked;
+    audit.faults.extend(looked.faults);
+    Ok(())
+}
+
+fn look(conn: &Connection, namespace: &Namespace) -> rusqlite::Result<DeepFindings> {
+    let mut looked = DeepFindings::default();
+    // Rows are deleted meanwhile; a read is of one moment.
+    look_all(conn, namespace, &mut looked).map(|()| looked)
+}
+
+fn look_all(
+    conn: &Connection,
+    namespace: &Namespace,
+    looked: &mut DeepFindings,
+) -> rusqlite::Result<()> {
+    let mut whole = conn.prepare(&format!("PRAGMA integrity_check({SAID_MAX})"))?;
+    let said = whole.query_map([], |row| row.get::<_, String>(0))?;
+    for sentence in said {
+        match sentence {
+            Ok(ok) if ok == "ok" => {}
+            Ok(sentence) => looked.faults.push(format!("the file: {sentence}")),
+            Err(why) if is_damage(&why) => {
+                looked.faults.push(format!("the file: {why}"));
+                break;
+            }
+            Err(why) => return Err(why),
+        }
+    }
+    let mut jobs = Vec::new();
+    walk(conn, |walked| -> rusqlite::Result<()> {
+        let seq = rows::seq_of(walked.seq);
+        let whole = match (&walked.job, &walked.life) {
+            (Some(job), Some(life)) => job.is_whole(&life.namespace),
+            _ => false,
+        };
+        if walked.namespace.as_deref().is_none_or(|of| of == namespace.as_str()) {
+            jobs.push((seq, whole));
+        }
+        Ok(())
+    })?;
+    for (seq, whole) in jobs {
+        looked.checked += 1;
+        let part = match whole {
+            false => Some((None, "row")),
+            true => damaged_part(conn, namespace, seq)?,
+        };
+        if let Some((id, part)) = part {
+            looked.jobs.push((seq, damaged(seq, id.as_deref(), part)));
+        }
+    }
+    look_at_rows(conn, namespace, looked)
+}
+
+/// What of a job is damaged, and its id if that is known.
+fn damaged_part(
+    conn: &Connection,
+    namespace: &Namespace,
+    seq: Seq,
+) -> rusqlite::Result<Option<(Option<String>, &'static str)>> {
+    let row = match rows::job(conn, namespace, seq, true)? {
+        FoundJob::Job(row) => row,
+        FoundJob::Gone => return Ok(None),
+        FoundJob::Unreadable => return Ok(Some((None, "row"))),
+    };
+    let id = Some(row.job.id.to_string());
+    if let Some(part) = row.unreadable {
+        return Ok(Some((id.filter(|_| part != "row"), part)));
+    }
+    let past = row.job.errors.iter().any(|error| error.attempt == 0 && error.error == UNREADABLE);
+    Ok(past.then_some((id, "list of errors")))
+}
+
+/// Whether the entries of the stream are what was written, and its row says what they come to.
+fn look_at_events(
+    conn: &Connection,
+    namespace: &Namespace,
+    looked: &mut DeepFindings,
+) -> rusqlite::Result<()> {
+    let StoredStream { stands, bytes } = streams::stream(conn, namespace)?;
+    let mut all = conn.prepare(
+        "SELECT first, last, sum, body, length(body) FROM event WHERE ns = ?1 ORDER BY last",
+    )?;
+    let mut found = all.query(params![namespace.as_str()])?;
+    let (mut next, mut kept) = (stands.first, 0);
+    while let Some(row) = found.next()? {
+        looked.checked += 1;
+        let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
+        if or_none(event_pages::entry(row, namespace))?.flatten().is_none() {
+            looked.faults.push(format!("events {first} to {last} are not what was written"));
+        }
+        if first != next {
+            looked.faults.push(format!("events {next} to {first} are missing"));
+        }
+        (next, kept) = (last + 1, kept + row.get::<_, i64>(4)? as u64);
+    }
+    if (next, kept) != (stands.last + 1, bytes) {
+        looked.faults.push(format!(
+            "the stream of events ends at {} with {bytes} bytes, and its entries at {} with {kept}",
+            stands.last,
+            next - 1
+        ));
+    }
+    Ok(())
+}
+
+/// Rows that are no jobs, and data of resources.
+fn look_at_rows(
+    conn: &Connection,
+    namespace: &Namespace,
+    looked: &mut DeepFindings,
+) -> rusqlite::Result<()> {
+    let ns = namespace.as_str();
+    let mut all = conn.prepare("SELECT kind, key, value, sum FROM row WHERE ns = ?1")?;
+    let mut found = all.query(params![ns])?;
+    while let Some(row) = found.next()? {
+        looked.checked += 1;
+        let read = || -> rusqlite::Result<Option<String>> {
+            let text = |column| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+            let (kind, key, value) = (text(0)?, text(1)?, text(2)?);
+            let right = row.get::<_, Option<i64>>(3)? == Some(row_sum(ns, kind, key, value));
+            Ok((!right).then(|| format!("the row of {kind} {key:?} is not what was written")))
+        };
+        let fault = or_none(read())?;
+        looked.faults.extend(fault.unwrap_or_else(|| Some("a row is not text".to_owned())));
+    }
+    look_at_events(conn, namespace, looked)?;
+    let mut all = conn.prepare("SELECT pool, id FROM resource_data WHERE ns = ?1")?;
+    let mut found = all.query(params![ns])?;
+    while let Some(row) = found.next()? {
+        looked.checked += 1;
+        let (pool, id): (String, String) = (row.get(0)?, row.get(1)?);
+        if let Data::Unreadable = rows::data(conn, (ns, &pool, &id))? {
+            looked.faults.push(format!(
+                "the data of resource {id:?} of pool {pool:?} is {UNREADABLE}: it is not what was \
+                 written"
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! What of this store cannot be read: named once in the log, and in every audit.
+//!
+//! It is kept from the opening on. It must never name what a payload or a result holds.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use tenure_core::names::Namespace;
+use tenure_machine::{Seq, StoredJob};
+
+use super::rows::JobRow;
+use crate::shared::Shared;
+
+/// The error of a job that ended because it cannot be read, and how the error begins that is shown of
+/// one of which a part cannot.
+pub(crate) const UNREADABLE: &str = "unreadable";
+
+/// Sentences that are kept; the log has them all.
+const KEPT: usize = 1_000;
+
+#[derive(Default)]
+struct DamageState {
+    found: BTreeMap<Seq, (Option<Namespace>, String)>,
+    /// Found, and not kept.
+    more: u64,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Damage {
+    inside: Mutex<DamageState>,
+}
+
+/// How a job is named whose id may be wrong.
+pub(crate) fn job_name(seq: Seq, id: Option<&str>) -> String {
+    match id {
+        Some(id) => format!("job \"{id}\""),
+        None => format!("job number {seq} (its id cannot be read)"),
+    }
+}
+
+/// What is told of a part that is not what was written.
+pub(crate) fn damaged(seq: Seq, id: Option<&str>, part: &str) -> String {
+    format!("{} is unreadable: its {part} is not what was written", job_name(seq, id))
+}
+
+/// A job as far as it can be shown; what cannot is noted.
+pub(crate) fn shown_row(shared: &Shared, namespace: &Namespace, row: JobRow) -> StoredJob {
+    if let Some(part) = row.unreadable {
+        let seq = row.job.seq;
+        // With the row itself its id may be wrong.
+        let id = Some(row.job.id.as_str()).filter(|_| part != "row");
+        shared.damage.note(Some(namespace), seq, damaged(seq, id, part));
+    }
+    row.shown()
+}
+
+impl Damage {
+    /// A job, or what stands in the place of its number, cannot be read. `namespace`: where it is
+    /// told; in all of them if that is unknown.
+    pub(crate) fn note(&self, namespace: Option<&Namespace>, seq: Seq, sentence: String) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        if inside.found.contains_key(&seq) {
+            return;
+        }
+        tracing::error!("{sentence}");
+        if inside.found.len() < KEPT {
+            inside.found.insert(seq, (namespace.cloned(), sentence));
+        } else {
+            inside.more += 1;
+        }
+    }
+
+    /// What an audit of a namespace tells.
+    pub(crate) fn faults(&self, namespace: &Namespace) -> Vec<String> {
+        let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = |of: &Option<Namespace>| of.as_ref().is_none_or(|of| of == namespace);
+        let told = inside.found.values().filter(|(of, _)| here(of));
+        let mut faults: Vec<String> = told.map(|(_, sentence)| sentence.clone()).collect();
+        if inside.more > 0 {
+            faults.push(format!("{} more are unreadable: the log names them", inside.more));
+        }
+        faults
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_told_once_and_where_it_belongs() {
+        let (damage, here) = (Damage::default(), Namespace::main());
+        let there = Namespace::parse("there").unwrap();
+        damage.note(Some(&here), Seq::new(1), "one".to_owned());
+        damage.note(Some(&here), Seq::new(1), "one again".to_owned());
+        damage.note(None, Seq::new(2), "two".to_owned());
+        assert_eq!(damage.faults(&here), ["one", "two"]);
+        assert_eq!(damage.faults(&there), ["two"]);
+        for seq in (3..2_000).map(Seq::new) {
+            damage.note(Some(&there), seq, "many".to_owned());
+        }
+        assert_eq!(damage.faults(&here).len(), 3);
+    }
+}

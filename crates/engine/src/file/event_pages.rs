@@ -1,0 +1,88 @@
+//! Pages of events as they are read from the rows, portion by portion.
+
+use rusqlite::{Connection, params};
+use tenure_core::bounds::EVENTS_PORTION;
+use tenure_core::events::{Event, EventId, Gap, GapWhy, Happened};
+use tenure_core::names::Namespace;
+use tenure_core::requests::{EventPage, EventsSince};
+use tenure_machine::decode_events;
+
+use super::rows::or_none;
+use super::streams::{self, entry_sum};
+
+/// Where a portion ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// Where the stream ends.
+    Stream,
+    /// At a full page, or before a gap.
+    Page,
+    /// At the bound of a portion: there is more.
+    Portion,
+}
+
+/// Fills a page further, by so many events as one use of a reader may take.
+pub(crate) fn portion(
+    conn: &Connection,
+    namespace: &Namespace,
+    since: EventsSince,
+    mut page: EventPage,
+) -> rusqlite::Result<(EventPage, Ended)> {
+    let stands = streams::stream(conn, namespace)?.stands;
+    let (after, gap) = match since {
+        EventsSince::Now => (stands.last, None),
+        EventsSince::First => (stands.first - 1, None),
+        EventsSince::Id(after) => stands.resume(after),
+    };
+    if gap.is_some() && page.has_begun() {
+        // Meanwhile the oldest went: the next call is told.
+        return Ok((page, Ended::Page));
+    }
+    let id = |number| EventId { life: stands.life, number };
+    page.read.next = id(after);
+    page.read.gap = page.read.gap.take().or(gap);
+    let sql = "SELECT first, last, sum, body FROM event WHERE ns = ?1 AND last > ?2 ORDER BY last";
+    let mut entries = conn.prepare_cached(sql)?;
+    let mut rows = entries.query(params![namespace.as_str(), after as i64])?;
+    let mut looked = 0;
+    while let Some(row) = rows.next()? {
+        // An entry is read as a whole, so that it is decoded once.
+        if looked >= EVENTS_PORTION {
+            return Ok((page, Ended::Portion));
+        }
+        let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
+        let Some(events) = or_none(entry(row, namespace))?.flatten() else {
+            // What cannot be read is told as what is gone, and never passed over in silence.
+            let read = &mut page.read;
+            if read.next.number >= first && read.gap.is_none() || read.items.is_empty() {
+                let from = read.gap.as_ref().map_or(read.next, |gap| gap.after);
+                let (next, why) = (id(last + 1), GapWhy::Dropped);
+                read.gap = Some(Gap { after: from, first: next, why });
+                read.next = id(last);
+                continue;
+            }
+            return Ok((page, Ended::Page));
+        };
+        let passed = (page.read.next.number + 1).saturating_sub(first) as usize;
+        for (number, happened) in (first..).zip(events).skip(passed) {
+            if page.left() == 0 {
+                return Ok((page, Ended::Page));
+            }
+            page.look_at(Event { id: id(number), happened });
+            looked += 1;
+        }
+    }
+    Ok((page, Ended::Stream))
+}
+
+/// The events of an entry (its first columns: first, last, sum, body); `None` if they are not what was written.
+pub(crate) fn entry(
+    row: &rusqlite::Row<'_>,
+    namespace: &Namespace,
+) -> rusqlite::Result<Option<Vec<Happened>>> {
+    let (first, last): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let body = row.get_ref(3)?.as_blob()?;
+    let is_right = row.get::<_, i64>(2)? == entry_sum(namespace.as_str(), first, last, body);
+    let events = decode_events(body).filter(|events| events.len() as i64 == last - first + 1);
+    Ok(events.filter(|_| is_right))
+}

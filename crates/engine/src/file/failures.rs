@@ -1,0 +1,68 @@
+//! Failed jobs, counted by what they have in common. It only reads, on a thread that delays nobody.
+
+use rusqlite::{Connection, params};
+use tenure_core::names::{JobId, Namespace, QueueName};
+use tenure_core::requests::{FailedJob, FailureCounts, Failures, ListFailures};
+use tenure_machine::rows::Class;
+use tenure_machine::seen_in_life;
+use tenure_seam::CallError;
+
+use crate::file::rows::{JOBS, is_damage, or_none};
+use crate::file::writer::class_number;
+use crate::shared::Shared;
+
+/// Columns of [`failed`].
+const FAILED: &str = "id, queue, kind, error, life";
+
+/// The groups of failed jobs.
+pub(crate) async fn list(
+    shared: &Shared,
+    namespace: &Namespace,
+    asked: ListFailures,
+) -> Result<Failures, CallError> {
+    let ns = namespace.clone();
+    let counted = shared.read(move |conn| count(conn, &ns, FailureCounts::new(asked))).await?;
+    Ok(counted)
+}
+
+/// Looks at failed jobs in the order of the index by which they go, those first that stay longest: with one `retain`
+/// for all, these are the latest.
+fn count(
+    conn: &Connection,
+    namespace: &Namespace,
+    mut counts: FailureCounts,
+) -> rusqlite::Result<Failures> {
+    let sql = format!(
+        "SELECT {FAILED} FROM {JOBS}
+         WHERE ns = ?1 AND class = ?2 AND until IS NOT NULL ORDER BY until DESC"
+    );
+    let mut all = conn.prepare_cached(&sql)?;
+    let class = class_number(Class::Failed);
+    let mut rows = all.query(params![namespace.as_str(), class])?;
+    loop {
+        let row = match rows.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => return Ok(counts.finish(false)),
+            // What lies behind a damaged page is not counted.
+            Err(why) if is_damage(&why) => return Ok(counts.finish(true)),
+            Err(why) => return Err(why),
+        };
+        if counts.left() == 0 {
+            return Ok(counts.finish(true));
+        }
+        match or_none(failed(row))?.flatten() {
+            Some(one) => counts.look_at(one),
+            None => counts.pass_over(1),
+        }
+    }
+}
+
+/// A failed job; `None` if its row is not of its format.
+fn failed(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<FailedJob>> {
+    let (id, queue) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+    let life = seen_in_life(row.get_ref(4)?.as_blob()?);
+    let parsed = (JobId::parse(id), QueueName::known(queue), life.and_then(|l| l.finished_at));
+    let (Ok(job), Ok(queue), Some(finished_at)) = parsed else { return Ok(None) };
+    let error = row.get_ref(3)?.as_str_or_null()?.unwrap_or_default().to_owned();
+    Ok(Some(FailedJob { queue, kind: row.get(2)?, error, finished_at, job }))
+}

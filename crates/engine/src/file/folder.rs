@@ -1,0 +1,269 @@
+//! The folder of a store: made for its owner alone, and held by one process at a time.
+//!
+//! The lock lies on the store itself, so that a process that finds another file, or none, under a name of
+//! the lock gets no right to the store. It is one of flock(2), which on Linux knows nothing of SQLite's
+//! own locks on the same file (those of fcntl). But closing any descriptor of that file would drop
+//! SQLite's, so this one stays open until SQLite has closed its own.
+//!
+//! It must never change the permissions of a folder that it did not make: that one may be shared on
+//! purpose, or be `/tmp`. The files are their owner's in any case.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::OpenError;
+use crate::file::watch::Watch;
+use crate::options::Location;
+
+const DATABASE: &str = "tenure.db";
+const LOCK: &str = "lock";
+const SYNCED: &str = "synced";
+const MEMORY_PREFIX: &str = "tenure-memory-";
+
+/// A lock that was just let go of may be held for a moment yet, by a child that this process or the
+/// one before started at that very moment and that is not yet the program it will be.
+const LOCK_TRIES: u32 = 25;
+const LOCK_AGAIN: Duration = Duration::from_millis(10);
+
+/// So often in a row a new folder may be swept away while it is made.
+const SWEPT_TRIES: u32 = 16;
+
+/// A folder that is ours as long as this lives.
+pub(crate) struct Folder {
+    path: PathBuf,
+    /// The store itself, locked where that does not touch SQLite's locks. Open for longer than any
+    /// connection: see the module.
+    _database: File,
+    /// A file that is there to be locked: by it alone do releases before format 3, and systems where the
+    /// locks on the store would be SQLite's, know that the folder is in use.
+    _lock: File,
+    /// It goes with the engine.
+    temporary: bool,
+}
+
+impl Folder {
+    /// Makes it, if it is not there, and takes its lock.
+    pub(crate) fn open(location: &Location) -> Result<Folder, OpenError> {
+        match location {
+            Location::Folder(path) => Folder::at(path.clone(), false),
+            Location::Memory => {
+                sweep(&std::env::temp_dir());
+                Folder::temporary(temporary_path)
+            }
+        }
+    }
+
+    /// A folder of a new name. Between the making of its lock file and the taking of the lock it looks
+    /// to another who sweeps as if it had been left: then it is gone, and another is made.
+    fn temporary(name: impl Fn() -> Result<PathBuf, OpenError>) -> Result<Folder, OpenError> {
+        let mut made = Folder::at(name()?, true);
+        for _ in 1..SWEPT_TRIES {
+            match made {
+                Err(OpenError::Folder { why, .. }) if why.kind() == io::ErrorKind::NotFound => {
+                    made = Folder::at(name()?, true);
+                }
+                other => return other,
+            }
+        }
+        made
+    }
+
+    fn at(path: PathBuf, temporary: bool) -> Result<Folder, OpenError> {
+        let failed = |why| OpenError::Folder { folder: path.clone(), why };
+        make_private_folder(&path).map_err(failed)?;
+        let lock = private_file(&path.join(LOCK)).map_err(failed)?;
+        if !held(&lock).map_err(failed)? {
+            return Err(OpenError::Locked { folder: path });
+        }
+        // SQLite gives its other files the permissions of this one.
+        let database = private_file(&path.join(DATABASE)).map_err(failed)?;
+        if cfg!(target_os = "linux") && !held(&database).map_err(failed)? {
+            return Err(OpenError::Locked { folder: path });
+        }
+        Ok(Folder { path, _database: database, _lock: lock, temporary })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+    pub(crate) fn files(&self) -> Files {
+        Files {
+            folder: self.path.clone(),
+            store: self.database(),
+            log: self.log(),
+            index: self.path.join(format!("{DATABASE}-shm")),
+            temporary: self.temporary,
+        }
+    }
+    pub(crate) fn database(&self) -> PathBuf {
+        self.path.join(DATABASE)
+    }
+    pub(crate) fn log(&self) -> PathBuf {
+        self.path.join(format!("{DATABASE}-wal"))
+    }
+    /// What is missing of a store that was here before: the file that is the store, while the log or the note of what was
+    /// synced is left. Asked before SQLite opens the file: of an empty store it deletes the log.
+    pub(crate) fn lost_store(&self) -> Option<&'static str> {
+        let bytes = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
+        let left = bytes(&self.log()) > 0 || bytes(&self.synced()) > 0;
+        (bytes(&self.database()) == 0 && left)
+            .then_some("its file \"tenure.db\" is missing or empty")
+    }
+    /// Watches what is open, once SQLite has opened it; nothing, if the store goes with the process: then
+    /// nothing that is answered would be looked for in the folder.
+    pub(crate) fn watch(&self) -> Result<Option<Watch>, OpenError> {
+        if self.temporary {
+            return Ok(None);
+        }
+        let mut files = vec![self.database(), self.log()];
+        if !cfg!(target_os = "linux") {
+            files.push(self.path.join(LOCK));
+        }
+        let failed = |why| OpenError::Folder { folder: self.path.clone(), why };
+        Watch::over(files).map(Some).map_err(failed)
+    }
+    /// How far the log was synced; see `synced`.
+    pub(crate) fn synced(&self) -> PathBuf {
+        self.path.join(SYNCED)
+    }
+    /// What the store takes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
+        size(self.database()) + size(self.log())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.temporary {
+            // What cannot be removed now is swept by the next one.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// Where the parts of a store are.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    pub folder: PathBuf,
+    pub store: PathBuf,
+    pub log: PathBuf,
+    /// SQLite's index of the log.
+    pub index: PathBuf,
+    /// All of it goes with the engine.
+    pub temporary: bool,
+}
+
+/// What the file system of a folder has left for this user, and what it has in all. One that does not
+/// say is endless.
+pub(crate) fn file_system(folder: &Path) -> (u64, u64) {
+    #[cfg(unix)]
+    if let Ok(about) = rustix::fs::statvfs(folder) {
+        let size = about.f_frsize;
+        return (about.f_bavail.saturating_mul(size), about.f_blocks.saturating_mul(size));
+    }
+    let _ = folder;
+    (u64::MAX, u64::MAX)
+}
+
+/// Whether a store is in this folder.
+pub(crate) fn has_store(path: &Path) -> bool {
+    path.join(DATABASE).is_file()
+}
+
+/// Takes a lock; `false` if another holds it.
+fn held(lock: &File) -> io::Result<bool> {
+    for _ in 1..LOCK_TRIES {
+        match lock.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_AGAIN),
+            Err(TryLockError::Error(why)) => return Err(why),
+        }
+    }
+    Ok(lock.try_lock().is_ok())
+}
+
+fn temporary_path() -> Result<PathBuf, OpenError> {
+    let mut random = [0u8; 8];
+    tenure_seam::ids::fill_random(&mut random).map_err(|why| OpenError::System(why.to_string()))?;
+    let name = format!("{MEMORY_PREFIX}{:016x}", u64::from_be_bytes(random));
+    Ok(std::env::temp_dir().join(name))
+}
+
+/// Removes what killed processes left: private folders whose lock nobody holds.
+fn sweep(among: &Path) {
+    let Ok(entries) = fs::read_dir(among) else { return };
+    for entry in entries.flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(MEMORY_PREFIX) {
+            continue;
+        }
+        // Without its lock file it is being made right now, or is none of ours.
+        let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
+        if lock.try_lock().is_ok() {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(unix)]
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        // Whoever made it at the same moment made it as we do.
+        Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
+        made => made?,
+    }
+    // The umask may have taken more away than we want.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(unix)]
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
+    file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    Ok(file)
+}
+
+#[cfg(not(unix))]
+fn make_private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_swept_while_it_is_made_is_made_again() {
+        let (swept, other) = (temporary_path().unwrap(), temporary_path().unwrap());
+        // A name that leads nowhere: the folder seems to be there, and its files cannot be made.
+        std::os::unix::fs::symlink(other.join("nowhere"), &swept).unwrap();
+        let names = RefCell::new(vec![other.clone(), swept.clone()]);
+        let made = Folder::temporary(|| Ok(names.borrow_mut().pop().unwrap()));
+        let path = made.map(|folder| folder.path().to_owned());
+        fs::remove_file(&swept).unwrap();
+        assert_eq!(path.unwrap(), other);
+    }
+}

@@ -1,0 +1,293 @@
+//! Jobs that match a filter, listed newest first.
+//!
+//! Rows are looked at one after the other, on a thread that delays nobody. One call looks at no more than 10,000, and
+//! says where to go on. Calls on many jobs look in the same way, see `many`.
+
+use rusqlite::{Connection, params};
+use tenure_core::bounds::{LIST_SCAN_MAX, PAGE_BYTES_FULL};
+use tenure_core::job::{JobState, JobView, shown_bytes};
+use tenure_core::names::{FlowName, Namespace};
+use tenure_core::requests::{JobFilter, ListJobs, Listed};
+use tenure_machine::{Command, Done, Seq, Stands, StoredJob, lets_origin_of_life, seen_in_life};
+use tenure_seam::{CallError, Fault};
+
+use crate::batch::Answer;
+use crate::file::rows::{self, JOBS, JobRow, STORED, is_damage, or_none};
+use crate::inbox::Ask;
+use crate::shared::Shared;
+
+/// A filter as rows are compared with it.
+pub(crate) struct Sieve {
+    filter: JobFilter,
+    /// States as rows hold them; both of `ready` and `blocked` are `ready` there.
+    states: Vec<i64>,
+}
+
+impl Sieve {
+    pub(crate) fn new(filter: JobFilter) -> Self {
+        let in_row = |state: &JobState| match state {
+            JobState::Blocked => rows::state_number(JobState::Ready),
+            state => rows::state_number(*state),
+        };
+        let states = filter.states.iter().map(in_row).collect();
+        Sieve { filter, states }
+    }
+
+    /// Only failed and cancelled jobs are meant: these have an index of their own.
+    fn is_unwell(&self) -> bool {
+        let least = rows::state_number(JobState::Failed);
+        !self.states.is_empty() && self.states.iter().all(|state| *state >= least)
+    }
+
+    /// Whether the row, with the columns of [`STORED`], matches.
+    fn lets(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
+        if !self.states.is_empty() && !self.states.contains(&row.get(3)?) {
+            return Ok(false);
+        }
+        if let Some(queue) = &self.filter.queue
+            && row.get_ref(rows::QUEUE)?.as_str()? != queue.as_str()
+        {
+            return Ok(false);
+        }
+        if self.filter.kind.is_some() && !self.filter.lets_kind(row.get_ref(2)?.as_str()?) {
+            return Ok(false);
+        }
+        if self.filter.error.is_some()
+            && !self.filter.lets_error(row.get_ref(rows::ERROR)?.as_str_or_null()?)
+        {
+            return Ok(false);
+        }
+        if self.filter.asks_for_end() {
+            let life = seen_in_life(row.get_ref(rows::LIFE)?.as_blob()?);
+            if !self.filter.lets_end(life.and_then(|life| life.finished_at)) {
+                return Ok(false);
+            }
+        }
+        if !lets_origin_of_life(&self.filter, row.get_ref(rows::LIFE)?.as_blob()?) {
+            return Ok(false);
+        }
+        Ok(self.filter.label.is_none() || self.filter.lets_labels(&rows::labels(row, 6)?))
+    }
+
+    /// Whether ready and blocked have to be told apart.
+    fn tells_waiting_apart(&self) -> bool {
+        let has = |state| self.filter.states.contains(&state);
+        has(JobState::Ready) != has(JobState::Blocked)
+    }
+
+    /// Whether a waiting job in this state is meant.
+    fn lets_waiting(&self, state: JobState) -> bool {
+        self.filter.states.is_empty() || self.filter.states.contains(&state)
+    }
+}
+
+/// What a look at rows found.
+pub(crate) struct Looked<T> {
+    pub found: Vec<T>,
+    /// The last row that was looked at, unless there is none after it.
+    pub last: Option<Seq>,
+    /// Rows that were looked at.
+    pub looked: usize,
+    /// It ended since what was found has as many bytes as a page may have.
+    is_full: bool,
+}
+
+/// Which way rows are looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LookFrom {
+    /// Those below this row number, newest first.
+    Below(Seq),
+    /// Those above it, oldest first.
+    Above(Seq),
+}
+
+impl LookFrom {
+    /// In SQL: how a row number compares, the order, and the next number that can be read at all.
+    fn sql(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            LookFrom::Below(_) => ("<", "DESC", "max"),
+            LookFrom::Above(_) => (">", "ASC", "min"),
+        }
+    }
+
+    pub(crate) fn seq(self) -> Seq {
+        match self {
+            LookFrom::Below(seq) | LookFrom::Above(seq) => seq,
+        }
+    }
+
+    /// The same way, from this row on.
+    pub(crate) fn in_front_of(self, seq: Seq) -> LookFrom {
+        match self {
+            LookFrom::Below(_) => LookFrom::Below(seq.next()),
+            LookFrom::Above(_) => LookFrom::Above(Seq::new(seq.get().saturating_sub(1))),
+        }
+    }
+
+    /// The same way, from another row on.
+    pub(crate) fn at(self, seq: Seq) -> LookFrom {
+        match self {
+            LookFrom::Below(_) => LookFrom::Below(seq),
+            LookFrom::Above(_) => LookFrom::Above(seq),
+        }
+    }
+}
+
+/// Looks at rows until `max` match, `scan` were looked at, or what was found fills a page: `take` says how many bytes
+/// each brings. A row that cannot be read is left out: the others are shown.
+pub(crate) fn look<T>(
+    conn: &Connection,
+    namespace: &Namespace,
+    sieve: &Sieve,
+    from: LookFrom,
+    (max, scan): (usize, usize),
+    mut take: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<(T, usize)>>,
+) -> rusqlite::Result<Looked<T>> {
+    let unwell = if sieve.is_unwell() { "AND state >= 6" } else { "" };
+    let (compares, order, next) = from.sql();
+    let sql = match &sieve.filter.flow {
+        // Members of a flow have an index of their own.
+        Some(_) => format!(
+            "SELECT {STORED} FROM job INDEXED BY job_flow CROSS JOIN life ON life.seq = job.seq
+             WHERE job.seq {compares} ?1 AND ns = ?2 AND flow = ?3 {unwell}
+             ORDER BY job.seq {order}"
+        ),
+        None => format!(
+            "SELECT {STORED} FROM {JOBS}
+             WHERE life.seq {compares} ?1 AND ns = ?2 AND ?3 IS NULL {unwell}
+             ORDER BY life.seq {order}"
+        ),
+    };
+    let flow = sieve.filter.flow.as_ref().map(FlowName::as_str);
+    let mut all = conn.prepare_cached(&sql)?;
+    let mut before = i64::try_from(from.seq().get()).unwrap_or(i64::MAX);
+    let mut found = Vec::new();
+    let mut last = None;
+    let (mut looked, mut bytes) = (0, 0);
+    loop {
+        let mut rows = all.query(params![before, namespace.as_str(), flow])?;
+        let broken = loop {
+            let row = match rows.next() {
+                Ok(Some(row)) => row,
+                Ok(None) => return Ok(Looked { found, last: None, looked, is_full: false }),
+                Err(why) if is_damage(&why) => break last,
+                Err(why) => return Err(why),
+            };
+            // There is a row after the last one that counts, so there is a next page.
+            if found.len() == max || looked == scan || bytes >= PAGE_BYTES_FULL {
+                let is_full = bytes >= PAGE_BYTES_FULL;
+                return Ok(Looked { found, last, looked, is_full });
+            }
+            looked += 1;
+            last = Some(rows::seq(row, 0)?);
+            if or_none(sieve.lets(row))?.unwrap_or(false)
+                && let Some((one, its)) = take(row)?
+            {
+                found.push(one);
+                bytes += its;
+            }
+        };
+        // Behind the row that cannot be read.
+        let behind = broken.map_or(before, rows::number_of);
+        let sql = format!("SELECT {next}(seq) FROM life WHERE seq {compares} ?1");
+        let mut skip = conn.prepare_cached(&sql)?;
+        let skipped: Option<i64> = or_none(skip.query_row([behind], |row| row.get(0)))?.flatten();
+        let Some(skipped) = skipped else {
+            return Ok(Looked { found, last: None, looked, is_full: false });
+        };
+        (before, last) = (skipped, Some(rows::seq_of(skipped)));
+    }
+}
+
+/// A page of jobs.
+pub(crate) async fn list(
+    shared: &Shared,
+    namespace: &Namespace,
+    list: ListJobs,
+) -> Result<Listed<JobView>, CallError> {
+    let mut before = list.page.row()?.map_or(Seq::MAX, Seq::new);
+    let ListJobs { filter, page, full } = list;
+    let mut left = LIST_SCAN_MAX;
+    let mut items = Vec::new();
+    loop {
+        let sieve = Sieve::new(filter.clone());
+        let ns = namespace.clone();
+        let wanted = page.max - items.len();
+        let (looked, sieve) = shared
+            .read(move |conn| {
+                let bounds = (wanted, left);
+                let looked = look(conn, &ns, &sieve, LookFrom::Below(before), bounds, |row| {
+                    let Some(mut row) = rows::stored(row, full)? else { return Ok(None) };
+                    let job = &mut row.job;
+                    job.errors = rows::errors(conn, job.seq)?;
+                    let texts = [&job.payload, &job.result, &job.progress].map(Option::as_ref);
+                    let bytes = shown_bytes(texts, &job.errors, &job.labels);
+                    Ok(Some((row, bytes)))
+                })?;
+                Ok((looked, sieve))
+            })
+            .await?;
+        let Looked { found, last, is_full, .. } = looked;
+        let some = found.len();
+        add(shared, namespace, &sieve, found, &mut items).await?;
+        let Some(last) = last else {
+            return Ok(Listed { items, next: None, partial: false });
+        };
+        // A page that is full and shows none at all, since each was in the other of ready and
+        // blocked, goes on.
+        if items.len() == page.max || is_full && !items.is_empty() {
+            return Ok(Listed { items, next: Some(last.to_string()), partial: false });
+        }
+        // Rows that matched but were, at a closer look, in the other of ready and blocked are
+        // counted as looked at, so that this ends.
+        if some < wanted {
+            return Ok(Listed { items, next: Some(last.to_string()), partial: true });
+        }
+        left = left.saturating_sub(some);
+        if left == 0 {
+            return Ok(Listed { items, next: Some(last.to_string()), partial: true });
+        }
+        before = last;
+    }
+}
+
+/// Adds the views of rows; ready and blocked are told apart by the lines.
+async fn add(
+    shared: &Shared,
+    namespace: &Namespace,
+    sieve: &Sieve,
+    found: Vec<JobRow>,
+    items: &mut Vec<JobView>,
+) -> Result<(), CallError> {
+    let shown = |row| crate::file::damage::shown_row(shared, namespace, row);
+    let found: Vec<StoredJob> = found.into_iter().map(shown).collect();
+    let waits = |job: &&StoredJob| matches!(job.state, JobState::Ready | JobState::Dependent);
+    let waiting = found.iter().filter(waits).map(|job| job.seq);
+    let mut known = stands_of(shared, namespace, waiting.collect()).await?.into_iter();
+    for job in found {
+        let stands = if waits(&&job) { known.next().flatten() } else { None };
+        let waits_in_line = job.state == JobState::Ready;
+        // What cannot be shown at all was noted.
+        let Some(view) = job.view(stands.unwrap_or_default()) else { continue };
+        if !waits_in_line || !sieve.tells_waiting_apart() || sieve.lets_waiting(view.state) {
+            items.push(view);
+        }
+    }
+    Ok(())
+}
+
+/// How these jobs stand, as far as they wait; `None` for one that does not.
+pub(crate) async fn stands_of(
+    shared: &Shared,
+    namespace: &Namespace,
+    seqs: Vec<Seq>,
+) -> Result<Vec<Option<Stands>>, CallError> {
+    if seqs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ask = Ask::Command(Box::new(Command::StatesOf(seqs)));
+    match shared.ask(namespace, ask).await? {
+        Answer::Done(Done::States(states)) => Ok(states),
+        _ => Err(Fault::Broken("states were asked for and not answered".to_owned()).into()),
+    }
+}

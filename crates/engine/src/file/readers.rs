@@ -1,0 +1,198 @@
+//! Threads that only read: what an answer shows beside what the machine knows.
+//!
+//! They read what is committed. A read that follows an answer sees at least what the answer saw,
+//! since answers leave after their commit.
+//!
+//! Reads of what happened long ago come in portions, and let all others go first: a thousand of them would otherwise stand
+//! in front of the payload that a worker waits for. One thread is never theirs.
+//!
+//! Each read is of one moment. It is also one look at the log: SQLite forgets the pages that it has read
+//! whenever a statement begins after another commit, and a lease call reads hundreds of rows.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tenure_seam::Fault;
+use tokio::sync::oneshot;
+
+type ReadTask = Box<dyn FnOnce(&Connection) + Send>;
+
+/// Who waits for a read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Haste {
+    /// A call that does something, or shows one thing.
+    Now,
+    /// A reader of what happened long ago.
+    Later,
+}
+
+#[derive(Default)]
+struct Waiting {
+    now: VecDeque<ReadTask>,
+    later: VecDeque<ReadTask>,
+    /// Threads that read for those who can wait.
+    busy_later: usize,
+    /// How many threads may.
+    most_later: usize,
+    closed: bool,
+}
+
+#[derive(Default)]
+struct Tasks {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+impl Tasks {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next read for a thread that has ended one of this haste.
+    fn next(&self, ended: Option<Haste>) -> Option<(Haste, ReadTask)> {
+        let mut waiting = self.lock();
+        if ended == Some(Haste::Later) {
+            waiting.busy_later -= 1;
+            // Whoever was kept from it may go on, unless this thread does.
+            self.changed.notify_one();
+        }
+        loop {
+            if let Some(task) = waiting.now.pop_front() {
+                return Some((Haste::Now, task));
+            }
+            if waiting.busy_later < waiting.most_later
+                && let Some(task) = waiting.later.pop_front()
+            {
+                waiting.busy_later += 1;
+                return Some((Haste::Later, task));
+            }
+            if waiting.closed && waiting.later.is_empty() {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+fn of_one_moment<T>(
+    conn: &Connection,
+    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    // Nothing is written, so it makes no difference that dropping it rolls back.
+    let moment = conn.unchecked_transaction()?;
+    read(&moment)
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Readers {
+    queue: Arc<Tasks>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Readers {
+    /// Starts one thread for each connection.
+    pub(crate) fn start(connections: Vec<Connection>) -> std::io::Result<Self> {
+        let queue = Arc::new(Tasks::default());
+        queue.lock().most_later = connections.len().saturating_sub(1).max(1);
+        let mut threads = Vec::new();
+        for conn in connections {
+            let queue = queue.clone();
+            let builder = std::thread::Builder::new().name("tenure-reader".to_owned());
+            threads.push(builder.spawn(move || {
+                let mut ended = None;
+                while let Some((haste, task)) = queue.next(ended) {
+                    task(&conn);
+                    ended = Some(haste);
+                }
+            })?);
+        }
+        Ok(Readers { queue, threads: Mutex::new(threads) })
+    }
+
+    /// Reads something.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        haste: Haste,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let (send, receive) = oneshot::channel();
+        let task: ReadTask = Box::new(move |conn| {
+            // Whoever asked may be gone; then nobody needs it.
+            if !send.is_closed() {
+                let _ = send.send(of_one_moment(conn, read));
+            }
+        });
+        {
+            let mut waiting = self.queue.lock();
+            if waiting.closed {
+                return Err(Fault::Unknown("the store was closed before it was read".to_owned()));
+            }
+            match haste {
+                Haste::Now => waiting.now.push_back(task),
+                Haste::Later => waiting.later.push_back(task),
+            }
+        }
+        self.queue.changed.notify_one();
+        match receive.await {
+            Ok(Ok(read)) => Ok(read),
+            Ok(Err(why)) => Err(Fault::Unknown(format!("the store cannot be read: {why}"))),
+            Err(_) => Err(Fault::Unknown("the store was closed while it was read".to_owned())),
+        }
+    }
+
+    /// Takes no more; returns when the last read is over.
+    pub(crate) fn close(&self) {
+        self.queue.lock().closed = true;
+        self.queue.changed.notify_all();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A read that panicked has told its caller already.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_is_in_haste_goes_before_those_who_can_wait() {
+        let connections = (0..2).map(|_| Connection::open_in_memory().unwrap()).collect();
+        let readers = Arc::new(Readers::start(connections).unwrap());
+        let order: Arc<Mutex<Vec<&str>>> = Arc::default();
+        let (go, held) = channel::<()>();
+        let noted = |what: &'static str| {
+            let order = order.clone();
+            move |_: &Connection| {
+                order.lock().unwrap().push(what);
+                Ok(())
+            }
+        };
+        let long = {
+            let readers = readers.clone();
+            let read = move |_: &Connection| Ok(held.recv().is_ok());
+            tokio::spawn(async move { readers.read(Haste::Later, read).await })
+        };
+        let later = {
+            let (readers, read) = (readers.clone(), noted("later"));
+            tokio::spawn(async move { readers.read(Haste::Later, read).await })
+        };
+        // Both are there before the one that is in haste.
+        tokio::task::yield_now().await;
+        // One thread is never theirs, so it does not wait for the long one.
+        readers.read(Haste::Now, noted("now")).await.unwrap();
+        assert_eq!(*order.lock().unwrap(), ["now"]);
+        go.send(()).unwrap();
+        assert!(long.await.unwrap().unwrap());
+        later.await.unwrap().unwrap();
+        assert_eq!(*order.lock().unwrap(), ["now", "later"]);
+        readers.close();
+    }
+}

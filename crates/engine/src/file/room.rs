@@ -1,0 +1,301 @@
+//! How much more the store may take, and the refusal when that is used up.
+//!
+//! Pushes are refused while there is still room, so that no write fails for want of it: what a failed
+//! write leaves behind is a machine that knows of jobs which the disk does not have. Calls that free
+//! something or end something are never refused; for these there is the margin, and the reserve behind
+//! it (`reserve`). It must never be asked to wait, nor touch the disk: the disk's thread measures.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::{HttpMethod, Request};
+use tenure_core::secret::Json;
+use tenure_core::sentences::StoreRefusal;
+use tenure_seam::CallError;
+
+use crate::file::schema::PAGE_BYTES;
+use crate::options::Options;
+
+/// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large
+/// enough. A transaction that cancels 1,000 jobs changes up to some 6,000 pages of 4 KiB.
+const RESERVE_BYTES: u64 = 32 << 20;
+/// On a small one: this part of it.
+const RESERVE_PART: u64 = 8;
+/// What a job takes beside its payload: two rows, their indexes, the pages that are not full.
+const JOB_BYTES: u64 = 1 << 10;
+/// A page is written to the log, and from there to the store.
+const WRITTEN_TIMES: u64 = 2;
+/// What a call writes beside its rows: the page with its events, and that of their stream.
+const EVENT_PAGES_BYTES: u64 = 2 * PAGE_BYTES;
+
+/// What was measured at one moment, all in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Measured {
+    /// What the file system gives to this user.
+    pub free: u64,
+    /// All of the file system.
+    pub total: u64,
+    /// The store's file.
+    pub store: u64,
+    /// Pages in the store's file that hold nothing.
+    pub unused: u64,
+    /// The log, with its index: what it holds may be appended to the store's file.
+    pub log: u64,
+    /// The reserve, if it is there.
+    pub reserve: u64,
+}
+
+impl Measured {
+    /// How large the reserve should be.
+    pub(crate) fn reserve_wanted(&self, max_bytes: Option<u64>) -> u64 {
+        let space = self.total.min(max_bytes.unwrap_or(u64::MAX));
+        RESERVE_BYTES.min(space / RESERVE_PART)
+    }
+
+    /// What the file system has beyond the reserve and the margin before it.
+    pub(crate) fn beyond_margin(&self, max_bytes: Option<u64>) -> i64 {
+        let wanted = self.reserve_wanted(max_bytes);
+        let missing = wanted.saturating_sub(self.reserve);
+        signed(self.free) - signed(wanted) - signed(missing)
+    }
+
+    /// What pushes may still write; not above zero when there is no room for any.
+    pub(crate) fn left(&self, max_bytes: Option<u64>) -> i64 {
+        let beyond = self.beyond_margin(max_bytes);
+        let on_disk = beyond - signed(self.log.saturating_sub(self.unused));
+        let Some(max) = max_bytes else { return on_disk };
+        let used = self.store.saturating_sub(self.unused) + self.log;
+        on_disk.min(signed(max) - signed(self.reserve_wanted(max_bytes)) - signed(used))
+    }
+}
+
+fn signed(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// See the module.
+pub(crate) struct Room {
+    /// What pushes may still write. Set by each measurement; each push takes its part.
+    left: AtomicI64,
+    /// What pushes that are not answered yet may still write: no measurement shows it.
+    pending: AtomicI64,
+    /// A push was refused, and none was taken since.
+    refusing: AtomicBool,
+    max_bytes: Option<u64>,
+    /// Why there is none where the journal is kept.
+    elsewhere: Arc<dyn Fn() -> Option<Refusal> + Send + Sync>,
+}
+
+/// The part of one call, until it is answered.
+pub(crate) struct TakenRoom<'r> {
+    room: &'r Room,
+    bytes: i64,
+}
+
+impl Drop for TakenRoom<'_> {
+    fn drop(&mut self) {
+        self.room.pending.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+impl Room {
+    /// Endless until it is measured.
+    pub(crate) fn new(options: &Options) -> Self {
+        Room {
+            left: AtomicI64::new(i64::MAX),
+            pending: AtomicI64::new(0),
+            refusing: AtomicBool::new(false),
+            max_bytes: options.max_bytes,
+            elsewhere: options.no_room.clone(),
+        }
+    }
+
+    pub(crate) fn max_bytes(&self) -> Option<u64> {
+        self.max_bytes
+    }
+
+    /// Takes a measurement.
+    pub(crate) fn set(&self, measured: &Measured) {
+        let left = measured.left(self.max_bytes);
+        self.left.store(left - self.pending.load(Ordering::Acquire), Ordering::Release);
+        if left > signed(measured.reserve_wanted(self.max_bytes)) {
+            self.refusing.store(false, Ordering::Release);
+        }
+    }
+
+    /// What pushes may still write.
+    pub(crate) fn left(&self) -> i64 {
+        self.left.load(Ordering::Acquire)
+    }
+
+    /// Whether nothing may be added, also by a schedule.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.left() <= 0 || (self.elsewhere)().is_some()
+    }
+
+    /// Takes the part of a request that makes the store grow; refuses it if there is no room.
+    pub(crate) fn admit(&self, request: &Request) -> Result<Option<TakenRoom<'_>>, CallError> {
+        let growth = growth(request);
+        if (growth > 0 || begins_something(request))
+            && let Some(no) = (self.elsewhere)()
+        {
+            return Err(CallError::Refused(no));
+        }
+        match growth {
+            0 => Ok(None),
+            bytes => self.take(signed(bytes)).map(Some),
+        }
+    }
+
+    fn take(&self, bytes: i64) -> Result<TakenRoom<'_>, CallError> {
+        self.pending.fetch_add(bytes, Ordering::AcqRel);
+        // Given back at the refusal too.
+        let taken = TakenRoom { room: self, bytes };
+        if self.left.fetch_sub(bytes, Ordering::AcqRel) < bytes {
+            self.left.fetch_add(bytes, Ordering::AcqRel);
+            self.refusing.store(true, Ordering::Release);
+            return Err(CallError::Refused(full(self.max_bytes)));
+        }
+        Ok(taken)
+    }
+
+    /// What the operator should know, while pushes are refused.
+    pub(crate) fn notice(&self) -> Option<String> {
+        if let Some(no) = (self.elsewhere)() {
+            return Some(format!("{}; {}", no.detail, no.hint));
+        }
+        let why = match self.max_bytes {
+            None => "the disk is nearly full",
+            Some(_) => "the disk is nearly full, or the folder has reached \"--max-bytes\"",
+        };
+        self.refusing.load(Ordering::Acquire).then(|| {
+            format!(
+                "{why}: pushes are refused as \"store_full\" until there is room; cancel or delete \
+                 jobs, shorten \"retain\", or free space on the disk"
+            )
+        })
+    }
+}
+
+/// The refusal of a call for which there is no room, or whose write failed for want of it: nothing of
+/// it is stored.
+pub(crate) fn full(max_bytes: Option<u64>) -> Refusal {
+    match max_bytes {
+        None => StoreRefusal::DiskFull.into(),
+        Some(most_bytes) => StoreRefusal::FolderFull { most_bytes }.into(),
+    }
+}
+
+/// Where each change is an entry of the journal until the next snapshot, leases and settings take room as well.
+fn begins_something(request: &Request) -> bool {
+    matches!(request, Request::Lease(_)) || request.spec().method == HttpMethod::Put
+}
+
+/// How much a request may make the store grow, in bytes that are written. Zero for what ends or frees
+/// something, and for what is small and bounded by something that is there.
+fn growth(request: &Request) -> u64 {
+    let of = |payload: &Json| payload.text().len() as u64 + JOB_BYTES;
+    let bytes: u64 = match request {
+        Request::Push(push) => push.jobs.iter().map(|job| of(&job.payload)).sum(),
+        Request::Settle(settle) => {
+            let pushed = settle.settle.iter().flat_map(|item| item.push.iter());
+            pushed.map(|job| of(&job.payload)).sum()
+        }
+        Request::AddResources(add) => add.resources.iter().map(|one| of(&one.data)).sum(),
+        Request::SyncResources(sync) => sync.resources.iter().map(|one| of(&one.data)).sum(),
+        _ => 0,
+    };
+    match bytes {
+        0 => 0,
+        bytes => bytes * WRITTEN_TIMES + EVENT_PAGES_BYTES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::job::NewJob;
+    use tenure_core::names::QueueName;
+    use tenure_core::refusal::Code;
+    use tenure_core::requests::{GetStats, Push, PushAnswer};
+
+    use super::*;
+    use crate::options::Location;
+
+    const MIB: u64 = 1 << 20;
+
+    fn push(bytes: usize) -> Request {
+        let payload = Json::from("x".repeat(bytes).as_str());
+        let job = NewJob { payload, ..NewJob::new(QueueName::parse("q").unwrap()) };
+        Request::Push(Push { jobs: vec![job], answer: PushAnswer::Ids })
+    }
+
+    fn large(free: u64) -> Measured {
+        Measured { free, total: 1 << 40, reserve: RESERVE_BYTES, ..Measured::default() }
+    }
+
+    #[test]
+    fn what_is_left_is_beyond_the_reserve_the_margin_and_the_log() {
+        for (what, measured, max_bytes, left) in [
+            ("a margin stays", large(100 * MIB), None, 68),
+            (
+                "a reserve that is missing comes first",
+                { Measured { reserve: 0, ..large(100 * MIB) } },
+                None,
+                36,
+            ),
+            (
+                "what is in the log goes to the store",
+                { Measured { log: 30 * MIB, ..large(100 * MIB) } },
+                None,
+                38,
+            ),
+            (
+                "the log fills pages that hold nothing first",
+                { Measured { log: 30 * MIB, unused: 20 * MIB, ..large(100 * MIB) } },
+                None,
+                58,
+            ),
+            ("a full disk", large(0), None, -32),
+            (
+                "a small disk has a small reserve",
+                { Measured { free: 10 * MIB, total: 16 * MIB, reserve: 2 * MIB, ..large(0) } },
+                None,
+                8,
+            ),
+            (
+                "a bound of the folder",
+                { Measured { store: 40 * MIB, unused: 10 * MIB, log: 4 * MIB, ..large(1 << 30) } },
+                Some(80 * MIB),
+                80 - 10 - 34,
+            ),
+            (
+                "a bound that is passed",
+                Measured { store: 90 * MIB, ..large(1 << 30) },
+                Some(80 * MIB),
+                -20,
+            ),
+        ] {
+            assert_eq!(measured.left(max_bytes), left * MIB as i64, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_push_is_refused_when_those_before_it_took_what_was_left() {
+        let room = Room::new(&Options::new(Location::Memory));
+        let measured = large(2 * RESERVE_BYTES);
+        room.set(&Measured { free: RESERVE_BYTES + MIB, ..measured });
+        let first = room.admit(&push(MIB as usize / 4)).unwrap();
+        let second = room.admit(&push(MIB as usize / 4)).err().unwrap();
+        assert_eq!(second.code(), Some(Code::StoreFull));
+        assert!(room.notice().is_some());
+        assert!(room.admit(&GetStats.into()).unwrap().is_none());
+        // Measured before the first was written: its part is still taken.
+        room.set(&Measured { free: RESERVE_BYTES + MIB, ..measured });
+        assert!(room.admit(&push(MIB as usize / 4)).is_err());
+        drop(first);
+        room.set(&Measured { free: 4 * RESERVE_BYTES, ..measured });
+        assert!(room.admit(&push(MIB as usize / 4)).is_ok());
+        assert_eq!(room.notice(), None);
+    }
+}

@@ -1,0 +1,379 @@
+//! Rows of jobs as they are read: the columns, and what they mean.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
+use tenure_core::job::{JobError, JobState, Labels, Outcome};
+use tenure_core::names::{JobId, Namespace};
+use tenure_core::secret::Json;
+use tenure_core::time::Moment;
+use tenure_core::trace::TraceParent;
+use tenure_machine::rows::Archived;
+use tenure_machine::{Seq, StoredJob};
+
+use crate::file::damage::UNREADABLE;
+use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum};
+
+/// Where jobs are read from: lives in their order, and to each its job.
+pub(crate) const JOBS: &str = "life CROSS JOIN job ON job.seq = life.seq";
+/// Columns of [`stored`].
+pub(crate) const STORED: &str = "life.seq, id, kind, state, shape, life, labels, error, progress, \
+    payload, result, ns, queue, until, class, bytes, job.sum, life.sum, error_sum, progress_sum, \
+    payload_sum, result_sum, trace";
+/// Where the life stands among them.
+pub(crate) const LIFE: usize = 5;
+/// Where the last error stands among them.
+pub(crate) const ERROR: usize = 7;
+/// Where the queue stands among them.
+pub(crate) const QUEUE: usize = 12;
+/// Until when a finished job is kept, and what it takes.
+pub(crate) const UNTIL: usize = 13;
+/// See [`UNTIL`].
+pub(crate) const BYTES: usize = 15;
+/// Columns of [`archived`].
+pub(crate) const ARCHIVED: &str = "life.seq, id, state, shape, life, until, bytes, ns, queue, kind, \
+    labels, class, job.sum, life.sum";
+
+/// How a state stands in a row: its place in a job's life.
+pub(crate) fn state_number(state: JobState) -> i64 {
+    state as i64
+}
+
+pub(crate) fn state_of(number: i64) -> rusqlite::Result<JobState> {
+    let state = usize::try_from(number).ok().and_then(|at| JobState::ALL.get(at));
+    state.copied().ok_or(rusqlite::Error::IntegralValueOutOfRange(0, number))
+}
+
+/// A text of a row that is not of its format.
+fn bad(column: usize) -> rusqlite::Error {
+    rusqlite::Error::InvalidColumnType(column, String::new(), rusqlite::types::Type::Text)
+}
+
+/// The moment without end, as a row holds it.
+pub(crate) const WITHOUT_END: i64 = i64::MAX;
+
+/// A moment as a row holds it; those beyond what a row can hold are without end in any case.
+pub(crate) fn moment_number(at: Moment) -> i64 {
+    i64::try_from(at.us()).unwrap_or(WITHOUT_END)
+}
+
+pub(crate) fn moment_of(number: i64) -> Moment {
+    match number {
+        WITHOUT_END => Moment::MAX,
+        number => Moment::from_us(u64::try_from(number).unwrap_or_default()),
+    }
+}
+
+/// A label list as its row holds it: nothing at all if there are none.
+pub(crate) fn labels_text(labels: &Labels) -> Option<String> {
+    // A map of texts can always be written.
+    (!labels.is_empty()).then(|| serde_json::to_string(labels).unwrap_or_default())
+}
+
+pub(crate) fn labels(row: &Row<'_>, column: usize) -> rusqlite::Result<Labels> {
+    match row.get_ref(column)?.as_str_or_null()? {
+        Some(text) => serde_json::from_str(text).map_err(|_| bad(column)),
+        None => Ok(Labels::new()),
+    }
+}
+
+fn trace(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<TraceParent>> {
+    let text = row.get_ref(column)?.as_str_or_null()?;
+    text.map(|text| TraceParent::parse(text).map_err(|_| bad(column))).transpose()
+}
+
+fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<JobId> {
+    JobId::parse(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
+}
+
+pub(crate) fn seq(row: &Row<'_>, column: usize) -> rusqlite::Result<Seq> {
+    row.get(column).map(seq_of)
+}
+
+/// A job's row number, as the column has it. There are never more than an `i64` can count.
+pub(crate) fn number_of(seq: Seq) -> i64 {
+    seq.get() as i64
+}
+
+/// The row number that the column has.
+pub(crate) fn seq_of(number: i64) -> Seq {
+    Seq::new(number as u64)
+}
+
+/// A job as its rows hold it.
+pub(crate) struct JobRow {
+    pub job: StoredJob,
+    /// A part of it that cannot be read: `payload`, `row` and so on. What is shown of it is empty.
+    pub unreadable: Option<&'static str>,
+}
+
+impl JobRow {
+    /// To be shown as far as it can be.
+    pub(crate) fn shown(self) -> StoredJob {
+        let JobRow { mut job, unreadable } = self;
+        if let Some(part) = unreadable {
+            job.error = Some(unreadable_part(part));
+        }
+        job
+    }
+}
+
+/// The error that is shown of a job of which a part cannot be read.
+pub(crate) fn unreadable_part(part: &str) -> String {
+    format!("{UNREADABLE}: its {part} is not what was written")
+}
+
+/// Whether a failed read says that what is stored is damaged, and not that the disk or the system has
+/// no time or room: the row is unreadable, and what does not need it goes on.
+pub(crate) fn is_damage(why: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    match why {
+        rusqlite::Error::SqliteFailure(code, _) => {
+            matches!(code.code, DatabaseCorrupt | NotADatabase)
+                || code.extended_code == rusqlite::ffi::SQLITE_IOERR_READ
+        }
+        rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::Utf8Error(..) => true,
+        _ => false,
+    }
+}
+
+/// What a damaged row has in place of a value.
+pub(crate) fn or_none<T>(read: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
+    match read {
+        Ok(value) => Ok(Some(value)),
+        Err(why) if is_damage(&why) => Ok(None),
+        Err(why) => Err(why),
+    }
+}
+
+/// A text that has a checksum of its own; `Err` if it is not that text.
+fn checked<'r>(
+    row: &'r Row<'_>,
+    column: JobText,
+    (text, sum): (usize, usize),
+) -> rusqlite::Result<Result<Option<&'r str>, &'static str>> {
+    let (seq, sum): (i64, Option<i64>) = (row.get(0)?, or_none(row.get(sum))?.flatten());
+    let wrong = Err(column.as_str());
+    Ok(match row.get_ref(text)? {
+        ValueRef::Null if sum.is_none() => Ok(None),
+        ValueRef::Text(bytes) if sum == Some(column.sum(seq, bytes)) => {
+            std::str::from_utf8(bytes).map(Some).or(wrong)
+        }
+        _ => wrong,
+    })
+}
+
+/// Whether the two rows of a job are what was written.
+fn is_whole(row: &Row<'_>, at: [usize; 12]) -> rusqlite::Result<bool> {
+    let [id, kind, state, shape, life, labels, ns, queue, until, class, bytes, sum] = at;
+    let check = || -> rusqlite::Result<bool> {
+        let text = |column: usize| row.get_ref(column)?.as_str().map_err(rusqlite::Error::from);
+        let blob = |column: usize| row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from);
+        let seq = row.get(0)?;
+        let job = JobSum {
+            seq,
+            namespace: text(ns)?,
+            id: text(id)?,
+            queue: text(queue)?,
+            kind: text(kind)?,
+            shape: blob(shape)?,
+            labels: row.get_ref(labels)?.as_str_or_null()?,
+        };
+        let life = LifeSum {
+            seq,
+            state: row.get(state)?,
+            until: row.get(until)?,
+            class: row.get(class)?,
+            bytes: row.get(bytes)?,
+            life: blob(life)?,
+        };
+        Ok(row.get::<_, i64>(sum)? == job.sum() && row.get::<_, i64>(sum + 1)? == life.sum())
+    };
+    Ok(or_none(check())?.unwrap_or(false))
+}
+
+/// A job without its errors; payload and result only if `full`. `None` if its row says nothing.
+pub(crate) fn stored(row: &Row<'_>, full: bool) -> rusqlite::Result<Option<JobRow>> {
+    or_none(stored_or_damage(row, full))
+}
+
+fn stored_or_damage(row: &Row<'_>, full: bool) -> rusqlite::Result<JobRow> {
+    let whole = is_whole(row, [1, 2, 3, 4, 5, 6, 11, QUEUE, UNTIL, 14, BYTES, 16])?;
+    let mut unreadable = if whole { None } else { Some("row") };
+    let mut text = |column, at| -> rusqlite::Result<Option<&str>> {
+        let text = checked(row, column, at)?;
+        unreadable = unreadable.or(text.err());
+        Ok(text.ok().flatten())
+    };
+    let error = text(JobText::Error, (7, 18))?.map(str::to_owned);
+    let progress = text(JobText::Progress, (8, 19))?;
+    let payload = if full { text(JobText::Payload, (9, 20))? } else { None };
+    let result = if full { text(JobText::Result, (10, 21))? } else { None };
+    // What has its checksum was JSON when it was written.
+    let json = |text: Option<&str>| text.and_then(Json::parse);
+    Ok(JobRow {
+        job: StoredJob {
+            seq: seq(row, 0)?,
+            id: id(row, 1)?,
+            kind: row.get(2)?,
+            state: state_of(row.get(3)?)?,
+            shape: row.get(4)?,
+            life: row.get(5)?,
+            labels: or_none(labels(row, 6))?.unwrap_or_default(),
+            // It stands behind the payload, so it is read with it. One that is damaged is as none.
+            traceparent: if full { or_none(trace(row, 22))?.flatten() } else { None },
+            error,
+            errors: Vec::new(),
+            progress: json(progress),
+            payload: full.then(|| json(payload).unwrap_or_default()),
+            result: json(result),
+        },
+        unreadable,
+    })
+}
+
+/// How a run ended that did not end well, in the column `lost`.
+pub(crate) fn outcome_number(outcome: Outcome) -> i64 {
+    match outcome {
+        Outcome::Lost => 1,
+        Outcome::Undelivered => 2,
+        _ => 0,
+    }
+}
+
+fn outcome_of(number: i64) -> Outcome {
+    match number {
+        1 => Outcome::Lost,
+        2 => Outcome::Undelivered,
+        _ => Outcome::Failed,
+    }
+}
+
+/// A finished job; `None` if its rows are not what was written.
+pub(crate) fn archived(row: &Row<'_>) -> rusqlite::Result<Option<Archived>> {
+    if !is_whole(row, [1, 9, 2, 3, 4, 10, 7, 8, 5, 11, 6, 12])? {
+        return Ok(None);
+    }
+    or_none((|| {
+        Ok(Archived {
+            seq: seq(row, 0)?,
+            id: id(row, 1)?,
+            state: state_of(row.get(2)?)?,
+            shape: row.get(3)?,
+            life: row.get(4)?,
+            until: moment_of(row.get(5)?),
+            bytes: row.get(6)?,
+        })
+    })())
+}
+
+/// Errors of jobs behind one row number and up to another, as [`job_error`] reads them.
+pub(crate) const JOB_ERRORS: &str = "SELECT seq, n, attempt, at, error, lost, sum FROM job_error
+    WHERE seq > ?1 AND seq <= ?2 ORDER BY seq, n";
+
+/// One error; `None` if it is not what was written.
+pub(crate) fn job_error(row: &Row<'_>) -> rusqlite::Result<Option<JobError>> {
+    let (attempt, at, lost): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(5)?);
+    let error = row.get_ref(4)?.as_str()?;
+    let sum = error_sum((row.get(0)?, row.get(1)?), attempt, at, error, lost);
+    if row.get::<_, Option<i64>>(6)? != Some(sum) {
+        return Ok(None);
+    }
+    let outcome = outcome_of(lost);
+    Ok(Some(JobError { attempt: row.get(2)?, at: moment_of(at), error: error.to_owned(), outcome }))
+}
+
+/// The last errors of a job, oldest first. Of one that cannot be read only that is told.
+pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobError>> {
+    let mut all: CachedStatement<'_> = conn.prepare_cached(JOB_ERRORS)?;
+    let number = number_of(seq);
+    let damaged = || JobError {
+        attempt: 0,
+        at: Moment::ZERO,
+        error: UNREADABLE.to_owned(),
+        outcome: Outcome::Failed,
+    };
+    let mut errors = Vec::new();
+    let mut rows = all.query([number - 1, number])?;
+    loop {
+        match rows.next() {
+            Ok(Some(row)) => {
+                let error = or_none(job_error(row))?.flatten();
+                errors.push(error.unwrap_or_else(damaged));
+            }
+            Ok(None) => return Ok(errors),
+            Err(why) if is_damage(&why) => {
+                errors.push(damaged());
+                return Ok(errors);
+            }
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// What a read of one job found.
+pub(crate) enum FoundJob {
+    Job(Box<JobRow>),
+    Gone,
+    /// Nothing of it can be read.
+    Unreadable,
+}
+
+/// A job of a namespace, with its errors, payload and result.
+pub(crate) fn job(
+    conn: &Connection,
+    namespace: &Namespace,
+    seq: Seq,
+    full: bool,
+) -> rusqlite::Result<FoundJob> {
+    let sql = format!("SELECT {STORED} FROM {JOBS} WHERE life.seq = ?1 AND ns = ?2");
+    let mut one = conn.prepare_cached(&sql)?;
+    let found =
+        one.query_row((number_of(seq), namespace.as_str()), |row| stored(row, full)).optional();
+    match found {
+        Ok(Some(Some(mut found))) => {
+            found.job.errors = errors(conn, seq)?;
+            Ok(FoundJob::Job(Box::new(found)))
+        }
+        Ok(Some(None)) => Ok(FoundJob::Unreadable),
+        Ok(None) => Ok(FoundJob::Gone),
+        Err(why) if is_damage(&why) => Ok(FoundJob::Unreadable),
+        Err(why) => Err(why),
+    }
+}
+
+/// The data of a resource as its row holds it.
+pub(crate) enum Data {
+    Known(Json),
+    Gone,
+    Unreadable,
+}
+
+/// The data of a resource.
+pub(crate) fn data(
+    conn: &Connection,
+    (namespace, pool, id): (&str, &str, &str),
+) -> rusqlite::Result<Data> {
+    let mut one = conn.prepare_cached(
+        "SELECT data, sum FROM resource_data WHERE ns = ?1 AND pool = ?2 AND id = ?3",
+    )?;
+    let read = one.query_row([namespace, pool, id], |row| {
+        let text = row.get_ref(0)?.as_str()?;
+        let right = row.get::<_, Option<i64>>(1)? == Some(data_sum(namespace, pool, id, text));
+        Ok(Json::parse(text).filter(|_| right))
+    });
+    match read.optional() {
+        Ok(Some(Some(data))) => Ok(Data::Known(data)),
+        Ok(Some(None)) => Ok(Data::Unreadable),
+        Ok(None) => Ok(Data::Gone),
+        Err(why) if is_damage(&why) => Ok(Data::Unreadable),
+        Err(why) => Err(why),
+    }
+}
+
+/// The name of a namespace in a row.
+pub(crate) fn namespace(row: &Row<'_>, column: usize) -> rusqlite::Result<Namespace> {
+    Namespace::parse(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
+}

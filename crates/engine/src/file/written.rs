@@ -1,0 +1,83 @@
+//! Changes of a written batch that the caches in memory must follow: bodies of waiting jobs, and data of resources.
+
+use std::collections::BTreeMap;
+
+use tenure_core::secret::Json;
+use tenure_machine::Seq;
+use tenure_machine::rows::{DataKey, JobChange, Rows};
+
+use crate::bodies::Body;
+use crate::file::writer::changes_life;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// Jobs that are new and wait.
+    pub new: Vec<(Seq, Body)>,
+    /// Jobs of which more than the life changed, that ended or were deleted.
+    pub changed: Vec<Seq>,
+    /// Data of resources that changed.
+    pub data: BTreeMap<DataKey, Option<Json>>,
+}
+
+impl Written {
+    /// Of rows that were written.
+    pub(crate) fn of(rows: Rows) -> Self {
+        let Rows { jobs, errors, data, .. } = rows;
+        let mut written = Written { data, ..Written::default() };
+        let errors = errors.into_iter().map(|(seq, _)| seq);
+        written.changed.extend(errors);
+        for (seq, change) in jobs {
+            // Most have run, and left their bodies to their workers. One that was cancelled or expired has not.
+            if change.deleted || change.end.is_some() {
+                written.changed.push(seq);
+                continue;
+            }
+            let changed = change.patch.is_some() || change.shape.is_some() || changes_life(&change);
+            let JobChange { new, shape, progress, .. } = change;
+            match (new, shape) {
+                (Some(new), Some(shape)) if progress.flatten().is_none() => {
+                    let (_, id, content) = *new;
+                    written.new.push((seq, Body { id, shape, content }));
+                }
+                (None, _) if changed => written.changed.push(seq),
+                _ => {}
+            }
+        }
+        written
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tenure_core::names::{JobId, Namespace};
+    use tenure_core::time::Moment;
+    use tenure_machine::rows::JobEnd;
+
+    use super::*;
+
+    #[test]
+    fn a_job_that_ends_or_is_deleted_without_a_run_leaves_no_body() {
+        let end = JobEnd {
+            namespace: Namespace::main(),
+            id: JobId::parse("a").unwrap(),
+            shape: Arc::from([].as_slice()),
+            until: Moment::MAX,
+            bytes: 0,
+            result: None,
+        };
+        let mut rows = Rows::default();
+        for (seq, change) in [
+            (1, JobChange { deleted: true, ..JobChange::default() }),
+            (2, JobChange { end: Some(end), ..JobChange::default() }),
+            (3, JobChange { life: Some(Vec::new()), ..JobChange::default() }),
+        ] {
+            rows.jobs.insert(Seq::new(seq), change);
+        }
+        let written = Written::of(rows);
+        assert_eq!(written.changed, [Seq::new(1), Seq::new(2)]);
+        assert!(written.new.is_empty());
+    }
+}

@@ -1,0 +1,303 @@
+//! Where a journal appends: appends on their way, and the answers that wait for them.
+//!
+//! An append is begun by the state, or by the disk for a batch that is dear to encode. Its batch is answered by whoever
+//! comes last: the journal with its answer, or the disk when the rows are written. So a single call wakes no more threads
+//! than it needs. What the journal does not know is sent again by a thread of its own, [`run`].
+//!
+//! It must never answer for a batch whose append is not done, and never send anything else under a number that may be
+//! taken: as long as nobody knows whether an append happened, the very same one is sent again.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tenure_journal::{Append, Appended, Hears, Journal, JournalEntry, Position, StoreFacts};
+use tenure_machine::CHANGES_FORMAT;
+use tenure_seam::{CallError, Fault};
+
+use crate::batch::{Batch, Pending};
+use crate::file::disk::{refuse, send};
+use crate::options::{Fatal, LostJournal};
+use crate::shared::{SYNC, Shared};
+
+/// Appends that are on their way at once. While they are, the next batch grows.
+const ON_THE_WAY: usize = 2;
+/// Repeats of an append by an engine that is being closed. After these it leaves open whether the append happened.
+const CLOSING_TRIES: u32 = 8;
+
+/// A batch whose append was begun.
+struct Begun {
+    /// Of the batch.
+    number: u64,
+    append: Append,
+    at: Instant,
+    /// What the journal said last; nothing while it is asked.
+    said: Option<Appended>,
+    is_in_rows: bool,
+    answers: Vec<Pending>,
+    /// It was begun before the one before it was known to be there, and may have come before that: it is sent once more.
+    is_checked: bool,
+    tries: u32,
+}
+
+impl Begun {
+    /// The answer to its callers when the journal takes no more entries of this engine.
+    fn no(&self, why: String) -> CallError {
+        match self.append {
+            // Nothing was written for them, so the call may be made again anywhere.
+            Append::Nothing(_) => Fault::Unavailable(why).into(),
+            Append::Entry { .. } => Fault::Unknown(why).into(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Inside {
+    /// In their order.
+    begun: VecDeque<Begun>,
+    /// The last entry that the journal has taken.
+    end: u64,
+    /// The first of them is to be sent again.
+    again: bool,
+    /// The state waits until fewer are on their way.
+    is_awaited: bool,
+    /// No batch comes any more.
+    is_ended: bool,
+    /// Nothing is answered any more but that nothing is.
+    is_over: bool,
+}
+
+/// See the module.
+pub(crate) struct Confirming {
+    journal: Arc<dyn Journal>,
+    /// Where the journal ends once all that was begun is done. Held while an append is begun, so that they are begun in
+    /// the order of their numbers.
+    end: Mutex<Position>,
+    /// The number of the last batch whose append was begun.
+    last: AtomicU64,
+    inside: Mutex<Inside>,
+    changed: Condvar,
+}
+
+/// What comes of a look at the first append on its way.
+enum Outcome {
+    Waits,
+    Sent(Vec<Pending>),
+    Lost(LostJournal),
+}
+
+impl Confirming {
+    /// `end`: where the journal ends.
+    pub(crate) fn new(journal: Arc<dyn Journal>, end: Position) -> Self {
+        Confirming {
+            journal,
+            end: Mutex::new(end),
+            last: AtomicU64::new(0),
+            inside: Mutex::new(Inside { end: end.number, ..Inside::default() }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// What the journal is kept in.
+    pub(crate) fn facts(&self) -> StoreFacts {
+        self.journal.facts()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether one more append may be on its way. If not, the inbox is poked when that may be so.
+    pub(crate) fn has_room(&self) -> bool {
+        let mut inside = self.lock();
+        inside.is_awaited = inside.begun.len() >= ON_THE_WAY;
+        !inside.is_awaited
+    }
+
+    /// Whether the batch of this number is the next to be begun.
+    pub(crate) fn is_next(&self, number: u64) -> bool {
+        self.last.load(Ordering::Acquire) + 1 == number
+    }
+
+    /// Begins to append what a batch changes, nothing but a check if that is nothing, and takes its answers. The number of
+    /// the batch must be the next.
+    pub(crate) fn begin(&self, shared: &Arc<Shared>, batch: &mut Batch) {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = batch.number;
+        let append = match batch.changes.is_empty() {
+            true => Append::Nothing(*end),
+            false => {
+                let entry = JournalEntry::after(*end, CHANGES_FORMAT, &batch.changes.encode());
+                Append::Entry { entry, ttl: batch.ttl }
+            }
+        };
+        let begun = Begun {
+            number,
+            append: append.clone(),
+            at: Instant::now(),
+            said: None,
+            is_in_rows: batch.changes.is_empty(),
+            answers: std::mem::take(&mut batch.answers),
+            is_checked: false,
+            tries: 0,
+        };
+        {
+            let mut inside = self.lock();
+            if inside.is_over {
+                drop(inside);
+                return refuse(begun.answers, &shared.unavailable());
+            }
+            inside.begun.push_back(begun);
+        }
+        *end = append.end();
+        batch.entry = Some(end.sum);
+        self.send(shared, number, append);
+        self.last.store(number, Ordering::Release);
+    }
+
+    fn send(&self, shared: &Arc<Shared>, number: u64, append: Append) {
+        // A journal may keep what hears it for as long as it likes.
+        let shared = Arc::downgrade(shared);
+        let heard = move |appended| {
+            if let Some(shared) = shared.upgrade()
+                && let Some(confirming) = &shared.confirming
+            {
+                confirming.change(&shared, number, |begun| begun.said = Some(appended));
+            }
+        };
+        self.journal.append(append, Hears::new(heard));
+    }
+
+    /// The rows of a batch are written.
+    pub(crate) fn is_in_rows(&self, shared: &Shared, number: u64) {
+        self.change(shared, number, |begun| begun.is_in_rows = true);
+    }
+
+    /// Something becomes known of a batch: all whose turn it is are answered.
+    fn change(&self, shared: &Shared, number: u64, known: impl FnOnce(&mut Begun)) {
+        let mut inside = self.lock();
+        if let Some(begun) = inside.begun.iter_mut().find(|begun| begun.number == number) {
+            known(begun);
+        }
+        loop {
+            match inside.first(shared) {
+                Outcome::Sent(answers) => {
+                    // The lock is let go of: who is answered may call at once.
+                    let pokes = std::mem::take(&mut inside.is_awaited);
+                    drop(inside);
+                    if pokes {
+                        shared.inbox.poke();
+                    }
+                    send(shared, answers);
+                    inside = self.lock();
+                }
+                Outcome::Waits => break,
+                Outcome::Lost(lost) => {
+                    let all = inside.end_all();
+                    drop(inside);
+                    return stop(shared, Fatal::Journal(lost), all);
+                }
+            }
+        }
+        if inside.again || inside.is_ended {
+            self.changed.notify_all();
+        }
+    }
+
+    /// The engine stops for another reason: nobody learns of what is on its way.
+    pub(crate) fn stop(&self, shared: &Shared, fatal: Fatal) {
+        let all = self.lock().end_all();
+        stop(shared, fatal, all);
+    }
+
+    /// The disk has ended: [`run`] ends when all is answered.
+    pub(crate) fn disk_ended(&self) {
+        self.lock().is_ended = true;
+        self.changed.notify_all();
+    }
+
+    /// The engine ends as a crash would: nothing is answered, and callers see that it is gone.
+    pub(crate) fn crash(&self) {
+        let all = {
+            let mut inside = self.lock();
+            inside.is_ended = true;
+            inside.end_all()
+        };
+        self.changed.notify_all();
+        drop(all);
+    }
+}
+
+/// Tells all whose batches are on their way, and then the engine.
+fn stop(shared: &Shared, fatal: Fatal, all: VecDeque<Begun>) {
+    for mut begun in all {
+        refuse(std::mem::take(&mut begun.answers), &begun.no(fatal.to_string()));
+    }
+    shared.stop_for(fatal);
+}
+
+impl Inside {
+    fn end_all(&mut self) -> VecDeque<Begun> {
+        (self.is_over, self.again) = (true, false);
+        std::mem::take(&mut self.begun)
+    }
+
+    /// Looks at the first append that is on its way.
+    fn first(&mut self, shared: &Shared) -> Outcome {
+        let Some(first) = self.begun.front_mut() else { return Outcome::Waits };
+        let again = match &first.said {
+            None => return Outcome::Waits,
+            Some(Appended::Done) if !first.is_in_rows => return Outcome::Waits,
+            Some(Appended::Unsure(_)) if !shared.inbox.is_closing() => true,
+            Some(Appended::Unsure(_)) if first.tries < CLOSING_TRIES => {
+                first.tries += 1;
+                true
+            }
+            Some(Appended::At(_)) if !first.is_checked => {
+                first.is_checked = true;
+                true
+            }
+            Some(_) => false,
+        };
+        if again {
+            first.said = None;
+            self.again = true;
+            return Outcome::Waits;
+        }
+        let said = first.said.take().unwrap_or(Appended::Ended);
+        shared.times.took(SYNC, first.at.elapsed());
+        match LostJournal::of(said, self.end) {
+            Some(lost) => Outcome::Lost(lost),
+            None => {
+                self.end = first.append.end().number;
+                shared.is_durable(first.number);
+                let answers = std::mem::take(&mut first.answers);
+                self.begun.pop_front();
+                Outcome::Sent(answers)
+            }
+        }
+    }
+}
+
+/// Sends again what is to be sent again, until the disk has ended and all is answered.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let Some(confirming) = &shared.confirming else { return };
+    let mut inside = confirming.lock();
+    loop {
+        if std::mem::take(&mut inside.again) {
+            let first = inside.begun.front();
+            let first = first.map(|first| (first.number, first.append.clone()));
+            drop(inside);
+            if let Some((number, append)) = first {
+                confirming.send(shared, number, append);
+            }
+            inside = confirming.lock();
+            continue;
+        }
+        if inside.is_ended && inside.begun.is_empty() {
+            return;
+        }
+        inside = confirming.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
+    }
+}

@@ -1,0 +1,6 @@
+//! Where a journal is the truth: answers wait for its appends, and rows are brought up to it. It knows bytes and numbers, and
+//! no table of SQL.
+
+pub(crate) mod confirm;
+pub(crate) mod load;
+pub(crate) mod replica;

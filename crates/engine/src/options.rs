@@ -1,0 +1,195 @@
+//! What an engine is opened with.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tenure_core::bounds::EVENTS_BYTES_DEFAULT;
+use tenure_core::refusal::Refusal;
+use tenure_core::time::Span;
+use tenure_journal::{Appended, Journal};
+use tenure_machine::Config;
+use tenure_seam::{Clock, SystemClock};
+
+/// Where the rows are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Location {
+    /// In a private folder that goes with the engine (or, if the process was killed, when the next
+    /// such engine is opened); nothing waits for the disk.
+    Memory,
+    /// In this folder, made if it is not there. It must be on a local file system.
+    Folder(PathBuf),
+}
+
+/// What an answer promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Durability {
+    /// What is answered survives a kill of the process, a crash of the system and a power loss: its
+    /// batch was written and synced before.
+    #[default]
+    Always,
+    /// What is answered survives a kill of the process at once, since its batch was written before;
+    /// a crash of the system or a power loss takes at most the last second, because the disk is
+    /// synced once a second. The store is never corrupt, it is only a second older.
+    Everysec,
+}
+
+/// Why an engine stopped. Nothing is answered after it but that nothing is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fatal {
+    /// The disk is full or does not work. What the last calls did is unknown.
+    Disk(String),
+    /// The folder, or a file in it, was removed, moved or replaced. What was answered lately is in the
+    /// files that this process had open, and in no folder if those were removed.
+    Moved(String),
+    /// The journal took an entry for the last time, and this is what it said of a later one.
+    Journal(LostJournal),
+    /// A broken invariant; nothing of the step that broke it was written.
+    Bug(String),
+}
+
+/// Why a journal takes no more entries of an engine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LostJournal {
+    /// Another process appends to it now.
+    Deposed,
+    /// It is not the journal that was opened, or its program was started anew.
+    Moved,
+    /// It has forgotten entries that it had taken.
+    Forgot {
+        /// The last entry that was taken.
+        end: u64,
+        /// The last entry that it has.
+        has: u64,
+    },
+    /// It has no room.
+    Full,
+    /// The engine was closed before the journal could say whether the last entries are there.
+    Unsure(String),
+}
+
+impl LostJournal {
+    /// Reads the outcome of an append; `None` if it is done. `end`: the last entry that the journal took before.
+    pub(crate) fn of(appended: Appended, end: u64) -> Option<LostJournal> {
+        match appended {
+            Appended::Done => None,
+            Appended::Deposed => Some(LostJournal::Deposed),
+            Appended::Moved => Some(LostJournal::Moved),
+            Appended::At(has) => Some(LostJournal::Forgot { end, has }),
+            Appended::Unsure(why) => Some(LostJournal::Unsure(why)),
+            Appended::Full => Some(LostJournal::Full),
+            Appended::Ended => Some(LostJournal::Unsure("it was closed".to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for LostJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LostJournal::Deposed => f.write_str("another process owns the store now"),
+            LostJournal::Moved => f.write_str("its journal is not the one that was opened"),
+            LostJournal::Forgot { end, has } => {
+                write!(f, "its journal ends at entry {has}, and had taken all up to {end}")
+            }
+            LostJournal::Full => f.write_str("there is no room for its journal"),
+            LostJournal::Unsure(why) => {
+                write!(f, "it was closed before its journal answered the last entries: {why}")
+            }
+        }
+    }
+}
+
+impl Fatal {
+    /// The exit code that a process should end with.
+    pub const fn exit_code(&self) -> i32 {
+        match self {
+            Fatal::Disk(_) | Fatal::Moved(_) | Fatal::Journal(_) => 74,
+            Fatal::Bug(_) => 70,
+        }
+    }
+}
+
+impl fmt::Display for Fatal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fatal::Disk(why) => write!(f, "the store cannot be written: {why}"),
+            Fatal::Moved(seen) => write!(
+                f,
+                "{seen}; put the folder back where it was, or start again with what is there now"
+            ),
+            Fatal::Journal(lost) => write!(f, "the store is not served here any more: {lost}"),
+            Fatal::Bug(why) => write!(f, "the engine stopped, this is a bug: {why}"),
+        }
+    }
+}
+
+/// What an engine is opened with.
+#[derive(Clone)]
+pub struct Options {
+    /// Where the rows are.
+    pub location: Location,
+    /// What an answer promises; nothing beyond the process for [`Location::Memory`].
+    pub durability: Durability,
+    /// The journal that is the truth, and of which the rows are a copy. They are brought up to it when the engine is
+    /// opened, and no answer waits for them to be synced: it waits for its append, whatever `durability` says. With
+    /// [`Location::Memory`] they go with the engine; those in a folder may be used again. `None`: the rows are the truth.
+    pub journal: Option<Arc<dyn Journal>>,
+    /// Settings of the state machine: `patience`, `retain_bytes`.
+    pub config: Config,
+    /// Bytes of events that each namespace keeps, the newest; 0: none. Where `max_bytes` is set, at most an eighth of it.
+    pub events_bytes: u64,
+    /// The one clock.
+    pub clock: Arc<dyn Clock>,
+    /// Called once, after those who wait were answered, when the engine had to stop. The process
+    /// should end with [`Fatal::exit_code`], and be started again.
+    pub on_fatal: Arc<dyn Fn(&Fatal) + Send + Sync>,
+    /// Bytes of payloads that are kept in memory between a push and its first grant.
+    pub body_bytes: usize,
+    /// The folder may take so many bytes; pushes are refused as `store_full` before that. `None`: as many
+    /// as the file system has. Whatever the bound, what settles, cancels and deletes is taken.
+    pub max_bytes: Option<u64>,
+    /// Why nothing more is admitted that makes the store grow, pushes, leases and PUTs, if so: where the journal is kept there
+    /// is no room. It is asked by each such call, so it must be quick. What settles, extends, cancels and deletes is taken.
+    pub no_room: Arc<dyn Fn() -> Option<Refusal> + Send + Sync>,
+    /// Opens a store that has lost commits which were synced, or rows that cannot be read, without
+    /// them. Starts as `false`: such a store is refused.
+    pub accept_loss: bool,
+    /// What was answered lately may be forgotten, and leases of at most this ttl with it: as long after the opening no lease
+    /// ends by time, and nothing is granted that needs a limit with a concurrency or a pool; events begin another life.
+    /// `None`: nothing is forgotten. See [`Embedded::recover`](crate::Embedded::recover).
+    pub recovers: Option<Span>,
+    /// The store may take so many pages of 4 KiB, and is full then; for tests. `None`: no bound.
+    pub page_max: Option<u32>,
+}
+
+impl Options {
+    /// The defaults for a location: durable always, the system's clock, nobody told of the end.
+    pub fn new(location: Location) -> Self {
+        Options {
+            location,
+            durability: Durability::Always,
+            journal: None,
+            config: Config::default(),
+            events_bytes: EVENTS_BYTES_DEFAULT,
+            clock: Arc::new(SystemClock),
+            on_fatal: Arc::new(|_| {}),
+            body_bytes: 32 << 20,
+            max_bytes: None,
+            no_room: Arc::new(|| None),
+            accept_loss: false,
+            recovers: None,
+            page_max: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("location", &self.location)
+            .field("durability", &self.durability)
+            .field("appends", &self.journal.is_some())
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

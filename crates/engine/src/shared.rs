@@ -1,0 +1,278 @@
+//! What the threads of one engine and its callers have in common.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+
+use rusqlite::Connection;
+use tenure_core::names::Namespace;
+use tenure_journal::StoreFacts;
+use tenure_machine::{Config, TakerId};
+use tenure_seam::{CallError, Clock, Fault, LastLeap, StoreTimes};
+use tokio::sync::{oneshot, watch};
+
+use crate::batch::Answer;
+use crate::bodies::Bodies;
+use crate::data::KnownData;
+use crate::file::damage::Damage;
+use crate::file::folder::{Files, Folder};
+use crate::file::readers::{Haste, Readers};
+use crate::file::room::Room;
+use crate::file::streams;
+use crate::file::watch::{LookWhen, Watch};
+use crate::hand_off::HandOff;
+use crate::inbox::{Ask, Envelope, Inbox};
+use crate::journal::confirm::Confirming;
+use crate::options::{Fatal, Options};
+
+/// Where an answer comes.
+pub(crate) type Receiver = oneshot::Receiver<Result<Answer, CallError>>;
+
+/// The names under which [`Shared::times`] counts.
+pub(crate) const COMMIT: &str = "commit";
+pub(crate) const SYNC: &str = "sync";
+
+/// Bytes of resources' data that are kept in memory.
+const DATA_BYTES: usize = 16 << 20;
+
+/// How far the disk is.
+#[derive(Clone, Copy, Default)]
+struct Durable {
+    /// The number of the last batch that is durable.
+    number: u64,
+    /// Nothing more becomes durable.
+    ended: bool,
+}
+
+/// See the module.
+pub(crate) struct Shared {
+    pub inbox: Inbox,
+    pub hand_off: HandOff,
+    pub bodies: Bodies,
+    pub data: KnownData,
+    pub readers: Readers,
+    pub room: Room,
+    /// What cannot be read.
+    pub damage: Arc<Damage>,
+    pub clock: Arc<dyn Clock>,
+    pub config: Config,
+    /// What waits for the journal, if one appends: then it is the truth, and not the rows.
+    pub confirming: Option<Confirming>,
+    /// Bytes of events that a namespace keeps; 0: none are kept.
+    pub events_bytes: AtomicU64,
+    /// The bound of the folder that the options named.
+    pub max_bytes: Option<u64>,
+    /// The number of the last batch that is committed: whoever reads may see it.
+    pub committed: AtomicU64,
+    durable: watch::Sender<Durable>,
+    /// By how much the clock is behind, in microseconds; 0 if it is not.
+    pub behind_us: AtomicU64,
+    /// Until when the machine recovers, in microseconds; 0 if it does not.
+    pub recovers_until_us: AtomicU64,
+    pub last_leap: LastLeap,
+    /// How long commits and syncs take.
+    pub times: StoreTimes,
+    pub draining: AtomicBool,
+    takers: AtomicU64,
+    fatal: OnceLock<Fatal>,
+    on_fatal: Arc<dyn Fn(&Fatal) + Send + Sync>,
+    pub files: Files,
+    folder: Mutex<Option<Folder>>,
+    watch: Option<Watch>,
+    closed: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        options: &Options,
+        folder: Folder,
+        watch: Option<Watch>,
+        readers: Readers,
+        damage: Arc<Damage>,
+        confirming: Option<Confirming>,
+    ) -> Self {
+        Shared {
+            inbox: Inbox::default(),
+            hand_off: HandOff::default(),
+            bodies: Bodies::new(options.body_bytes),
+            data: KnownData::new(DATA_BYTES),
+            readers,
+            room: Room::new(options),
+            damage,
+            clock: options.clock.clone(),
+            config: options.config,
+            confirming,
+            events_bytes: streams::bound(options.events_bytes, options.max_bytes).into(),
+            max_bytes: options.max_bytes,
+            committed: AtomicU64::new(0),
+            durable: watch::Sender::new(Durable::default()),
+            behind_us: AtomicU64::new(0),
+            recovers_until_us: AtomicU64::new(0),
+            last_leap: LastLeap::default(),
+            times: StoreTimes::default(),
+            draining: AtomicBool::new(false),
+            takers: AtomicU64::new(1),
+            fatal: OnceLock::new(),
+            on_fatal: options.on_fatal.clone(),
+            files: folder.files(),
+            folder: Mutex::new(Some(folder)),
+            watch,
+            closed: Mutex::new(false),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Whether what happens is kept for those who ask for it.
+    pub(crate) fn keeps_events(&self) -> bool {
+        self.events_bytes.load(Ordering::Relaxed) > 0
+    }
+
+    /// A batch is durable.
+    pub(crate) fn is_durable(&self, number: u64) {
+        self.durable.send_modify(|durable| durable.number = number);
+    }
+
+    /// The number of the last batch that is durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.borrow().number
+    }
+
+    /// Nothing more becomes durable.
+    pub(crate) fn disk_ended(&self) {
+        self.durable.send_modify(|durable| durable.ended = true);
+    }
+
+    /// Reads rows for an answer that shows them as they are now, and waits until that may be sent.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, CallError> {
+        let read = self.readers.read(Haste::Now, read).await?;
+        self.read_may_be_answered().await.map(|()| read)
+    }
+
+    /// Waits until the rows that a caller has read may be sent: they are durable, and no other process owned the store
+    /// when they were read.
+    pub(crate) async fn read_may_be_answered(&self) -> Result<(), CallError> {
+        if self.confirming.is_none() {
+            return self.committed_is_durable().await;
+        }
+        // The answer comes with a batch like any other, so after an append that is begun from now on. The call may have
+        // done something before it read.
+        let passed = self.ask(&Namespace::main(), Ask::Pass).await;
+        passed.map(drop).map_err(CallError::after_a_part)
+    }
+
+    /// Waits until what is committed now is durable.
+    async fn committed_is_durable(&self) -> Result<(), CallError> {
+        let seen = self.committed.load(Ordering::Acquire);
+        let mut durable = self.durable.subscribe();
+        // The sender is a field of this, so waiting ends by what is waited for.
+        let reached = durable.wait_for(|durable| durable.ended || durable.number >= seen).await;
+        match &reached {
+            Ok(reached) if reached.number >= seen => {}
+            _ => return Err(self.gone()),
+        }
+        drop(reached);
+        self.look(LookWhen::BeforeAnswer).map_err(|fatal| {
+            let no = Fault::Unknown(fatal.to_string()).into();
+            self.stop_for(fatal);
+            no
+        })
+    }
+
+    /// A number for a call that may wait.
+    pub(crate) fn next_taker(&self) -> TakerId {
+        TakerId::new(self.takers.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Asks the state, and waits until what it answers is durable.
+    pub(crate) async fn ask(&self, namespace: &Namespace, ask: Ask) -> Result<Answer, CallError> {
+        self.send(namespace, ask)?.await.unwrap_or_else(|_| Err(self.gone()))
+    }
+
+    /// Asks the state.
+    pub(crate) fn send(&self, namespace: &Namespace, ask: Ask) -> Result<Receiver, CallError> {
+        let (reply, receiver) = oneshot::channel();
+        let call = Envelope { namespace: namespace.clone(), ask, reply: Some(reply) };
+        match self.inbox.put(call) {
+            Ok(()) => Ok(receiver),
+            Err(_) => Err(self.unavailable()),
+        }
+    }
+
+    /// Tells the state something that has no answer. An engine that ends needs not know.
+    pub(crate) fn tell(&self, namespace: &Namespace, ask: Ask) {
+        let _ = self.inbox.put(Envelope { namespace: namespace.clone(), ask, reply: None });
+    }
+
+    /// The answer of a call that was not answered: its thread is gone.
+    pub(crate) fn gone(&self) -> CallError {
+        let why = match self.fatal() {
+            Some(fatal) => fatal.to_string(),
+            None => "the store was closed before it answered".to_owned(),
+        };
+        Fault::Unknown(why).into()
+    }
+
+    /// The answer of a call that did nothing: the engine takes no more.
+    pub(crate) fn unavailable(&self) -> CallError {
+        let why = match self.fatal() {
+            Some(fatal) => fatal.to_string(),
+            None => "the store is closed".to_owned(),
+        };
+        Fault::Unavailable(why).into()
+    }
+
+    pub(crate) fn fatal(&self) -> Option<&Fatal> {
+        self.fatal.get()
+    }
+
+    /// Whether the files that are open are still those of the folder; if not, the engine must stop for
+    /// what is answered here, and what would be answered must be refused before.
+    pub(crate) fn look(&self, when: LookWhen) -> Result<(), Fatal> {
+        match &self.watch {
+            Some(watch) => watch.look(when).map_err(Fatal::Moved),
+            None => Ok(()),
+        }
+    }
+
+    /// The engine stops. Whoever is first tells why.
+    pub(crate) fn stop_for(&self, fatal: Fatal) {
+        if self.fatal.set(fatal).is_ok() {
+            self.inbox.poke();
+            if let Some(fatal) = self.fatal() {
+                (self.on_fatal)(fatal);
+            }
+        }
+    }
+
+    /// What the truth is kept in, and how much of it: the journal if one appends, and otherwise the folder.
+    pub(crate) fn facts(&self) -> StoreFacts {
+        if let Some(confirming) = &self.confirming {
+            return confirming.facts();
+        }
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        StoreFacts { kind: "embedded", bytes: folder.as_ref().map_or(0, Folder::bytes) }
+    }
+
+    /// Does something in the folder; `None` if it was let go of.
+    pub(crate) fn with_folder<T>(&self, does: impl FnOnce(&Folder) -> T) -> Option<T> {
+        self.folder.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(does)
+    }
+
+    /// Lets go of the folder; its threads have ended.
+    pub(crate) fn release_folder(&self) {
+        drop(self.folder.lock().unwrap_or_else(PoisonError::into_inner).take());
+        *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ended.notify_all();
+    }
+
+    /// Returns when the folder was let go of.
+    pub(crate) fn wait_until_released(&self) {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*closed {
+            closed = self.ended.wait(closed).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}

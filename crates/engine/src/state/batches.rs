@@ -1,0 +1,145 @@
+//! How batches leave: to the disk, or refused when nothing can be written any more.
+//!
+//! It must never send an answer whose rows are not durable, nor wait for the disk but at the end.
+
+use tenure_machine::rows::Rows;
+
+use crate::batch::Batch;
+use crate::file::disk;
+use crate::file::watch::LookWhen;
+use crate::inbox::Envelope;
+use crate::options::Fatal;
+
+use super::{AwaitingEnd, StateThread, Waiting};
+
+/// Bytes of rows at which a batch is closed where a journal appends, so that no append takes the journal long. A
+/// single call may exceed it.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// A batch of no more bytes is encoded here and its append begun at once: that is sooner than the disk would, and who
+/// waits for a small batch waits for little else.
+const BEGUN_BYTES: usize = 16 << 10;
+
+/// A batch of that many jobs is handed on although more is asked already, if the disk has room.
+const ROWS_ENOUGH: usize = 1_000;
+
+impl StateThread {
+    /// Counts what rows take in a journal, if one appends.
+    pub(super) fn weigh(&mut self, rows: &Rows) {
+        if self.shared.confirming.is_some() {
+            self.batch.bytes += rows.bytes();
+        }
+    }
+
+    /// Hands batches on, if there is room for them, although more is asked already: those that are large enough to take
+    /// no more, or one of many jobs.
+    pub(super) fn hand_on_if_enough(&mut self) {
+        if self.batch.bytes >= BATCH_BYTES {
+            let batch = self.take_batch();
+            self.closed.push_back(batch);
+        }
+        if !self.closed.is_empty() || self.batch.changes.rows.jobs.len() >= ROWS_ENOUGH {
+            self.hand_on();
+        }
+    }
+
+    fn take_batch(&mut self) -> Batch {
+        self.batch.ttl = self.machine.largest_ttl().std();
+        let next = Batch { number: self.batch.number + 1, ..Batch::default() };
+        std::mem::replace(&mut self.batch, next)
+    }
+
+    /// Whether all was handed on.
+    fn is_handed_on(&self) -> bool {
+        self.closed.is_empty() && self.batch.is_empty()
+    }
+
+    /// Hands the batch on, if there is room for it.
+    pub(super) fn hand_on(&mut self) {
+        if let Some(why) = self.overlay.failure() {
+            // A step asked the disk and got no answer: it may have decided wrongly.
+            self.shared.stop_for(Fatal::Disk(why));
+        }
+        if self.shared.fatal().is_some() {
+            self.refuse(Vec::new());
+            return;
+        }
+        if self.is_handed_on() {
+            return;
+        }
+        // Where a journal appends, what is durable may be another's by now: only an append tells.
+        if self.shared.confirming.is_none()
+            && self.batch.changes.is_empty()
+            && self.shared.durable() + 1 == self.batch.number
+        {
+            // All that these answers saw is durable.
+            match self.shared.look(LookWhen::BeforeAnswer) {
+                Ok(()) => disk::send(&self.shared, std::mem::take(&mut self.batch.answers)),
+                Err(fatal) => {
+                    self.refuse(Vec::new());
+                    self.shared.stop_for(fatal);
+                }
+            }
+            return;
+        }
+        if !self.shared.hand_off.has_room() {
+            return;
+        }
+        let shared = self.shared.clone();
+        if shared.confirming.as_ref().is_some_and(|confirming| !confirming.has_room()) {
+            return;
+        }
+        let mut batch = self.closed.pop_front().unwrap_or_else(|| self.take_batch());
+        if let Some(confirming) = &shared.confirming
+            && batch.bytes <= BEGUN_BYTES
+            && confirming.is_next(batch.number)
+        {
+            confirming.begin(&shared, &mut batch);
+            if batch.changes.is_empty() {
+                return;
+            }
+        }
+        if let Err(batch) = self.shared.hand_off.put(batch) {
+            // Only this thread puts, so there still is room; but nothing is lost if there is not.
+            self.closed.push_front(batch);
+        }
+    }
+
+    /// Everybody who waits is told that nothing of theirs was written.
+    pub(super) fn refuse(&mut self, calls: Vec<Envelope>) {
+        let no = self.shared.unavailable();
+        let calls = calls.into_iter().chain(std::mem::take(&mut self.again));
+        let calls = calls.filter_map(|call| call.reply);
+        let waiting = std::mem::take(&mut self.waiting).into_values().map(|wait| wait.reply);
+        let awaiting = std::mem::take(&mut self.awaiting).into_values().map(|call| call.reply);
+        let waiting = waiting.chain(awaiting).chain(self.take_readers());
+        let closed = std::mem::take(&mut self.closed).into_iter().flat_map(|batch| batch.answers);
+        let answers = closed.chain(std::mem::take(&mut self.batch.answers)).map(|one| one.reply);
+        for reply in calls.chain(waiting).chain(answers) {
+            let _ = reply.send(Err(no.clone()));
+        }
+    }
+
+    /// The last batch goes to the disk; who waits is told that nothing comes.
+    pub(super) fn close(&mut self) {
+        let no = self.shared.unavailable();
+        for Waiting { reply, .. } in std::mem::take(&mut self.waiting).into_values() {
+            let _ = reply.send(Err(no.clone()));
+        }
+        for AwaitingEnd { reply, .. } in std::mem::take(&mut self.awaiting).into_values() {
+            let _ = reply.send(Err(no.clone()));
+        }
+        for reply in self.take_readers() {
+            let _ = reply.send(Err(no.clone()));
+        }
+        while !self.is_handed_on() && self.shared.fatal().is_none() {
+            self.hand_on();
+            if !self.is_handed_on() {
+                // The disk pokes when it takes what was handed off.
+                if !self.shared.inbox.wait_for_poke() {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The thread that owns the machine: it applies what is asked, one after the other, ticks when
+//! something is due, and hands rows and answers on in batches.
+//!
+//! It must never wait for the disk, nor for who asked.
+
+mod batches;
+mod calls;
+mod events;
+mod facts;
+mod gauges;
+mod passing;
+mod recovery;
+mod schedules;
+mod steps;
+mod time;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tenure_core::events::EventId;
+use tenure_core::names::{FlowName, Namespace};
+use tenure_core::refusal::Refusal;
+use tenure_core::schedule::PlanWanted;
+use tenure_core::time::Moment;
+use tenure_machine::{Command, Done, Machine, Seq, TakerId};
+use tenure_seam::CallError;
+
+use self::events::EventStreams;
+use self::time::SeenClock;
+use crate::batch::{Answer, Batch, Pending, Reply};
+use crate::file::overlay::Overlay;
+use crate::file::watch::LookWhen;
+use crate::inbox::{Ask, Envelope};
+use crate::shared::Shared;
+
+/// A lease call that waits.
+struct Waiting {
+    namespace: Namespace,
+    reply: Reply,
+}
+
+/// A call that waits for an end.
+struct AwaitingEnd {
+    namespace: Namespace,
+    reply: Reply,
+    on: AwaitingOn,
+}
+
+/// What a call waits for the end of.
+enum AwaitingOn {
+    /// The job of this row.
+    Result {
+        seq: Seq,
+        /// When it is answered in any case.
+        until: Moment,
+    },
+    Flow(FlowName),
+}
+
+/// See the module.
+pub(crate) struct StateThread {
+    shared: Arc<Shared>,
+    machine: Machine,
+    overlay: Overlay,
+    batch: Batch,
+    /// Batches before it that take no more, and that the disk had no room for yet.
+    closed: VecDeque<Batch>,
+    waiting: HashMap<TakerId, Waiting>,
+    /// Calls that wait for an end.
+    awaiting: HashMap<TakerId, AwaitingEnd>,
+    /// Calls whose bounded work was not enough: they go on behind those that came meanwhile.
+    again: Vec<Envelope>,
+    clock: SeenClock,
+    told: facts::FactCounts,
+    streams: EventStreams,
+    /// Finished jobs take too much, but none could go: not tried again before something changes.
+    stuck: bool,
+    /// Schedules that asked for a plan.
+    wanted: Vec<(Namespace, PlanWanted)>,
+    /// By the monotonic clock: moments are decided again no sooner, so that firing leaves half of the time to others.
+    no_fire_before: Duration,
+    /// Processes that read gauges.
+    gauge_readers: gauges::GaugeReaders,
+}
+
+/// Why the thread ends.
+pub(crate) enum Ended {
+    Closed,
+    Crashed,
+}
+
+impl StateThread {
+    /// `ends`: the newest event of each namespace.
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        machine: Machine,
+        overlay: Overlay,
+        ends: HashMap<Namespace, EventId>,
+    ) -> Self {
+        StateThread {
+            shared,
+            machine,
+            overlay,
+            batch: Batch { number: 1, ..Batch::default() },
+            closed: VecDeque::new(),
+            waiting: HashMap::new(),
+            awaiting: HashMap::new(),
+            again: Vec::new(),
+            clock: SeenClock::default(),
+            told: facts::FactCounts::default(),
+            streams: EventStreams::new(ends),
+            stuck: false,
+            wanted: Vec::new(),
+            no_fire_before: Duration::ZERO,
+            gauge_readers: gauges::GaugeReaders::default(),
+        }
+    }
+
+    /// Runs until the inbox is closed.
+    pub(crate) fn run(&mut self) -> Ended {
+        let shared = self.shared.clone();
+        loop {
+            let taken = shared.inbox.take(self.patience());
+            if taken.crashed {
+                return Ended::Crashed;
+            }
+            // It wakes at least once a second, called or not.
+            if let Err(fatal) = shared.look(LookWhen::EverySecond) {
+                shared.stop_for(fatal);
+            }
+            if shared.fatal().is_some() {
+                self.refuse(taken.calls);
+                if taken.closing {
+                    return Ended::Closed;
+                }
+                continue;
+            }
+            self.overlay.committed(shared.committed.load(Ordering::Acquire));
+            let again = std::mem::take(&mut self.again);
+            for call in again.into_iter().chain(taken.calls) {
+                if self.tick() {
+                    self.do_asked();
+                }
+                self.take(call);
+                self.hand_on_if_enough();
+            }
+            self.tick();
+            self.do_asked();
+            self.hand_on();
+            self.told.warn();
+            if taken.closing && self.again.is_empty() {
+                self.close();
+                self.told.sum_up();
+                return Ended::Closed;
+            }
+        }
+    }
+
+    /// Does what ticks ask for: after each of them, as on Redis, so that a test may compare what happens in which order.
+    fn do_asked(&mut self) {
+        self.gauges();
+        self.schedules();
+    }
+
+    fn take(&mut self, call: Envelope) {
+        let Envelope { namespace, ask, reply } = call;
+        match ask {
+            Ask::Command(command) => {
+                let done = self.apply(&namespace, *command);
+                self.answer_step(namespace, reply, done.map(Answer::Done));
+            }
+            Ask::Push(push) => self.push(namespace, push, reply),
+            Ask::Settle(settle) => drop(self.settle(namespace, settle, reply)),
+            Ask::Lease(lease, taker) => self.lease(namespace, lease, taker, reply),
+            Ask::SettleAndLease(settle, lease, taker, of_lease) => {
+                if self.settle(namespace.clone(), settle, reply) {
+                    self.lease(namespace, lease, taker, Some(of_lease));
+                }
+            }
+            Ask::WaitForResult(wait) => self.wait_for_result(namespace, *wait, reply),
+            Ask::WaitForEvents { after, until, taker } => {
+                self.wait_for_events(namespace, (after, until), taker, reply);
+            }
+            Ask::WaitForFlow(wait) => self.wait_for_flow(namespace, *wait, reply),
+            Ask::DropWait(taker) => {
+                self.waiting.remove(&taker);
+                self.awaiting.remove(&taker);
+                self.drop_reader(taker);
+                let _ = self.apply(&namespace, Command::DropWait(taker));
+                self.absorb();
+            }
+            Ask::Undo(fences) => {
+                let _ = self.apply(&namespace, Command::Undo(fences));
+                self.absorb();
+            }
+            Ask::ReadGauges(reader) => self.gauge_readers.add(reader),
+            Ask::Pass => self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing))),
+            Ask::Drain => self.end_waits(namespace, reply),
+            Ask::Settled => {
+                self.settle_due();
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::Recover(span) => {
+                self.recover(span);
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::EndRecovery => {
+                self.end_recovery();
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::Configure(config) => {
+                self.machine.configure(config);
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::PassTime(clock, span) => {
+                self.pass_time(&clock, span);
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
+            Ask::Durable => {
+                let lines = self.machine.durable(self.shared.clock.now());
+                self.answer(namespace, reply, Ok(Answer::Lines(lines)));
+            }
+        }
+    }
+
+    fn apply(&mut self, namespace: &Namespace, command: Command) -> Result<Done, Refusal> {
+        let now = self.shared.clock.now();
+        self.machine.apply(namespace, command, now, &self.overlay)
+    }
+
+    fn answer(
+        &mut self,
+        namespace: Namespace,
+        reply: Option<Reply>,
+        answer: Result<Answer, CallError>,
+    ) {
+        if let Some(reply) = reply {
+            self.batch.answers.push(Pending { namespace, reply, answer });
+        }
+    }
+
+    /// Takes the rows of a step, and answers it with them.
+    fn answer_step(
+        &mut self,
+        namespace: Namespace,
+        reply: Option<Reply>,
+        done: Result<Answer, Refusal>,
+    ) {
+        self.absorb();
+        self.answer(namespace, reply, done.map_err(CallError::Refused));
+    }
+}
