@@ -104,6 +104,24 @@ fn calls_go_through_any_server_and_none_is_lost_when_its_owner_is_killed_or_ends
 }
 
 #[test]
+fn an_owner_that_is_stopped_is_replaced_and_passes_calls_on_when_it_wakes() {
+    let Some((_redis, mut servers, runtime)) = sharing(3) else { return };
+    let at = owner(&servers);
+    let stopped = servers.remove(at);
+    let (other, woken) = (remote(&servers[0]), remote(&stopped));
+    runtime.block_on(push(&other, "before".to_owned()));
+    stopped.signal(Signal::SIGSTOP);
+    // It is passed on to the one that is stopped, and then to the one that takes the store.
+    runtime.block_on(push(&other, "meanwhile".to_owned()));
+    owner(&servers);
+    stopped.signal(Signal::SIGCONT);
+    runtime.block_on(push(&woken, "woken".to_owned()));
+    // The first sending reached it too, and did nothing.
+    assert_eq!(runtime.block_on(drained(&other)), ["before", "meanwhile", "woken"]);
+    assert!(stopped.get("/readyz").contains("which owns the store"));
+}
+
+#[test]
 fn a_server_that_does_not_own_the_store_shows_it_all_the_same() {
     let Some((_redis, servers, runtime)) = sharing(2) else { return };
     let owns = owner(&servers);
