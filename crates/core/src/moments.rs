@@ -1,8 +1,7 @@
 //! The moments of an interval, the jitter of any moment, and the id of the job that a moment makes.
 //!
-//! This is the part of a schedule's timing that is plain arithmetic, so the state machine does it itself, and so does
-//! the library inside Redis. Cron and zones need a calendar; they are in `tenure-calendar`, which neither of the two
-//! knows. Moments are whole seconds of UTC.
+//! This is the part of a schedule's timing that is plain arithmetic, so the state machine does it itself. Cron and zones
+//! need a calendar; they are in `tenure-calendar`, which it does not know. Moments are whole seconds of UTC.
 
 use crate::bounds::{SECOND_US, STARTED_LATELY_US};
 use crate::spread::{head, share};

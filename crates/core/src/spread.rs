@@ -4,7 +4,7 @@
 
 use sha1::{Digest, Sha1};
 
-/// The first 32 bits of SHA-1 over `text`: a hash that Redis has too.
+/// The first 32 bits of SHA-1 over `text`: a hash that every language has.
 pub fn head(text: &str) -> u32 {
     let digest = Sha1::digest(text.as_bytes());
     u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])

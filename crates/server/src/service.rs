@@ -366,6 +366,7 @@ impl Service {
                 Serves::Here { engine, .. } if may_be_here => {
                     let mut own = held.another();
                     own.force(call.body.len());
+                    let in_lines = lines.is_some();
                     let answered = tokio::select! {
                         biased;
                         answered = self.here(engine, call, lines, own, turn) => answered,
@@ -385,7 +386,8 @@ impl Service {
                             return Err(Stop::Refused(StoreRefusal::Draining.into()));
                         }
                         Err(Stop::Refused(no)) if has_no_store(&no) => {
-                            if !self.deps.whereabouts.left_by_now(&serves).await {
+                            // What was read here cannot be sent any more.
+                            if in_lines || !self.deps.whereabouts.left_by_now(&serves).await {
                                 return Err(no.into());
                             }
                             NotYet::Refused(no)
@@ -402,8 +404,8 @@ impl Service {
             }
             let passed = passed.get_or_insert_with(|| {
                 let rest = RestRefused::default();
-                let body = match lines.take() {
-                    Some(reading) => self.streamed(spec, reading, &rest),
+                let body = match lines {
+                    Some(_) => CallBody::Unread,
                     None => CallBody::whole(spec, call.body.clone()),
                 };
                 PassedCall {
@@ -419,6 +421,9 @@ impl Service {
                 }
             });
             if let Serves::There(owner) = &serves {
+                if let (CallBody::Unread, Some(reading)) = (&passed.body, lines.take()) {
+                    passed.body = self.streamed(spec, reading, &passed.rest);
+                }
                 why = match self.send(passed, owner, turn, held.another()).await {
                     PassOutcome::Answered(response) => return Ok(response),
                     PassOutcome::Refused(no) => return Err(no.into()),

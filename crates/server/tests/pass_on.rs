@@ -39,7 +39,7 @@ fn fellowship(server: u128, secret: &str) -> Fellowship {
 }
 
 /// Tells a server where the store is served.
-#[derive(Clone)]
+#[derive(Clone, Clone)]
 struct Tells(watch::Sender<Standing>);
 
 impl Tells {
@@ -536,6 +536,59 @@ fn what_may_have_been_done_and_cannot_be_told_apart_is_not_sent_twice() {
     conn.send(body.as_bytes());
     other.tells.there(owner.server.at, 5);
     assert_eq!(conn.answer().lines()[0]["id"], "a");
+}
+
+#[test]
+fn lines_that_came_while_nobody_served_are_read_by_who_serves_first() {
+    let engine = memory();
+    let nobody = || Serves::Nobody("nobody is there".to_owned());
+    let server = Member::new(1, &engine, nobody(), Config::default());
+    let headers = "Content-Type: application/x-ndjson\r\n";
+    let body = "{\"id\":\"a\",\"queue\":\"q\"}\n";
+    let head = format!(
+        "POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1\r\n{headers}Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut conn = server.server.connect();
+    conn.send(head.as_bytes());
+    conn.send(body.as_bytes());
+    let sent = Instant::now();
+    until("the call waits", || sent.elapsed() > Duration::from_millis(50));
+    server.tells.now(here(&engine, 1));
+    assert_eq!(conn.answer().lines()[0]["id"], "a");
+}
+
+#[test]
+fn a_set_in_lines_that_was_read_here_is_not_sent_without_them() {
+    let (owner, other) = two(Config::default());
+    let set = |server: &Server, path: &str, ids: &[&str]| {
+        let lines: String = ids.iter().map(|id| format!("{{\"id\":\"{id}\"}}\n")).collect();
+        let headers = "Content-Type: application/x-ndjson\r\n";
+        server.connect().ask_with("PUT", path, headers, lines.as_bytes())
+    };
+    let path = "/v1/pools/p/resources?allow_empty=true";
+    for _ in 0..20 {
+        assert_eq!(set(&owner.server, path, &["a", "b"]).status, 200);
+        // The server believes that it serves, and its engine has ended.
+        let ended = memory();
+        ended.close();
+        other.tells.now(here(&ended, 1));
+        let (there, tells) = (owner.server.at, other.tells.clone());
+        let moves = std::thread::spawn(move || tells.there(there, 2));
+        let answer = set(&other.server, path, &["c"]);
+        moves.join().unwrap();
+        let listed = owner.server.get("/v1/pools/p/resources").good();
+        let ids: Vec<&str> = listed["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["id"].as_str().unwrap())
+            .collect();
+        match answer.status {
+            200 => assert_eq!(ids, ["c"]),
+            status => assert_eq!((status, ids), (503, vec!["a", "b"])),
+        }
+    }
 }
 
 #[test]

@@ -34,4 +34,4 @@ pub use queues::*;
 pub use resources::*;
 pub use schedules::*;
 pub use stats::*;
-pub use table::{Answer, Carries, Effect, HttpMethod, OPERATIONS, Operation, Reply, Request, Spec};
+pub use table::{Answer, Effect, HttpMethod, OPERATIONS, Operation, Reply, Request, Spec};

@@ -1,16 +1,14 @@
 //! The table of operations: one row each, and what every layer derives from it.
 //!
 //! The requests and replies of an engine, the server's routes, the paths that the remote engine asks for, what a
-//! caller may repeat, and the functions that the Redis engine calls all come from here. Nothing here decides.
+//! caller may repeat all come from here. Nothing here decides.
 //!
 //! The columns of a row:
 //! - the operation's name, the same in every layer, with the types of its request and of its reply;
 //! - how HTTP asks for it: method and path. The fields of the request that fill the braces of the path follow in
 //!   brackets, in their order;
 //! - what a second sending of the same request does ([`Effect`]). `Depends` asks the request itself, by its method
-//!   `effect`. `gone` lists the refusals that mean, to a repeat, that the deletion was done;
-//! - what a call of its function of the Redis library carries along ([`Carries`]). That function has the operation's
-//!   name.
+//!   `effect`. `gone` lists the refusals that mean, to a repeat, that the deletion was done.
 
 use super::*;
 use crate::bounded::Bounded;
@@ -35,8 +33,6 @@ pub struct Spec {
     pub effect: Option<Effect>,
     /// Refusals of a repeat that mean that the first sending, or somebody else, has already done the deletion.
     pub gone: &'static [Code],
-    /// What a call of its function of the Redis library carries along.
-    pub carries: Carries,
 }
 
 /// A method of HTTP.
@@ -72,19 +68,6 @@ pub enum Effect {
     Sets,
     /// Possibly the same once more: a caller must look before it asks again.
     Adds,
-}
-
-/// What a call of a function of the Redis library carries beside its arguments, and what it takes to read the answer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Carries {
-    /// Nothing. The answer shows no lease.
-    Nothing,
-    /// Nothing, but the caller asks for the key of the namespace if it does not know it yet: the answer may show leases,
-    /// whose ids only the key makes. (Some answers that show none are read in this way too; it costs one call, once.)
-    Key,
-    /// All that the process knows of the namespace, in case the store has forgotten it. The answer needs the key, and
-    /// says whether this is still the store that it was.
-    Knowledge,
 }
 
 /// An operation of an engine: its request, and the reply it has.
@@ -151,8 +134,7 @@ macro_rules! operations {
     ($d:tt $(
         $name:ident $request:ident => $reply:ty,
         $method:ident $path:literal $([$($field:ident)+])?,
-        $effect:ident $(gone $($gone:ident)+)?,
-        $carries:ident;
+        $effect:ident $(gone $($gone:ident)+)?;
     )*) => {
         /// Any request.
         #[derive(Clone, PartialEq, Eq, Debug)]
@@ -210,7 +192,6 @@ macro_rules! operations {
                     path: $path,
                     effect: fixed_effect!($effect),
                     gone: &[$($(Code::$gone),+)?],
-                    carries: Carries::$carries,
                 };
                 fn wrap(reply: $reply) -> Reply { Reply::$request(reply) }
                 fn reply(reply: Reply) -> Option<$reply> {
@@ -233,80 +214,80 @@ macro_rules! operations {
 }
 
 operations! { $
-    push             Push            => Pushed,               Post   "/v1/jobs",                                                Depends,                 Nothing;
-    get_job          GetJob          => Box<JobView>,         Get    "/v1/jobs/{id}" [job],                                     Reads,                   Key;
-    list_jobs        ListJobs        => Listed<JobView>,      Get    "/v1/jobs",                                                Reads,                   Key;
-    patch_job        PatchJob        => Box<JobView>,         Patch  "/v1/jobs/{id}" [job],                                     Sets,                    Key;
-    delete_job       DeleteJob       => (),                   Delete "/v1/jobs/{id}" [job],                                     Sets gone JobNotFound,   Key;
-    cancel_job       CancelJob       => Box<JobView>,         Post   "/v1/jobs/{id}/cancel" [job],                              Sets,                    Key;
-    retry_job        RetryJob        => Box<JobView>,         Post   "/v1/jobs/{id}/retry" [job],                               Depends,                 Key;
-    run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Sets,                    Key;
-    cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Sets,                    Key;
-    retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Adds,                    Key;
-    delete_jobs      DeleteJobs      => DoneMany,             Post   "/v1/jobs/delete",                                         Sets,                    Key;
-    get_result       GetResult       => Box<ResultView>,      Get    "/v1/jobs/{id}/result" [job],                              Reads,                   Nothing;
-    list_parents     ListParents     => Listed<ParentView>,   Get    "/v1/jobs/{id}/parents" [job],                             Reads,                   Nothing;
-    list_children    ListChildren    => Listed<ChildView>,    Get    "/v1/jobs/{id}/children" [job],                            Reads,                   Nothing;
-    explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             Reads,                   Key;
+    push             Push            => Pushed,               Post   "/v1/jobs",                                                Depends;
+    get_job          GetJob          => Box<JobView>,         Get    "/v1/jobs/{id}" [job],                                     Reads;
+    list_jobs        ListJobs        => Listed<JobView>,      Get    "/v1/jobs",                                                Reads;
+    patch_job        PatchJob        => Box<JobView>,         Patch  "/v1/jobs/{id}" [job],                                     Sets;
+    delete_job       DeleteJob       => (),                   Delete "/v1/jobs/{id}" [job],                                     Sets gone JobNotFound;
+    cancel_job       CancelJob       => Box<JobView>,         Post   "/v1/jobs/{id}/cancel" [job],                              Sets;
+    retry_job        RetryJob        => Box<JobView>,         Post   "/v1/jobs/{id}/retry" [job],                               Depends;
+    run_job_now      RunJobNow       => Box<JobView>,         Post   "/v1/jobs/{id}/run-now" [job],                             Sets;
+    cancel_jobs      CancelJobs      => DoneMany,             Post   "/v1/jobs/cancel",                                         Sets;
+    retry_jobs       RetryJobs       => DoneMany,             Post   "/v1/jobs/retry",                                          Adds;
+    delete_jobs      DeleteJobs      => DoneMany,             Post   "/v1/jobs/delete",                                         Sets;
+    get_result       GetResult       => Box<ResultView>,      Get    "/v1/jobs/{id}/result" [job],                              Reads;
+    list_parents     ListParents     => Listed<ParentView>,   Get    "/v1/jobs/{id}/parents" [job],                             Reads;
+    list_children    ListChildren    => Listed<ChildView>,    Get    "/v1/jobs/{id}/children" [job],                            Reads;
+    explain_job      ExplainJob      => Explained,            Get    "/v1/jobs/{id}/explain" [job],                             Reads;
 
-    lease            Lease           => Leased,               Post   "/v1/leases",                                              Depends,                 Knowledge;
-    extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Sets,                    Knowledge;
-    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Depends,                 Knowledge;
-    list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              Reads,                   Key;
-    force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Sets gone LeaseNotFound, Key;
+    lease            Lease           => Leased,               Post   "/v1/leases",                                              Depends;
+    extend           Extend          => Extended,             Post   "/v1/leases/extend",                                       Sets;
+    settle           Settle          => Settled,              Post   "/v1/leases/settle",                                       Depends;
+    list_leases      ListLeases      => Listed<LeaseSummary>, Get    "/v1/leases",                                              Reads;
+    force_lease      ForceLease      => (),                   Delete "/v1/leases/{id}" [lease],                                 Sets gone LeaseNotFound;
 
-    list_queues      ListQueues      => Listed<QueueView>,    Get    "/v1/queues",                                              Reads,                   Nothing;
-    get_queue        GetQueue        => QueueView,            Get    "/v1/queues/{name}" [queue],                               Reads,                   Nothing;
-    put_queue        PutQueue        => Put<QueueView>,       Put    "/v1/queues/{name}" [queue],                               Sets,                    Key;
-    patch_queue      PatchQueue      => Put<QueueView>,       Patch  "/v1/queues/{name}" [queue],                               Sets,                    Key;
-    delete_queue     DeleteQueue     => (),                   Delete "/v1/queues/{name}" [queue],                               Sets gone QueueNotFound, Key;
-    pause_queue      PauseQueue      => QueueView,            Post   "/v1/queues/{name}/pause" [queue],                         Sets,                    Key;
-    resume_queue     ResumeQueue     => QueueView,            Post   "/v1/queues/{name}/resume" [queue],                        Sets,                    Key;
+    list_queues      ListQueues      => Listed<QueueView>,    Get    "/v1/queues",                                              Reads;
+    get_queue        GetQueue        => QueueView,            Get    "/v1/queues/{name}" [queue],                               Reads;
+    put_queue        PutQueue        => Put<QueueView>,       Put    "/v1/queues/{name}" [queue],                               Sets;
+    patch_queue      PatchQueue      => Put<QueueView>,       Patch  "/v1/queues/{name}" [queue],                               Sets;
+    delete_queue     DeleteQueue     => (),                   Delete "/v1/queues/{name}" [queue],                               Sets gone QueueNotFound;
+    pause_queue      PauseQueue      => QueueView,            Post   "/v1/queues/{name}/pause" [queue],                         Sets;
+    resume_queue     ResumeQueue     => QueueView,            Post   "/v1/queues/{name}/resume" [queue],                        Sets;
 
-    list_limits      ListLimits      => Listed<LimitView>,    Get    "/v1/limits",                                              Reads,                   Key;
-    get_limit        GetLimit        => LimitView,            Get    "/v1/limits/{name}" [limit],                               Reads,                   Key;
-    put_limit        PutLimit        => Put<LimitView>,       Put    "/v1/limits/{name}" [limit],                               Sets,                    Key;
-    patch_limit      PatchLimit      => Put<LimitView>,       Patch  "/v1/limits/{name}" [limit],                               Sets,                    Key;
-    delete_limit     DeleteLimit     => (),                   Delete "/v1/limits/{name}" [limit],                               Sets gone LimitNotFound, Key;
-    pause_limit      PauseLimit      => LimitView,            Post   "/v1/limits/{name}/pause" [limit],                         Sets,                    Key;
-    resume_limit     ResumeLimit     => LimitView,            Post   "/v1/limits/{name}/resume" [limit],                        Sets,                    Key;
-    observe_limit    ObserveLimit    => LimitView,            Post   "/v1/limits/{name}/observe" [limit],                       Sets,                    Key;
+    list_limits      ListLimits      => Listed<LimitView>,    Get    "/v1/limits",                                              Reads;
+    get_limit        GetLimit        => LimitView,            Get    "/v1/limits/{name}" [limit],                               Reads;
+    put_limit        PutLimit        => Put<LimitView>,       Put    "/v1/limits/{name}" [limit],                               Sets;
+    patch_limit      PatchLimit      => Put<LimitView>,       Patch  "/v1/limits/{name}" [limit],                               Sets;
+    delete_limit     DeleteLimit     => (),                   Delete "/v1/limits/{name}" [limit],                               Sets gone LimitNotFound;
+    pause_limit      PauseLimit      => LimitView,            Post   "/v1/limits/{name}/pause" [limit],                         Sets;
+    resume_limit     ResumeLimit     => LimitView,            Post   "/v1/limits/{name}/resume" [limit],                        Sets;
+    observe_limit    ObserveLimit    => LimitView,            Post   "/v1/limits/{name}/observe" [limit],                       Sets;
 
-    list_pools       ListPools       => Listed<PoolView>,     Get    "/v1/pools",                                               Reads,                   Key;
-    get_pool         GetPool         => PoolView,             Get    "/v1/pools/{name}" [pool],                                 Reads,                   Key;
-    put_pool         PutPool         => Put<PoolView>,        Put    "/v1/pools/{name}" [pool],                                 Sets,                    Key;
-    patch_pool       PatchPool       => Put<PoolView>,        Patch  "/v1/pools/{name}" [pool],                                 Sets,                    Key;
-    delete_pool      DeletePool      => (),                   Delete "/v1/pools/{name}" [pool],                                 Sets gone PoolNotFound,  Key;
+    list_pools       ListPools       => Listed<PoolView>,     Get    "/v1/pools",                                               Reads;
+    get_pool         GetPool         => PoolView,             Get    "/v1/pools/{name}" [pool],                                 Reads;
+    put_pool         PutPool         => Put<PoolView>,        Put    "/v1/pools/{name}" [pool],                                 Sets;
+    patch_pool       PatchPool       => Put<PoolView>,        Patch  "/v1/pools/{name}" [pool],                                 Sets;
+    delete_pool      DeletePool      => (),                   Delete "/v1/pools/{name}" [pool],                                 Sets gone PoolNotFound;
 
-    sync_resources   SyncResources   => Synced,               Put    "/v1/pools/{name}/resources" [pool],                       Sets,                    Key;
-    add_resources    AddResources    => Vec<ResourceView>,    Post   "/v1/pools/{name}/resources" [pool],                       Sets,                    Key;
-    list_resources   ListResources   => Listed<ResourceView>, Get    "/v1/pools/{name}/resources" [pool],                       Reads,                   Key;
-    get_resource     GetResource     => ResourceView,         Get    "/v1/pools/{name}/resources/{id}" [pool resource],         Reads,                   Key;
-    patch_resource   PatchResource   => ResourceView,         Patch  "/v1/pools/{name}/resources/{id}" [pool resource],         Sets,                    Key;
-    delete_resource  DeleteResource  => (),                   Delete "/v1/pools/{name}/resources/{id}" [pool resource],         Sets gone ResourceNotFound PoolNotFound, Key;
-    cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Sets,                    Key;
-    ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Sets,                    Key;
-    restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Sets,                    Key;
+    sync_resources   SyncResources   => Synced,               Put    "/v1/pools/{name}/resources" [pool],                       Sets;
+    add_resources    AddResources    => Vec<ResourceView>,    Post   "/v1/pools/{name}/resources" [pool],                       Sets;
+    list_resources   ListResources   => Listed<ResourceView>, Get    "/v1/pools/{name}/resources" [pool],                       Reads;
+    get_resource     GetResource     => ResourceView,         Get    "/v1/pools/{name}/resources/{id}" [pool resource],         Reads;
+    patch_resource   PatchResource   => ResourceView,         Patch  "/v1/pools/{name}/resources/{id}" [pool resource],         Sets;
+    delete_resource  DeleteResource  => (),                   Delete "/v1/pools/{name}/resources/{id}" [pool resource],         Sets gone ResourceNotFound PoolNotFound;
+    cool_resource    CoolResource    => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/cool" [pool resource],    Sets;
+    ban_resource     BanResource     => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/ban" [pool resource],     Sets;
+    restore_resource RestoreResource => ResourceView,         Post   "/v1/pools/{name}/resources/{id}/restore" [pool resource], Sets;
 
-    list_flows       ListFlows       => Listed<FlowView>,     Get    "/v1/flows",                                               Reads,                   Nothing;
-    get_flow         GetFlow         => Box<FlowView>,        Get    "/v1/flows/{flow}" [flow],                                 Reads,                   Nothing;
-    cancel_flow      CancelFlow      => Box<FlowView>,        Post   "/v1/flows/{flow}/cancel" [flow],                          Sets,                    Nothing;
+    list_flows       ListFlows       => Listed<FlowView>,     Get    "/v1/flows",                                               Reads;
+    get_flow         GetFlow         => Box<FlowView>,        Get    "/v1/flows/{flow}" [flow],                                 Reads;
+    cancel_flow      CancelFlow      => Box<FlowView>,        Post   "/v1/flows/{flow}/cancel" [flow],                          Sets;
 
-    list_failures    ListFailures    => Failures,             Get    "/v1/failures",                                            Reads,                   Key;
-    list_schedules   ListSchedules   => Listed<ScheduleView>, Get    "/v1/schedules",                                           Reads,                   Nothing;
-    get_schedule     GetSchedule     => Box<ScheduleView>,    Get    "/v1/schedules/{id}" [schedule],                           Reads,                   Nothing;
-    put_schedule     PutSchedule     => Put<Box<ScheduleView>>, Put  "/v1/schedules/{id}" [schedule],                           Sets,                    Nothing;
-    patch_schedule   PatchSchedule   => Put<Box<ScheduleView>>, Patch "/v1/schedules/{id}" [schedule],                          Sets,                    Nothing;
-    delete_schedule  DeleteSchedule  => (),                   Delete "/v1/schedules/{id}" [schedule],                           Sets gone ScheduleNotFound, Nothing;
-    pause_schedule   PauseSchedule   => Box<ScheduleView>,    Post   "/v1/schedules/{id}/pause" [schedule],                     Sets,                    Nothing;
-    resume_schedule  ResumeSchedule  => Box<ScheduleView>,    Post   "/v1/schedules/{id}/resume" [schedule],                    Sets,                    Nothing;
-    run_schedule_now RunScheduleNow  => Box<PushedJob>,       Post   "/v1/schedules/{id}/run-now" [schedule],                   Depends,                 Key;
-    sync_schedules   SyncSchedules   => SyncedSchedules,      Put    "/v1/schedules",                                           Sets,                    Nothing;
+    list_failures    ListFailures    => Failures,             Get    "/v1/failures",                                            Reads;
+    list_schedules   ListSchedules   => Listed<ScheduleView>, Get    "/v1/schedules",                                           Reads;
+    get_schedule     GetSchedule     => Box<ScheduleView>,    Get    "/v1/schedules/{id}" [schedule],                           Reads;
+    put_schedule     PutSchedule     => Put<Box<ScheduleView>>, Put  "/v1/schedules/{id}" [schedule],                           Sets;
+    patch_schedule   PatchSchedule   => Put<Box<ScheduleView>>, Patch "/v1/schedules/{id}" [schedule],                          Sets;
+    delete_schedule  DeleteSchedule  => (),                   Delete "/v1/schedules/{id}" [schedule],                           Sets gone ScheduleNotFound;
+    pause_schedule   PauseSchedule   => Box<ScheduleView>,    Post   "/v1/schedules/{id}/pause" [schedule],                     Sets;
+    resume_schedule  ResumeSchedule  => Box<ScheduleView>,    Post   "/v1/schedules/{id}/resume" [schedule],                    Sets;
+    run_schedule_now RunScheduleNow  => Box<PushedJob>,       Post   "/v1/schedules/{id}/run-now" [schedule],                   Depends;
+    sync_schedules   SyncSchedules   => SyncedSchedules,      Put    "/v1/schedules",                                           Sets;
 
-    list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             Reads,                   Nothing;
-    get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               Reads,                   Nothing;
-    read_events      ReadEvents      => EventsRead,           Get    "/v1/events",                                              Reads,                   Key;
-    audit            Audit           => Audited,              Get    "/v1/audit",                                               Reads,                   Nothing;
+    list_workers     ListWorkers     => Listed<WorkerView>,   Get    "/v1/workers",                                             Reads;
+    get_stats        GetStats        => Stats,                Get    "/v1/stats",                                               Reads;
+    read_events      ReadEvents      => EventsRead,           Get    "/v1/events",                                              Reads;
+    audit            Audit           => Audited,              Get    "/v1/audit",                                               Reads;
 }
 
 #[cfg(test)]

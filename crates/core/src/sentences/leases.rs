@@ -36,7 +36,7 @@ refusals! {
         detail("a lease without a job cannot be settled as {outcome:?}")
         hint("settle it as \"released\" or \"succeeded\"");
 
-    SnoozeTooNear "settle_snooze_too_near" { #[serde(deserialize_with = "moment")] until: Moment }
+    SnoozeTooNear "settle_snooze_too_near" { until: Moment }
         OutOfBounds
         detail("a snooze until {until} is less than 100 ms ahead")
         hint("snooze for at least \"100ms\", or settle as \"released\"");
@@ -65,18 +65,4 @@ refusals! {
         AlreadySettled
         detail("the lease was no longer held when it was given back")
         hint("{CHECK_WORK}");
-}
-
-/// A moment as text, or in microseconds since 1970, as the library inside Redis writes it.
-fn moment<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Moment, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Told {
-        Us(u64),
-        Text(Moment),
-    }
-    Ok(match Told::deserialize(from)? {
-        Told::Us(us) => Moment::from_us(us),
-        Told::Text(at) => at,
-    })
 }

@@ -17,7 +17,7 @@ use tenure_core::time::Span;
 
 /// A call with more items, or bytes, gains nothing by company and goes alone.
 const OWN_MAX: Size = Size { items: 16, bytes: 64 * 1024 };
-/// What one call carries of others. It keeps Redis for some milliseconds at most, and is far below every bound of a
+/// What one call carries of others. It is little work, and far below every bound of a
 /// call, so that no caller is refused because of another.
 const JOINED_MAX: Size = Size { items: 128, bytes: 512 * 1024 };
 /// What an item has beside its texts, about, in bytes.

@@ -199,6 +199,8 @@ pub(crate) struct PassedCall<'c> {
 pub(crate) enum CallBody {
     /// It is here, and can be sent again.
     Whole(Prepared),
+    /// It comes in lines, and nobody has begun to read it: it can be read here or on its way.
+    Unread,
     /// It comes from the caller while it leaves, and can be sent once. `None`: it has left, or a part of it.
     Streamed(Option<Box<SentBody>>),
 }
@@ -331,6 +333,9 @@ impl Service {
                 Some(body) => *body,
                 None => return PassOutcome::MayBeDone(at("the body was sent already".to_owned())),
             },
+            CallBody::Unread => {
+                return PassOutcome::NotDone(at("the body was not read".to_owned()));
+            }
         };
         let waited = if call.was_sent { call.began.elapsed() } else { Duration::ZERO };
         let when = SentWhen { waited, hurries: call.hurries };
