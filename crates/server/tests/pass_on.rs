@@ -566,7 +566,7 @@ fn a_set_in_lines_that_was_read_here_is_not_sent_without_them() {
         let headers = "Content-Type: application/x-ndjson\r\n";
         server.connect().ask_with("PUT", path, headers, lines.as_bytes())
     };
-    let path = "/v1/pools/p/resources?allow_empty=true";
+    let path = "/v1/pools/p/resources?force=true";
     for _ in 0..20 {
         assert_eq!(set(&owner.server, path, &["a", "b"]).status, 200);
         // The server believes that it serves, and its engine has ended.
