@@ -39,7 +39,7 @@ fn fellowship(server: u128, secret: &str) -> Fellowship {
 }
 
 /// Tells a server where the store is served.
-#[derive(Clone, Clone)]
+#[derive(Clone)]
 struct Tells(watch::Sender<Standing>);
 
 impl Tells {
