@@ -16,7 +16,7 @@ use tenure_seam::{CallError, Fault};
 
 use crate::batch::Answer;
 use crate::calls::result_call::AwaitingCaller;
-use crate::file::event_pages::{Ended, portion};
+use crate::file::event_pages::{PortionEnd, portion};
 use crate::file::readers::Haste;
 use crate::inbox::Ask;
 use crate::shared::Shared;
@@ -36,7 +36,7 @@ pub(crate) async fn read(
     let mut haste = Haste::Later;
     loop {
         let (read, ended) = page(shared, namespace, since, &asked, haste).await?;
-        let has_found = !read.items.is_empty() || read.gap.is_some() || ended == Ended::Page;
+        let has_found = !read.items.is_empty() || read.gap.is_some() || ended == PortionEnd::Page;
         let answers_at_once = matches!(asked.since, EventsSince::Now);
         let draining = shared.draining.load(Ordering::Acquire);
         if has_found || answers_at_once || draining || shared.clock.now() >= until {
@@ -74,14 +74,14 @@ async fn page(
     since: EventsSince,
     asked: &Arc<ReadEvents>,
     haste: Haste,
-) -> Result<(EventsRead, Ended), CallError> {
+) -> Result<(EventsRead, PortionEnd), CallError> {
     let mut page = EventPage::new(asked.clone());
     let mut from = since;
     loop {
         let namespace = namespace.clone();
         let read = move |conn: &Connection| portion(conn, &namespace, from, page);
         let (read, ended) = shared.readers.read(haste, read).await?;
-        if ended != Ended::Portion {
+        if ended != PortionEnd::Portion {
             shared.read_may_be_answered().await?;
             return Ok((read.read, ended));
         }

@@ -12,7 +12,7 @@ use super::streams::{self, entry_sum};
 
 /// Where a portion ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ended {
+pub(crate) enum PortionEnd {
     /// Where the stream ends.
     Stream,
     /// At a full page, or before a gap.
@@ -27,7 +27,7 @@ pub(crate) fn portion(
     namespace: &Namespace,
     since: EventsSince,
     mut page: EventPage,
-) -> rusqlite::Result<(EventPage, Ended)> {
+) -> rusqlite::Result<(EventPage, PortionEnd)> {
     let stands = streams::stream(conn, namespace)?.stands;
     let (after, gap) = match since {
         EventsSince::Now => (stands.last, None),
@@ -36,7 +36,7 @@ pub(crate) fn portion(
     };
     if gap.is_some() && page.has_begun() {
         // Meanwhile the oldest went: the next call is told.
-        return Ok((page, Ended::Page));
+        return Ok((page, PortionEnd::Page));
     }
     let id = |number| EventId { life: stands.life, number };
     page.read.next = id(after);
@@ -48,7 +48,7 @@ pub(crate) fn portion(
     while let Some(row) = rows.next()? {
         // An entry is read as a whole, so that it is decoded once.
         if looked >= EVENTS_PORTION {
-            return Ok((page, Ended::Portion));
+            return Ok((page, PortionEnd::Portion));
         }
         let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
         let Some(events) = or_none(entry(row, namespace))?.flatten() else {
@@ -61,18 +61,18 @@ pub(crate) fn portion(
                 read.next = id(last);
                 continue;
             }
-            return Ok((page, Ended::Page));
+            return Ok((page, PortionEnd::Page));
         };
         let passed = (page.read.next.number + 1).saturating_sub(first) as usize;
         for (number, happened) in (first..).zip(events).skip(passed) {
             if page.left() == 0 {
-                return Ok((page, Ended::Page));
+                return Ok((page, PortionEnd::Page));
             }
             page.look_at(Event { id: id(number), happened });
             looked += 1;
         }
     }
-    Ok((page, Ended::Stream))
+    Ok((page, PortionEnd::Stream))
 }
 
 /// The events of an entry (its first columns: first, last, sum, body); `None` if they are not what was written.

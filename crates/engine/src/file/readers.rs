@@ -29,7 +29,7 @@ pub(crate) enum Haste {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WaitingReads {
     now: VecDeque<ReadTask>,
     later: VecDeque<ReadTask>,
     /// Threads that read for those who can wait.
@@ -41,12 +41,12 @@ struct Waiting {
 
 #[derive(Default)]
 struct Tasks {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingReads>,
     changed: Condvar,
 }
 
 impl Tasks {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingReads> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
