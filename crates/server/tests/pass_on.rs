@@ -563,7 +563,7 @@ fn a_set_in_lines_that_was_read_here_is_not_sent_without_them() {
     let (owner, other) = two(Config::default());
     let set = |server: &Server, path: &str, ids: &[&str]| {
         let lines: String = ids.iter().map(|id| format!("{{\"id\":\"{id}\"}}\n")).collect();
-        let headers = "Content-Type: application/x-ndjson\r\n";
+        let headers = "Host: 127.0.0.1\r\nContent-Type: application/x-ndjson\r\n";
         server.connect().ask_with("PUT", path, headers, lines.as_bytes())
     };
     let path = "/v1/pools/p/resources?force=true";
