@@ -1,7 +1,5 @@
 //! Refusals of calls that ask for leases, or end them.
 
-use serde::Deserialize;
-
 use super::Phrase;
 use super::table::refusals;
 use crate::names::{LimitName, PoolName, ResourceId};
