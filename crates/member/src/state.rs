@@ -211,7 +211,7 @@ impl MemberState {
             }
             Action::DropAll => {
                 self.term += 1;
-                if self.engine.is_some() {
+                if self.engine.is_some() && !self.is_closing {
                     tracing::warn!(
                         "another server has taken the store from this one; calls that were on their way are answered as `outcome_unknown`"
                     );
