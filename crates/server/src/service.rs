@@ -427,7 +427,10 @@ impl Service {
                 why = match self.send(passed, owner, turn, held.another()).await {
                     PassOutcome::Answered(response) => return Ok(response),
                     PassOutcome::Refused(no) => return Err(no.into()),
-                    PassOutcome::NotDone(why) => NotYet::Because(why),
+                    PassOutcome::NotDone(why) => {
+                        *lines = passed.unread();
+                        NotYet::Because(why)
+                    }
                     PassOutcome::NotNow(no) => NotYet::Refused(no),
                     PassOutcome::MayBeDone(why) => {
                         passed.unknown = true;

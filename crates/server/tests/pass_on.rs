@@ -540,9 +540,16 @@ fn what_may_have_been_done_and_cannot_be_told_apart_is_not_sent_twice() {
 
 #[test]
 fn lines_that_came_while_nobody_served_are_read_by_who_serves_first() {
+    let nowhere = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
+    let gone = OwnerAddress { url: url(&format!("http://{nowhere}")), epoch: 1 };
+    for before in [Serves::Nobody("nobody is there".to_owned()), Serves::There(gone)] {
+        taken_up_by_who_serves_first(before);
+    }
+}
+
+fn taken_up_by_who_serves_first(before: Serves) {
     let engine = memory();
-    let nobody = || Serves::Nobody("nobody is there".to_owned());
-    let server = Member::new(1, &engine, nobody(), Config::default());
+    let server = Member::new(1, &engine, before, Config::default());
     let headers = "Content-Type: application/x-ndjson\r\n";
     let body = "{\"id\":\"a\",\"queue\":\"q\"}\n";
     let head = format!(
@@ -554,7 +561,7 @@ fn lines_that_came_while_nobody_served_are_read_by_who_serves_first() {
     conn.send(body.as_bytes());
     let sent = Instant::now();
     until("the call waits", || sent.elapsed() > Duration::from_millis(50));
-    server.tells.now(here(&engine, 1));
+    server.tells.now(here(&engine, 2));
     assert_eq!(conn.answer().lines()[0]["id"], "a");
 }
 

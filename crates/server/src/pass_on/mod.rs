@@ -195,6 +195,23 @@ pub(crate) struct PassedCall<'c> {
     pub was_sent: bool,
 }
 
+impl PassedCall<'_> {
+    /// Its body, if that comes in lines of which none was read: whoever serves next may read them.
+    pub(crate) fn unread(&mut self) -> Option<Reading> {
+        let CallBody::Streamed(body) = &mut self.body else { return None };
+        match body.take()?.unread() {
+            Ok(reading) => {
+                self.body = CallBody::Unread;
+                Some(reading)
+            }
+            Err(begun) => {
+                *body = Some(Box::new(begun));
+                None
+            }
+        }
+    }
+}
+
 /// The body of a call.
 pub(crate) enum CallBody {
     /// It is here, and can be sent again.

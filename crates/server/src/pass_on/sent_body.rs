@@ -43,6 +43,8 @@ impl RestRefused {
 pub(crate) enum SentBody {
     /// These bytes.
     Whole(Option<Bytes>),
+    /// What is read from the caller once the connection to the owner takes it. `None` only while it begins.
+    Unbegun(Option<Box<UnbegunBody>>),
     /// What a task reads from the caller; the task ends with the body. An error closes the connection to the owner, so that what
     /// came of the body is not taken for all of it.
     Streamed(
@@ -64,6 +66,32 @@ impl SentBody {
         config: Config,
         rest: RestRefused,
     ) -> Self {
+        let unbegun = UnbegunBody { reading, are_jobs, budget, config, rest };
+        SentBody::Unbegun(Some(Box::new(unbegun)))
+    }
+
+    /// The body as its caller sends it, if nothing of it was read; otherwise what is left of it.
+    pub(crate) fn unread(self) -> Result<Reading, SentBody> {
+        match self {
+            SentBody::Unbegun(Some(unbegun)) => Ok(unbegun.reading),
+            begun => Err(begun),
+        }
+    }
+}
+
+/// A body that comes from its caller, and of which nothing was read.
+#[derive(Debug)]
+pub(crate) struct UnbegunBody {
+    reading: Reading,
+    are_jobs: bool,
+    budget: Arc<Budget>,
+    config: Config,
+    rest: RestRefused,
+}
+
+impl UnbegunBody {
+    fn begin(self) -> SentBody {
+        let UnbegunBody { reading, are_jobs, budget, config, rest } = self;
         let (pieces, receiver) = mpsc::channel(PIECES_MAX);
         let task = tokio::spawn(async move {
             let lines = are_jobs.then(PassedLines::default);
@@ -182,7 +210,13 @@ impl Body for SentBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if let SentBody::Unbegun(unbegun) = &mut *self
+            && let Some(unbegun) = unbegun.take()
+        {
+            *self = unbegun.begin();
+        }
         match &mut *self {
+            SentBody::Unbegun(_) => Poll::Ready(None),
             SentBody::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             SentBody::Streamed(pieces, _) => {
                 pieces.poll_recv(cx).map(|piece| piece.map(|piece| piece.map(Frame::data)))
@@ -199,7 +233,7 @@ impl Body for SentBody {
             SentBody::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |b| b.len() as u64))
             }
-            SentBody::Streamed(..) => SizeHint::default(),
+            SentBody::Unbegun(_) | SentBody::Streamed(..) => SizeHint::default(),
         }
     }
 }
