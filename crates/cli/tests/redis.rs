@@ -73,9 +73,14 @@ impl Server {
             .spawn()
             .unwrap();
         let mut words = BufReader::new(child.stderr.take().unwrap());
-        let mut line = String::new();
-        words.read_line(&mut line).unwrap();
-        let at = line.trim().strip_prefix("listening on http://").expect(&line).to_owned();
+        // What it says of its store may come before.
+        let at = loop {
+            let mut line = String::new();
+            assert_ne!(words.read_line(&mut line).unwrap(), 0, "it ended");
+            if let Some(at) = line.trim().strip_prefix("listening on http://") {
+                break at.to_owned();
+            }
+        };
         Server { child, at, words }
     }
 
