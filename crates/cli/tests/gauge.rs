@@ -241,9 +241,14 @@ fn serve(within: &Path, store: &str, port: u16) -> (Ours, String, Arc<Mutex<Stri
     command.args(["--listen", &format!("127.0.0.1:{port}")]).env("TENURE_STORE", store);
     let mut child = command.spawn().unwrap();
     let mut words = BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    words.read_line(&mut line).unwrap();
-    let at = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
+    // What a server says of a store in Redis may come before.
+    let at = loop {
+        let mut line = String::new();
+        assert_ne!(words.read_line(&mut line).unwrap(), 0, "it ended");
+        if let Some(at) = line.trim().strip_prefix("listening on ") {
+            break at.to_owned();
+        }
+    };
     let log = Arc::new(Mutex::new(String::new()));
     let into = log.clone();
     std::thread::spawn(move || {

@@ -50,7 +50,11 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        stderr.read_line(&mut line).unwrap();
+        // What a server says of a store that others share may come before.
+        while !line.contains("listening on http") {
+            line.clear();
+            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended");
+        }
         // As text or as JSON: the address ends where no address can go on.
         let (_, at) = line.split_once("listening on http").unwrap();
         let at = at.trim_start_matches('s').trim_start_matches("://");
