@@ -175,7 +175,8 @@ impl Drop for Server {
 fn answers(port: u16) -> bool {
     let asked = || {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-        stream.write_all(b"GET /v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
+        stream
+            .write_all(b"GET /v1/stats HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")?;
         let mut said = String::new();
         stream.read_to_string(&mut said)?;
         Ok::<_, std::io::Error>(said)
