@@ -120,8 +120,6 @@ impl StoreSettings {
 /// What the thread of a member remembers of them.
 #[derive(Default)]
 pub(crate) struct KnownSettings {
-    /// As they were read last, behind the usual ones.
-    store: StoreSettings,
     /// The engine that goes by them, by its term.
     taken_by: Option<u64>,
     /// What was said of a difference.
@@ -160,30 +158,16 @@ impl KnownSettings {
 
     /// Goes by these from now on. `term` is of the engine that is to, if this server owns the store.
     fn go_by(&mut self, hands: &Arc<Hands>, whole: StoreSettings, term: Option<u64>) {
-        let is_new = whole != self.store;
-        if is_new {
-            for (field, text) in whole.fields() {
-                let (_, had) =
-                    self.store.fields().into_iter().find(|(name, _)| *name == field).unzip();
-                if had.as_ref().is_some_and(|had| *had != text) {
-                    tracing::info!("the setting {field} of the store is {text} now");
-                }
-            }
-            let replicas = whole.replicas.unwrap_or_default();
-            hands.store.confirm_by(replicas);
-            hands.bulk.confirm_by(replicas);
-            *hands.settings.lock().unwrap_or_else(PoisonError::into_inner) = whole.clone();
-            self.store = whole;
+        if hands.go_by(&whole) {
             self.taken_by = None;
         }
         let engine = {
             let mut state = hands.lock();
-            state.owner.forget_never(self.store.forgets_never == Some(true));
+            state.owner.forget_never(whole.forgets_never == Some(true));
             state.engine.clone()
         };
         if let Some(engine) = engine.filter(|_| term.is_some() && self.taken_by != term) {
-            let mut options = hands.engine.clone();
-            self.store.put(&mut options);
+            let options = hands.engine_options();
             begin(engine.configure(options.config, options.events_bytes));
             self.taken_by = term;
         }
@@ -231,9 +215,28 @@ impl Hands {
     /// before its owner can die. Blocks.
     pub fn take_settings(&self) -> Result<(), StoreError> {
         if let Some(SettingsRead { whole, .. }) = self.read_settings(true)? {
-            *self.settings.lock().unwrap_or_else(PoisonError::into_inner) = whole;
+            self.go_by(&whole);
         }
         Ok(())
+    }
+
+    /// Takes these for the settings of the store: appends wait for its replicas from now on. Whether they are others than before.
+    fn go_by(&self, whole: &StoreSettings) -> bool {
+        let mut known = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known == *whole {
+            return false;
+        }
+        let had = known.fields();
+        for (field, text) in whole.fields() {
+            if had.iter().any(|(name, had)| *name == field && *had != text) {
+                tracing::info!("the setting {field} of the store is {text} now");
+            }
+        }
+        let replicas = whole.replicas.unwrap_or_default();
+        self.store.confirm_by(replicas);
+        self.bulk.confirm_by(replicas);
+        known.clone_from(whole);
+        true
     }
 
     /// Options of an engine that goes by the settings of the store, as far as they are known.
