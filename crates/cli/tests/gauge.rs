@@ -241,7 +241,7 @@ fn serve(within: &Path, store: &str, port: u16) -> (Ours, String, Arc<Mutex<Stri
     command.args(["--listen", &format!("127.0.0.1:{port}")]).env("TENURE_STORE", store);
     let mut child = command.spawn().unwrap();
     let mut words = BufReader::new(child.stderr.take().unwrap());
-    // What a server says of a store in Redis may come before.
+    // Lines about a store in Redis may come before.
     let at = loop {
         let mut line = String::new();
         assert_ne!(words.read_line(&mut line).unwrap(), 0, "it ended");

@@ -73,7 +73,7 @@ impl Server {
             .spawn()
             .unwrap();
         let mut words = BufReader::new(child.stderr.take().unwrap());
-        // What it says of its store may come before.
+        // Lines about the store may come before.
         let at = loop {
             let mut line = String::new();
             assert_ne!(words.read_line(&mut line).unwrap(), 0, "it ended");

@@ -247,7 +247,7 @@ impl Shared {
         }
     }
 
-    /// What the truth is kept in, and how much of it: the journal if one appends, and otherwise the folder.
+    /// The kind of the store and its bytes: those of the journal if one appends, and otherwise of the folder.
     pub(crate) fn facts(&self) -> StoreFacts {
         if let Some(confirming) = &self.confirming {
             return confirming.facts();

@@ -50,7 +50,7 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
-        // What a server says of a store that others share may come before.
+        // Lines about a store that servers share may come before.
         while !line.contains("listening on http") {
             line.clear();
             assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended");

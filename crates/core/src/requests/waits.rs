@@ -16,7 +16,7 @@ impl Request {
         }
     }
 
-    /// The same after its caller has waited for so long already.
+    /// Shortens the wait by the time that its caller has waited already, down to none.
     pub fn waited(&mut self, already: Span) {
         if let Some(wait) = self.wait_mut() {
             *wait = Span::from_us(wait.us().saturating_sub(already.us()));

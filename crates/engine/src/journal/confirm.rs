@@ -99,7 +99,7 @@ impl Confirming {
         }
     }
 
-    /// What the journal is kept in.
+    /// The kind of the store that the journal is kept in, and its bytes.
     pub(crate) fn facts(&self) -> StoreFacts {
         self.journal.facts()
     }

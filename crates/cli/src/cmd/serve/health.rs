@@ -13,9 +13,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::service_manager::ServiceManager;
 
-/// Between two looks.
+/// The time between two looks at the health of the store.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The first comes after so long: by then a server of a new store owns it.
+/// The time from the start to the first look: by then a server of a new store owns it.
 const FIRST_LOOK: Duration = Duration::from_secs(3);
 
 /// Looks for as long as it is polled; one line for each change, and for each notice when it begins. The service manager

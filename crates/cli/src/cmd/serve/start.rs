@@ -9,7 +9,7 @@ use tenure_engine::{Config, Location, Options};
 use crate::args::serve::{DurabilityArg, ServeArgs, size_text};
 use crate::settings::layers::Origin;
 
-/// What is a setting of a store that others may share.
+/// The value of a setting that is the store's, where servers share the store.
 const SHARED: &str = "as its store says";
 
 /// Tells it. `store` is shown as it is.
