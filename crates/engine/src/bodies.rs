@@ -6,22 +6,23 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tenure_core::names::JobId;
+use tenure_core::names::{JobId, Namespace};
 use tenure_machine::Seq;
 use tenure_machine::rows::JobContent;
 
 /// What a row holds of a job that never ran, but for its life.
 pub(crate) struct Body {
-    pub id: JobId,
+    /// Shared with the rows, which may be written later.
+    pub new: Arc<(Namespace, JobId, JobContent)>,
     pub shape: Arc<[u8]>,
-    pub content: JobContent,
 }
 
 impl Body {
     /// About what it takes in memory.
     fn bytes(&self) -> usize {
-        let labels: usize = self.content.labels.iter().map(|(k, v)| k.len() + v.len() + 64).sum();
-        192 + self.content.payload.text().len() + self.content.kind.len() + labels
+        let (_, _, content) = &*self.new;
+        let labels: usize = content.labels.iter().map(|(k, v)| k.len() + v.len() + 64).sum();
+        192 + content.payload.text().len() + content.kind.len() + labels
     }
 }
 
@@ -97,7 +98,8 @@ mod tests {
         let payload = Json::from("x".repeat(bytes).as_str());
         let (kind, labels) = (String::new(), Labels::new());
         let content = JobContent { kind, payload, labels, traceparent: None };
-        Body { id: JobId::parse("a").unwrap(), shape: Arc::from([].as_slice()), content }
+        let new = Arc::new((Namespace::main(), JobId::parse("a").unwrap(), content));
+        Body { new, shape: Arc::from([].as_slice()) }
     }
 
     #[test]

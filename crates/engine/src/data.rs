@@ -56,19 +56,16 @@ impl KnownData {
     }
 
     /// Follows a commit.
-    pub(crate) fn committed<'a>(
-        &self,
-        data: impl ExactSizeIterator<Item = (&'a DataKey, &'a Option<Json>)>,
-    ) {
-        if data.len() == 0 {
+    pub(crate) fn committed(&self, data: Vec<(DataKey, Option<Json>)>) {
+        if data.is_empty() {
             return;
         }
         let mut inside = self.lock();
         inside.changes += 1;
         for (key, data) in data {
             match data {
-                Some(data) => inside.put(key.clone(), data.clone(), self.bytes_max),
-                None => inside.remove(key),
+                Some(data) => inside.put(key, data, self.bytes_max),
+                None => inside.remove(&key),
             }
         }
     }
@@ -113,10 +110,10 @@ mod tests {
     fn what_was_read_before_a_change_is_not_kept() {
         let known = KnownData::new(1 << 20);
         let before = known.changes();
-        known.committed([(&key("a"), &Some(Json::from(2)))].into_iter());
+        known.committed(vec![(key("a"), Some(Json::from(2)))]);
         known.found(before, key("a"), Json::from(1));
         assert_eq!(text(known.get(&key("a"))).as_deref(), Some("2"));
-        known.committed([(&key("a"), &None)].into_iter());
+        known.committed(vec![(key("a"), None)]);
         known.found(before + 1, key("a"), Json::from(2));
         assert_eq!(text(known.get(&key("a"))), None);
         known.found(known.changes(), key("a"), Json::from(3));

@@ -188,12 +188,17 @@ impl Embedded {
         Ok(Embedded { shared, recovery, threads: Mutex::new(Some(threads)) })
     }
 
-    /// All rows as they are on disk now, for a snapshot. Where a journal appends, they may be ahead of what it has taken:
-    /// its entry that the snapshot ends with may still be on its way. The engine goes on meanwhile.
+    /// All rows as they are on disk now, for a snapshot: all that was answered is in them. Where a journal appends, they may
+    /// be ahead of what it has taken: its entry that the snapshot ends with may still be on its way. The engine goes on
+    /// meanwhile. Blocks until the rows are written.
     ///
     /// # Errors
     /// The rows cannot be read.
     pub fn snapshot(&self) -> Result<RowsSnapshot, OpenError> {
+        let answered = self.shared.answered.load(Ordering::Acquire);
+        if !self.shared.hand_off.have_written(answered) {
+            return Err(OpenError::Closed);
+        }
         self.shared.with_folder(RowsSnapshot::begin).unwrap_or(Err(OpenError::Closed))
     }
 
@@ -271,7 +276,7 @@ impl Embedded {
             let _ = sync.join();
         }
         self.shared.disk_ended();
-        self.shared.readers.close();
+        self.shared.close_readers();
         // The last connection moves the log into the store, if it can; if not, the next start does.
         drop(conn);
         self.shared.release_folder();

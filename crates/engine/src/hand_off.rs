@@ -1,30 +1,68 @@
-//! The hand-off from the state to the disk: room for one batch. While the disk is busy and the room is
-//! taken, the next batch goes on growing with the state.
+//! The hand-off of batches from the state to the disk.
+//!
+//! Where answers wait for the disk, there is room for one batch. While the disk is busy and the room is taken, the next
+//! batch goes on growing with the state.
+//!
+//! Where a journal appends, answers wait for that alone, and rows follow: batches are collected for a moment and written
+//! together, or at once if somebody is to read what they hold. So a journal of many small entries costs the disk little.
 
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::batch::Batch;
 
+/// How long a batch waits for others to be written with, and the bytes of rows that are enough. Whoever reads does not wait:
+/// this only bounds what an engine that is opened anew has to read, and memory.
+const COLLECT_FOR: Duration = Duration::from_millis(25);
+const COLLECT_BYTES: usize = 1 << 20;
+/// Bytes of rows that may wait to be written. One batch may exceed it.
+const WAITING_BYTES: usize = 8 << 20;
+
+/// When batches are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Pace {
+    /// Each at once, and one at a time.
+    Single,
+    /// Several together.
+    Collected,
+}
+
 #[derive(Default)]
 struct HandOffState {
-    batch: Option<Batch>,
+    batches: VecDeque<Batch>,
+    /// Of the rows in them.
+    bytes: usize,
+    /// When the first of them came.
+    since: Option<Instant>,
+    /// Somebody waits until the batches up to this one are written.
+    wanted: u64,
     /// The state found no room, and is to be woken when there is.
     is_awaited: bool,
     closed: bool,
+    /// What is here is not written any more.
     crashed: bool,
+    /// Nothing is written any more, and what comes is refused.
+    is_over: bool,
 }
 
 /// See the module.
-#[derive(Default)]
 pub(crate) struct HandOff {
+    pace: Pace,
     inside: Mutex<HandOffState>,
+    /// The number of the last batch that was written: whoever reads may see it.
+    written: AtomicU64,
+    /// For the disk.
     changed: Condvar,
+    /// For those who wait until something is written.
+    wrote: Condvar,
 }
 
 /// What the disk finds.
 pub(crate) enum HandedOff {
-    Batch(Box<Batch>),
+    /// At least one, in their order.
+    Batches(Vec<Batch>),
     /// Nothing came in the given time.
     Nothing,
     /// Nothing will come any more.
@@ -34,8 +72,29 @@ pub(crate) enum HandedOff {
 }
 
 impl HandOff {
-    fn lock(&self) -> std::sync::MutexGuard<'_, HandOffState> {
+    pub(crate) fn new(pace: Pace) -> Self {
+        HandOff {
+            pace,
+            inside: Mutex::default(),
+            written: AtomicU64::new(0),
+            changed: Condvar::new(),
+            wrote: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HandOffState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long the disk is to let batches gather; `None`: there are none.
+    fn gathers_for(&self, inside: &HandOffState) -> Option<Duration> {
+        let first = inside.batches.front()?;
+        let is_enough = self.pace == Pace::Single
+            || inside.closed
+            || inside.bytes >= COLLECT_BYTES
+            || first.number <= inside.wanted;
+        let waited = inside.since.map_or(COLLECT_FOR, |since| since.elapsed());
+        Some(if is_enough { Duration::ZERO } else { COLLECT_FOR.saturating_sub(waited) })
     }
 
     /// Puts a batch, if there is room; gives it back if not.
@@ -47,47 +106,100 @@ impl HandOff {
             drop(batch);
             return Ok(());
         }
-        if inside.batch.is_some() {
+        if !self.is_room(&inside) {
             return Err(batch);
         }
-        inside.batch = Some(batch);
-        self.changed.notify_one();
+        let is_first = inside.batches.is_empty();
+        if is_first {
+            inside.since = Some(Instant::now());
+        }
+        inside.bytes += batch.bytes;
+        inside.batches.push_back(batch);
+        // The disk sleeps until the first of them has waited long enough.
+        if is_first || self.gathers_for(&inside) == Some(Duration::ZERO) {
+            self.changed.notify_one();
+        }
         Ok(())
+    }
+
+    fn is_room(&self, inside: &HandOffState) -> bool {
+        match self.pace {
+            Pace::Single => inside.batches.is_empty(),
+            Pace::Collected => inside.bytes < WAITING_BYTES,
+        }
     }
 
     /// Whether there is room. If not, whoever makes some is told that it is awaited.
     pub(crate) fn has_room(&self) -> bool {
         let mut inside = self.lock();
-        inside.is_awaited = inside.batch.is_some();
+        inside.is_awaited = !self.is_room(&inside);
         !inside.is_awaited
     }
 
-    /// The next batch; waits for it, but not longer than `patience`. And whether the room that it leaves is awaited.
+    /// The batches that are to be written now; waits for them, but not longer than `patience`. And whether the room that they
+    /// leave is awaited.
     pub(crate) fn take(&self, patience: Option<Duration>) -> (HandedOff, bool) {
+        let until = patience.map(|patience| Instant::now() + patience);
         let mut inside = self.lock();
         loop {
             if inside.crashed {
                 return (HandedOff::Crashed, true);
             }
-            if let Some(batch) = inside.batch.take() {
+            let gathers_for = self.gathers_for(&inside);
+            if gathers_for == Some(Duration::ZERO) {
+                let batches = std::mem::take(&mut inside.batches).into();
+                (inside.bytes, inside.since) = (0, None);
                 let is_awaited = std::mem::take(&mut inside.is_awaited);
-                return (HandedOff::Batch(Box::new(batch)), is_awaited);
+                return (HandedOff::Batches(batches), is_awaited);
             }
             if inside.closed {
                 return (HandedOff::Closed, false);
             }
-            inside = match patience {
+            let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
+            inside = match gathers_for.or_else(left) {
                 None => self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.changed.wait_timeout(inside, patience);
-                    let (inside, result) = waited.unwrap_or_else(PoisonError::into_inner);
-                    if result.timed_out() && inside.batch.is_none() && !inside.closed {
-                        return (HandedOff::Nothing, false);
-                    }
-                    inside
+                Some(Duration::ZERO) => return (HandedOff::Nothing, false),
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(inside, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
+    }
+
+    /// The number of the last batch that was written.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
+    /// Batches up to this one are written.
+    pub(crate) fn wrote(&self, number: u64) {
+        // Under the lock, so that nobody who has looked misses it.
+        let inside = self.lock();
+        self.written.store(number, Ordering::Release);
+        drop(inside);
+        self.wrote.notify_all();
+    }
+
+    /// Has the batches up to this one written now, and waits for that. Whether it was done: it is not once nothing is written
+    /// any more. Blocks.
+    pub(crate) fn have_written(&self, number: u64) -> bool {
+        if self.written() >= number {
+            return true;
+        }
+        let mut inside = self.lock();
+        inside.wanted = inside.wanted.max(number);
+        self.changed.notify_one();
+        while self.written() < number && !inside.crashed && !inside.is_over {
+            inside = self.wrote.wait(inside).unwrap_or_else(PoisonError::into_inner);
+        }
+        self.written() >= number
+    }
+
+    /// Nothing will be written any more: nobody needs to wait for it.
+    pub(crate) fn end(&self) {
+        self.lock().is_over = true;
+        self.wrote.notify_all();
     }
 
     /// Nothing will be put any more.
@@ -96,11 +208,93 @@ impl HandOff {
         self.changed.notify_all();
     }
 
-    /// What is here is not to be written.
+    /// What is here is not to be written, nor what comes.
     pub(crate) fn crash(&self) {
-        let mut inside = self.lock();
-        inside.crashed = true;
-        inside.batch = None;
+        let dropped = {
+            let mut inside = self.lock();
+            inside.crashed = true;
+            std::mem::take(&mut inside.batches)
+        };
         self.changed.notify_all();
+        self.wrote.notify_all();
+        drop(dropped);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn batch(number: u64, bytes: usize) -> Batch {
+        Batch { number, bytes, ..Batch::default() }
+    }
+
+    fn numbers(taken: HandedOff) -> Vec<u64> {
+        match taken {
+            HandedOff::Batches(batches) => batches.iter().map(|batch| batch.number).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn single_batches_are_taken_one_at_a_time() {
+        let hand_off = HandOff::new(Pace::Single);
+        assert!(hand_off.put(batch(1, 0)).is_ok() && hand_off.put(batch(2, 0)).is_err());
+        assert!(!hand_off.has_room());
+        let (taken, is_awaited) = hand_off.take(None);
+        assert_eq!((numbers(taken), is_awaited), (vec![1], true));
+        assert!(matches!(hand_off.take(Some(Duration::ZERO)).0, HandedOff::Nothing));
+    }
+
+    #[test]
+    fn collected_batches_are_taken_together() {
+        let hand_off = HandOff::new(Pace::Collected);
+        for number in 1..=3 {
+            assert!(hand_off.put(batch(number, 10)).is_ok());
+        }
+        assert!(hand_off.gathers_for(&hand_off.lock()) > Some(Duration::ZERO));
+        // The patience is for those that come; these are there.
+        assert_eq!(numbers(hand_off.take(Some(Duration::ZERO)).0), [1, 2, 3]);
+        assert!(matches!(hand_off.take(Some(Duration::ZERO)).0, HandedOff::Nothing));
+    }
+
+    #[test]
+    fn many_bytes_and_a_close_end_the_collecting() {
+        for (bytes, closes) in [(COLLECT_BYTES, false), (1, true)] {
+            let hand_off = HandOff::new(Pace::Collected);
+            assert!(hand_off.put(batch(1, bytes)).is_ok());
+            if closes {
+                hand_off.close();
+            }
+            assert_eq!(hand_off.gathers_for(&hand_off.lock()), Some(Duration::ZERO));
+        }
+        let hand_off = HandOff::new(Pace::Collected);
+        assert!(hand_off.put(batch(1, WAITING_BYTES)).is_ok());
+        assert!(hand_off.put(batch(2, 1)).is_err() && !hand_off.has_room());
+    }
+
+    #[test]
+    fn who_reads_waits_until_what_it_reads_is_written_also_if_that_is_put_later() {
+        let hand_off = Arc::new(HandOff::new(Pace::Collected));
+        assert!(hand_off.put(batch(1, 10)).is_ok());
+        let reader = std::thread::spawn({
+            let hand_off = hand_off.clone();
+            move || hand_off.have_written(2)
+        });
+        assert_eq!(numbers(hand_off.take(None).0), [1]);
+        hand_off.wrote(1);
+        while hand_off.lock().wanted < 2 {
+            std::thread::yield_now();
+        }
+        assert!(hand_off.put(batch(2, 10)).is_ok());
+        assert_eq!(hand_off.gathers_for(&hand_off.lock()), Some(Duration::ZERO));
+        assert_eq!(numbers(hand_off.take(None).0), [2]);
+        hand_off.wrote(2);
+        assert!(reader.join().unwrap());
+        assert!(hand_off.have_written(1));
+        hand_off.crash();
+        assert!(!hand_off.have_written(3));
     }
 }

@@ -19,7 +19,8 @@ use crate::file::readers::{Haste, Readers};
 use crate::file::room::Room;
 use crate::file::streams;
 use crate::file::watch::{LookWhen, Watch};
-use crate::hand_off::HandOff;
+use crate::file::written::Written;
+use crate::hand_off::{HandOff, Pace};
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::journal::confirm::Confirming;
 use crate::options::{Fatal, Options};
@@ -46,10 +47,10 @@ struct Durable {
 /// See the module.
 pub(crate) struct Shared {
     pub inbox: Inbox,
-    pub hand_off: HandOff,
+    pub hand_off: Arc<HandOff>,
     pub bodies: Bodies,
     pub data: KnownData,
-    pub readers: Readers,
+    readers: Readers,
     pub room: Room,
     /// What cannot be read.
     pub damage: Arc<Damage>,
@@ -61,8 +62,8 @@ pub(crate) struct Shared {
     pub events_bytes: AtomicU64,
     /// The bound of the folder that the options named.
     pub max_bytes: Option<u64>,
-    /// The number of the last batch that is committed: whoever reads may see it.
-    pub committed: AtomicU64,
+    /// Where a journal appends: the number of the last batch with rows that was answered. Whoever reads must see it.
+    pub answered: AtomicU64,
     durable: watch::Sender<Durable>,
     /// By how much the clock is behind, in microseconds; 0 if it is not.
     pub behind_us: AtomicU64,
@@ -93,7 +94,10 @@ impl Shared {
     ) -> Self {
         Shared {
             inbox: Inbox::default(),
-            hand_off: HandOff::default(),
+            hand_off: Arc::new(HandOff::new(match confirming {
+                Some(_) => Pace::Collected,
+                None => Pace::Single,
+            })),
             bodies: Bodies::new(options.body_bytes),
             data: KnownData::new(DATA_BYTES),
             readers,
@@ -104,7 +108,7 @@ impl Shared {
             confirming,
             events_bytes: streams::bound(options.events_bytes, options.max_bytes).into(),
             max_bytes: options.max_bytes,
-            committed: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
             durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),
             recovers_until_us: AtomicU64::new(0),
@@ -127,6 +131,11 @@ impl Shared {
         self.events_bytes.load(Ordering::Relaxed) > 0
     }
 
+    /// What a batch changed is safe: the caches follow.
+    pub(crate) fn follow(&self, written: Written) {
+        written.put(&self.bodies, &self.data);
+    }
+
     /// A batch is durable.
     pub(crate) fn is_durable(&self, number: u64) {
         self.durable.send_modify(|durable| durable.number = number);
@@ -147,8 +156,26 @@ impl Shared {
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, CallError> {
-        let read = self.readers.read(Haste::Now, read).await?;
+        let read = self.read_rows(Haste::Now, read).await?;
         self.read_may_be_answered().await.map(|()| read)
+    }
+
+    /// Reads rows that are at least as new as all that was answered before.
+    pub(crate) async fn read_rows<T: Send + 'static>(
+        &self,
+        haste: Haste,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, CallError> {
+        let (hand_off, answered) = (self.hand_off.clone(), self.answered.load(Ordering::Acquire));
+        let read = move |conn: &Connection| {
+            if hand_off.have_written(answered) { read(conn).map(Some) } else { Ok(None) }
+        };
+        self.readers.read(haste, read).await?.ok_or_else(|| self.gone())
+    }
+
+    /// Nothing is read any more; returns when the last read is over.
+    pub(crate) fn close_readers(&self) {
+        self.readers.close();
     }
 
     /// Waits until the rows that a caller has read may be sent: they are durable, and no other process owned the store
@@ -165,7 +192,7 @@ impl Shared {
 
     /// Waits until what is committed now is durable.
     async fn committed_is_durable(&self) -> Result<(), CallError> {
-        let seen = self.committed.load(Ordering::Acquire);
+        let seen = self.hand_off.written();
         let mut durable = self.durable.subscribe();
         // The sender is a field of this, so waiting ends by what is waited for.
         let reached = durable.wait_for(|durable| durable.ended || durable.number >= seen).await;

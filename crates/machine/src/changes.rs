@@ -371,7 +371,7 @@ impl ChangesReader<'_> {
             let labels = if has(has::LABELS) { labels_of(&mut self.r)? } else { Labels::new() };
             let traceparent = if has(has::TRACE) { Some(trace(&mut self.r)?) } else { None };
             let content = JobContent { kind, payload, labels, traceparent };
-            change.new = Some(Box::new((namespace, id, content)));
+            change.new = Some(Arc::new((namespace, id, content)));
         }
         if has(has::QUEUE) {
             let known = |bytes| QueueName::known(utf8(bytes)?).ok();

@@ -71,7 +71,7 @@ pub struct KeptUntil {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobChange {
     /// The row is new: its namespace, id and content.
-    pub new: Option<Box<(Namespace, JobId, JobContent)>>,
+    pub new: Option<Arc<(Namespace, JobId, JobContent)>>,
     /// The queue, when the row is new.
     pub queue: Option<QueueName>,
     /// The flow that it belongs to, when the row is new.

@@ -80,7 +80,7 @@ async fn page(
     loop {
         let namespace = namespace.clone();
         let read = move |conn: &Connection| portion(conn, &namespace, from, page);
-        let (read, ended) = shared.readers.read(haste, read).await?;
+        let (read, ended) = shared.read_rows(haste, read).await?;
         if ended != PortionEnd::Portion {
             shared.read_may_be_answered().await?;
             return Ok((read.read, ended));

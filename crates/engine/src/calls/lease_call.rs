@@ -201,7 +201,7 @@ async fn filled(
     let ns = namespace.clone();
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|(n, _)| *n).collect();
-    let read = shared.readers.read(Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;
+    let read = shared.read_rows(Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;
     let ReadLeases { leases: read, as_granted } = read?;
     if !as_granted {
         shared.read_may_be_answered().await?;
@@ -240,7 +240,8 @@ fn known_data(shared: &Shared, namespace: &Namespace, resources: &mut [LeasedRes
 
 /// A job in its first run, as of its grant.
 fn fresh_view(seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
-    let Body { id, shape, content } = body;
+    let Body { new, shape } = body;
+    let (_, id, content) = Arc::unwrap_or_clone(new);
     let job = StoredJob {
         seq,
         id,

@@ -83,8 +83,7 @@ async fn portion(
     let content = asked.filter.asks_for_content();
     let ns = namespace.clone();
     let looked = shared
-        .readers
-        .read(Haste::Now, move |conn| {
+        .read_rows(Haste::Now, move |conn| {
             look(conn, &ns, &sieve, from, bounds, |row| {
                 let read = || -> rusqlite::Result<Option<SeenJob>> {
                     let seq = rows::seq(row, 0)?;

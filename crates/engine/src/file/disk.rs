@@ -1,6 +1,6 @@
 //! The thread that writes: one batch, one transaction, and then its answers, or the way to the
-//! thread that syncs it first. Where a journal appends, that is begun before the batch is written, so that the two go
-//! on side by side; see `confirm`.
+//! thread that syncs it first. Where a journal appends, answers wait for that and not for this (see `confirm`), and one
+//! transaction takes the batches of a moment.
 //!
 //! A commit that fails is the end: what it did is unknown, nothing is tried again, and no later
 //! batch is written, since it may rest on what was lost.
@@ -45,7 +45,8 @@ pub(crate) enum Answers {
     SyncedLater(Syncing),
     /// After it was synced.
     AfterSync(SyncSender<Committed>),
-    /// After its append, which began before its commit: see [`confirm`](crate::journal::confirm).
+    /// After its append, which began before its commit and may be done before it: see
+    /// [`confirm`](crate::journal::confirm).
     AfterAppend,
 }
 
@@ -126,7 +127,7 @@ pub(crate) fn run(
     conn
 }
 
-/// The next batch. The state is woken if it waits for the room that this leaves.
+/// The next batches. The state is woken if it waits for the room that this leaves.
 fn take(shared: &Shared, patience: Option<Duration>) -> HandedOff {
     let (handed_off, is_awaited) = shared.hand_off.take(patience);
     if is_awaited {
@@ -144,14 +145,13 @@ fn write_all(
 ) -> bool {
     loop {
         match take(shared, Some(upkeep.patience())) {
-            HandedOff::Batch(batch) => {
-                // A journal that takes no more of this engine's entries is sent no more.
+            HandedOff::Batches(batches) => {
+                // What a journal that is lost may not have taken is not worth writing.
                 if let (Some(confirming), Some(fatal)) = (&shared.confirming, shared.fatal()) {
-                    refuse(batch.answers, &shared.unavailable());
                     confirming.stop(shared, fatal.clone());
-                    continue;
+                    return refuse_all(shared);
                 }
-                if let Err(fatal) = write_one(shared, writer, upkeep, answers, *batch) {
+                if let Err(fatal) = write_and_answer(shared, writer, upkeep, answers, batches) {
                     match &shared.confirming {
                         // The journal was sent these batches, and may have them.
                         Some(confirming) => confirming.stop(shared, fatal),
@@ -173,58 +173,39 @@ fn write_all(
     }
 }
 
-fn write_one(
+fn write_and_answer(
     shared: &Arc<Shared>,
     writer: &mut Writer<'_>,
     upkeep: &mut Upkeep<'_>,
     how: &mut Answers,
-    mut batch: Batch,
+    batches: Vec<Batch>,
 ) -> Result<(), Fatal> {
-    if let (Some(confirming), None) = (&shared.confirming, batch.entry) {
-        confirming.begin(shared, &mut batch);
-    }
-    let Batch { number, changes, entry, answers, .. } = batch;
-    let mut commit = None;
-    if !changes.is_empty() {
-        let began = Instant::now();
-        writer.keep_events(shared.events_bytes.load(Ordering::Relaxed));
-        let mut done = writer.write(&changes, entry);
-        // What the machine knows already must be written, so room is made for it: by the reserve, and then by
-        // the log, which can be written from its beginning once all of it is in the store.
-        for _ in 0..ROOM_TRIES {
-            if !done.as_ref().is_err_and(is_full) || !upkeep.make_room(&shared.room) {
-                break;
-            }
-            done = writer.write(&changes, entry);
-        }
-        shared.times.took(COMMIT, began.elapsed());
-        match done {
-            Ok(number) => {
-                commit = Some(number);
-                let written = Written::of(changes.rows);
-                shared.bodies.put(written.new, &written.changed);
-                shared.data.committed(written.data.iter());
-                upkeep.batch_written(&shared.room);
-            }
-            Err(why) if shared.confirming.is_some() => return Err(Fatal::Disk(why.to_string())),
-            Err(why) => {
-                let no = match is_full(&why) {
-                    true => CallError::Refused(full(shared.room.max_bytes())),
-                    false => Fault::Unknown(why.to_string()).into(),
-                };
-                refuse(answers, &no);
-                return Err(Fatal::Disk(why.to_string()));
-            }
-        }
-    }
-    shared.committed.store(number, Ordering::Release);
-    if let Some(confirming) = &shared.confirming {
-        confirming.is_in_rows(shared, number);
+    let written = write(shared, writer, upkeep, &batches);
+    let last = batches.last().map_or(0, |batch| batch.number);
+    if let Answers::AfterAppend = how {
+        written.map_err(|why| Fatal::Disk(why.to_string()))?;
+        shared.hand_off.wrote(last);
         return Ok(());
     }
+    if written.is_ok() {
+        batches.iter().for_each(|batch| shared.follow(Written::of(&batch.changes.rows)));
+        shared.hand_off.wrote(last);
+    }
+    let answers: Vec<Pending> = batches.into_iter().flat_map(|batch| batch.answers).collect();
+    let commit = match written {
+        Ok(commit) => commit,
+        Err(why) => {
+            let no = match is_full(&why) {
+                true => CallError::Refused(full(shared.room.max_bytes())),
+                false => Fault::Unknown(why.to_string()).into(),
+            };
+            refuse(answers, &no);
+            return Err(Fatal::Disk(why.to_string()));
+        }
+    };
     match how {
         Answers::AfterSync(sync) => {
-            let committed = Committed { number, commit, answers };
+            let committed = Committed { number: last, commit, answers };
             // Whoever asked sees that the thread is gone; why was told by it.
             return sync.send(committed).map_err(|_| Fatal::Disk("its sync has ended".to_owned()));
         }
@@ -239,9 +220,39 @@ fn write_one(
         refuse(answers, &Fault::Unknown(fatal.to_string()).into());
         return Err(fatal);
     }
-    shared.is_durable(number);
+    shared.is_durable(last);
     send(shared, answers);
     Ok(())
+}
+
+/// Writes batches in one transaction; the number of its commit, if there was anything to write.
+fn write(
+    shared: &Shared,
+    writer: &mut Writer<'_>,
+    upkeep: &mut Upkeep<'_>,
+    batches: &[Batch],
+) -> rusqlite::Result<Option<u64>> {
+    let all = batches.iter().filter(|batch| !batch.changes.is_empty());
+    let all: Vec<_> = all.map(|batch| (&batch.changes, batch.entry)).collect();
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    writer.keep_events(shared.events_bytes.load(Ordering::Relaxed));
+    let mut done = writer.write(&all);
+    // What the machine knows already must be written, so room is made for it: by the reserve, and then by
+    // the log, which can be written from its beginning once all of it is in the store.
+    for _ in 0..ROOM_TRIES {
+        if !done.as_ref().is_err_and(is_full) || !upkeep.make_room(&shared.room) {
+            break;
+        }
+        done = writer.write(&all);
+    }
+    shared.times.took(COMMIT, began.elapsed());
+    if done.is_ok() {
+        upkeep.batch_written(&shared.room);
+    }
+    done.map(Some)
 }
 
 /// Sends answers whose batch is durable. A lease that nobody takes is given back.
@@ -264,10 +275,15 @@ pub(crate) fn refuse(answers: Vec<Pending>, no: &CallError) {
 
 /// Answers all that comes that nothing of it was written.
 fn refuse_all(shared: &Shared) -> bool {
+    shared.hand_off.end();
     loop {
         match take(shared, None) {
-            HandedOff::Batch(batch) => {
-                refuse(batch.answers, &shared.unavailable());
+            HandedOff::Batches(batches) => {
+                let answers = batches.into_iter().flat_map(|batch| batch.answers);
+                refuse(answers.collect(), &shared.unavailable());
+                if let (Some(confirming), Some(fatal)) = (&shared.confirming, shared.fatal()) {
+                    confirming.stop(shared, fatal.clone());
+                }
             }
             HandedOff::Nothing => {}
             HandedOff::Closed => return false,

@@ -1,5 +1,7 @@
 //! Several changes of one job in a batch, as one: what is written once is written as it ended.
 
+use std::sync::Arc;
+
 use tenure_machine::rows::JobChange;
 
 /// Makes `change` what it and `later` come to together.
@@ -24,7 +26,7 @@ pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
         match &mut change.new {
             // A row that is still to be written is written with its newest content.
             Some(new) => {
-                let content = &mut new.2;
+                let content = &mut Arc::make_mut(new).2;
                 if let Some(kind) = patch.kind {
                     content.kind = kind;
                 }
@@ -103,7 +105,7 @@ mod tests {
             traceparent: None,
         };
         JobChange {
-            new: Some(Box::new((Namespace::main(), JobId::parse("a").unwrap(), content))),
+            new: Some(Arc::new((Namespace::main(), JobId::parse("a").unwrap(), content))),
             state: Some(JobState::Ready),
             shape: Some(Arc::from([1u8].as_slice())),
             life: Some(vec![1]),

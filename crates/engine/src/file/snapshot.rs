@@ -384,7 +384,7 @@ fn job_change(row: &Row<'_>, flow: usize) -> rusqlite::Result<Option<JobChange>>
     let content =
         JobContent { kind: job.kind, payload, labels: job.labels, traceparent: job.traceparent };
     Ok(Some(JobChange {
-        new: Some(Box::new((namespace, job.id, content))),
+        new: Some(Arc::new((namespace, job.id, content))),
         queue: Some(queue),
         flow,
         state: Some(job.state),

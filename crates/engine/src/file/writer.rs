@@ -161,12 +161,17 @@ impl<'c> Writer<'c> {
         self.streams.keep(bytes);
     }
 
-    /// Writes all of it, or nothing, and answers the number of the commit. `entry` is the checksum of its entry in a
-    /// journal that appends. An error leaves open whether it is durable, unless it says that there is no room: then
-    /// nothing was written, and the same rows may be written again.
-    pub(crate) fn write(&mut self, changes: &Changes, entry: Option<u64>) -> rusqlite::Result<u64> {
-        let numbers = self.numbers.next(changes.last_seq, entry);
-        self.in_one_step(numbers, |writer| writer.write_changes(changes))?;
+    /// Writes all of it in one transaction, or nothing, and answers the number of the last of them. Beside the changes of
+    /// each batch stands the checksum of its entry in a journal that appends. An error leaves open whether it is durable,
+    /// unless it says that there is no room: then nothing was written, and the same rows may be written again.
+    pub(crate) fn write(&mut self, all: &[(&Changes, Option<u64>)]) -> rusqlite::Result<u64> {
+        let next = |before: Numbers, (changes, entry): &(&Changes, Option<u64>)| {
+            before.next(changes.last_seq, *entry)
+        };
+        let numbers = all.iter().fold(self.numbers, next);
+        self.in_one_step(numbers, |writer| {
+            all.iter().try_for_each(|(changes, _)| writer.write_changes(changes))
+        })?;
         Ok(numbers.commit)
     }
 

@@ -1,50 +1,56 @@
 //! Changes of a written batch that the caches in memory must follow: bodies of waiting jobs, and data of resources.
 
-use std::collections::BTreeMap;
-
 use tenure_core::secret::Json;
 use tenure_machine::Seq;
 use tenure_machine::rows::{DataKey, JobChange, Rows};
 
-use crate::bodies::Body;
+use crate::bodies::{Bodies, Body};
+use crate::data::KnownData;
 use crate::file::writer::changes_life;
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Written {
     /// Jobs that are new and wait.
-    pub new: Vec<(Seq, Body)>,
+    new: Vec<(Seq, Body)>,
     /// Jobs of which more than the life changed, that ended or were deleted.
-    pub changed: Vec<Seq>,
+    changed: Vec<Seq>,
     /// Data of resources that changed.
-    pub data: BTreeMap<DataKey, Option<Json>>,
+    data: Vec<(DataKey, Option<Json>)>,
 }
 
 impl Written {
-    /// Of rows that were written.
-    pub(crate) fn of(rows: Rows) -> Self {
+    /// Of the rows of a batch.
+    pub(crate) fn of(rows: &Rows) -> Self {
         let Rows { jobs, errors, data, .. } = rows;
+        let data = data.iter().map(|(key, data)| (key.clone(), data.clone())).collect();
         let mut written = Written { data, ..Written::default() };
-        let errors = errors.into_iter().map(|(seq, _)| seq);
+        let errors = errors.iter().map(|(seq, _)| *seq);
         written.changed.extend(errors);
         for (seq, change) in jobs {
+            let seq = *seq;
             // Most have run, and left their bodies to their workers. One that was cancelled or expired has not.
             if change.deleted || change.end.is_some() {
                 written.changed.push(seq);
                 continue;
             }
-            let changed = change.patch.is_some() || change.shape.is_some() || changes_life(&change);
+            let changed = change.patch.is_some() || change.shape.is_some() || changes_life(change);
             let JobChange { new, shape, progress, .. } = change;
             match (new, shape) {
-                (Some(new), Some(shape)) if progress.flatten().is_none() => {
-                    let (_, id, content) = *new;
-                    written.new.push((seq, Body { id, shape, content }));
+                (Some(new), Some(shape)) if progress.as_ref().is_none_or(Option::is_none) => {
+                    written.new.push((seq, Body { new: new.clone(), shape: shape.clone() }));
                 }
                 (None, _) if changed => written.changed.push(seq),
                 _ => {}
             }
         }
         written
+    }
+
+    /// Has the caches follow.
+    pub(crate) fn put(self, bodies: &Bodies, known: &KnownData) {
+        bodies.put(self.new, &self.changed);
+        known.committed(self.data);
     }
 }
 
@@ -76,7 +82,7 @@ mod tests {
         ] {
             rows.jobs.insert(Seq::new(seq), change);
         }
-        let written = Written::of(rows);
+        let written = Written::of(&rows);
         assert_eq!(written.changed, [Seq::new(1), Seq::new(2)]);
         assert!(written.new.is_empty());
     }

@@ -1,14 +1,14 @@
 //! Where a journal appends: appends on their way, and the answers that wait for them.
 //!
-//! An append is begun by the state, or by the disk for a batch that is dear to encode. Its batch is answered by whoever
-//! comes last: the journal with its answer, or the disk when the rows are written. So a single call wakes no more threads
-//! than it needs. What the journal does not know is sent again by a thread of its own, [`run`].
+//! An append is begun by the state, which hands the batch to the disk after that: rows follow, and nobody's answer waits for
+//! them. Whoever reads rows waits until they hold all that was answered. What the journal does not know is sent again by a
+//! thread of its own, [`run`].
 //!
 //! It must never answer for a batch whose append is not done, and never send anything else under a number that may be
 //! taken: as long as nobody knows whether an append happened, the very same one is sent again.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -18,6 +18,7 @@ use tenure_seam::{CallError, Fault};
 
 use crate::batch::{Batch, Pending};
 use crate::file::disk::{refuse, send};
+use crate::file::written::Written;
 use crate::options::{Fatal, LostJournal};
 use crate::shared::{SYNC, Shared};
 
@@ -34,7 +35,8 @@ struct Begun {
     at: Instant,
     /// What the journal said last; nothing while it is asked.
     said: Option<Appended>,
-    is_in_rows: bool,
+    /// What the caches are to follow, if the batch changes anything.
+    written: Option<Written>,
     answers: Vec<Pending>,
     /// It was begun before the one before it was known to be there, and may have come before that: it is sent once more.
     is_checked: bool,
@@ -74,8 +76,6 @@ pub(crate) struct Confirming {
     /// Where the journal ends once all that was begun is done. Held while an append is begun, so that they are begun in
     /// the order of their numbers.
     end: Mutex<Position>,
-    /// The number of the last batch whose append was begun.
-    last: AtomicU64,
     inside: Mutex<Inside>,
     changed: Condvar,
 }
@@ -93,7 +93,6 @@ impl Confirming {
         Confirming {
             journal,
             end: Mutex::new(end),
-            last: AtomicU64::new(0),
             inside: Mutex::new(Inside { end: end.number, ..Inside::default() }),
             changed: Condvar::new(),
         }
@@ -115,13 +114,7 @@ impl Confirming {
         !inside.is_awaited
     }
 
-    /// Whether the batch of this number is the next to be begun.
-    pub(crate) fn is_next(&self, number: u64) -> bool {
-        self.last.load(Ordering::Acquire) + 1 == number
-    }
-
-    /// Begins to append what a batch changes, nothing but a check if that is nothing, and takes its answers. The number of
-    /// the batch must be the next.
+    /// Begins to append what a batch changes, nothing but a check if that is nothing, and takes its answers.
     pub(crate) fn begin(&self, shared: &Arc<Shared>, batch: &mut Batch) {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let number = batch.number;
@@ -137,7 +130,7 @@ impl Confirming {
             append: append.clone(),
             at: Instant::now(),
             said: None,
-            is_in_rows: batch.changes.is_empty(),
+            written: (!batch.changes.is_empty()).then(|| Written::of(&batch.changes.rows)),
             answers: std::mem::take(&mut batch.answers),
             is_checked: false,
             tries: 0,
@@ -153,7 +146,6 @@ impl Confirming {
         *end = append.end();
         batch.entry = Some(end.sum);
         self.send(shared, number, append);
-        self.last.store(number, Ordering::Release);
     }
 
     fn send(&self, shared: &Arc<Shared>, number: u64, append: Append) {
@@ -163,22 +155,17 @@ impl Confirming {
             if let Some(shared) = shared.upgrade()
                 && let Some(confirming) = &shared.confirming
             {
-                confirming.change(&shared, number, |begun| begun.said = Some(appended));
+                confirming.heard(&shared, number, appended);
             }
         };
         self.journal.append(append, Hears::new(heard));
     }
 
-    /// The rows of a batch are written.
-    pub(crate) fn is_in_rows(&self, shared: &Shared, number: u64) {
-        self.change(shared, number, |begun| begun.is_in_rows = true);
-    }
-
-    /// Something becomes known of a batch: all whose turn it is are answered.
-    fn change(&self, shared: &Shared, number: u64, known: impl FnOnce(&mut Begun)) {
+    /// The journal has answered: all whose turn it is are answered.
+    fn heard(&self, shared: &Shared, number: u64, appended: Appended) {
         let mut inside = self.lock();
         if let Some(begun) = inside.begun.iter_mut().find(|begun| begun.number == number) {
-            known(begun);
+            begun.said = Some(appended);
         }
         loop {
             match inside.first(shared) {
@@ -248,7 +235,6 @@ impl Inside {
         let Some(first) = self.begun.front_mut() else { return Outcome::Waits };
         let again = match &first.said {
             None => return Outcome::Waits,
-            Some(Appended::Done) if !first.is_in_rows => return Outcome::Waits,
             Some(Appended::Unsure(_)) if !shared.inbox.is_closing() => true,
             Some(Appended::Unsure(_)) if first.tries < CLOSING_TRIES => {
                 first.tries += 1;
@@ -271,7 +257,10 @@ impl Inside {
             Some(lost) => Outcome::Lost(lost),
             None => {
                 self.end = first.append.end().number;
-                shared.is_durable(first.number);
+                if let Some(written) = first.written.take() {
+                    shared.answered.store(first.number, Ordering::Release);
+                    shared.follow(written);
+                }
                 let answers = std::mem::take(&mut first.answers);
                 self.begun.pop_front();
                 Outcome::Sent(answers)

@@ -16,10 +16,6 @@ use super::{AwaitingEnd, StateThread, Waiting};
 /// single call may exceed it.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A batch of no more bytes is encoded here and its append begun at once: that is sooner than the disk would, and who
-/// waits for a small batch waits for little else.
-const BEGUN_BYTES: usize = 16 << 10;
-
 /// A batch of that many jobs is handed on although more is asked already, if the disk has room.
 const ROWS_ENOUGH: usize = 1_000;
 
@@ -90,10 +86,7 @@ impl StateThread {
             return;
         }
         let mut batch = self.closed.pop_front().unwrap_or_else(|| self.take_batch());
-        if let Some(confirming) = &shared.confirming
-            && batch.bytes <= BEGUN_BYTES
-            && confirming.is_next(batch.number)
-        {
+        if let Some(confirming) = &shared.confirming {
             confirming.begin(&shared, &mut batch);
             if batch.changes.is_empty() {
                 return;

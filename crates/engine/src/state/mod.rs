@@ -16,7 +16,6 @@ mod time;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tenure_core::events::EventId;
@@ -137,7 +136,7 @@ impl StateThread {
                 }
                 continue;
             }
-            self.overlay.committed(shared.committed.load(Ordering::Acquire));
+            self.overlay.committed(shared.hand_off.written());
             let again = std::mem::take(&mut self.again);
             for call in again.into_iter().chain(taken.calls) {
                 if self.tick() {

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
-use tenure_core::names::Namespace;
+use tenure_core::names::{JobId, JobRef, Namespace};
 use tenure_core::requests::*;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Location, OpenError, Options, Replica};
 use tenure_journal::memory::{Fate, MemoryJournal, MemorySnapshot};
-use tenure_journal::{Append, Appended, BadEntry, JournalEntry, Position};
+use tenure_journal::{Append, Appended, BadEntry, JournalEntry, Position, Snapshot};
 use tenure_seam::CallError;
 use tenure_testkit::{TempDir, TestClock};
 
@@ -195,6 +195,8 @@ async fn play(history: &History) -> Result<(), String> {
     }
     here.engine.settled().await;
     let lines = here.engine.durable().await;
+    // Rows follow the answers: a snapshot has them all.
+    here.engine.snapshot().map_err(|why| why.to_string())?;
     here.engine.crash();
 
     let entries = journal.entries();
@@ -502,20 +504,29 @@ fn an_append_and_the_write_of_its_rows_go_on_side_by_side() {
 }
 
 #[test]
-fn an_append_is_begun_before_its_rows_are_written_and_answered_after_both() {
+fn an_answer_does_not_wait_for_its_rows_and_who_reads_them_does() {
     let journal = Arc::new(MemoryJournal::default());
     let here = owner(&journal);
     block(async {
         here.engine.settled().await;
-        let begun = journal.begun().len();
         let conn = Connection::open(here.dir.join("rows").join("tenure.db")).unwrap();
         conn.execute_batch("BEGIN IMMEDIATE").unwrap();
-        let pushed = Push { jobs: vec![job("a")], answer: PushAnswer::Ids };
-        let call = tokio::spawn(here.engine.call_of(pushed));
-        assert!(journal.wait_for_begun(begun + 1, PATIENCE), "the journal waits for the rows");
-        assert!(!call.is_finished(), "it was answered before it was in the rows");
+        push(&here.engine, vec![job("a")]).await;
+        let leased = take(&here.engine, 1).await;
+        assert_eq!(leased.len(), 1, "a job is granted with its payload, which is in memory");
+        let id = JobRef::Id(JobId::parse("a").unwrap());
+        let show = tokio::spawn(here.engine.call_of(GetJob { job: id }));
+        push(&here.engine, vec![job("b")]).await;
+        assert!(!show.is_finished(), "rows were read that lack what was answered");
         conn.execute_batch("ROLLBACK").unwrap();
-        call.await.unwrap().unwrap();
+        show.await.unwrap().unwrap();
+        push(&here.engine, vec![job("c")]).await;
+        let end = here.engine.snapshot().unwrap().end();
+        assert_eq!(
+            end.number,
+            journal.entries().len() as u64,
+            "a snapshot lacks what was answered"
+        );
     });
 }
 

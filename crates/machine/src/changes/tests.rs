@@ -1,4 +1,6 @@
 use proptest::prelude::*;
+use std::sync::Arc;
+
 use tenure_core::events::{About, EventType};
 use tenure_core::job::Outcome;
 use tenure_core::time::Moment;
@@ -18,7 +20,7 @@ fn pushed(id: &str) -> JobChange {
             .ok(),
     };
     JobChange {
-        new: Some(Box::new((Namespace::main(), JobId::parse(id).unwrap(), content))),
+        new: Some(Arc::new((Namespace::main(), JobId::parse(id).unwrap(), content))),
         queue: QueueName::parse("crawl").ok(),
         flow: FlowName::parse("f").ok(),
         state: Some(JobState::Ready),

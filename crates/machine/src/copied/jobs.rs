@@ -1,5 +1,7 @@
 //! Jobs between rows and a copy.
 
+use std::sync::Arc;
+
 use super::flows::KeptForOthers;
 use super::{CopiedRows, schedules};
 use crate::rows::{JobChange, JobContent, JobEnd};
@@ -131,7 +133,7 @@ impl CopiedRows<'_> {
         self.rows.errors.extend(job.errors.into_iter().map(|error| (seq, error)));
         let state = if job.state == JobState::Blocked { JobState::Ready } else { job.state };
         let change = JobChange {
-            new: Some(Box::new((self.namespace.clone(), job.id, content))),
+            new: Some(Arc::new((self.namespace.clone(), job.id, content))),
             queue: Some(job.queue),
             flow: job.flow,
             state: Some(state),

@@ -43,7 +43,7 @@ impl Store {
                 continue;
             }
             if let Some(new) = change.new {
-                let (namespace, id, _) = *new;
+                let (namespace, id, _) = (*new).clone();
                 let row = JobRow {
                     namespace,
                     id,

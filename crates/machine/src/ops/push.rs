@@ -1,5 +1,7 @@
 //! push: stores jobs, all or none, each once by its id and by its unique key.
 
+use std::sync::Arc;
+
 use crate::answer::{Act, Context};
 use crate::ops::after::{Fate, Heir, Way};
 use crate::ops::follow_ups::JobsAndKinship;
@@ -533,7 +535,7 @@ impl Space {
         };
         let namespace = self.name.clone();
         let change = self.out.rows.job(seq);
-        change.new = Some(Box::new((namespace, id.clone(), content)));
+        change.new = Some(Arc::new((namespace, id.clone(), content)));
         change.queue = Some(job.queue);
         change.flow = flow.clone();
         change.shape = Some(self.shapes[shape].bytes.clone());
@@ -604,7 +606,9 @@ impl Space {
         let change = self.out.rows.job(seq);
         match &mut change.new {
             // A row that this very step makes is made with the new content.
-            Some(new) => new.2 = JobContent { kind, payload, labels, traceparent },
+            Some(new) => {
+                Arc::make_mut(new).2 = JobContent { kind, payload, labels, traceparent };
+            }
             None => {
                 change.patch = Some(Box::new(ContentPatch {
                     kind: Some(kind),
