@@ -113,7 +113,7 @@ impl Batch {
         self.changes.is_empty() && self.answers.is_empty()
     }
 
-    /// Adds the rows of one more step.
+    /// Adds the rows of one more step, or of a later batch.
     pub(crate) fn add(&mut self, later: Rows) {
         let Changes { rows, last_seq, .. } = &mut self.changes;
         if rows.is_empty() {

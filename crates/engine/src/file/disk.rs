@@ -178,9 +178,9 @@ fn write_and_answer(
     writer: &mut Writer<'_>,
     upkeep: &mut Upkeep<'_>,
     how: &mut Answers,
-    batches: Vec<Batch>,
+    mut batches: Vec<Batch>,
 ) -> Result<(), Fatal> {
-    let written = write(shared, writer, upkeep, &batches);
+    let written = write(shared, writer, upkeep, &mut batches);
     let last = batches.last().map_or(0, |batch| batch.number);
     if let Answers::AfterAppend = how {
         written.map_err(|why| Fatal::Disk(why.to_string()))?;
@@ -225,18 +225,24 @@ fn write_and_answer(
     Ok(())
 }
 
-/// Writes batches in one transaction; the number of its commit, if there was anything to write.
+/// Writes batches in one transaction, and what is written once in one of them once in all: where a batch ends is of no
+/// matter to rows. The number of the commit, if there was anything to write.
 fn write(
     shared: &Shared,
     writer: &mut Writer<'_>,
     upkeep: &mut Upkeep<'_>,
-    batches: &[Batch],
+    batches: &mut [Batch],
 ) -> rusqlite::Result<Option<u64>> {
-    let all = batches.iter().filter(|batch| !batch.changes.is_empty());
-    let all: Vec<_> = all.map(|batch| (&batch.changes, batch.entry)).collect();
-    if all.is_empty() {
-        return Ok(None);
+    match batches.split_first_mut() {
+        None => return Ok(None),
+        Some((only, [])) if only.changes.is_empty() => return Ok(None),
+        Some((first, others)) => {
+            for batch in others {
+                first.add(std::mem::take(&mut batch.changes.rows));
+            }
+        }
     }
+    let all: Vec<_> = batches.iter().map(|batch| (&batch.changes, batch.entry)).collect();
     let began = Instant::now();
     writer.keep_events(shared.events_bytes.load(Ordering::Relaxed));
     let mut done = writer.write(&all);
