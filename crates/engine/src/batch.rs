@@ -1,6 +1,6 @@
 //! What is written in one transaction, and what is answered after it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tenure_core::flow::FlowView;
 use tenure_core::job::JobView;
@@ -93,6 +93,17 @@ pub(crate) struct Pending {
     pub answer: Result<Answer, CallError>,
 }
 
+/// How long a batch of answers that can wait is kept for others to come along: one append less for each that does.
+const COMPANY_WITHIN: Duration = Duration::from_millis(2);
+
+/// Whether somebody is held up by waiting for an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AnswerHaste {
+    Now,
+    /// That of a settle while others wait for the next job.
+    Patient,
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Batch {
@@ -106,9 +117,29 @@ pub(crate) struct Batch {
     /// The checksum of its entry in a journal that appends, once that append was begun: then its answers wait there.
     pub entry: Option<u64>,
     pub answers: Vec<Pending>,
+    /// When the first answer came, if all of them can wait a little.
+    pub patient_since: Option<Instant>,
 }
 
 impl Batch {
+    /// Adds an answer.
+    pub(crate) fn answer(&mut self, answer: Pending, haste: AnswerHaste) {
+        match haste {
+            AnswerHaste::Now => self.patient_since = None,
+            AnswerHaste::Patient if self.answers.is_empty() => {
+                self.patient_since = Some(Instant::now());
+            }
+            AnswerHaste::Patient => {}
+        }
+        self.answers.push(answer);
+    }
+
+    /// How long this batch may still wait for others to come along; zero if somebody needs it now.
+    pub(crate) fn may_wait(&self) -> Duration {
+        let waited = self.patient_since.map(|since| since.elapsed());
+        waited.map_or(Duration::ZERO, |waited| COMPANY_WITHIN.saturating_sub(waited))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.answers.is_empty()
     }
@@ -137,6 +168,41 @@ impl Batch {
         }
         if let Some((seq, _)) = rows.jobs.last_key_value() {
             *last_seq = (*last_seq).max(*seq);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(answers: &[AnswerHaste]) -> Batch {
+        let mut batch = Batch::default();
+        for haste in answers {
+            let (reply, _) = oneshot::channel();
+            let answer = Ok(Answer::Done(Done::Nothing));
+            batch.answer(Pending { namespace: Namespace::main(), reply, answer }, *haste);
+        }
+        batch
+    }
+
+    #[test]
+    fn only_answers_that_can_all_wait_do_and_not_for_long() {
+        use AnswerHaste::*;
+        for (answers, waits) in [
+            (&[][..], false),
+            (&[Patient], true),
+            (&[Patient, Patient], true),
+            (&[Patient, Now], false),
+            (&[Now, Patient], false),
+        ] {
+            let mut batch = batch(answers);
+            // As of now: a machine that is slow must not decide this.
+            let since = batch.patient_since.map(|_| Instant::now() + COMPANY_WITHIN);
+            batch.patient_since = since;
+            assert_eq!(!batch.may_wait().is_zero(), waits, "{answers:?}");
+            batch.patient_since = since.map(|since| since - 2 * COMPANY_WITHIN);
+            assert!(batch.may_wait().is_zero());
         }
     }
 }

@@ -1,13 +1,13 @@
 -- What every script of an owner begins with: the fence, and the words that the scripts share.
 -- It must never know what a body holds. KEYS: own, log. ARGV: store, epoch, owner, run, as the caller knows them.
-local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl', 'snapshot', 'writing')
+local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl')
 local refused
 if own[1] ~= ARGV[1] then refused = 'moved'
-elseif tonumber(own[2]) > tonumber(ARGV[2]) then refused = 'deposed'
-elseif own[2] ~= ARGV[2] or own[3] ~= ARGV[3] then refused = 'moved'
-elseif string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') ~= ARGV[4] then refused = 'moved' end
+elseif own[2] ~= ARGV[2] or own[3] ~= ARGV[3] then
+  refused = own[2] ~= ARGV[2] and tonumber(own[2]) > tonumber(ARGV[2]) and 'deposed' or 'moved'
+elseif not string.find(redis.call('INFO', 'server'), ARGV[4], 1, true) then refused = 'moved' end
 local clock = redis.call('TIME')
-local time = string.format('%.0f', clock[1] * 1000000 + clock[2])
+local time = string.format('%d%06d', clock[1], clock[2])
 local function look(number, checksum)
   local there
   if number == own[4] then there = own[5]

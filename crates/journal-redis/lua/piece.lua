@@ -2,9 +2,9 @@
 -- KEYS: own, log, the piece. ARGV: (fence), generation, body.
 if refused then return refused end
 if ARGV[6] then
-  if own[9] ~= ARGV[5] then redis.call('HSET', KEYS[1], 'writing', ARGV[5]) end
+  if redis.call('HGET', KEYS[1], 'writing') ~= ARGV[5] then redis.call('HSET', KEYS[1], 'writing', ARGV[5]) end
   redis.call('SET', KEYS[3], ARGV[6])
-elseif own[8] and string.match(own[8], '^%S+') == ARGV[5] then
+elseif string.match(redis.call('HGET', KEYS[1], 'snapshot') or '', '^%S+') == ARGV[5] then
   return 'refused'
 else
   redis.call('UNLINK', KEYS[3])

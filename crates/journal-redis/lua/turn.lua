@@ -1,11 +1,12 @@
 -- Makes a snapshot the one that loads begin with. One that heals ends the journal; otherwise the entries behind it stay.
 -- KEYS: own, log, all pieces. ARGV: (fence), number, checksum, moment, largest ttl, notes_run, heals, generation, snapshot.
 if refused then return refused end
-if own[8] and string.match(own[8], '^%S+') == ARGV[11] then return beat(ARGV[7], ARGV[8], ARGV[9]) end
+local before = redis.call('HGET', KEYS[1], 'snapshot') or ''
+if string.match(before, '^%S+') == ARGV[11] then return beat(ARGV[7], ARGV[8], ARGV[9]) end
 for i = 3, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then return 'refused' end
 end
-local named = {'snapshot', ARGV[12], 'before', own[8] or '', 'writing', ''}
+local named = {'snapshot', ARGV[12], 'before', before, 'writing', ''}
 if ARGV[10] == '1' then
   redis.call('UNLINK', KEYS[2])
   return beat(ARGV[7], ARGV[8], ARGV[9], 'number', ARGV[5], 'checksum', ARGV[6], unpack(named))

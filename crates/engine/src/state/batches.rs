@@ -2,6 +2,9 @@
 //!
 //! It must never send an answer whose rows are not durable, nor wait for the disk but at the end.
 
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use tenure_machine::rows::Rows;
 
 use crate::batch::Batch;
@@ -45,6 +48,19 @@ impl StateThread {
         std::mem::replace(&mut self.batch, next)
     }
 
+    /// How long the batch may still wait for others to come along. Where no journal appends that would save nothing.
+    pub(super) fn may_wait(&self) -> Duration {
+        let is_over =
+            || self.shared.draining.load(Ordering::Acquire) || self.shared.inbox.is_closing();
+        match self.batch.may_wait() {
+            Duration::ZERO => Duration::ZERO,
+            _ if self.shared.confirming.is_none() || !self.closed.is_empty() || is_over() => {
+                Duration::ZERO
+            }
+            left => left,
+        }
+    }
+
     /// Whether all was handed on.
     fn is_handed_on(&self) -> bool {
         self.closed.is_empty() && self.batch.is_empty()
@@ -60,7 +76,7 @@ impl StateThread {
             self.refuse(Vec::new());
             return;
         }
-        if self.is_handed_on() {
+        if self.is_handed_on() || !self.may_wait().is_zero() {
             return;
         }
         // Where a journal appends, what is durable may be another's by now: only an append tells.

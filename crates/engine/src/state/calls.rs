@@ -16,9 +16,12 @@ use tenure_machine::{
     Command, Done, FlowOutcome, FlowWait, JobStands, Known, LeaseOutcome, Look, PushedOne,
     ResultOutcome, ResultWait, Seq, SettledOne, Stands, StoredJob, TakerId,
 };
+use tenure_seam::CallError;
 
 use super::{AwaitingEnd, AwaitingOn, StateThread, Waiting};
-use crate::batch::{Answer, Leased, PushedShown, Reply, ResultStands, SettledShown, Shown};
+use crate::batch::{
+    Answer, AnswerHaste, Leased, Pending, PushedShown, Reply, ResultStands, SettledShown, Shown,
+};
 use crate::inbox::{Ask, Envelope};
 
 impl StateThread {
@@ -47,13 +50,17 @@ impl StateThread {
     ) -> bool {
         let plain = settle.settle.iter().all(|item| item.push.is_empty());
         let done = self.apply(&namespace, Command::Request(Request::Settle(settle)));
+        let is_patient = match &done {
+            Ok(Done::Request(Known::Settle(settled))) => settled.iter().all(|one| one.others_wait),
+            _ => false,
+        };
         let answer = match done {
             Ok(Done::Request(Known::Settle(settled))) if !plain => {
                 let seqs: Vec<Seq> =
                     settled.iter().flat_map(|one| one.pushed.iter().map(|job| job.seq)).collect();
                 let mut stands = self.stands(&namespace, seqs.into_iter()).into_iter();
                 let rows = self.drain();
-                let each = |SettledOne { lease, result, pushed }: SettledOne| {
+                let each = |SettledOne { lease, result, pushed, .. }: SettledOne| {
                     let stands = stands.by_ref().take(pushed.len()).collect();
                     SettledShown { lease, result, pushed: shown(pushed, stands, &rows, false) }
                 };
@@ -64,7 +71,12 @@ impl StateThread {
             other => other.map(Answer::Done),
         };
         let is_done = answer.is_ok();
-        self.answer_step(namespace, reply, answer);
+        self.absorb();
+        if let Some(reply) = reply {
+            let answer = answer.map_err(CallError::Refused);
+            let haste = if is_patient { AnswerHaste::Patient } else { AnswerHaste::Now };
+            self.batch.answer(Pending { namespace, reply, answer }, haste);
+        }
         is_done
     }
 

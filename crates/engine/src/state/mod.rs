@@ -28,7 +28,7 @@ use tenure_seam::CallError;
 
 use self::events::EventStreams;
 use self::time::SeenClock;
-use crate::batch::{Answer, Batch, Pending, Reply};
+use crate::batch::{Answer, AnswerHaste, Batch, Pending, Reply};
 use crate::file::overlay::Overlay;
 use crate::file::watch::LookWhen;
 use crate::inbox::{Ask, Envelope};
@@ -236,7 +236,7 @@ impl StateThread {
         answer: Result<Answer, CallError>,
     ) {
         if let Some(reply) = reply {
-            self.batch.answers.push(Pending { namespace, reply, answer });
+            self.batch.answer(Pending { namespace, reply, answer }, AnswerHaste::Now);
         }
     }
 

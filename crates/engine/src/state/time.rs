@@ -35,7 +35,8 @@ impl StateThread {
             None => most,
         };
         let others = [self.firing_waits(), self.gauges_wait()].into_iter().flatten().min();
-        tick.min(others.unwrap_or(most)).min(most)
+        let batch = Some(self.may_wait()).filter(|left| !left.is_zero());
+        tick.min(others.unwrap_or(most)).min(batch.unwrap_or(most)).min(most)
     }
 
     /// Whether anything is left that is due now: for who waits until nothing is.

@@ -531,6 +531,27 @@ fn an_answer_does_not_wait_for_its_rows_and_who_reads_them_does() {
 }
 
 #[test]
+fn a_settle_is_answered_whether_others_wait_for_the_next_job_or_not() {
+    let journal = Arc::new(MemoryJournal::default());
+    let here = owner(&journal);
+    block(async {
+        for others_wait in [false, true] {
+            push(&here.engine, vec![job(&format!("{others_wait}"))]).await;
+            let leased = take(&here.engine, 1).await;
+            let other = others_wait.then(|| tokio::spawn(here.engine.call_of(ask(1, 60))));
+            // It is in line by now, and nothing else comes.
+            push(&here.engine, vec![]).await;
+            let settled = settle(&here.engine, vec![done(&leased[0])]).await;
+            assert!(settled.settled[0].ok);
+            if let Some(other) = other {
+                push(&here.engine, vec![job("next")]).await;
+                other.await.unwrap().unwrap();
+            }
+        }
+    });
+}
+
+#[test]
 fn an_entry_says_the_longest_ttl_of_any_lease_so_far() {
     let journal = Arc::new(MemoryJournal::default());
     let here = owner(&journal);

@@ -29,6 +29,18 @@ pub struct SettledOne {
     pub result: Result<SettledAs, Code>,
     /// The follow-up jobs.
     pub pushed: Vec<PushedOne>,
+    /// Somebody waits for a job of this queue, so whoever settled is not the only one who can take the next.
+    pub others_wait: bool,
+}
+
+impl SettledOne {
+    fn changed_nothing(
+        lease: String,
+        result: Result<SettledAs, Code>,
+        pushed: Vec<PushedOne>,
+    ) -> SettledOne {
+        SettledOne { lease, result, pushed, others_wait: false }
+    }
 }
 
 /// How a settle was answered.
@@ -180,11 +192,11 @@ impl Space {
                 let pushed =
                     if same { self.pushed_before(&item.push, archive, now) } else { Vec::new() };
                 let result = if same { Ok(answer) } else { Err(Code::AlreadySettled) };
-                return Ok(SettledOne { lease: item.lease, result, pushed });
+                return Ok(SettledOne::changed_nothing(item.lease, result, pushed));
             }
             KnownLease::Lost => {
                 let result = Err(Code::LeaseLost);
-                return Ok(SettledOne { lease: item.lease, result, pushed: Vec::new() });
+                return Ok(SettledOne::changed_nothing(item.lease, result, Vec::new()));
             }
         };
         let goes = self.goes_with_its_end(fence, &item.ending);
@@ -202,13 +214,15 @@ impl Space {
         };
         let Some(before) = before else {
             let result = Err(Code::QueueFull);
-            return Ok(SettledOne { lease: item.lease, result, pushed: Vec::new() });
+            return Ok(SettledOne::changed_nothing(item.lease, result, Vec::new()));
         };
         let Some(lease) = self.leases.get(&fence) else {
             let result = Err(Code::LeaseLost);
-            return Ok(SettledOne { lease: item.lease, result, pushed: before });
+            return Ok(SettledOne::changed_nothing(item.lease, result, before));
         };
         let holder = lease.holder.clone();
+        let queue = lease.job.map(|slot| self.shapes[self.jobs[slot].shape].queue);
+        let others_wait = queue.is_some_and(|queue| !self.queues[queue].takers.is_empty());
         let resources: Vec<_> = item
             .resources
             .iter()
@@ -264,7 +278,7 @@ impl Space {
             run_at: became.and_then(|became| became.run_at),
             next_at,
         };
-        Ok(SettledOne { lease: item.lease, result: Ok(answer), pushed })
+        Ok(SettledOne { lease: item.lease, result: Ok(answer), pushed, others_wait })
     }
 
     /// The holder of a job says when the next moment of its schedule is.
