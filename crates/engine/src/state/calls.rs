@@ -41,16 +41,17 @@ impl StateThread {
         self.answer_step(namespace, reply, answer);
     }
 
-    /// Whether they are settled, and not refused.
+    /// `then`: a lease call that is made once they are settled, unless they are refused.
     pub(super) fn settle(
         &mut self,
         namespace: Namespace,
         settle: Settle,
         reply: Option<Reply>,
-    ) -> bool {
+        then: Option<(Box<Lease>, TakerId, Reply)>,
+    ) {
         let plain = settle.settle.iter().all(|item| item.push.is_empty());
         let done = self.apply(&namespace, Command::Request(Request::Settle(settle)));
-        let is_patient = match &done {
+        let others_wait = match &done {
             Ok(Done::Request(Known::Settle(settled))) => settled.iter().all(|one| one.others_wait),
             _ => false,
         };
@@ -70,14 +71,20 @@ impl StateThread {
             }
             other => other.map(Answer::Done),
         };
-        let is_done = answer.is_ok();
         self.absorb();
+        let mut is_patient = others_wait;
+        if let Some((lease, taker, reply)) = then
+            && answer.is_ok()
+        {
+            self.lease(namespace.clone(), lease, taker, Some(reply));
+            // Whoever settled waits for the next job already.
+            is_patient |= self.waiting.contains_key(&taker);
+        }
         if let Some(reply) = reply {
             let answer = answer.map_err(CallError::Refused);
             let haste = if is_patient { AnswerHaste::Patient } else { AnswerHaste::Now };
             self.batch.answer(Pending { namespace, reply, answer }, haste);
         }
-        is_done
     }
 
     /// What to show for jobs that wait.

@@ -171,12 +171,10 @@ impl StateThread {
                 self.answer_step(namespace, reply, done.map(Answer::Done));
             }
             Ask::Push(push) => self.push(namespace, push, reply),
-            Ask::Settle(settle) => drop(self.settle(namespace, settle, reply)),
+            Ask::Settle(settle) => self.settle(namespace, settle, reply, None),
             Ask::Lease(lease, taker) => self.lease(namespace, lease, taker, reply),
             Ask::SettleAndLease(settle, lease, taker, of_lease) => {
-                if self.settle(namespace.clone(), settle, reply) {
-                    self.lease(namespace, lease, taker, Some(of_lease));
-                }
+                self.settle(namespace, settle, reply, Some((lease, taker, of_lease)));
             }
             Ask::WaitForResult(wait) => self.wait_for_result(namespace, *wait, reply),
             Ask::WaitForEvents { after, until, taker } => {

@@ -8,7 +8,10 @@ use tenure::core::job::JobState;
 use tenure::core::requests::GetStats;
 use tenure::{Client, Job};
 
-use crate::{pipelined, queue};
+use crate::{pipelined, producer, queue};
+
+/// The way in which the program that handles also pushes.
+const ONE_PROGRAM: &str = "one-program";
 
 /// Handles what there is, and reports.
 pub async fn work(client: &Client, call: &Call) -> Result<(), Failed> {
@@ -61,6 +64,9 @@ async fn library(client: &Client, call: &Call, tally: &Arc<Tally>) -> Result<(),
     let worker = tokio::spawn(worker.run(handler));
     if role == Role::Listen {
         ready();
+    }
+    if call.way == ONE_PROGRAM {
+        producer::one_by_one(client, call).await?;
     }
     tally.done().await;
     if role == Role::DrainFree {
