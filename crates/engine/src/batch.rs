@@ -94,7 +94,7 @@ pub(crate) struct Pending {
 }
 
 /// How long a batch of answers that can wait is kept for others to come along: one append less for each that does.
-const COMPANY_WITHIN: Duration = Duration::from_millis(2);
+const COMPANY_WITHIN: Duration = Duration::from_millis(4);
 
 /// Whether somebody is held up by waiting for an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
