@@ -1,11 +1,14 @@
 -- What every script of an owner begins with: the fence, and the words that the scripts share.
--- It must never know what a body holds. KEYS: own, log. ARGV: store, epoch, owner, run, as the caller knows them.
+-- It must never know what a body holds. KEYS: own, log. ARGV: store, epoch, owner, run, as the caller knows them;
+-- `proved` in place of the run if this text was sent to no other run.
 local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl')
 local refused
 if own[1] ~= ARGV[1] then refused = 'moved'
 elseif own[2] ~= ARGV[2] or own[3] ~= ARGV[3] then
   refused = own[2] ~= ARGV[2] and tonumber(own[2]) > tonumber(ARGV[2]) and 'deposed' or 'moved'
-elseif not string.find(redis.call('INFO', 'server'), ARGV[4], 1, true) then refused = 'moved' end
+elseif ARGV[4] ~= 'proved' and not string.find(redis.call('INFO', 'server'), 'run_id:' .. ARGV[4] .. '\r', 1, true) then
+  refused = 'moved'
+end
 local clock = redis.call('TIME')
 local time = string.format('%d%06d', clock[1], clock[2])
 local function look(number, checksum)
@@ -21,6 +24,6 @@ end
 local function larger(a, b) return tonumber(a) > tonumber(b) and a or b end
 local function beat(moment, ttl, notes_run, ...)
   redis.call('HSET', KEYS[1], 'beat', time, 'moment', larger(own[6], moment), 'largest_ttl', larger(own[7], ttl), ...)
-  if notes_run == '1' then redis.call('HSET', KEYS[1], 'noted_run', ARGV[4]) end
+  if notes_run ~= '' then redis.call('HSET', KEYS[1], 'noted_run', notes_run) end
   return 'done ' .. time
 end

@@ -17,6 +17,7 @@ mod dial;
 mod found;
 mod journal;
 mod keys;
+mod known;
 mod line;
 mod packed;
 mod plain;

@@ -20,8 +20,9 @@ use tokio::time::sleep;
 
 use crate::confirmation::Confirmation;
 use crate::dial::{Connection, Dialer, ReadStream, WriteStream};
+use crate::known::KnownScripts;
 use crate::resp::{self, RespValue, Words};
-use crate::scripts::{Script, ScriptCall};
+use crate::scripts::ScriptCall;
 
 /// Pauses between tries to connect: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
@@ -53,10 +54,16 @@ struct Request {
     begun: Instant,
     /// What the script answered, while the replicas are waited for on the same connection.
     script: Option<RespValue>,
+    /// The text of its script was written with it.
+    sent_whole: bool,
     hears: Hears,
 }
 
 impl Request {
+    fn new(command: RedisCommand, hears: Hears) -> Request {
+        Request { command, begun: Instant::now(), script: None, sent_whole: false, hears }
+    }
+
     /// Takes a reply; `None` if it needs another one.
     fn takes(&mut self, value: RespValue) -> Option<Result<RespValue, String>> {
         let RedisCommand::Confirmed(_, confirmation) = &self.command else {
@@ -88,7 +95,7 @@ impl RedisLine {
 
     /// Begins a request. `hears` runs in the thread of the line and must not block.
     pub fn begin(&self, command: RedisCommand, hears: Hears) {
-        self.0.begin(Request { command, begun: Instant::now(), script: None, hears });
+        self.0.begin(Request::new(command, hears));
     }
 
     /// Why Redis is not reached now, while requests are still tried.
@@ -107,8 +114,8 @@ impl Drop for RedisLine {
 struct LineState {
     /// Begun and not answered, in their order.
     waiting: VecDeque<Request>,
-    /// The scripts that Redis knows since they were sent whole on this connection.
-    known: Vec<&'static Script>,
+    /// The scripts that were sent whole on this connection.
+    known: KnownScripts,
     /// What is to be written on this connection.
     out: Vec<u8>,
     /// There is a connection, on which all that waits was or will be written.
@@ -132,23 +139,33 @@ struct LineInside {
 }
 
 impl LineState {
-    fn write(&mut self, command: &RedisCommand) {
-        match command {
-            RedisCommand::Plain(words) => words.write(&Words::default(), &mut self.out),
-            RedisCommand::Script(call) => self.write_script(call),
-            RedisCommand::Confirmed(call, confirmation) => {
-                self.write_script(call);
-                confirmation.words().write(&Words::default(), &mut self.out);
+    fn write(&mut self, request: &mut Request) {
+        request.sent_whole = match &request.command {
+            RedisCommand::Plain(words) => {
+                Words::write(&[words], &mut self.out);
+                false
             }
-        }
+            RedisCommand::Script(call) => self.known.write(call, &mut self.out),
+            RedisCommand::Confirmed(call, confirmation) => {
+                let sent_whole = self.known.write(call, &mut self.out);
+                Words::write(&[&confirmation.words()], &mut self.out);
+                sent_whole
+            }
+        };
     }
 
-    fn write_script(&mut self, call: &ScriptCall) {
-        let is_known = self.known.iter().any(|known| std::ptr::eq(*known, call.script));
-        if !is_known {
-            self.known.push(call.script);
+    /// A reply to the first of those who wait; what is said to it, unless it needs another one.
+    fn takes(&mut self, value: RespValue) -> Option<(Request, Result<RespValue, String>)> {
+        let LineState { waiting, known, .. } = self;
+        let first = waiting.front_mut()?;
+        if first.sent_whole
+            && first.script.is_none()
+            && let RedisCommand::Script(call) | RedisCommand::Confirmed(call, _) = &first.command
+        {
+            known.answered(call, &value);
         }
-        call.words.write(&call.script.words(is_known), &mut self.out);
+        let said = first.takes(value)?;
+        waiting.pop_front().map(|request| (request, said))
     }
 
     /// Writes what the socket takes at once. An error shows when it is read.
@@ -175,7 +192,7 @@ impl LineInside {
     fn new() -> LineInside {
         let state = LineState {
             waiting: VecDeque::new(),
-            known: Vec::new(),
+            known: KnownScripts::default(),
             out: Vec::new(),
             is_connected: false,
             socket: None,
@@ -191,7 +208,7 @@ impl LineInside {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(&self, request: Request) {
+    fn begin(&self, mut request: Request) {
         let mut state = self.lock();
         if state.is_closed {
             // Dropped outside the lock: what hears it may begin another.
@@ -200,7 +217,7 @@ impl LineInside {
         }
         if state.is_connected {
             let is_first = state.out.is_empty();
-            state.write(&request.command);
+            state.write(&mut request);
             if state.waiting.is_empty() {
                 state.heard = request.begun;
             }
@@ -226,7 +243,7 @@ impl LineInside {
         let mut waiting = std::mem::take(&mut state.waiting);
         for request in &mut waiting {
             request.script = None;
-            state.write(&request.command);
+            state.write(request);
         }
         state.waiting = waiting;
         drop(state);
@@ -285,14 +302,13 @@ impl LineInside {
                 let mut state = self.lock();
                 // It serves, so the next loss is another one.
                 (state.heard, state.pause, state.trouble) = (Instant::now(), PAUSE_MIN, None);
-                let Some(first) = state.waiting.front_mut() else {
+                if state.waiting.is_empty() {
                     return Ended::Lost {
                         why: "it answers what nobody asked".to_owned(),
                         to: None,
                     };
-                };
-                let Some(said) = first.takes(value) else { continue };
-                state.waiting.pop_front().map(|request| (request, said))
+                }
+                state.takes(value)
             };
             if let Some((request, said)) = answered {
                 (request.hears)(said);
@@ -443,8 +459,7 @@ mod tests {
         let inside = LineInside::new();
         inside.lock().pause = PAUSE_MAX;
         let command = RedisCommand::Plain(Words::of(&["PING"]));
-        let begun = Instant::now();
-        inside.begin(Request { command, begun, script: None, hears: Box::new(drop) });
+        inside.begin(Request::new(command, Box::new(drop)));
         let serves = inside.serve(Connection::through(here));
         let (ended, _) = tokio::join!(serves, store_says(there, "PING", reply));
         assert!(matches!(ended, Ended::Lost { .. }));
@@ -461,7 +476,7 @@ mod tests {
             let inside = LineInside::new();
             let (told, said) = std::sync::mpsc::channel();
             let hears = Box::new(move |reply| drop(told.send(reply)));
-            inside.begin(Request { command, begun: Instant::now(), script: None, hears });
+            inside.begin(Request::new(command, hears));
             // On the first connection the script is answered, and the question is not.
             for (replies, answered) in [(&b"+done 7\r\n"[..], false), (b"+done 8\r\n:1\r\n", true)]
             {

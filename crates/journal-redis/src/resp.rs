@@ -79,11 +79,11 @@ impl Words {
         self
     }
 
-    /// Writes one command: some words, and then these.
-    pub fn write(&self, first: &Words, out: &mut Vec<u8>) {
-        out.extend_from_slice(format!("*{}\r\n", first.count + self.count).as_bytes());
-        out.extend_from_slice(&first.bytes);
-        out.extend_from_slice(&self.bytes);
+    /// Writes one command of all these words.
+    pub fn write(all: &[&Words], out: &mut Vec<u8>) {
+        let count: usize = all.iter().map(|words| words.count).sum();
+        out.extend_from_slice(format!("*{count}\r\n").as_bytes());
+        all.iter().for_each(|words| out.extend_from_slice(&words.bytes));
     }
 }
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn words_go_out_as_bytes_whatever_they_hold() {
         let mut out = Vec::new();
-        Words::default().and(b"\r\n\0\xff").write(&Words::of(&["SET", ""]), &mut out);
+        Words::write(&[&Words::of(&["SET", ""]), &Words::default().and(b"\r\n\0\xff")], &mut out);
         assert_eq!(out, b"*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\n\r\n\0\xff\r\n");
     }
 }

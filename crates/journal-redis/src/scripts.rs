@@ -4,9 +4,7 @@
 //! decides when they are called.
 
 use std::fmt;
-use std::sync::LazyLock;
 
-use sha1::{Digest, Sha1};
 use tenure_core::secret::Secret;
 use tenure_journal::{JournalEntry, Position};
 
@@ -21,35 +19,27 @@ pub(crate) const FORMAT: u32 = 1;
 /// A script: sent whole once on each connection, and named by its digest after that.
 #[derive(Debug)]
 pub(crate) struct Script {
-    pub text: &'static str,
-    digest: LazyLock<String>,
+    text: &'static str,
 }
 
-impl Script {
-    const fn new(text: &'static str, digest: fn() -> String) -> Script {
-        Script { text, digest: LazyLock::new(digest) }
-    }
+/// The first line of each. No script is refused because Redis is full: what is settled must be kept, and snapshots make
+/// room.
+const FLAGS: &str = "#!lua flags=allow-oom\n";
 
-    /// What a command begins with that calls it.
-    pub fn words(&self, is_known: bool) -> Words {
-        match is_known {
-            true => Words::of(&["EVALSHA", &self.digest]),
-            false => Words::of(&["EVAL", self.text]),
+impl Script {
+    /// The whole text; with a run in it, it is another text for each run.
+    pub fn text_for(&self, run: &str) -> String {
+        match run {
+            "" => format!("{FLAGS}{}", self.text),
+            run => format!("{FLAGS}-- For the run {run}.\n{}", self.text),
         }
     }
 }
 
-fn digest(text: &str) -> String {
-    data_encoding::HEXLOWER.encode(&Sha1::digest(text))
-}
-
-/// No script is refused because Redis is full: what is settled must be kept, and snapshots make room.
 macro_rules! scripts {
     ($($name:ident = $($file:literal)*;)*) => {$(
-        pub(crate) static $name: Script = {
-            const TEXT: &str = concat!("#!lua flags=allow-oom\n", $(include_str!(concat!("../lua/", $file))),*);
-            Script::new(TEXT, || digest(TEXT))
-        };
+        pub(crate) static $name: Script =
+            Script { text: concat!($(include_str!(concat!("../lua/", $file))),*) };
     )*};
 }
 
@@ -69,7 +59,10 @@ scripts! {
 /// A call of a script, ready to be sent, and sent again.
 pub(crate) struct ScriptCall {
     pub script: &'static Script,
-    pub words: Words,
+    /// Its keys and arguments, up to the run.
+    words: Words,
+    /// The run that the caller knows, and the arguments behind it; `None` for a script that asks for none.
+    run: Option<(String, Words)>,
     /// Bytes that it adds to the log.
     pub body: usize,
 }
@@ -78,25 +71,47 @@ impl ScriptCall {
     pub(crate) fn new(script: &'static Script, keys: &[String]) -> ScriptCall {
         let words = Words::default().and(keys.len().to_string());
         let words = keys.iter().fold(words, |words, key| words.and(key));
-        ScriptCall { script, words, body: 0 }
+        ScriptCall { script, words, run: None, body: 0 }
     }
 
     pub(crate) fn args<T: AsRef<[u8]>>(mut self, args: impl IntoIterator<Item = T>) -> ScriptCall {
-        self.words = args.into_iter().fold(self.words, |words, arg| words.and(arg));
+        let words = self.run.as_mut().map_or(&mut self.words, |(_, words)| words);
+        *words = args.into_iter().fold(std::mem::take(words), |words, arg| words.and(arg));
         self
     }
 
     pub(crate) fn by(self, by: &Ownership) -> ScriptCall {
-        self.args([hex(by.store), by.epoch.to_string(), hex(by.owner), by.run.clone()])
+        let call = self.args([hex(by.store), by.epoch.to_string(), hex(by.owner)]);
+        ScriptCall { run: Some((by.run.clone(), Words::default())), ..call }
     }
 
     fn tip(self, tip: Position) -> ScriptCall {
         self.args([tip.number.to_string()]).args([tip.sum.to_le_bytes()])
     }
+
+    /// The run that the caller knows; empty for a script that asks for none.
+    pub(crate) fn run(&self) -> &str {
+        self.run.as_ref().map_or("", |(run, _)| run)
+    }
+
+    /// Writes it behind these words, and with this in the place of the run.
+    pub(crate) fn write(&self, first: &Words, run: &str, out: &mut Vec<u8>) {
+        match &self.run {
+            Some((_, rest)) => {
+                Words::write(&[first, &self.words, &Words::of(&[run]), rest], out);
+            }
+            None => Words::write(&[first, &self.words], out),
+        }
+    }
 }
 
 fn hex(id: u128) -> String {
     format!("{id:032x}")
+}
+
+/// The run of the caller, if it is to be noted.
+fn noted(notes_run: bool, by: &Ownership) -> &str {
+    if notes_run { &by.run } else { "" }
 }
 
 pub(crate) fn flag(is_set: bool) -> &'static str {
@@ -312,7 +327,7 @@ impl AppendCall {
             .by(&self.by)
             .tip(self.tip)
             .args([self.moment.to_string(), self.ttl.to_string()])
-            .args([flag(self.notes_run)]);
+            .args([noted(self.notes_run, &self.by)]);
         match &self.entry {
             Some(entry) => {
                 let (field, packed) = packed::pack(entry);
@@ -342,7 +357,7 @@ impl SnapshotTurn {
             .by(&self.by)
             .tip(tip)
             .args([self.moment.to_string(), self.ttl.to_string()])
-            .args([flag(self.notes_run), flag(self.heals)])
+            .args([noted(self.notes_run, &self.by), flag(self.heals)])
             .args([generation.to_string(), self.snapshot.text()])
     }
 }
@@ -475,7 +490,8 @@ mod tests {
     #[test]
     fn every_script_is_short_and_says_at_its_top_what_it_does() {
         for script in [&ACQUIRE, &APPEND, &PIECE, &TURN, &GIVE, &NAME, &REGISTER, &MARK, &DROP] {
-            let lines: Vec<_> = script.text.lines().collect();
+            let text = script.text_for("");
+            let lines: Vec<_> = text.lines().collect();
             // The bound of 40 is for each file; a script of an owner has the fence before it.
             assert!(lines.len() < 80 && lines[0] == "#!lua flags=allow-oom", "{}", lines[1]);
             assert!(lines[1].starts_with("-- "), "{}", lines[1]);

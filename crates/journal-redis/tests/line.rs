@@ -2,6 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tenure_journal::{Append, Appended, Journal, JournalEntry, Position, Reply};
@@ -94,6 +99,71 @@ fn a_redis_that_is_away_for_long_leaves_open_whether_it_happened() {
     redis.restart();
     let reply = begin(&journal, &entries).remove(0).wait(LONG);
     assert_eq!(reply, Some(Appended::Moved), "it is another run");
+}
+
+/// Passes bytes on to one server, and from some moment on to another, while the connection to it stays: as proxies do that
+/// know what a failover is.
+struct Proxy {
+    port: u16,
+    to: Arc<AtomicU16>,
+}
+
+impl Proxy {
+    fn start(to: u16) -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let to = Arc::new(AtomicU16::new(to));
+        let now = to.clone();
+        thread::spawn(move || {
+            for here in listener.incoming() {
+                let (here, now) = (here.unwrap(), now.clone());
+                thread::spawn(move || Proxy::pass(here, &now));
+            }
+        });
+        Proxy { port, to }
+    }
+
+    /// One request at a time, each to the server of that moment.
+    fn pass(mut here: TcpStream, now: &AtomicU16) {
+        let mut there: Option<(u16, TcpStream)> = None;
+        let mut bytes = vec![0; 1 << 16];
+        while let Ok(read @ 1..) = here.read(&mut bytes) {
+            let to = now.load(Ordering::SeqCst);
+            if there.as_ref().is_none_or(|(port, _)| *port != to) {
+                let stream = TcpStream::connect(("127.0.0.1", to)).unwrap();
+                let (mut from, mut back) = (stream.try_clone().unwrap(), here.try_clone().unwrap());
+                thread::spawn(move || io::copy(&mut from, &mut back));
+                there = Some((to, stream));
+            }
+            let Some((_, stream)) = &mut there else { return };
+            if stream.write_all(&bytes[..read]).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn an_owner_behind_a_proxy_that_turns_to_another_redis_hears_that_the_store_moved() {
+    if !wanted() {
+        return;
+    }
+    let (one, other) = (RedisServer::start(Aof::Off, &[]), RedisServer::start(Aof::Off, &[]));
+    other.must(&["REPLICAOF", "127.0.0.1", &one.port().to_string()]);
+    let proxy = Proxy::start(one.port());
+    let journal = journal(&format!("redis://127.0.0.1:{}", proxy.port));
+    let entries = entries(3);
+    for entry in &entries[..2] {
+        let reply = begin(&journal, std::slice::from_ref(entry)).remove(0);
+        assert_eq!(reply.wait(LONG), Some(Appended::Done));
+    }
+    // A failover that loses nothing: nothing but the run tells the two apart.
+    assert_eq!(one.must(&["WAIT", "1", "10000"]).text(), "1");
+    other.must(&["REPLICAOF", "NO", "ONE"]);
+    proxy.to.store(other.port(), Ordering::SeqCst);
+    let reply = begin(&journal, &entries[2..]).remove(0).wait(LONG);
+    assert_eq!(reply, Some(Appended::Moved));
+    assert_eq!(other.must(&["XLEN", "{shop}:log"]).text(), "2");
 }
 
 #[test]

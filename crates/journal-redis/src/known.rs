@@ -1,0 +1,133 @@
+//! The scripts that were sent whole on one connection, and how they are called after that.
+//!
+//! The run of Redis stands in the text of an append, so the digest of that text is known to a process of Redis only if the
+//! text was sent to it: scripts are neither replicated nor kept on disk. Once Redis has answered the whole text and the run was
+//! right, each call by digest proves by itself that it reached the same process, also through a proxy, and the script needs
+//! not ask for the run again, which is a fifth of its work. It must never say so of a text that was not answered on this very
+//! connection: another process may have been sent it, and have refused it. The other scripts are rare, and always ask.
+
+use sha1::{Digest, Sha1};
+
+use crate::resp::{RespValue, Words};
+use crate::scripts::{APPEND, Script, ScriptCall};
+
+/// What stands in the place of the run once it needs no proof. No run is called so.
+const PROVED: &str = "proved";
+
+struct KnownScript {
+    script: &'static Script,
+    /// The run in its text; empty if there is none.
+    run: String,
+    by_digest: Words,
+    is_proved: bool,
+}
+
+/// The run that stands in the text of the script that is called; empty if none does.
+fn run_in_text(call: &ScriptCall) -> &str {
+    if std::ptr::eq(call.script, &APPEND) { call.run() } else { "" }
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct KnownScripts(Vec<KnownScript>);
+
+impl KnownScripts {
+    /// Another connection knows nothing.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn find(&mut self, call: &ScriptCall) -> Option<&mut KnownScript> {
+        let run = run_in_text(call);
+        let is_of =
+            |known: &&mut KnownScript| std::ptr::eq(known.script, call.script) && known.run == run;
+        self.0.iter_mut().find(is_of)
+    }
+
+    /// Writes a call; whether the script was written whole.
+    pub fn write(&mut self, call: &ScriptCall, out: &mut Vec<u8>) -> bool {
+        if let Some(known) = self.find(call) {
+            let run = if known.is_proved { PROVED } else { call.run() };
+            call.write(&known.by_digest, run, out);
+            return false;
+        }
+        let run = run_in_text(call);
+        let text = call.script.text_for(run);
+        let digest = data_encoding::HEXLOWER.encode(&Sha1::digest(&text));
+        call.write(&Words::of(&["EVAL", &text]), call.run(), out);
+        self.0.push(KnownScript {
+            script: call.script,
+            run: run.to_owned(),
+            by_digest: Words::of(&["EVALSHA", &digest]),
+            is_proved: false,
+        });
+        true
+    }
+
+    /// Hears what was answered to a call that was written whole.
+    pub fn answered(&mut self, call: &ScriptCall, reply: &RespValue) {
+        // An append says these two only after it has found the run right.
+        let is_right = |said: &str| said.starts_with("done ") || said.starts_with("at ");
+        if !run_in_text(call).is_empty()
+            && reply.text().is_some_and(is_right)
+            && let Some(known) = self.find(call)
+        {
+            known.is_proved = true;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::StoreKeys;
+    use crate::scripts::{AppendCall, HandOver, Ownership, StoreNaming};
+
+    fn append(run: &str) -> ScriptCall {
+        let by = Ownership { store: 7, epoch: 1, owner: 2, run: run.to_owned() };
+        let (moment, ttl, notes_run) = (0, 0, false);
+        AppendCall { by, tip: Default::default(), entry: None, moment, ttl, notes_run }
+            .call(&StoreKeys::of("shop"))
+    }
+
+    fn written(known: &mut KnownScripts, call: &ScriptCall) -> String {
+        let mut out = Vec::new();
+        known.write(call, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn a_run_is_asked_for_until_a_text_that_was_sent_whole_is_answered() {
+        let text = |text: &str| RespValue::Text(text.as_bytes().to_vec());
+        for (reply, proves) in
+            [("done 7", true), ("at 3", true), ("moved", false), ("deposed", false)]
+        {
+            let (mut known, call) = (KnownScripts::default(), append("aaaa"));
+            assert!(written(&mut known, &call).contains("EVAL\r\n"));
+            let next = written(&mut known, &call);
+            assert!(next.contains("EVALSHA") && next.contains("aaaa"), "not answered yet");
+            known.answered(&call, &text(reply));
+            let next = written(&mut known, &call);
+            assert_eq!(next.contains("aaaa"), !proves, "{reply}: {next}");
+            // Another run is another text, and another connection is another process.
+            assert!(written(&mut known, &append("bbbb")).contains("EVAL\r\n"));
+            known.clear();
+            assert!(written(&mut known, &call).contains("EVAL\r\n"));
+        }
+    }
+
+    #[test]
+    fn other_scripts_are_sent_whole_once_and_ask_each_time() {
+        let by = Ownership { store: 7, epoch: 1, owner: 2, run: "aaaa".to_owned() };
+        let keys = StoreKeys::of("shop");
+        let give = HandOver { by, tip: Default::default(), to: 3 }.call(&keys);
+        let mut known = KnownScripts::default();
+        for call in [give, StoreNaming { store: 1, ttl: 0 }.call(&keys)] {
+            assert!(written(&mut known, &call).contains("EVAL\r\n"));
+            // A repeat of it is done whatever the run is.
+            known.answered(&call, &RespValue::Text(b"done 7".to_vec()));
+            let next = written(&mut known, &call);
+            assert!(next.contains("EVALSHA") && !next.contains(PROVED), "{next}");
+        }
+    }
+}
