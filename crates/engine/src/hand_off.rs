@@ -6,17 +6,21 @@
 //! Where a journal appends, answers wait for that alone, and rows follow: batches are collected for a moment and written
 //! together, or at once if somebody is to read what they hold. So a journal of many small entries costs the disk little.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::batch::Batch;
+use tenure_machine::Seq;
 
-/// How long a batch waits for others to be written with, and the bytes of rows that are enough. Whoever reads does not wait:
-/// this only bounds what an engine that is opened anew has to read, and memory.
+use crate::batch::Batch;
+use crate::file::written;
+
+/// How long a batch waits for others to be written with.
 const COLLECT_FOR: Duration = Duration::from_millis(25);
-const COLLECT_BYTES: usize = 1 << 20;
+/// Bytes of rows that are written together, and not more, since whoever reads waits for the transaction that is under way: it
+/// takes some milliseconds. One batch may exceed it.
+const COLLECT_BYTES: usize = 128 << 10;
 /// Bytes of rows that may wait to be written. One batch may exceed it.
 const WAITING_BYTES: usize = 8 << 20;
 
@@ -38,6 +42,8 @@ struct HandOffState {
     since: Option<Instant>,
     /// Somebody waits until the batches up to this one are written.
     wanted: u64,
+    /// Jobs of which more than the life is not written yet, with the last batch that has it.
+    unwritten: HashMap<Seq, u64>,
     /// The state found no room, and is to be woken when there is.
     is_awaited: bool,
     closed: bool,
@@ -45,6 +51,25 @@ struct HandOffState {
     crashed: bool,
     /// Nothing is written any more, and what comes is refused.
     is_over: bool,
+}
+
+impl HandOffState {
+    /// As many as are written together: what somebody waits for, and otherwise what was collected.
+    fn take_some(&mut self) -> Vec<Batch> {
+        let (mut batches, mut bytes) = (Vec::new(), 0);
+        let is_wanted = self.batches.front().is_some_and(|first| first.number <= self.wanted);
+        while let Some(next) = self.batches.front() {
+            let fits = bytes + next.bytes <= COLLECT_BYTES;
+            if !batches.is_empty() && (!fits || is_wanted && next.number > self.wanted) {
+                break;
+            }
+            bytes += next.bytes;
+            batches.extend(self.batches.pop_front());
+        }
+        self.bytes -= bytes;
+        self.since = (!self.batches.is_empty()).then(Instant::now);
+        batches
+    }
 }
 
 /// See the module.
@@ -98,7 +123,7 @@ impl HandOff {
     }
 
     /// Puts a batch, if there is room; gives it back if not.
-    pub(crate) fn put(&self, batch: Batch) -> Result<(), Batch> {
+    pub(crate) fn put(&self, batch: Batch) -> Result<(), Box<Batch>> {
         let mut inside = self.lock();
         if inside.crashed {
             // Nobody will take it: those whom it would have answered see that it is gone.
@@ -107,7 +132,7 @@ impl HandOff {
             return Ok(());
         }
         if !self.is_room(&inside) {
-            return Err(batch);
+            return Err(Box::new(batch));
         }
         let is_first = inside.batches.is_empty();
         if is_first {
@@ -147,8 +172,7 @@ impl HandOff {
             }
             let gathers_for = self.gathers_for(&inside);
             if gathers_for == Some(Duration::ZERO) {
-                let batches = std::mem::take(&mut inside.batches).into();
-                (inside.bytes, inside.since) = (0, None);
+                let batches = inside.take_some();
                 let is_awaited = std::mem::take(&mut inside.is_awaited);
                 return (HandedOff::Batches(batches), is_awaited);
             }
@@ -167,6 +191,21 @@ impl HandOff {
         }
     }
 
+    /// A batch will be put. To be called before anybody can hear of what is in it.
+    pub(crate) fn expect(&self, batch: &Batch) {
+        let rows = &batch.changes.rows;
+        let mut changed = written::changed_jobs(rows).peekable();
+        if changed.peek().is_some() {
+            self.lock().unwritten.extend(changed.map(|seq| (seq, batch.number)));
+        }
+    }
+
+    /// The batch that must be written before the rows of these jobs can be read; lives and progress apart. 0: none.
+    pub(crate) fn needed_for(&self, jobs: impl Iterator<Item = Seq>) -> u64 {
+        let inside = self.lock();
+        jobs.filter_map(|seq| inside.unwritten.get(&seq).copied()).max().unwrap_or_default()
+    }
+
     /// The number of the last batch that was written.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
@@ -175,8 +214,9 @@ impl HandOff {
     /// Batches up to this one are written.
     pub(crate) fn wrote(&self, number: u64) {
         // Under the lock, so that nobody who has looked misses it.
-        let inside = self.lock();
+        let mut inside = self.lock();
         self.written.store(number, Ordering::Release);
+        inside.unwritten.retain(|_, batch| *batch > number);
         drop(inside);
         self.wrote.notify_all();
     }
@@ -225,6 +265,8 @@ impl HandOff {
 mod tests {
     use std::sync::Arc;
 
+    use tenure_machine::rows::JobChange;
+
     use super::*;
 
     fn batch(number: u64, bytes: usize) -> Batch {
@@ -261,6 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn no_more_is_taken_than_is_written_quickly_or_wanted() {
+        let hand_off = HandOff::new(Pace::Collected);
+        for number in 1..=4 {
+            assert!(hand_off.put(batch(number, COLLECT_BYTES / 2)).is_ok());
+        }
+        assert_eq!(numbers(hand_off.take(None).0), [1, 2]);
+        hand_off.lock().wanted = 3;
+        assert_eq!(numbers(hand_off.take(None).0), [3]);
+        assert!(hand_off.put(batch(5, 2 * COLLECT_BYTES)).is_ok());
+        assert_eq!(numbers(hand_off.take(None).0), [4]);
+        assert_eq!(numbers(hand_off.take(None).0), [5]);
+        assert_eq!(hand_off.lock().bytes, 0);
+    }
+
+    #[test]
     fn many_bytes_and_a_close_end_the_collecting() {
         for (bytes, closes) in [(COLLECT_BYTES, false), (1, true)] {
             let hand_off = HandOff::new(Pace::Collected);
@@ -273,6 +330,24 @@ mod tests {
         let hand_off = HandOff::new(Pace::Collected);
         assert!(hand_off.put(batch(1, WAITING_BYTES)).is_ok());
         assert!(hand_off.put(batch(2, 1)).is_err() && !hand_off.has_room());
+    }
+
+    #[test]
+    fn a_job_needs_the_last_batch_that_changed_more_than_its_life() {
+        let hand_off = HandOff::new(Pace::Collected);
+        let change = |seq: u64, change: JobChange| {
+            let mut batch = batch(seq, 10);
+            batch.changes.rows.jobs.insert(Seq::new(seq), change);
+            hand_off.expect(&batch);
+        };
+        change(1, JobChange { life: Some(Vec::new()), ..JobChange::default() });
+        change(2, JobChange { error: Some(None), ..JobChange::default() });
+        let needed = |seq: u64| hand_off.needed_for([Seq::new(seq)].into_iter());
+        assert_eq!((needed(1), needed(2), needed(3)), (0, 2, 0));
+        hand_off.wrote(1);
+        assert_eq!(needed(2), 2);
+        hand_off.wrote(2);
+        assert_eq!(needed(2), 0);
     }
 
     #[test]

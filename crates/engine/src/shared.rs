@@ -166,9 +166,19 @@ impl Shared {
         haste: Haste,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, CallError> {
-        let (hand_off, answered) = (self.hand_off.clone(), self.answered.load(Ordering::Acquire));
+        self.read_rows_of(self.answered.load(Ordering::Acquire), haste, read).await
+    }
+
+    /// Reads rows once the batches up to this one are written.
+    pub(crate) async fn read_rows_of<T: Send + 'static>(
+        &self,
+        batch: u64,
+        haste: Haste,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, CallError> {
+        let hand_off = self.hand_off.clone();
         let read = move |conn: &Connection| {
-            if hand_off.have_written(answered) { read(conn).map(Some) } else { Ok(None) }
+            if hand_off.have_written(batch) { read(conn).map(Some) } else { Ok(None) }
         };
         self.readers.read(haste, read).await?.ok_or_else(|| self.gone())
     }

@@ -44,7 +44,7 @@ impl Connection {
     /// One command; nothing else must be on its way.
     pub async fn ask(&mut self, words: &Words) -> io::Result<RespValue> {
         let mut out = Vec::new();
-        Words::write(&[&words], &mut out);
+        Words::write(&[words], &mut out);
         match &mut self.writer {
             WriteStream::Tls(stream) => stream.write_all(&out).await?,
             WriteStream::Socket(socket) => write_all(socket, &out).await?,

@@ -4,6 +4,7 @@
 //! was granted to it is given back at once. No ttl passes, and nothing counts as lost.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use rusqlite::Connection;
 use tenure_core::job::{JobState, JobView};
@@ -176,7 +177,7 @@ async fn filled(
         .map(|(grant, life)| grant.seq.filter(|_| life.is_some()))
         .collect();
     let mut bodies = shared.bodies.take(&seqs);
-    let mut unread = Vec::new();
+    let (mut unread, mut reads_more) = (Vec::new(), false);
     let mut leases = Vec::with_capacity(grants.len());
     for (n, (Grant { mut lease, seq }, life)) in grants.into_iter().zip(lives).enumerate() {
         let mut missing = None;
@@ -190,6 +191,9 @@ async fn filled(
             }
         }
         let known = known_data(shared, namespace, &mut lease.resources);
+        let has_no_life = matches!(missing, Some((_, None)));
+        let reads_data = !lease.resources.is_empty() && (missing.is_some() || !known);
+        reads_more |= has_no_life || reads_data;
         if missing.is_some() || !known {
             unread.push((n, missing));
         }
@@ -201,7 +205,13 @@ async fn filled(
     let ns = namespace.clone();
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|(n, _)| *n).collect();
-    let read = shared.read_rows(Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;
+    // What is said of the lives of jobs is as of the grant. A repeat of it reads them, and then rows must have all.
+    let needed = match reads_more {
+        true => shared.answered.load(Ordering::Acquire),
+        false => shared.hand_off.needed_for(seqs.into_iter().flatten()),
+    };
+    let read =
+        shared.read_rows_of(needed, Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;
     let ReadLeases { leases: read, as_granted } = read?;
     if !as_granted {
         shared.read_may_be_answered().await?;

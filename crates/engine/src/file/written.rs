@@ -22,11 +22,10 @@ pub(crate) struct Written {
 impl Written {
     /// Of the rows of a batch.
     pub(crate) fn of(rows: &Rows) -> Self {
-        let Rows { jobs, errors, data, .. } = rows;
+        let Rows { jobs, data, .. } = rows;
         let data = data.iter().map(|(key, data)| (key.clone(), data.clone())).collect();
         let mut written = Written { data, ..Written::default() };
-        let errors = errors.iter().map(|(seq, _)| *seq);
-        written.changed.extend(errors);
+        written.changed.extend(jobs_with_errors(rows));
         for (seq, change) in jobs {
             let seq = *seq;
             // Most have run, and left their bodies to their workers. One that was cancelled or expired has not.
@@ -34,13 +33,12 @@ impl Written {
                 written.changed.push(seq);
                 continue;
             }
-            let changed = change.patch.is_some() || change.shape.is_some() || changes_life(change);
             let JobChange { new, shape, progress, .. } = change;
             match (new, shape) {
                 (Some(new), Some(shape)) if progress.as_ref().is_none_or(Option::is_none) => {
                     written.new.push((seq, Body { new: new.clone(), shape: shape.clone() }));
                 }
-                (None, _) if changed => written.changed.push(seq),
+                (None, _) if is_more_than_life(change) => written.changed.push(seq),
                 _ => {}
             }
         }
@@ -52,6 +50,21 @@ impl Written {
         bodies.put(self.new, &self.changed);
         known.committed(self.data);
     }
+}
+
+/// Whether more of a job changes than its life, which a grant brings along.
+fn is_more_than_life(change: &JobChange) -> bool {
+    change.patch.is_some() || change.shape.is_some() || changes_life(change)
+}
+
+fn jobs_with_errors(rows: &Rows) -> impl Iterator<Item = Seq> {
+    rows.errors.iter().map(|(seq, _)| *seq)
+}
+
+/// Jobs whose rows say more, or something else, of them than before, apart from their lives; new ones too.
+pub(crate) fn changed_jobs(rows: &Rows) -> impl Iterator<Item = Seq> {
+    let changed = rows.jobs.iter().filter(|(_, change)| is_more_than_life(change));
+    changed.map(|(seq, _)| *seq).chain(jobs_with_errors(rows))
 }
 
 #[cfg(test)]

@@ -103,6 +103,7 @@ impl StateThread {
         }
         let mut batch = self.closed.pop_front().unwrap_or_else(|| self.take_batch());
         if let Some(confirming) = &shared.confirming {
+            shared.hand_off.expect(&batch);
             confirming.begin(&shared, &mut batch);
             if batch.changes.is_empty() {
                 return;
@@ -110,7 +111,7 @@ impl StateThread {
         }
         if let Err(batch) = self.shared.hand_off.put(batch) {
             // Only this thread puts, so there still is room; but nothing is lost if there is not.
-            self.closed.push_front(batch);
+            self.closed.push_front(*batch);
         }
     }
 
