@@ -45,6 +45,8 @@ pub struct System {
     pub concurrency: u64,
     /// Delayed jobs, if it cannot do more in reasonable time.
     pub delayed_max: u64,
+    /// One program both pushes and handles where latency is measured: its server is in the program.
+    pub one_program: bool,
     /// A server of Tenure stands between the program and its Redis.
     pub is_served: bool,
     /// What a reader of the table must know.
@@ -67,6 +69,7 @@ const PLAIN: System = System {
     drain_max: MANY,
     concurrency: 100,
     delayed_max: MANY,
+    one_program: false,
     is_served: false,
     note: "",
 };
@@ -80,7 +83,9 @@ pub const SYSTEMS: &[System] = &[
         name: "tenure",
         title: "Tenure, `tenure::Worker` with a server in the program",
         can: &["bulk", "single", "latency", "delayed", "keyed", "three", "blocked"],
-        note: "Finished jobs are kept for an hour, the default. Heartbeats, handlers as tasks, panics caught.",
+        one_program: true,
+        note: "Finished jobs are kept for an hour, the default. Heartbeats, handlers as tasks, panics caught. Latency: the \
+               program that handles also pushes; of all others one pushes and another handles.",
         ..PLAIN
     },
     System {

@@ -102,7 +102,7 @@ impl Measure<'_> {
             "keyed" => self.keyed("keyed", system, program, row),
             "three" => self.keyed("three", system, program, row),
             "blocked" => self.blocked(program, row),
-            "latency" => self.latency(program, row),
+            "latency" => self.latency(system, program, row),
             "delayed" => self.delayed(system, program, row),
             "noop" => self.python("noop", "push", self.size.python.0, system, program, row),
             "io" => self.python("io", "push-io", self.size.python.1, system, program, row),
@@ -293,16 +293,23 @@ impl Measure<'_> {
     }
 
     /// 500 pushes a second, a worker that has nothing else to do.
-    fn latency(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
+    fn latency(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = 500 * self.size.seconds.0;
         let mut server = self.server(program)?;
-        let list = options(&[("jobs", jobs), ("rate", 500), ("concurrency", 100)]);
+        let mut list = options(&[("jobs", jobs), ("rate", 500), ("concurrency", 100)]);
+        if system.one_program {
+            list.extend(["--way".to_owned(), "one-program".to_owned()]);
+        }
         let mut worker = program.start("listen", server.port, &list, LONG)?;
         worker.ready()?;
-        // Its first call is on its way.
-        std::thread::sleep(Duration::from_millis(500));
+        if !system.one_program {
+            // Its first call is on its way.
+            std::thread::sleep(Duration::from_millis(500));
+        }
         let before = server.used()?;
-        program.run("steady", server.port, &list, LONG)?;
+        if !system.one_program {
+            program.run("steady", server.port, &list, LONG)?;
+        }
         let figures = worker.figures()?;
         let after = server.used()?;
         let part = 100_000.0 / jobs as f64;
