@@ -1,51 +1,17 @@
-//! Jobs that are pushed and patched, and what stands in them.
+//! What stands in a job, wherever a request has one.
 
-use super::{
-    AMOUNT, Bounded, COUNT, LABEL_VALUE, PRIORITY, Spans, kind, label_key, labels as label_count,
-};
+use super::{AMOUNT, COUNT, LABEL_VALUE, PRIORITY, Spans, kind, label_key, labels as label_count};
 use crate::at::At;
-use crate::bounds::{
-    AFTER_MAX, DELAYS_MAX, ERROR_BYTES_MAX, ITEMS_MAX, NEEDS_MAX, PAYLOAD_BYTES_MAX,
-};
+use crate::bounds::{AFTER_MAX, DELAYS_MAX, ERROR_BYTES_MAX, NEEDS_MAX, PAYLOAD_BYTES_MAX};
 use crate::flow::After;
 use crate::job::{Backoff, Labels, Need, NewJob, OnConflict, Retry, Unique, When};
 use crate::refusal::Refusal;
-use crate::requests::{JobFilter, PatchJob, Push, RetryJob};
+use crate::requests::JobFilter;
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, NeedRefusal, ValueRefusal};
 
-impl Bounded for Push {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        At::Body.items(self.jobs.len(), 1..=ITEMS_MAX)?;
-        for (index, job) in self.jobs.iter().enumerate() {
-            new_job(job, At::Body).map_err(|no| no.item(index))?;
-        }
-        Ok(())
-    }
-}
-
-impl Bounded for PatchJob {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        self.when.each(|value| when(*value, &body))?;
-        self.priority.each(|value| At::Member(&body, "priority").number(*value, PRIORITY))?;
-        self.payload.each(|value| payload(value, &body))?;
-        self.needs.each(|value| needs(value, &body, 0))?;
-        self.labels.each(|value| labels(value, &body))?;
-        self.timeout.each(|value| At::Member(&body, "timeout").span(*value, Spans::SOME))?;
-        self.expires_at.each(|value| At::Member(&body, "expires_at").moment(*value))
-    }
-}
-
-impl Bounded for RetryJob {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let at = At::Member(&At::Body, "finished_at");
-        self.finished_at.map_or(Ok(()), |moment| at.moment(moment))
-    }
-}
-
 /// A job that is pushed, wherever it stands: in a push, or in a settle. A field at its default costs a comparison.
-pub(super) fn new_job(job: &NewJob, at: At<'_>) -> Result<(), Refusal> {
+pub(crate) fn new_job(job: &NewJob, at: At<'_>) -> Result<(), Refusal> {
     let NewJob { after, unique, .. } = job;
     At::Member(&at, "kind").here(kind(&job.kind))?;
     payload(&job.payload, &at)?;
@@ -75,11 +41,11 @@ pub(crate) fn parents_stay(
     Ok(())
 }
 
-pub(super) fn payload(payload: &Json, of: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn payload(payload: &Json, of: &At<'_>) -> Result<(), Refusal> {
     At::Member(of, "payload").content(payload.text().len(), PAYLOAD_BYTES_MAX)
 }
 
-fn when(when: When, of: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn when(when: When, of: &At<'_>) -> Result<(), Refusal> {
     match when {
         When::Now => Ok(()),
         When::At(moment) => At::Member(of, "run_at").moment(moment),
@@ -88,7 +54,7 @@ fn when(when: When, of: &At<'_>) -> Result<(), Refusal> {
 }
 
 /// At most 16 of which none stands twice; at least `least`.
-pub(super) fn needs(needs: &[Need], of: &At<'_>, least: usize) -> Result<(), Refusal> {
+pub(crate) fn needs(needs: &[Need], of: &At<'_>, least: usize) -> Result<(), Refusal> {
     let at = At::Member(of, "needs");
     at.items(needs.len(), least..=NEEDS_MAX)?;
     for (index, need) in needs.iter().enumerate() {
@@ -136,12 +102,12 @@ pub(crate) fn distinct(needs: &[Need]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn unique_key(unique: &Unique, at: At<'_>) -> Result<(), Refusal> {
+pub(crate) fn unique_key(unique: &Unique, at: At<'_>) -> Result<(), Refusal> {
     unique.hold.map_or(Ok(()), |span| At::Member(&at, "for").span(span, Spans::ANY))?;
     unique.within.map_or(Ok(()), |span| At::Member(&at, "within").span(span, Spans::ANY))
 }
 
-pub(super) fn retry(retry: &Retry, at: At<'_>) -> Result<(), Refusal> {
+pub(crate) fn retry(retry: &Retry, at: At<'_>) -> Result<(), Refusal> {
     At::Member(&at, "max_attempts").number(retry.max_attempts, AMOUNT)?;
     At::Member(&at, "max_lost").number(retry.max_lost, AMOUNT)?;
     let at = At::Member(&at, "backoff");
@@ -168,7 +134,7 @@ pub(crate) fn retry_goes_on(last: bool, has_retry_in: bool, at: &At<'_>) -> Resu
     }
 }
 
-pub(super) fn labels(labels: &Labels, of: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn labels(labels: &Labels, of: &At<'_>) -> Result<(), Refusal> {
     let at = At::Member(of, "labels");
     for (key, value) in labels {
         let at = At::Member(&at, key);
@@ -179,7 +145,7 @@ pub(super) fn labels(labels: &Labels, of: &At<'_>) -> Result<(), Refusal> {
 }
 
 /// Which jobs a list or a call on many is about.
-pub(super) fn filter(filter: &JobFilter, of: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn filter(filter: &JobFilter, of: &At<'_>) -> Result<(), Refusal> {
     let JobFilter { kind: of_kind, label, error, finished_after, finished_before, .. } = filter;
     of_kind.as_ref().map_or(Ok(()), |text| At::Member(of, "kind").here(kind(text)))?;
     if label.as_ref().is_some_and(|(key, value)| key.is_empty() || value.contains(':')) {

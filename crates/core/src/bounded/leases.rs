@@ -1,7 +1,7 @@
-//! Lease calls, heartbeats and settles.
+//! What a lease call, a heartbeat and a settle say.
 
 use super::jobs::{needs, new_job};
-use super::{AMOUNT, Bounded, Spans, retry_goes_on, whole_seconds};
+use super::{AMOUNT, Spans, retry_goes_on, whole_seconds};
 use crate::at::At;
 use crate::bounds::{
     ERROR_BYTES_MAX, ITEMS_MAX, KEY_BYTES_MAX, PAYLOAD_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX,
@@ -10,43 +10,12 @@ use crate::bounds::{
 use crate::lease::{Ending, Later, SettleItem, Verdict};
 use crate::names::LimitName;
 use crate::refusal::Refusal;
-use crate::requests::{Ask, Extend, Lease, Settle};
+use crate::requests::{Ask, Lease};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, NameRefusal};
 use crate::time::Span;
 
-impl Bounded for Lease {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        lease(self, At::Body)
-    }
-}
-
-impl Bounded for Extend {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        let at = At::Member(&body, "leases");
-        at.items(self.leases.len(), 0..=ITEMS_MAX)?;
-        for (index, item) in self.leases.iter().enumerate() {
-            progress(item.progress.as_ref(), &At::Item(&at, index)).map_err(|no| no.item(index))?;
-        }
-        self.ttl.map_or(Ok(()), |ttl| At::Member(&body, "ttl").span(ttl, Spans::TTL))
-    }
-}
-
-impl Bounded for Settle {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        let at = At::Member(&body, "settle");
-        at.items(self.settle.len(), 0..=ITEMS_MAX)?;
-        for (index, item) in self.settle.iter().enumerate() {
-            settle_item(item, At::Item(&at, index)).map_err(|no| no.item(index))?;
-        }
-        let at = At::Member(&body, "lease");
-        self.lease.as_ref().map_or(Ok(()), |call| lease(call, at))
-    }
-}
-
-fn lease(call: &Lease, at: At<'_>) -> Result<(), Refusal> {
+pub(crate) fn lease(call: &Lease, at: At<'_>) -> Result<(), Refusal> {
     let Lease { ask, wait, ttl, worker, .. } = call;
     match ask {
         Ask::Needs(all) => needs(all, &at, 1)?,
@@ -87,20 +56,20 @@ pub(crate) fn one_of_needs(limit: &LimitName) -> Result<(), Refusal> {
     Err(NameRefusal::LimitTemplate { shown, family }.into())
 }
 
-fn progress(progress: Option<&Json>, of: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn progress(progress: Option<&Json>, of: &At<'_>) -> Result<(), Refusal> {
     let at = At::Member(of, "progress");
     progress.map_or(Ok(()), |report| at.content(report.text().len(), PROGRESS_BYTES_MAX))
 }
 
 /// A moment or a duration, under the names that a body has for them.
-pub(super) fn later(later: &Later, bounds: Spans, of: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn later(later: &Later, bounds: Spans, of: &At<'_>) -> Result<(), Refusal> {
     match later {
         Later::For(span) => At::Member(of, "for").span(*span, bounds),
         Later::Until(moment) => At::Member(of, "until").moment(*moment),
     }
 }
 
-fn settle_item(item: &SettleItem, at: At<'_>) -> Result<(), Refusal> {
+pub(crate) fn settle_item(item: &SettleItem, at: At<'_>) -> Result<(), Refusal> {
     match &item.ending {
         Ending::Succeeded { result } => {
             let at = At::Member(&at, "result");

@@ -2,20 +2,20 @@
 //!
 //! A body is checked while it is read, by `decode`; a program of this process makes its requests without one. Both ask
 //! the rules of this module, so that a bound is written once and both are refused in the same words. [`Bounded`] asks all
-//! of a request's: [`Operation`](crate::requests::Operation) requires it, so an operation without its bounds does not
-//! compile.
+//! of a request's, and stands beside the request: [`Operation`](crate::requests::Operation) requires it, so an operation
+//! without its bounds does not compile.
 //!
 //! Nothing here knows what exists: what depends on the state (an unknown limit, a moment too near) is for the state
 //! machine. A pointer counts from the body that would say the request, except that of a pushed job, which counts from its
 //! item, as an engine's does.
 
-mod jobs;
-mod leases;
-mod requests;
-mod resources;
+pub(crate) mod jobs;
+pub(crate) mod leases;
+pub(crate) mod queries;
+pub(crate) mod resources;
 mod rules;
-mod schedules;
-mod settings;
+pub(crate) mod schedules;
+pub(crate) mod settings;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +26,36 @@ pub(crate) use leases::{needs_leave_no_ttl, one_of_needs};
 pub(crate) use resources::SetIds;
 pub(crate) use rules::*;
 pub(crate) use settings::{burst_countable, stale_long_enough};
+
+/// Requests that say nothing but names and filters.
+macro_rules! unbounded {
+    ($($request:ident)*) => { $(impl $crate::bounded::Bounded for $request {})* };
+}
+pub(crate) use unbounded;
+
+/// Requests whose only bound is how much one page may have.
+macro_rules! bounded_pages {
+    ($($request:ident)*) => {
+        $(impl $crate::bounded::Bounded for $request {
+            fn within_bounds(&self) -> Result<(), $crate::refusal::Refusal> {
+                $crate::bounded::queries::page(self.page.max, &$crate::bounded::queries::QUERY)
+            }
+        })*
+    };
+}
+pub(crate) use bounded_pages;
+
+/// Requests about the jobs of a filter.
+macro_rules! bounded_many {
+    ($($request:ident)*) => {
+        $(impl $crate::bounded::Bounded for $request {
+            fn within_bounds(&self) -> Result<(), $crate::refusal::Refusal> {
+                $crate::bounded::queries::many(&self.filter, self.max)
+            }
+        })*
+    };
+}
+pub(crate) use bounded_many;
 
 /// A request whose values have bounds.
 pub trait Bounded {

@@ -4,13 +4,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
-use super::leases::later;
-use super::{Bounded, COUNT, Spans};
+use super::COUNT;
 use crate::at::At;
-use crate::bounds::{ERROR_BYTES_MAX, ITEMS_MAX, RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
+use crate::bounds::{RESOURCE_DATA_BYTES_MAX, TAGS_MAX};
 use crate::names::Tag;
 use crate::refusal::Refusal;
-use crate::requests::{AddResources, BanResource, CoolResource, PatchResource, SyncResources};
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace, cut};
 use crate::settings::NewResource;
@@ -44,63 +42,16 @@ impl<I: Hash + Eq + AsRef<str>> SetIds<I> {
     }
 }
 
-impl Bounded for SyncResources {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let mut ids = SetIds::default();
-        for (index, one) in self.resources.iter().enumerate() {
-            let at = At::Item(&At::Body, index);
-            let once = ids.once(&one.id, SetPlace::Item(index), &At::Member(&at, "id"));
-            once.and_then(|()| resource(one, &at)).map_err(|no| no.item(index))?;
-        }
-        Ok(())
-    }
-}
-
-impl Bounded for AddResources {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let (sent, most) = (self.resources.len(), ITEMS_MAX);
-        if !(1..=most).contains(&sent) {
-            return Err(At::Body.refuse(BodyRefusal::ResourcesOutside { sent, most }));
-        }
-        for (index, one) in self.resources.iter().enumerate() {
-            resource(one, &At::Item(&At::Body, index)).map_err(|no| no.item(index))?;
-        }
-        Ok(())
-    }
-}
-
-impl Bounded for PatchResource {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let body = At::Body;
-        self.data.each(|json| data(json, &body))?;
-        self.tags.each(|all| tags(all, &body))?;
-        self.slots.each(|slots| At::Member(&body, "slots").number(*slots, COUNT))
-    }
-}
-
-impl Bounded for CoolResource {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        later(&self.until, Spans::ANY, &At::Body)
-    }
-}
-
-impl Bounded for BanResource {
-    fn within_bounds(&self) -> Result<(), Refusal> {
-        let at = At::Member(&At::Body, "reason");
-        self.reason.as_ref().map_or(Ok(()), |reason| at.text(reason, ERROR_BYTES_MAX))
-    }
-}
-
-fn resource(one: &NewResource, at: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn resource(one: &NewResource, at: &At<'_>) -> Result<(), Refusal> {
     data(&one.data, at)?;
     tags(&one.tags, at)?;
     At::Member(at, "slots").number(one.slots, COUNT)
 }
 
-fn data(data: &Json, of: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn data(data: &Json, of: &At<'_>) -> Result<(), Refusal> {
     At::Member(of, "data").content(data.text().len(), RESOURCE_DATA_BYTES_MAX)
 }
 
-fn tags(tags: &[Tag], of: &At<'_>) -> Result<(), Refusal> {
+pub(crate) fn tags(tags: &[Tag], of: &At<'_>) -> Result<(), Refusal> {
     At::Member(of, "tags").items(tags.len(), 0..=TAGS_MAX)
 }

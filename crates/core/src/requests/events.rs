@@ -1,12 +1,14 @@
 //! Requests about what happened in a namespace. They only read.
 
+use crate::bounded::Bounded;
+use crate::bounded::queries::{QUERY, page, wait};
+use crate::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT};
+use crate::events::{Event, EventFilter, EventId, Gap};
+use crate::refusal::Refusal;
+use crate::time::Span;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-
-use crate::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT};
-use crate::events::{Event, EventFilter, EventId, Gap};
-use crate::time::Span;
 
 /// After which event a reader goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -108,6 +110,13 @@ impl EventPage {
         if self.asked.filter.wants(&event.happened) {
             self.read.items.push(event);
         }
+    }
+}
+
+impl Bounded for ReadEvents {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        page(self.max, &QUERY)?;
+        wait(self.wait)
     }
 }
 

@@ -1,7 +1,10 @@
 //! Requests about flows, and about the jobs that wait for each other.
 
 use super::Page;
+use crate::bounded::queries::wait;
+use crate::bounded::{Bounded, bounded_pages, unbounded};
 use crate::names::{FlowName, JobRef};
+use crate::refusal::Refusal;
 use crate::time::Span;
 
 /// Shows the jobs and flows for which a job waits or waited, in the order of its `after`.
@@ -46,3 +49,13 @@ pub struct CancelFlow {
     /// Which flow.
     pub flow: FlowName,
 }
+
+impl Bounded for GetFlow {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        wait(self.wait)
+    }
+}
+
+unbounded! { CancelFlow }
+
+bounded_pages! { ListParents ListChildren ListFlows }

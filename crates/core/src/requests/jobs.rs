@@ -1,14 +1,20 @@
 //! Requests about jobs, one or many. They say what is asked; whether it may be is the engine's to
 //! say.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Effect, JobFilter, Page, Patch};
+use crate::at::At;
+use crate::bounded::jobs::{filter, labels, needs, new_job, payload, when};
+use crate::bounded::queries::{QUERY, page, wait};
+use crate::bounded::{Bounded, PRIORITY, Spans, unbounded};
+use crate::bounds::ITEMS_MAX;
 use crate::job::{Labels, Need, NewJob, PushedJob};
 use crate::names::{Group, JobId, JobRef};
 use crate::progress::ProgressSeen;
+use crate::refusal::Refusal;
 use crate::secret::Json;
 use crate::time::{Moment, Span};
+use serde::{Deserialize, Serialize};
+
+use super::{Effect, JobFilter, Page, Patch};
 
 /// How much of the jobs a push answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -179,3 +185,48 @@ pub struct ExplainJob {
     /// Which.
     pub job: JobRef,
 }
+
+impl Bounded for Push {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        At::Body.items(self.jobs.len(), 1..=ITEMS_MAX)?;
+        for (index, job) in self.jobs.iter().enumerate() {
+            new_job(job, At::Body).map_err(|no| no.item(index))?;
+        }
+        Ok(())
+    }
+}
+
+impl Bounded for PatchJob {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let body = At::Body;
+        self.when.each(|value| when(*value, &body))?;
+        self.priority.each(|value| At::Member(&body, "priority").number(*value, PRIORITY))?;
+        self.payload.each(|value| payload(value, &body))?;
+        self.needs.each(|value| needs(value, &body, 0))?;
+        self.labels.each(|value| labels(value, &body))?;
+        self.timeout.each(|value| At::Member(&body, "timeout").span(*value, Spans::SOME))?;
+        self.expires_at.each(|value| At::Member(&body, "expires_at").moment(*value))
+    }
+}
+
+impl Bounded for RetryJob {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let at = At::Member(&At::Body, "finished_at");
+        self.finished_at.map_or(Ok(()), |moment| at.moment(moment))
+    }
+}
+
+impl Bounded for ListJobs {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        filter(&self.filter, &QUERY)?;
+        page(self.page.max, &QUERY)
+    }
+}
+
+impl Bounded for GetResult {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        wait(self.wait)
+    }
+}
+
+unbounded! { GetJob DeleteJob CancelJob RunJobNow ExplainJob }

@@ -2,6 +2,10 @@
 //! here.
 
 use super::{Change, Page, Patch};
+use crate::at::At;
+use crate::bounded::leases::{later, one_of_needs};
+use crate::bounded::settings::{gauge, patched, rate, span};
+use crate::bounded::{AMOUNT, Bounded, Spans, bounded_pages, unbounded};
 use crate::gauge::Gauge;
 use crate::lease::Later;
 use crate::names::LimitName;
@@ -113,3 +117,45 @@ pub struct ObserveLimit {
     /// For so long; `None` = until the next observation.
     pub hold: Option<Span>,
 }
+
+impl Bounded for PutLimit {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let (set, body) = (&self.settings, At::Body);
+        let at = At::Member(&body, "concurrency");
+        set.concurrency.map_or(Ok(()), |most| at.number(most, AMOUNT))?;
+        set.rate.map_or(Ok(()), |one| rate(&one))?;
+        span(set.gap, "gap", Spans::ANY)?;
+        span(Some(set.quarantine), "quarantine", Spans::ANY)?;
+        self.gauge.as_ref().map_or(Ok(()), |one| gauge(one))?;
+        self.check()
+    }
+}
+
+impl Bounded for PatchLimit {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        self.concurrency.each(|n| At::Member(&At::Body, "concurrency").number(*n, AMOUNT))?;
+        self.rate.each(rate)?;
+        patched(&self.gap, "gap", Spans::ANY)?;
+        patched(&self.quarantine, "quarantine", Spans::ANY)?;
+        self.gauge.each(|one| gauge(one))
+    }
+}
+
+impl Bounded for PauseLimit {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        one_of_needs(&self.limit).map_err(|no| no.at("/path/name"))?;
+        later(&self.until, Spans::ANY, &At::Body)
+    }
+}
+
+impl Bounded for ObserveLimit {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        one_of_needs(&self.limit).map_err(|no| no.at("/path/name"))?;
+        At::Member(&At::Body, "external").number(self.external, AMOUNT)?;
+        span(self.hold, "for", Spans::ANY)
+    }
+}
+
+unbounded! { GetLimit DeleteLimit ResumeLimit }
+
+bounded_pages! { ListLimits }

@@ -2,14 +2,15 @@
 //!
 //! One call changes at most `max` jobs and looks at no more than 10,000; it answers where the next call goes on.
 
-use serde::{Deserialize, Serialize};
-
-use super::pages::row_of;
+use crate::bounded::bounded_many;
 use crate::job::{JobState, Labels};
 use crate::names::{FlowName, QueueName, ScheduleId};
 use crate::refusal::Refusal;
 use crate::sentences::ValueRefusal;
 use crate::time::Moment;
+use serde::{Deserialize, Serialize};
+
+use super::pages::row_of;
 
 /// Which jobs. Every field narrows the choice; a filter without any names every job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -244,6 +245,8 @@ impl DoneMany {
         DoneMany { done, more: true, next: Some(row.to_string()) }
     }
 }
+
+bounded_many! { CancelJobs RetryJobs DeleteJobs }
 
 #[cfg(test)]
 mod tests {

@@ -1,8 +1,11 @@
 //! Requests about pools: their settings. What is in a pool is never named here, see `resources`.
 
 use super::{Change, Page, Patch};
+use crate::at::At;
+use crate::bounded::settings::{patched, rate, span};
+use crate::bounded::{Bounded, COUNT, Spans, bounded_pages, unbounded};
 use crate::names::PoolName;
-use crate::refusal::Code;
+use crate::refusal::{Code, Refusal};
 use crate::settings::{Pick, PoolSettings, Rate};
 use crate::time::Span;
 
@@ -67,3 +70,27 @@ pub struct DeletePool {
     /// Which.
     pub pool: PoolName,
 }
+
+impl Bounded for PutPool {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let set = &self.settings;
+        span(Some(set.quarantine), "quarantine", Spans::ANY)?;
+        span(Some(set.cooldown), "cooldown", Spans::ANY)?;
+        set.rate.map_or(Ok(()), |one| rate(&one))?;
+        let at = At::Member(&At::Body, "max_uses");
+        set.max_uses.map_or(Ok(()), |most| at.number(most, COUNT))
+    }
+}
+
+impl Bounded for PatchPool {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        patched(&self.quarantine, "quarantine", Spans::ANY)?;
+        patched(&self.cooldown, "cooldown", Spans::ANY)?;
+        self.rate.each(rate)?;
+        self.max_uses.each(|most| At::Member(&At::Body, "max_uses").number(*most, COUNT))
+    }
+}
+
+unbounded! { GetPool DeletePool }
+
+bounded_pages! { ListPools }

@@ -1,14 +1,19 @@
 //! Requests about queues: their settings and their pauses. They never name a job.
 
-use std::collections::BTreeMap;
-
-use super::{Change, Page, Patch};
+use crate::at::At;
+use crate::bounded::jobs::{needs, retry};
+use crate::bounded::leases::later;
+use crate::bounded::settings::{patched, shares, span};
+use crate::bounded::{AMOUNT, Bounded, Spans, bounded_pages, unbounded};
 use crate::job::{Need, Retry};
 use crate::lease::Later;
 use crate::names::{Group, QueueName};
-use crate::refusal::Code;
+use crate::refusal::{Code, Refusal};
 use crate::settings::QueueSettings;
 use crate::time::Span;
+use std::collections::BTreeMap;
+
+use super::{Change, Page, Patch};
 
 /// Lists queues.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -93,3 +98,40 @@ pub struct ResumeQueue {
     /// Which.
     pub queue: QueueName,
 }
+
+impl Bounded for PutQueue {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let (set, body) = (&self.settings, At::Body);
+        needs(&set.needs, &body, 0)?;
+        set.retry.as_ref().map_or(Ok(()), |one| retry(one, At::Member(&body, "retry")))?;
+        span(set.timeout, "timeout", Spans::SOME)?;
+        span(set.retain, "retain", Spans::ANY)?;
+        let at = At::Member(&body, "max_waiting");
+        set.max_waiting.map_or(Ok(()), |most| at.number(most, AMOUNT))?;
+        span(set.lost_delay, "lost_delay", Spans::ANY)?;
+        shares(set.shares.iter())
+    }
+}
+
+impl Bounded for PatchQueue {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        let body = At::Body;
+        self.needs.each(|value| needs(value, &body, 0))?;
+        self.retry.each(|value| retry(value, At::Member(&body, "retry")))?;
+        patched(&self.timeout, "timeout", Spans::SOME)?;
+        patched(&self.retain, "retain", Spans::ANY)?;
+        self.max_waiting.each(|most| At::Member(&body, "max_waiting").number(*most, AMOUNT))?;
+        patched(&self.lost_delay, "lost_delay", Spans::ANY)?;
+        self.shares.each(|value| shares(value.iter()))
+    }
+}
+
+impl Bounded for PauseQueue {
+    fn within_bounds(&self) -> Result<(), Refusal> {
+        self.until.as_ref().map_or(Ok(()), |until| later(until, Spans::ANY, &At::Body))
+    }
+}
+
+unbounded! { GetQueue DeleteQueue ResumeQueue }
+
+bounded_pages! { ListQueues }

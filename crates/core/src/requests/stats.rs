@@ -1,14 +1,15 @@
 //! Requests about a namespace as a whole: workers, totals, the audit. They only read.
 
+use crate::bounded::{bounded_pages, unbounded};
+use crate::events::{EventId, StreamStands};
+use crate::job::JobState;
+use crate::names::{QueueName, WorkerId};
+use crate::time::Moment;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use super::Page;
-use crate::events::{EventId, StreamStands};
-use crate::job::JobState;
-use crate::names::{QueueName, WorkerId};
-use crate::time::Moment;
 
 /// Lists who called within the last minute.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -129,3 +130,7 @@ pub struct Audited {
     /// What is wrong, a sentence each.
     pub faults: Vec<String>,
 }
+
+unbounded! { GetStats Audit }
+
+bounded_pages! { ListWorkers }

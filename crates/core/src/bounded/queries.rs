@@ -1,0 +1,24 @@
+//! Pages of lists, waits, and calls on the jobs of a filter.
+
+use super::jobs::filter;
+use super::{PAGE, Spans};
+use crate::at::At;
+use crate::refusal::Refusal;
+use crate::requests::JobFilter;
+use crate::time::Span;
+
+/// The parameters of a query stand below this in a pointer.
+pub(crate) const QUERY: At<'_> = At::Member(&At::Body, "query");
+
+pub(crate) fn page(max: usize, of: &At<'_>) -> Result<(), Refusal> {
+    At::Member(of, "max").number(i64::try_from(max).unwrap_or(i64::MAX), PAGE)
+}
+
+pub(crate) fn wait(wait: Span) -> Result<(), Refusal> {
+    At::Member(&QUERY, "wait").span(wait, Spans::WAIT)
+}
+
+pub(crate) fn many(of: &JobFilter, max: usize) -> Result<(), Refusal> {
+    filter(of, &At::Body)?;
+    page(max, &At::Body)
+}
