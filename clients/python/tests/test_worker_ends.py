@@ -153,7 +153,9 @@ def test_a_process_that_hears_of_a_run_too_late_does_not_begin_it(
     os.kill(child, signal.SIGSTOP)
     try:
         job = m.push("work", kind="run_on")
-        until(lambda: m.jobs.get(job.id).state == "running")
+        (granted,) = until(lambda: list(m.leases()))
+        # The worker has told its process of the run long before it extends the lease.
+        until(lambda: [each.expires_at for each in m.leases()] > [granted.expires_at])
         worker.send_signal(signal.SIGSTOP)
         until(lambda: m.jobs.get(job.id).lost == 1, 20)
     finally:
