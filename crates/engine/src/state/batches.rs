@@ -103,9 +103,13 @@ impl StateThread {
         }
         let mut batch = self.closed.pop_front().unwrap_or_else(|| self.take_batch());
         if let Some(confirming) = &shared.confirming {
-            shared.hand_off.expect(&batch);
-            confirming.begin(&shared, &mut batch);
-            if batch.changes.is_empty() {
+            // Once is enough, whatever becomes of it here.
+            if batch.entry.is_none() {
+                shared.hand_off.expect(&batch);
+                confirming.begin(&shared, &mut batch);
+            }
+            // Nothing to write, or nothing is written any more.
+            if batch.changes.is_empty() || batch.entry.is_none() {
                 return;
             }
         }
