@@ -26,7 +26,7 @@ const WAITING_BYTES: usize = 8 << 20;
 
 /// When batches are taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Pace {
+pub(crate) enum HandOffPace {
     /// Each at once, and one at a time.
     Single,
     /// Several together.
@@ -74,7 +74,7 @@ impl HandOffState {
 
 /// See the module.
 pub(crate) struct HandOff {
-    pace: Pace,
+    pace: HandOffPace,
     inside: Mutex<HandOffState>,
     /// The number of the last batch that was written: whoever reads may see it.
     written: AtomicU64,
@@ -97,7 +97,7 @@ pub(crate) enum HandedOff {
 }
 
 impl HandOff {
-    pub(crate) fn new(pace: Pace) -> Self {
+    pub(crate) fn new(pace: HandOffPace) -> Self {
         HandOff {
             pace,
             inside: Mutex::default(),
@@ -114,7 +114,7 @@ impl HandOff {
     /// How long the disk is to let batches gather; `None`: there are none.
     fn gathers_for(&self, inside: &HandOffState) -> Option<Duration> {
         let first = inside.batches.front()?;
-        let is_enough = self.pace == Pace::Single
+        let is_enough = self.pace == HandOffPace::Single
             || inside.closed
             || inside.bytes >= COLLECT_BYTES
             || first.number <= inside.wanted;
@@ -149,8 +149,8 @@ impl HandOff {
 
     fn is_room(&self, inside: &HandOffState) -> bool {
         match self.pace {
-            Pace::Single => inside.batches.is_empty(),
-            Pace::Collected => inside.bytes < WAITING_BYTES,
+            HandOffPace::Single => inside.batches.is_empty(),
+            HandOffPace::Collected => inside.bytes < WAITING_BYTES,
         }
     }
 
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn single_batches_are_taken_one_at_a_time() {
-        let hand_off = HandOff::new(Pace::Single);
+        let hand_off = HandOff::new(HandOffPace::Single);
         assert!(hand_off.put(batch(1, 0)).is_ok() && hand_off.put(batch(2, 0)).is_err());
         assert!(!hand_off.has_room());
         let (taken, is_awaited) = hand_off.take(None);
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn collected_batches_are_taken_together() {
-        let hand_off = HandOff::new(Pace::Collected);
+        let hand_off = HandOff::new(HandOffPace::Collected);
         for number in 1..=3 {
             assert!(hand_off.put(batch(number, 10)).is_ok());
         }
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn no_more_is_taken_than_is_written_quickly_or_wanted() {
-        let hand_off = HandOff::new(Pace::Collected);
+        let hand_off = HandOff::new(HandOffPace::Collected);
         for number in 1..=4 {
             assert!(hand_off.put(batch(number, COLLECT_BYTES / 2)).is_ok());
         }
@@ -320,21 +320,21 @@ mod tests {
     #[test]
     fn many_bytes_and_a_close_end_the_collecting() {
         for (bytes, closes) in [(COLLECT_BYTES, false), (1, true)] {
-            let hand_off = HandOff::new(Pace::Collected);
+            let hand_off = HandOff::new(HandOffPace::Collected);
             assert!(hand_off.put(batch(1, bytes)).is_ok());
             if closes {
                 hand_off.close();
             }
             assert_eq!(hand_off.gathers_for(&hand_off.lock()), Some(Duration::ZERO));
         }
-        let hand_off = HandOff::new(Pace::Collected);
+        let hand_off = HandOff::new(HandOffPace::Collected);
         assert!(hand_off.put(batch(1, WAITING_BYTES)).is_ok());
         assert!(hand_off.put(batch(2, 1)).is_err() && !hand_off.has_room());
     }
 
     #[test]
     fn a_job_needs_the_last_batch_that_changed_more_than_its_life() {
-        let hand_off = HandOff::new(Pace::Collected);
+        let hand_off = HandOff::new(HandOffPace::Collected);
         let change = |seq: u64, change: JobChange| {
             let mut batch = batch(seq, 10);
             batch.changes.rows.jobs.insert(Seq::new(seq), change);
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn who_reads_waits_until_what_it_reads_is_written_also_if_that_is_put_later() {
-        let hand_off = Arc::new(HandOff::new(Pace::Collected));
+        let hand_off = Arc::new(HandOff::new(HandOffPace::Collected));
         assert!(hand_off.put(batch(1, 10)).is_ok());
         let reader = std::thread::spawn({
             let hand_off = hand_off.clone();

@@ -20,7 +20,7 @@ use crate::file::room::Room;
 use crate::file::streams;
 use crate::file::watch::{LookWhen, Watch};
 use crate::file::written::Written;
-use crate::hand_off::{HandOff, Pace};
+use crate::hand_off::{HandOff, HandOffPace};
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::journal::confirm::Confirming;
 use crate::options::{Fatal, Options};
@@ -95,8 +95,8 @@ impl Shared {
         Shared {
             inbox: Inbox::default(),
             hand_off: Arc::new(HandOff::new(match confirming {
-                Some(_) => Pace::Collected,
-                None => Pace::Single,
+                Some(_) => HandOffPace::Collected,
+                None => HandOffPace::Single,
             })),
             bodies: Bodies::new(options.body_bytes),
             data: KnownData::new(DATA_BYTES),
