@@ -122,7 +122,7 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Adds an answer.
+    /// Adds an answer, which goes out with the batch.
     pub(crate) fn answer(&mut self, answer: Pending, haste: AnswerHaste) {
         match haste {
             AnswerHaste::Now => self.patient_since = None,

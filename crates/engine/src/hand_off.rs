@@ -18,7 +18,7 @@ use crate::file::written;
 
 /// How long a batch waits for others to be written with.
 const COLLECT_FOR: Duration = Duration::from_millis(25);
-/// Bytes of rows that are written together, and not more, since whoever reads waits for the transaction that is under way: it
+/// Bytes of rows that are written together, and not more: a reader waits for the transaction that is under way, which
 /// takes some milliseconds. One batch may exceed it.
 const COLLECT_BYTES: usize = 128 << 10;
 /// Bytes of rows that may wait to be written. One batch may exceed it.
@@ -29,7 +29,7 @@ const WAITING_BYTES: usize = 8 << 20;
 pub(crate) enum HandOffPace {
     /// Each at once, and one at a time.
     Single,
-    /// Several together.
+    /// Several in one transaction.
     Collected,
 }
 
@@ -47,7 +47,7 @@ struct HandOffState {
     /// The state found no room, and is to be woken when there is.
     is_awaited: bool,
     closed: bool,
-    /// What is here is not written any more.
+    /// The batches that are here are not written any more.
     crashed: bool,
     /// Nothing is written any more, and what comes is refused.
     is_over: bool,
@@ -76,11 +76,11 @@ impl HandOffState {
 pub(crate) struct HandOff {
     pace: HandOffPace,
     inside: Mutex<HandOffState>,
-    /// The number of the last batch that was written: whoever reads may see it.
+    /// The number of the last batch that was written: readers may see it.
     written: AtomicU64,
-    /// For the disk.
+    /// Wakes the thread of the disk.
     changed: Condvar,
-    /// For those who wait until something is written.
+    /// Wakes readers that wait until a batch is written.
     wrote: Condvar,
 }
 
@@ -248,7 +248,7 @@ impl HandOff {
         self.changed.notify_all();
     }
 
-    /// What is here is not to be written, nor what comes.
+    /// The batches that are here are not to be written, nor those that come.
     pub(crate) fn crash(&self) {
         let dropped = {
             let mut inside = self.lock();

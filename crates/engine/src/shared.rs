@@ -131,7 +131,7 @@ impl Shared {
         self.events_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// What a batch changed is safe: the caches follow.
+    /// The changes of a batch are safe: the caches follow.
     pub(crate) fn follow(&self, written: Written) {
         written.put(&self.bodies, &self.data);
     }

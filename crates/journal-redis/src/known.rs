@@ -11,7 +11,7 @@ use sha1::{Digest, Sha1};
 use crate::resp::{RespValue, Words};
 use crate::scripts::{APPEND, Script, ScriptCall};
 
-/// What stands in the place of the run once it needs no proof. No run is called so.
+/// Stands in the place of the run once that needs no proof. No run is called so.
 const PROVED: &str = "proved";
 
 struct KnownScript {

@@ -154,7 +154,7 @@ impl LineState {
         };
     }
 
-    /// A reply to the first of those who wait; what is said to it, unless it needs another one.
+    /// Takes a reply for the first request that waits; the answer to it, unless it needs another reply.
     fn takes(&mut self, value: RespValue) -> Option<(Request, Result<RespValue, String>)> {
         let LineState { waiting, known, .. } = self;
         let first = waiting.front_mut()?;

@@ -1,4 +1,4 @@
-//! What stands in a job, wherever a request has one.
+//! The bounds of a job, wherever a request has one.
 
 use super::{AMOUNT, COUNT, LABEL_VALUE, PRIORITY, Spans, kind, label_key, labels as label_count};
 use crate::at::At;

@@ -1,4 +1,4 @@
-//! What a lease call, a heartbeat and a settle say.
+//! The bounds of lease calls, heartbeats and settles.
 
 use super::jobs::{needs, new_job};
 use super::{AMOUNT, Spans, retry_goes_on, whole_seconds};

@@ -1,4 +1,4 @@
-//! Pages of lists, waits, and calls on the jobs of a filter.
+//! The bounds of pages and waits, and of calls on the jobs of a filter.
 
 use super::jobs::filter;
 use super::{PAGE, Spans};

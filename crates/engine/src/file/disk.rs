@@ -146,7 +146,7 @@ fn write_all(
     loop {
         match take(shared, Some(upkeep.patience())) {
             HandedOff::Batches(batches) => {
-                // What a journal that is lost may not have taken is not worth writing.
+                // A journal that is lost may not have taken these batches: their rows are of no use.
                 if let (Some(confirming), Some(fatal)) = (&shared.confirming, shared.fatal()) {
                     confirming.stop(shared, fatal.clone());
                     return refuse_all(shared);

@@ -35,7 +35,7 @@ struct Begun {
     at: Instant,
     /// What the journal said last; nothing while it is asked.
     said: Option<Appended>,
-    /// What the caches are to follow, if the batch changes anything.
+    /// The changes that the caches are to follow, if there are any.
     written: Option<Written>,
     answers: Vec<Pending>,
     /// It was begun before the one before it was known to be there, and may have come before that: it is sent once more.

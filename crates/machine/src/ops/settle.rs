@@ -29,7 +29,7 @@ pub struct SettledOne {
     pub result: Result<SettledAs, Code>,
     /// The follow-up jobs.
     pub pushed: Vec<PushedOne>,
-    /// Somebody waits for a job of this queue, so whoever settled is not the only one who can take the next.
+    /// Another lease call waits for a job of this queue: its worker can take the next one too.
     pub others_wait: bool,
 }
 
