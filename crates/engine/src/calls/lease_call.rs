@@ -192,10 +192,9 @@ async fn filled(
         }
         let known = known_data(shared, namespace, &mut lease.resources);
         let has_no_life = matches!(missing, Some((_, None)));
-        let reads_data = !lease.resources.is_empty() && (missing.is_some() || !known);
-        reads_more |= has_no_life || reads_data;
+        reads_more |= has_no_life || !known;
         if missing.is_some() || !known {
-            unread.push((n, missing));
+            unread.push(Unread { lease: n, job: missing, lacks_data: !known });
         }
         leases.push(lease);
     }
@@ -204,7 +203,7 @@ async fn filled(
     }
     let ns = namespace.clone();
     let changes = shared.data.changes();
-    let looked: Vec<usize> = unread.iter().map(|(n, _)| *n).collect();
+    let looked: Vec<usize> = unread.iter().map(|unread| unread.lease).collect();
     // The lives of jobs are told as of the grant. A repeat of the call reads them, and then rows must have all.
     let needed = match reads_more {
         true => shared.answered.load(Ordering::Acquire),
@@ -284,8 +283,15 @@ enum Whole {
     Damaged(DamagedPart),
 }
 
-/// What of a lease is in rows: the job's number, and its life as of the grant.
-type Missing = (usize, Option<(Seq, Option<Vec<u8>>)>);
+/// What of a lease is only in rows.
+struct Unread {
+    /// Its place among the leases.
+    lease: usize,
+    /// The number of its job, and the life as of the grant.
+    job: Option<(Seq, Option<Vec<u8>>)>,
+    /// Data of its resources is not known.
+    lacks_data: bool,
+}
 
 /// Leases as they were read.
 struct ReadLeases {
@@ -299,13 +305,13 @@ fn read(
     conn: &Connection,
     namespace: &Namespace,
     leases: Vec<LeaseView>,
-    unread: Vec<Missing>,
+    unread: Vec<Unread>,
 ) -> rusqlite::Result<ReadLeases> {
     let mut as_granted = true;
     let mut leases: Vec<_> = leases.into_iter().map(|lease| (lease, Whole::Yes)).collect();
-    for (n, job) in unread {
+    for Unread { lease: n, job, lacks_data } in unread {
         let Some((lease, whole)) = leases.get_mut(n) else { continue };
-        for resource in &mut lease.resources {
+        for resource in lease.resources.iter_mut().filter(|_| lacks_data) {
             as_granted = false;
             let key = (namespace.as_str(), resource.pool.as_str(), resource.id.as_str());
             match rows::data(conn, key)? {
