@@ -17,8 +17,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::history::{Event, NEVER};
 
-/// States that are looked at before the search gives up: far more than any history here needs.
-const STATES_MAX: usize = 3_000_000;
+/// States that are looked at before the search gives up. Most histories need some thousands; one in which many calls of an
+/// object were given up needed a hundred million, five minutes and 3 GB in a debug build.
+const STATES_MAX: usize = 120_000_000;
 
 /// What one object does, one call after the other.
 pub trait Model {
