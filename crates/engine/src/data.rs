@@ -1,7 +1,7 @@
 //! Data of resources that were lately read or written, so that a grant needs no read for it.
 //!
-//! It is bounded, and only ever holds what is committed: what a reader found is not kept if a
-//! commit went by meanwhile. Data is secret: nothing here prints it.
+//! It is bounded, and only ever holds what is committed, or taken by the journal: a value that a reader found is not
+//! kept if a change went by meanwhile. Data is secret: nothing here prints it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -55,7 +55,7 @@ impl KnownData {
         }
     }
 
-    /// Follows a commit.
+    /// Follows a batch that is committed, or taken by the journal.
     pub(crate) fn committed(&self, data: Vec<(DataKey, Option<Json>)>) {
         if data.is_empty() {
             return;

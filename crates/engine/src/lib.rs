@@ -9,8 +9,8 @@
 //!
 //! What makes a batch durable is the journal ([`Options::journal`]). In a folder the rows are the truth, and `sync`
 //! syncs their log; in memory nothing is waited for. A journal that appends is the truth itself, and the rows are a copy
-//! of it: the answers of a batch (`confirm`) go out when its append is done, and its rows are written after that; whoever
-//! reads them waits until they hold all that was answered. Another process may own the store by then, so an answer without
+//! of it: the answers of a batch (`confirm`) go out when its append is done, and its rows are written after that; a
+//! reader of rows waits until they hold all that was answered. Another process may own the store by then, so an answer without
 //! rows waits for an append too, which must be begun after the answer was decided, or read. `load` brings the rows up to
 //! the journal at an opening, and a [`Replica`] follows a journal that another process writes.
 //!

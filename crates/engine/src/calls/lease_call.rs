@@ -204,7 +204,7 @@ async fn filled(
     let ns = namespace.clone();
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|unread| unread.lease).collect();
-    // The lives of jobs are told as of the grant. A repeat of the call reads them, and then rows must have all.
+    // The lives of jobs are shown as of the grant. A repeat of the call reads them, and then rows must have all.
     let needed = match reads_more {
         true => shared.answered.load(Ordering::Acquire),
         false => shared.hand_off.needed_for(seqs.into_iter().flatten()),

@@ -1,7 +1,7 @@
 //! Threads that only read: what an answer shows beside what the machine knows.
 //!
-//! They read what is committed. A read that follows an answer sees at least what the answer saw,
-//! since answers leave after their commit.
+//! They read what is committed. A read that follows an answer sees at least what the answer saw: answers leave after
+//! their commit, and where a journal appends a read waits for the rows (`Shared::read_rows`).
 //!
 //! Reads of what happened long ago come in portions, and let all others go first: a thousand of them would otherwise stand
 //! in front of the payload that a worker waits for. One thread is never theirs.

@@ -1,4 +1,5 @@
-//! Changes of a written batch that the caches in memory must follow: bodies of waiting jobs, and data of resources.
+//! Changes of a batch that the caches in memory must follow once it is committed, or taken by the journal: bodies of
+//! waiting jobs, and data of resources.
 
 use tenure_core::secret::Json;
 use tenure_machine::Seq;

@@ -1,8 +1,8 @@
 //! Where a journal appends: appends on their way, and the answers that wait for them.
 //!
 //! An append is begun by the state, which hands the batch to the disk after that: rows follow, and nobody's answer waits for
-//! them. Whoever reads rows waits until they hold all that was answered. What the journal does not know is sent again by a
-//! thread of its own, [`run`].
+//! them. A reader of rows waits until they hold all that was answered. An append of which the journal does not know whether
+//! it happened is sent again by a thread of its own, [`run`].
 //!
 //! It must never answer for a batch whose append is not done, and never send anything else under a number that may be
 //! taken: as long as nobody knows whether an append happened, the very same one is sent again.
