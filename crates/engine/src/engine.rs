@@ -52,7 +52,7 @@ const READERS: usize = 2;
 ///
 /// Calls may be made from any thread and any executor. See [`Options`] for what is promised.
 pub struct Embedded {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     recovery: Recovery,
     threads: Mutex<Option<Threads>>,
 }

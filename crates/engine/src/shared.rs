@@ -200,6 +200,11 @@ impl Shared {
         passed.map(drop).map_err(CallError::after_a_part)
     }
 
+    /// Whether a journal appends and has taken the rows of all commits up to this one.
+    pub(crate) fn journal_has(&self, commit: u64) -> bool {
+        self.confirming.as_ref().is_some_and(|confirming| confirming.has_taken(commit))
+    }
+
     /// Waits until what is committed now is durable.
     async fn committed_is_durable(&self) -> Result<(), CallError> {
         let seen = self.hand_off.written();

@@ -23,6 +23,7 @@ use tokio::sync::oneshot;
 use crate::batch::{Answer, Leased};
 use crate::bodies::Body;
 use crate::calls::show;
+use crate::file::commit::Numbers;
 use crate::file::damage::UNREADABLE;
 use crate::file::damage::damaged;
 use crate::file::readers::Haste;
@@ -211,8 +212,13 @@ async fn filled(
     };
     let read =
         shared.read_rows_of(needed, Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;
-    let ReadLeases { leases: read, as_granted } = read?;
-    if !as_granted {
+    let ReadLeases { leases: read, newest } = read?;
+    let is_answered = match newest {
+        Newest::Grant => true,
+        Newest::Commit(number) => shared.journal_has(number),
+        Newest::Any => false,
+    };
+    if !is_answered {
         shared.read_may_be_answered().await?;
     }
     let looked = looked.into_iter().filter_map(|n| read.get(n));
@@ -296,9 +302,18 @@ struct Unread {
 /// Leases as they were read.
 struct ReadLeases {
     leases: Vec<(LeaseView, Whole)>,
-    /// Nothing was seen that is newer than the grants, which are durable. While a job runs under the lease
-    /// that it was granted with, only its life and its progress change.
-    as_granted: bool,
+    newest: Newest,
+}
+
+/// The newest that leases show of what was read.
+enum Newest {
+    /// The grants themselves, which are durable. While a job runs under the lease that it was granted with, only its life and
+    /// its progress change.
+    Grant,
+    /// Jobs that have other lives in this commit, or in one before: from before the grants, or from after their leases.
+    Commit(u64),
+    /// More than jobs.
+    Any,
 }
 
 fn read(
@@ -307,12 +322,12 @@ fn read(
     leases: Vec<LeaseView>,
     unread: Vec<Unread>,
 ) -> rusqlite::Result<ReadLeases> {
-    let mut as_granted = true;
+    let (mut others, mut has_other_lives) = (false, false);
     let mut leases: Vec<_> = leases.into_iter().map(|lease| (lease, Whole::Yes)).collect();
     for Unread { lease: n, job, lacks_data } in unread {
         let Some((lease, whole)) = leases.get_mut(n) else { continue };
         for resource in lease.resources.iter_mut().filter(|_| lacks_data) {
-            as_granted = false;
+            others = true;
             let key = (namespace.as_str(), resource.pool.as_str(), resource.id.as_str());
             match rows::data(conn, key)? {
                 Data::Known(data) => resource.data = data,
@@ -329,7 +344,7 @@ fn read(
         let mut row = match rows::job(conn, namespace, seq, true)? {
             FoundJob::Job(row) => *row,
             FoundJob::Gone => {
-                as_granted = false;
+                others = true;
                 *whole = Whole::Gone;
                 continue;
             }
@@ -350,7 +365,8 @@ fn read(
             // The job can be run without what it says of its past.
             _ => {}
         }
-        as_granted &= life.as_ref() == Some(&row.job.life);
+        others |= life.is_none();
+        has_other_lives |= life.as_ref() != Some(&row.job.life);
         if let Some(life) = life {
             // The row may have moved on since; the holder is told what it was granted.
             row.job.life = life;
@@ -361,5 +377,14 @@ fn read(
             None => *whole = damaged(None, "row"),
         }
     }
-    Ok(ReadLeases { leases, as_granted })
+    let newest = match (others, has_other_lives) {
+        (true, _) => Newest::Any,
+        // What stands in place of the number is damage, and said when it is met at a start.
+        (false, true) => Numbers::read(conn)?.map_or(Newest::Any, |of| Newest::Commit(of.commit)),
+        (false, false) => Newest::Grant,
+    };
+    Ok(ReadLeases { leases, newest })
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,6 +114,11 @@ impl Confirming {
         !inside.is_awaited
     }
 
+    /// Whether the journal has taken the entry of this number.
+    pub(crate) fn has_taken(&self, number: u64) -> bool {
+        self.lock().end >= number
+    }
+
     /// Begins to append what a batch changes, nothing but a check if that is nothing, and takes its answers.
     pub(crate) fn begin(&self, shared: &Arc<Shared>, batch: &mut Batch) {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);

@@ -531,6 +531,23 @@ fn an_answer_does_not_wait_for_its_rows_and_who_reads_them_does() {
 }
 
 #[test]
+fn a_grant_whose_payload_is_in_a_row_is_one_append() {
+    let journal = Arc::new(MemoryJournal::default());
+    let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+    // No payload is in memory.
+    let options = Options { body_bytes: 0, ..options_in(&dir.join("rows"), &clock) };
+    let engine = Embedded::open(appending(options, &journal)).unwrap();
+    block(async {
+        for id in ["a", "b", "c"] {
+            push(&engine, vec![job(id)]).await;
+            let begun = journal.begun().len();
+            assert_eq!(take(&engine, 1).await.len(), 1, "{id}");
+            assert_eq!(journal.begun().len() - begun, 1, "{id}");
+        }
+    });
+}
+
+#[test]
 fn a_settle_is_answered_whether_others_wait_for_the_next_job_or_not() {
     let journal = Arc::new(MemoryJournal::default());
     let here = owner(&journal);

@@ -1,0 +1,102 @@
+use std::path::Path;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+use tenure_core::job::NewJob;
+use tenure_core::lease::Worker;
+use tenure_core::names::{JobId, JobRef, QueueName, WorkerId};
+use tenure_core::requests::{Operation, Patch, PatchJob, Push, PushAnswer};
+use tenure_core::time::Span;
+use tenure_journal::memory::MemoryJournal;
+use tenure_seam::EngineExt;
+use tenure_testkit::{TempDir, TestClock};
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::engine::Embedded;
+use crate::options::{Location, Options};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn begin<O: Operation + Send + 'static>(engine: &Arc<Embedded>, request: O) -> JoinHandle<O::Reply>
+where
+    O::Reply: Send,
+{
+    let engine = engine.clone();
+    tokio::spawn(async move { engine.run(&Namespace::main(), request).await.unwrap() })
+}
+
+/// A thread that reads waits until the other end of this is dropped.
+fn held_reader(shared: &Arc<Shared>) -> Sender<()> {
+    let (holds, held) = channel::<()>();
+    let (begins, begun) = channel();
+    let shared = shared.clone();
+    let read = async move {
+        let waits = move |_: &Connection| {
+            let _ = begins.send(());
+            Ok(held.recv().is_err())
+        };
+        shared.read_rows(Haste::Now, waits).await
+    };
+    tokio::spawn(read);
+    begun.recv_timeout(PATIENCE).unwrap();
+    holds
+}
+
+/// Waits until the rows hold all entries.
+async fn rows_came(folder: &Path, journal: &MemoryJournal) {
+    let conn = Connection::open(folder.join("tenure.db")).unwrap();
+    let since = Instant::now();
+    while Numbers::read(&conn).unwrap().unwrap().commit < journal.entries().len() as u64 {
+        assert!(since.elapsed() < PATIENCE, "the rows do not come");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_came_after_the_lease_is_shown_once_the_journal_has_it() {
+    let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+    let journal = Arc::new(MemoryJournal::default());
+    let options = Options {
+        clock: clock.clone(),
+        journal: Some(journal.clone()),
+        // No payload is in memory.
+        body_bytes: 0,
+        ..Options::new(Location::Folder(dir.join("rows")))
+    };
+    let engine = Arc::new(Embedded::open(options).unwrap());
+    let queue = QueueName::parse("q").unwrap();
+    let id = JobId::parse("a").unwrap();
+    let job = NewJob { id: Some(id.clone()), ..NewJob::new(queue.clone()) };
+    begin(&engine, Push { jobs: vec![job], answer: PushAnswer::Ids }).await.unwrap();
+    engine.settled().await;
+
+    let held = [held_reader(&engine.shared), held_reader(&engine.shared)];
+    let begun = journal.begun().len();
+    let worker = Worker { id: Some(WorkerId::parse("w").unwrap()), ..Worker::default() };
+    let grant = begin(&engine, Lease { worker, ..Lease::jobs(vec![queue], 1) });
+    assert!(journal.wait_for_begun(begun + 1, PATIENCE));
+    // Its lease ends, and the job changes; of that the journal does not answer.
+    for _ in 0..60 {
+        clock.advance(Span::from_s(1));
+        engine.settled().await;
+    }
+    let begun = journal.begun().len();
+    journal.hold();
+    let mut change = PatchJob::new(JobRef::Id(id));
+    change.payload = Patch::Set(Json::from("two"));
+    let change = begin(&engine, change);
+    assert!(journal.wait_for_begun(begun + 1, PATIENCE));
+    rows_came(&dir.join("rows"), &journal).await;
+    drop(held);
+
+    // It has read, and does not answer without an append that begins after that.
+    let has_asked = journal.wait_for_begun(begun + 2, PATIENCE);
+    let is_answered = grant.is_finished();
+    journal.release();
+    assert!(has_asked && !is_answered);
+    let granted = grant.await.unwrap();
+    let job = granted.leases[0].job.as_ref().unwrap();
+    assert_eq!(job.payload.as_ref().map(Json::text), Some("\"two\""));
+    change.await.unwrap();
+}
