@@ -14,6 +14,7 @@ use tenure_machine::{Changes, Done, JobStands, Seq, SettledAs, Stands, StoredJob
 use tenure_seam::CallError;
 use tokio::sync::oneshot;
 
+use crate::file::ahead::ReadAhead;
 use crate::file::merge::merge;
 
 /// What the state answers; the caller's side makes the reply of it.
@@ -81,6 +82,8 @@ pub(crate) struct Leased {
     pub lives: Vec<Option<Vec<u8>>>,
     /// What was granted for this very call: given back if nobody takes it.
     pub fresh: Vec<Fence>,
+    /// Rows of granted jobs that are read meanwhile.
+    pub ahead: Option<ReadAhead>,
 }
 
 /// Where an answer goes.

@@ -72,6 +72,12 @@ impl Bodies {
         drop(inside);
     }
 
+    /// Those of `seqs` that are not here.
+    pub(crate) fn lacks(&self, seqs: impl Iterator<Item = Seq>) -> Vec<Seq> {
+        let inside = self.lock();
+        seqs.filter(|seq| !inside.bodies.contains_key(seq)).collect()
+    }
+
     /// Takes out those of `seqs` that are here, in their order.
     pub(crate) fn take(&self, seqs: &[Option<Seq>]) -> Vec<Option<Body>> {
         let mut inside = self.lock();

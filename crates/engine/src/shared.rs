@@ -6,13 +6,14 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use rusqlite::Connection;
 use tenure_core::names::Namespace;
 use tenure_journal::StoreFacts;
-use tenure_machine::{Config, TakerId};
+use tenure_machine::{Config, Seq, TakerId};
 use tenure_seam::{CallError, Clock, Fault, LastLeap, StoreTimes};
 use tokio::sync::{oneshot, watch};
 
 use crate::batch::Answer;
 use crate::bodies::Bodies;
 use crate::data::KnownData;
+use crate::file::ahead::{ReadAhead, RowsAhead};
 use crate::file::damage::Damage;
 use crate::file::folder::{Files, Folder};
 use crate::file::readers::{Haste, Readers};
@@ -181,6 +182,13 @@ impl Shared {
             if hand_off.have_written(batch) { read(conn).map(Some) } else { Ok(None) }
         };
         self.readers.read(haste, read).await?.ok_or_else(|| self.gone())
+    }
+
+    /// Begins to read the rows of these jobs as they are.
+    pub(crate) fn read_ahead(&self, namespace: &Namespace, seqs: Vec<Seq>) -> Option<ReadAhead> {
+        let namespace = namespace.clone();
+        let read = move |conn: &Connection| RowsAhead::read(conn, &namespace, &seqs);
+        self.readers.begin(Haste::Now, read).map(ReadAhead)
     }
 
     /// Nothing is read any more; returns when the last read is over.

@@ -1,6 +1,7 @@
 //! The rows of a store in a SQLite file, and all that is done with that file: SQL stands here and nowhere else. It knows no
 //! rule of jobs, no journal and no caller.
 
+pub(crate) mod ahead;
 pub(crate) mod audit;
 pub(crate) mod commit;
 pub(crate) mod compact;

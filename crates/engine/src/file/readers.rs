@@ -118,9 +118,24 @@ impl Readers {
         haste: Haste,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Fault> {
+        let Some(begun) = self.begin(haste, read) else {
+            return Err(Fault::Unknown("the store was closed before it was read".to_owned()));
+        };
+        match begun.await {
+            Ok(Ok(read)) => Ok(read),
+            Ok(Err(why)) => Err(Fault::Unknown(format!("the store cannot be read: {why}"))),
+            Err(_) => Err(Fault::Unknown("the store was closed while it was read".to_owned())),
+        }
+    }
+
+    /// Begins to read something, unless the store is closed. Nothing is read once nobody waits for it.
+    pub(crate) fn begin<T: Send + 'static>(
+        &self,
+        haste: Haste,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Option<oneshot::Receiver<rusqlite::Result<T>>> {
         let (send, receive) = oneshot::channel();
         let task: ReadTask = Box::new(move |conn| {
-            // Whoever asked may be gone; then nobody needs it.
             if !send.is_closed() {
                 let _ = send.send(of_one_moment(conn, read));
             }
@@ -128,7 +143,7 @@ impl Readers {
         {
             let mut waiting = self.queue.lock();
             if waiting.closed {
-                return Err(Fault::Unknown("the store was closed before it was read".to_owned()));
+                return None;
             }
             match haste {
                 Haste::Now => waiting.now.push_back(task),
@@ -136,11 +151,7 @@ impl Readers {
             }
         }
         self.queue.changed.notify_one();
-        match receive.await {
-            Ok(Ok(read)) => Ok(read),
-            Ok(Err(why)) => Err(Fault::Unknown(format!("the store cannot be read: {why}"))),
-            Err(_) => Err(Fault::Unknown("the store was closed while it was read".to_owned())),
-        }
+        Some(receive)
     }
 
     /// Takes no more; returns when the last read is over.

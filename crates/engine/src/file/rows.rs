@@ -2,13 +2,13 @@
 
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
-use tenure_core::job::{JobError, JobState, Labels, Outcome};
+use tenure_core::job::{JobError, JobState, JobView, Labels, Outcome};
 use tenure_core::names::{JobId, Namespace};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 use tenure_core::trace::TraceParent;
 use tenure_machine::rows::Archived;
-use tenure_machine::{Seq, StoredJob};
+use tenure_machine::{Seq, Stands, StoredJob};
 
 use crate::file::damage::UNREADABLE;
 use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum};
@@ -114,6 +114,14 @@ impl JobRow {
             job.error = Some(unreadable_part(part));
         }
         job
+    }
+
+    /// As its lease shows it. The row may be from before the grant, or have moved on since: the holder is told what it
+    /// was granted. `None` if the life is none.
+    pub(crate) fn as_granted(mut self, life: &[u8]) -> Option<JobView> {
+        self.job.life = life.to_vec();
+        self.job.state = JobState::Running;
+        self.shown().view(Stands::default())
     }
 }
 

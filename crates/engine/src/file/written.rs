@@ -58,6 +58,12 @@ fn is_more_than_life(change: &JobChange) -> bool {
     change.patch.is_some() || change.shape.is_some() || changes_life(change)
 }
 
+/// Whether these rows say more, or something else, of a job than before, apart from its life.
+pub(crate) fn changes(rows: &Rows, seq: Seq) -> bool {
+    rows.jobs.get(&seq).is_some_and(is_more_than_life)
+        || jobs_with_errors(rows).any(|with_error| with_error == seq)
+}
+
 fn jobs_with_errors(rows: &Rows) -> impl Iterator<Item = Seq> {
     rows.errors.iter().map(|(seq, _)| *seq)
 }

@@ -3,17 +3,20 @@
 //! It must never answer before the rows of the same step are in the batch.
 
 use tenure_core::names::Namespace;
+use tenure_machine::Seq;
 use tenure_machine::facts::{Delivery, Grant, Granted};
 use tenure_machine::rows::{Kind, RowKey, Rows};
 
 use super::{StateThread, Waiting};
 use crate::batch::{Answer, Leased};
+use crate::file::ahead::ReadAhead;
+use crate::file::written;
 use crate::inbox::Ask;
 
 impl StateThread {
     /// A grant before payload and data are read, with the lives of its jobs.
     pub(super) fn leased(&self, namespace: &Namespace, granted: Granted, rows: &Rows) -> Leased {
-        let lives = granted
+        let lives: Vec<_> = granted
             .grants
             .iter()
             .map(|grant| rows.jobs.get(&grant.seq?).and_then(|change| change.life.clone()))
@@ -29,7 +32,28 @@ impl StateThread {
         };
         let fresh = granted.grants.iter().filter(is_fresh).map(|grant| grant.lease.fence);
         let fresh = fresh.collect();
-        Leased { granted, lives, fresh }
+        let with_lives = granted.grants.iter().zip(&lives).filter(|(_, life)| life.is_some());
+        let ahead = self.read_ahead(namespace, with_lives.filter_map(|(grant, _)| grant.seq), rows);
+        Leased { granted, lives, fresh, ahead }
+    }
+
+    /// Where a journal appends: begins to read the granted jobs that are not in memory, while their grant is appended. Only
+    /// those of which rows say all but their lives; the others are read when the grant is there.
+    fn read_ahead(
+        &self,
+        namespace: &Namespace,
+        granted: impl Iterator<Item = Seq>,
+        rows: &Rows,
+    ) -> Option<ReadAhead> {
+        self.shared.confirming.as_ref()?;
+        let mut lacks = self.shared.bodies.lacks(granted);
+        lacks.retain(|seq| {
+            let on_the_way = self.closed.iter().chain([&self.batch]);
+            let mut on_the_way = on_the_way.map(|batch| &batch.changes.rows).chain([rows]);
+            !on_the_way.any(|rows| written::changes(rows, *seq))
+                && self.shared.hand_off.needed_for([*seq].into_iter()) == 0
+        });
+        if lacks.is_empty() { None } else { self.shared.read_ahead(namespace, lacks) }
     }
 
     /// Takes what the machine did since the last time; deliveries become answers.
