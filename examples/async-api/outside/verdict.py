@@ -14,8 +14,9 @@ MAX_ATTEMPTS = 8
 REASONS = {"C-7": "the registry answered 500", "C-8": "the registry knows no company"}
 #: Answers of the registry that fail a run.
 FAILURES = ("404", "500", "cut")
-#: How errors begin that come from a kill of our own service and not from the registry.
-SERVICE_KILLED = ("could not connect", "the connection was cut")
+#: What errors say that come from a kill of our own service and not from the registry: before, in or
+#: after the header of its answer.
+SERVICE_KILLED = ("could not connect", "the connection was cut", "its answer breaks off")
 
 
 class Verdict:
@@ -120,7 +121,7 @@ class Verdict:
 
 def service_kills(job: dict[str, Any]) -> int:
     """How many of its runs failed because our own service was killed."""
-    return sum(each["error"].startswith(SERVICE_KILLED) for each in job["errors"])
+    return sum(any(says in each["error"] for says in SERVICE_KILLED) for each in job["errors"])
 
 
 def same(result: dict[str, Any], row: Optional[tuple[dict[str, Any], int, int]]) -> bool:
