@@ -319,9 +319,14 @@ fn show(hands: &Hands) {
     let mut state = hands.lock();
     while !state.is_over {
         // A call tells of it only when it is given up.
-        if let Some(why) = hands.store.trouble() {
-            state.why = why.to_string();
+        let trouble = hands.store.trouble().map(|why| why.to_string());
+        if let Some(why) = &trouble {
+            state.why = why.clone();
         }
+        state.trouble = match state.owner.is_cut_off(hands.clock.at()) {
+            true => state.trouble.take().or(trouble),
+            false => None,
+        };
         hands.show(&state);
         let waited = hands.changed.wait_timeout(state, SHOW_EVERY);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;

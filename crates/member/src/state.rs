@@ -24,9 +24,14 @@ use crate::translate::Dictionary;
 
 /// A standby that lacks more entries than this is said to be behind: one second of many small calls.
 const FAR_BEHIND: u64 = 20_000;
-/// Why an owner serves nobody that is cut off from the store.
-const CUT_OFF: &str = "this server owns the store, and Redis has not answered it for 3 s; it serves again when Redis does, unless \
-                       another server has taken the store by then: see whether this machine reaches Redis";
+/// Why an owner serves nobody that is cut off from the store, with what is known of that.
+fn cut_off(trouble: Option<&String>) -> String {
+    let trouble = trouble.map(|why| format!(" ({why})")).unwrap_or_default();
+    format!(
+        "this server owns the store, and Redis has not answered it for 3 s{trouble}; it serves again when Redis does, unless \
+         another server has taken the store by then: see whether this machine reaches Redis"
+    )
+}
 
 /// See the module.
 pub(crate) struct MemberState {
@@ -60,6 +65,8 @@ pub(crate) struct MemberState {
     pub warnings: Vec<Warning>,
     /// Why nobody serves.
     pub why: String,
+    /// What was heard first of Redis, or of the way to it, since this server owns the store and is cut off from it.
+    pub trouble: Option<String>,
     /// Why the store is served to nobody, if a copy said so when it was looked at last. Starts as `None`.
     pub paused: Option<String>,
     /// The acquisition that is not made as long as that is so.
@@ -113,6 +120,7 @@ impl MemberState {
             seen: None,
             warnings: Vec::new(),
             why: "this server has just started, and looks who owns the store".to_owned(),
+            trouble: None,
             paused: None,
             held_back: None,
             unreached: BTreeSet::new(),
@@ -286,7 +294,7 @@ impl MemberState {
         });
         if let Some(engine) = engine {
             if self.owner.is_cut_off(at) {
-                return StorePlace::Nobody(CUT_OFF.to_owned());
+                return StorePlace::Nobody(cut_off(self.trouble.as_ref()));
             }
             return StorePlace::Here { engine: engine.clone(), epoch: self.served_from.0 };
         }

@@ -95,6 +95,37 @@ fn an_owner_that_was_cut_off_is_replaced_though_it_answers_other_servers() {
 }
 
 #[test]
+fn a_script_that_fails_in_its_middle_answers_nobody_and_the_owner_says_why() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let first = bench.member("http://first");
+    let engine = bench.here(&first);
+    bench.push(&engine, 0..10).unwrap();
+    // Somebody wrote to the log by hand: an append fails after it has found the owner to be the right one.
+    let log = "{shop}:log";
+    bench.redis.ask(&["RENAME", log, "kept"]).unwrap();
+    bench.redis.ask(&["SET", log, "text"]).unwrap();
+    let number = bench.end();
+    let waits = bench.begin_push(&engine, 10);
+    bench.cut_off(&first);
+    bench.until(&first, "it says what Redis says", |place| match place {
+        StorePlace::Nobody(why) if why.contains("WRONGTYPE") => Some(()),
+        _ => None,
+    });
+    assert!(!waits.is_finished(), "whether it is written is not known yet");
+    assert_eq!(bench.end(), number, "the number of the last entry says that it is there");
+    bench.redis.ask(&["RENAME", "kept", log]).unwrap();
+    let again = bench.here(&first);
+    bench.runtime.block_on(waits).unwrap().unwrap();
+    for n in 0..=10 {
+        assert!(bench.is_there(&again, n), "j{n}");
+    }
+    first.close();
+}
+
+#[test]
 fn an_engine_whose_disk_is_full_hands_the_store_over_at_once() {
     if !wanted() {
         return;
