@@ -329,7 +329,7 @@ impl Engine for Embedded {
         let behind = Span::from_us(self.shared.behind_us.load(Ordering::Relaxed));
         let degraded = match self.shared.fatal() {
             Some(fatal) => Some(fatal.to_string()),
-            None if behind > Span::ZERO => Some(clock_behind("the clock", behind)),
+            None if behind > Span::ZERO => Some(clock_behind(behind)),
             None => None,
         };
         Health { degraded, store: self.shared.facts().kind }

@@ -135,7 +135,7 @@ impl Space {
     }
 
     fn clock_is_behind(&mut self, by: Span, now: Moment) {
-        let why = Some(clock_behind("the clock", by).into());
+        let why = Some(clock_behind(by).into());
         self.happens(EventType::ClockBehind, About { why, ..About::default() }, now);
     }
 

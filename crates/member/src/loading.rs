@@ -43,9 +43,7 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
         clock: hands.clock.clone(),
         journal: Some(Arc::new(journal)),
         on_fatal: Arc::new(on_fatal),
-        no_room: Arc::new(move || {
-            is_full.load(Ordering::Acquire).then(|| StoreRefusal::RedisFull.into())
-        }),
+        no_room: Arc::new(move || is_full.load(Ordering::Acquire).then(|| full().into())),
         // The value says when it is over. That counts from before the load, by another clock, which may be off by 1 ms a second.
         recovers: recovers.map(|span| Span::from_us(span.us() + span.us() / 100 + BEYOND.us())),
         ..hands.engine_options()
@@ -100,4 +98,9 @@ fn open(
 /// The journal could not be read, or has changed meanwhile; otherwise it is this machine that lacks something.
 pub(crate) fn is_of_the_journal(why: &OpenError) -> bool {
     matches!(why, OpenError::Journal(_))
+}
+
+/// Why a Redis that has no room takes nothing new.
+pub(crate) fn full() -> StoreRefusal {
+    StoreRefusal::MemoryFull { store: "redis".into(), bound: "\"maxmemory\"".into() }
 }

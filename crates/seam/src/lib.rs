@@ -42,7 +42,7 @@ pub type CallFuture = Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Se
 pub struct Health {
     /// `None`: well. Else what is wrong: a clock that stepped back, a store that does not answer.
     pub degraded: Option<String>,
-    /// `embedded`, `redis`, `remote`.
+    /// What the store is kept in, in a word, as the contract has it.
     pub store: &'static str,
 }
 

@@ -42,7 +42,7 @@ pub struct Lease {
     pub place: Option<RequestId>,
     /// The caller is in the process that has the store open, and dies with it: what it holds then is
     /// taken back at the next opening, at once. False for a call that came over a connection; a store
-    /// that is no process's own (Redis, a server) does not look at it.
+    /// that is no process's own does not look at it.
     pub local: bool,
 }
 

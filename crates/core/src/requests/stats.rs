@@ -44,9 +44,9 @@ pub struct GetStats;
 /// Where state lives, and how much of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct StoreStats {
-    /// `embedded`, `redis`.
+    /// What it is kept in, in a word, as the contract has it.
     pub kind: String,
-    /// Bytes on disk; in Redis those of the log and the snapshots.
+    /// Bytes that it takes there: on disk, or those of the log and the snapshots of a journal.
     pub bytes: u64,
 }
 

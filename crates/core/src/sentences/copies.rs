@@ -6,7 +6,7 @@ use super::Phrase;
 use super::table::refusals;
 
 refusals! {
-    /// Why a copy cannot go on. `place` is what sentences call the store: a folder, or the store in a Redis.
+    /// Why a copy cannot go on. `place` is what sentences call the store, such as "the folder /srv/jobs".
     CopyRefusal:
 
     NotFrozen "copy_source_not_frozen" { place: Phrase }

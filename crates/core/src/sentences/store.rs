@@ -1,5 +1,6 @@
 //! Refusals that tell the state of the store or of the engine, and not of what was asked.
 
+use super::Phrase;
 use super::phrases::REPEAT_AND_REPORT;
 use super::table::refusals;
 use crate::time::Span;
@@ -9,7 +10,8 @@ const MAKE_ROOM: &str = "cancel or delete jobs, let finished ones go sooner (\"r
                          repeat the same call. What settles, cancels or deletes still works";
 
 refusals! {
-    /// Why an engine takes nothing now, or nothing of this caller.
+    /// Why an engine takes nothing now, or nothing of this caller. `store` and `bound` are what sentences call the program
+    /// that keeps the store, and its setting that bounds it; `page` is the page that tells of it.
     StoreRefusal:
 
     Draining "draining"
@@ -31,16 +33,16 @@ refusals! {
         hint("{MAKE_ROOM}")
         retry_after_s(RETRY_S);
 
-    RedisFull "store_redis_full"
+    MemoryFull "store_memory_full" { store: Phrase, bound: Phrase }
         StoreFull
-        detail("redis has reached its \"maxmemory\" and takes nothing new")
-        hint("let jobs end or shorten \"retain\", or raise \"maxmemory\"; what settles, extends or cancels still works")
+        detail("{store} has reached {bound} and takes nothing new")
+        hint("let jobs end or shorten \"retain\", or raise {bound}; what settles, extends or cancels still works")
         retry_after_s(RETRY_S);
 
-    RedisDenies "store_redis_denies" { message: String }
+    Denied "store_denied" { store: Phrase, message: String, page: Phrase }
         Unauthorized
-        detail("redis does not permit this: {message}")
-        hint("give the address the user and the password of one who may read the keys of the store; docs/guides/redis.md \
+        detail("{store} does not permit this: {message}")
+        hint("give the address the user and the password of one who may read the keys of the store; {page} \
               says what each user needs");
 
     Unavailable "store_unavailable" { fault: String }
@@ -64,9 +66,9 @@ refusals! {
         hint("{REPEAT_AND_REPORT}");
 }
 
-/// What the health of an engine says whose clock (`clock`: "the clock", "the clock of redis") was set back.
-pub fn clock_behind(clock: &str, behind: Span) -> String {
-    format!("{clock} is {behind} behind what it was: set it right")
+/// What the health of an engine says whose clock was set back.
+pub fn clock_behind(behind: Span) -> String {
+    format!("the clock is {behind} behind what it was: set it right")
 }
 
 /// What is said of a clock that gained on time itself.

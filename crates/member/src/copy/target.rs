@@ -5,12 +5,12 @@
 use tenure_core::copy::{Cursor, Head, Item};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
-use tenure_core::sentences::StoreRefusal;
 use tenure_engine::{CopyFolder, RowsSnapshot};
 use tenure_journal_redis::{Generation, RedisJournal, ScriptReply, SnapshotTurn, WriteError};
 use tenure_seam::copy::{Begun, CopyError, Found, Step, Target};
 
 use super::{CopyRedis, StoreMark, away, in_journal, unusable};
+use crate::loading::full;
 
 impl CopyRedis {
     fn found_now(&self) -> Result<Found, CopyError> {
@@ -109,7 +109,7 @@ impl CopyRedis {
     /// Refuses a Redis that is full: its memory is counted by what is there, and the copy is not yet.
     fn has_room(&self) -> Result<(), CopyError> {
         match self.store.room().map_err(|why| away(&why))?.is_full() {
-            true => Err(Refusal::from(StoreRefusal::RedisFull).into()),
+            true => Err(Refusal::from(full()).into()),
             false => Ok(()),
         }
     }

@@ -73,7 +73,10 @@ fn search(address: Address) -> FoundServers {
         // Redis's own codes for a user that it does not know, or that may not ask this.
         let is_denied = ["NOAUTH", "WRONGPASS", "NOPERM"].iter().any(|code| why.contains(code));
         match is_denied {
-            true => Fault::Denied(StoreRefusal::RedisDenies { message }.into()),
+            true => {
+                let (store, page) = ("redis".into(), "docs/guides/redis.md".into());
+                Fault::Denied(StoreRefusal::Denied { store, message, page }.into())
+            }
             false => Fault::Unavailable(message),
         }
     };
