@@ -28,6 +28,7 @@ use self::mark::{StoreMark, place};
 use self::source::FrozenRows;
 use crate::member::random;
 use crate::options::MemberError;
+use crate::settings::{FIELDS, StoreSettings};
 
 /// A server that lives writes a new word within this time: it does so once a second.
 const SPEAKS_WITHIN: Duration = Duration::from_millis(2_500);
@@ -106,7 +107,12 @@ impl CopyRedis {
 
     fn open(address: Address, name: &str) -> Result<CopyRedis, CopyOpenError> {
         let (shown, ids) = (address.to_string(), (random()?, random()?));
+        let asked = address.replicas();
         let store = RedisStore::open(address, name)?;
+        // What a server of it would wait for.
+        let settings = store.settings(&FIELDS)?.unwrap_or_default();
+        let replicas = asked.or(StoreSettings::read(&settings).replicas);
+        let store = store.with_replicas(replicas.unwrap_or_default());
         let (frozen, filled) = (OnceLock::new(), OnceLock::new());
         Ok(CopyRedis { store, address: shown, ids, frozen, filled })
     }

@@ -6,7 +6,11 @@ use tenure_core::copy::{Cursor, Head, Item};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_engine::{CopyFolder, RowsSnapshot};
-use tenure_journal_redis::{Generation, RedisJournal, ScriptReply, SnapshotTurn, WriteError};
+use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
+use tenure_journal_redis::{
+    Generation, Ownership, RedisJournal, RedisStore, ScriptReply, SnapshotTurn, StoreError,
+    WriteError,
+};
 use tenure_seam::copy::{Begun, CopyError, Found, Step, Target};
 
 use super::{CopyRedis, StoreMark, away, in_journal, unusable};
@@ -77,10 +81,15 @@ impl CopyRedis {
         self.write_mark(&journal, seen, Some(&says), false)
     }
 
-    fn turn_to(&self, journal: &RedisJournal, mut rows: RowsSnapshot) -> Result<(), CopyError> {
+    fn turn_to(&self, journal: &RedisJournal, rows: RowsSnapshot) -> Result<(), CopyError> {
         let by = journal.ownership().clone();
         let generation = Generation { epoch: by.epoch, count: 1 };
+        let mut rows = RowsWithRoom { rows, store: &self.store, parts: 0, is_full: false };
         let written = self.store.write_snapshot(&by, generation, &mut rows);
+        if rows.is_full {
+            self.unlink(&by, generation).map_err(|why| away(&why))?;
+            return Err(Refusal::from(full()).into());
+        }
         let snapshot = written.map_err(|why| match why {
             WriteError::Store(why) => away(&why),
             WriteError::Refused(_) => self.was_taken(),
@@ -92,6 +101,12 @@ impl CopyRedis {
             ScriptReply::Done { .. } => Ok(()),
             _ => Err(self.was_taken()),
         }
+    }
+
+    /// Unlinks the pieces of a snapshot that is not to be.
+    fn unlink(&self, by: &Ownership, generation: Generation) -> Result<(), StoreError> {
+        let pieces = self.store.pieces_from(generation, 0)?;
+        self.store.unlink_snapshot(by, generation, pieces).map(drop)
     }
 
     fn give_up_now(&self) -> Result<(), CopyError> {
@@ -106,12 +121,42 @@ impl CopyRedis {
         }
     }
 
-    /// Refuses a Redis that is full: its memory is counted by what is there, and the copy is not yet.
+    /// Refuses a Redis that is full as it is. Whether the copy has room in it too shows when it is written.
     fn has_room(&self) -> Result<(), CopyError> {
         match self.store.room().map_err(|why| away(&why))?.is_full() {
             true => Err(Refusal::from(full()).into()),
             false => Ok(()),
         }
+    }
+}
+
+/// Parts of a snapshot between two looks at the room that is left.
+const PARTS_EACH: usize = 8;
+
+/// Rows that end once Redis has no room for more of them.
+struct RowsWithRoom<'a> {
+    rows: RowsSnapshot,
+    store: &'a RedisStore,
+    /// Those that were read.
+    parts: usize,
+    is_full: bool,
+}
+
+impl Snapshot for RowsWithRoom<'_> {
+    fn end(&self) -> Position {
+        self.rows.end()
+    }
+
+    fn next_part(&mut self) -> Result<Option<JournalEntry>, ReadError> {
+        if self.parts.is_multiple_of(PARTS_EACH) {
+            let away = |why: StoreError| ReadError::Away(why.to_string());
+            self.is_full = self.store.room().map_err(away)?.is_full();
+            if self.is_full {
+                return Err(ReadError::Away(Refusal::from(full()).detail));
+            }
+        }
+        self.parts += 1;
+        self.rows.next_part()
     }
 }
 

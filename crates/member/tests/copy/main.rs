@@ -15,5 +15,6 @@ mod refused;
 mod round_trip;
 mod schedules;
 mod stores;
+mod to_redis;
 mod untold;
 mod world;
