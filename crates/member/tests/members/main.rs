@@ -13,7 +13,9 @@ mod room;
 mod snapshots;
 mod standby;
 
-use std::time::Instant;
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use tenure_core::time::Span;
 use tenure_member::StorePlace;
@@ -184,4 +186,31 @@ fn a_member_that_was_taken_over_tells_its_callers_and_passes_on() {
     assert!(!bench.is_there(&taken, 2), "nothing of it is there");
     first.close();
     second.close();
+}
+
+/// History 16: the owner reaches Redis, and no other server reaches the owner.
+#[test]
+fn an_owner_that_no_other_server_reaches_is_not_replaced_while_it_writes() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let first = bench.member("http://first");
+    let engine = bench.here(&first);
+    let second = bench.member("http://second");
+    bench.there(&second, "http://first");
+    bench.network.is_silent.store(true, Ordering::Relaxed);
+    let epoch = bench.redis.must(&["HGET", "{shop}:own", "epoch"]);
+    // A beat a second, for much longer than one has to stand still.
+    let (begun, mut beats) = (Instant::now(), BTreeSet::new());
+    while beats.len() < 8 {
+        assert!(begun.elapsed() < LONG, "it beats no more");
+        beats.insert(bench.redis.must(&["HGET", "{shop}:own", "beat"]).text());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(bench.redis.must(&["HGET", "{shop}:own", "epoch"]), epoch);
+    bench.there(&second, "http://first");
+    bench.push(&engine, 0..1).unwrap();
+    second.close();
+    first.close();
 }
