@@ -16,6 +16,10 @@ pub use tally::Tally;
 
 use serde::{Deserialize, Serialize};
 
+/// The same for all: what serves well in programs with many threads, as the server of Tenure has it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What a program may fail with.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
