@@ -21,6 +21,7 @@
 //!
 //! Nothing here decides anything about jobs: the rules are in `tenure-machine`.
 
+mod answering;
 mod batch;
 mod bodies;
 mod calls;

@@ -23,7 +23,7 @@ use crate::file::watch::{LookWhen, Watch};
 use crate::file::written::Written;
 use crate::hand_off::{HandOff, HandOffPace};
 use crate::inbox::{Ask, Envelope, Inbox};
-use crate::journal::confirm::Confirming;
+use crate::journal::confirming::Confirming;
 use crate::options::{Fatal, Options};
 
 /// Where an answer comes.

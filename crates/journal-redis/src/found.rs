@@ -11,7 +11,7 @@ use crate::dial::{Connection, Dialer};
 use crate::keys::StoreKeys;
 use crate::line::moved_to;
 use crate::resp::{RespValue, Words};
-use crate::servers::ServerEntry;
+use crate::server_entry::ServerEntry;
 use crate::store::StoreError;
 
 /// A server that said nothing for so long is taken for gone, in microseconds. A living one says something each second.

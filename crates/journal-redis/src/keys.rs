@@ -1,6 +1,6 @@
 //! The keys of a store in Redis. It is the only place that knows their names.
 
-use crate::scripts::Generation;
+use crate::generation::Generation;
 
 /// The names of a store's keys. They share a hash tag, so a cluster keeps them in one slot.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -15,6 +15,7 @@ mod confirmation;
 mod copies;
 mod dial;
 mod found;
+mod generation;
 mod journal;
 mod keys;
 mod known;
@@ -24,23 +25,30 @@ mod plain;
 mod resp;
 mod room;
 mod scripts;
+mod server_entry;
 mod servers;
 mod settings;
+mod sizes;
 mod snapshot;
 mod store;
+mod unfit;
 
 pub use commands::COMMANDS;
 pub use copies::CopyMark;
 pub use found::find_servers;
+pub use generation::Generation;
 pub use journal::{AcquireError, RedisJournal};
 pub use keys::StoreKeys;
 pub use plain::PlainRedis;
 pub use resp::RespValue;
-pub use room::{STORE_KIND, StoreRoom, StoreSizes, UnfitServer};
+pub use room::STORE_KIND;
 pub use scripts::{
-    Acquisition, AppendCall, Generation, HandOver, Own, Ownership, PieceCall, ScriptReply,
-    SnapshotName, SnapshotTurn, StoreNaming,
+    Acquisition, AppendCall, HandOver, Own, Ownership, PieceCall, ScriptReply, SnapshotName,
+    SnapshotTurn, StoreNaming,
 };
-pub use servers::{ServerEntry, StoreServers};
+pub use server_entry::ServerEntry;
+pub use servers::StoreServers;
+pub use sizes::{StoreRoom, StoreSizes};
 pub use snapshot::{RedisSnapshot, WriteError};
 pub use store::{RedisStore, SeenStore, StoreCall, StoreError};
+pub use unfit::UnfitServer;

@@ -3,15 +3,14 @@
 //! A repeat of any call is answered as the first time. The names are those of the model of ownership, which
 //! decides when they are called.
 
-use std::fmt;
-
 use tenure_core::secret::Secret;
 use tenure_journal::{JournalEntry, Position};
 
+use crate::generation::Generation;
 use crate::keys::StoreKeys;
 use crate::packed;
 use crate::resp::{RespValue, Words};
-use crate::servers::ServerEntry;
+use crate::server_entry::ServerEntry;
 
 /// The format of keys, fields and entries that this release writes.
 pub(crate) const FORMAT: u32 = 1;
@@ -175,28 +174,6 @@ pub struct AppendCall {
     pub ttl: u64,
     /// A recovery is over: from now on nothing is missing under the run of `by`.
     pub notes_run: bool,
-}
-
-/// The name of a snapshot. The epoch is in it, so no two owners ever write one of the same name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Generation {
-    /// The epoch of the owner that made it.
-    pub epoch: u64,
-    /// Counts the snapshots of that owner.
-    pub count: u64,
-}
-
-impl Generation {
-    fn read(text: &str) -> Option<Generation> {
-        let (epoch, count) = text.split_once('-')?;
-        Some(Generation { epoch: epoch.parse().ok()?, count: count.parse().ok()? })
-    }
-}
-
-impl fmt::Display for Generation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.epoch, self.count)
-    }
 }
 
 /// Writes or unlinks one piece of a snapshot.

@@ -8,9 +8,10 @@ use std::sync::mpsc::Receiver;
 
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
 
+use crate::generation::Generation;
 use crate::packed;
 use crate::resp::RespValue;
-use crate::scripts::{Generation, Ownership, PieceCall, ScriptReply, SnapshotName};
+use crate::scripts::{Ownership, PieceCall, ScriptReply, SnapshotName};
 use crate::store::{RedisStore, StoreError, came};
 
 /// The longest piece: it takes Redis some milliseconds, and an append that comes meanwhile waits for it.

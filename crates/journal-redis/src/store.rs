@@ -10,15 +10,17 @@ use tenure_tls::TlsError;
 
 use crate::confirmation::Confirmation;
 use crate::dial::Dialer;
+use crate::generation::Generation;
 use crate::keys::StoreKeys;
 use crate::line::{Hears, RedisCommand, RedisLine};
 use crate::packed;
 use crate::resp::{RespValue, Words};
-use crate::room::{Sizes, UnfitServer};
 use crate::scripts::{
-    Acquisition, AppendCall, FORMAT, Generation, HandOver, Own, PieceCall, ScriptCall, ScriptReply,
+    Acquisition, AppendCall, FORMAT, HandOver, Own, PieceCall, ScriptCall, ScriptReply,
     SnapshotName, SnapshotTurn, StoreNaming,
 };
+use crate::sizes::Sizes;
+use crate::unfit::UnfitServer;
 
 /// Entries of the first page of a read; later pages follow from their bytes.
 const PAGE_MIN: usize = 16;

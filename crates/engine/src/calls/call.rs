@@ -3,20 +3,17 @@
 use std::sync::Arc;
 
 use tenure_core::names::Namespace;
-use tenure_core::requests::{self, Operation, Push, Pushed, Reply, Request, Settle, Settled};
-use tenure_machine::{Command, Done, Known};
-use tenure_seam::{CallError, Fault, ids};
+use tenure_core::requests::{Push, Pushed, Reply, Request, Settle, Settled};
+use tenure_machine::{Done, Known};
+use tenure_seam::{CallError, ids};
 
 use crate::batch::Answer;
+use crate::calls::ask::{broken, known, reply};
 use crate::calls::show::{self, Show};
 use crate::calls::{events, lease_call, many, result_call, schedules};
 use crate::file::{failures, lists};
 use crate::inbox::Ask;
 use crate::shared::Shared;
-
-fn broken(name: &str) -> CallError {
-    Fault::Broken(format!("{name} got another operation's answer")).into()
-}
 
 /// Answers one request.
 pub(crate) async fn call(
@@ -66,50 +63,6 @@ pub(crate) async fn call(
         }
     })
 }
-
-/// What the machine knows of the reply to a request; `None` if it answered something else.
-async fn known(
-    shared: &Shared,
-    ns: &Namespace,
-    request: Request,
-) -> Result<Option<Known>, CallError> {
-    let ask = Ask::Command(Box::new(Command::Request(request)));
-    match shared.ask(ns, ask).await? {
-        Answer::Done(Done::Request(known)) => Ok(Some(known)),
-        _ => Ok(None),
-    }
-}
-
-/// Asks for an operation whose reply is made of what the machine knows of it.
-pub(crate) async fn ask<O: Operation>(
-    shared: &Shared,
-    ns: &Namespace,
-    request: O,
-) -> Result<O::Reply, CallError> {
-    let known = known(shared, ns, request.into()).await?.ok_or_else(|| broken(O::NAME))?;
-    O::reply(reply(shared, ns, known).await?).ok_or_else(|| broken(O::NAME))
-}
-
-/// The reply of an operation, of what the machine knows of it.
-async fn shown<O: Operation>(
-    known: impl Show<O::Reply>,
-    shared: &Shared,
-    ns: &Namespace,
-) -> Result<Reply, CallError> {
-    known.show(shared, ns).await.map(O::wrap)
-}
-
-macro_rules! replies {
-    ($($request:ident)*) => {
-        /// Makes the reply of what the machine knows of it.
-        async fn reply(shared: &Shared, ns: &Namespace, known: Known) -> Result<Reply, CallError> {
-            match known {
-                $(Known::$request(known) => shown::<requests::$request>(known, shared, ns).await),*
-            }
-        }
-    };
-}
-tenure_core::each_operation!(replies);
 
 async fn push(shared: &Shared, ns: &Namespace, mut push: Push) -> Result<Pushed, CallError> {
     ids::fill_in(push.jobs.iter_mut(), shared.clock.now())?;

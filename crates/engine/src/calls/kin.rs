@@ -8,7 +8,6 @@ use tenure_machine::{ChildrenAt, ParentAt, ParentsAt, Seq, Stands, StoredJob};
 use tenure_seam::CallError;
 
 use crate::calls::show::Show;
-use crate::file::damage::shown_row;
 use crate::file::kin::{children, parents};
 use crate::file::lists::stands_of;
 use crate::file::rows::{self, FoundJob};
@@ -42,7 +41,7 @@ impl Show<Listed<ParentView>> for ParentsAt {
                 ParentAt::Job(_, id) => match read.next() {
                     Some(FoundJob::Job(row)) => {
                         let stands = waiting(&row).and_then(|_| stands.next().flatten());
-                        let stored = shown_row(shared, namespace, *row);
+                        let stored = row.noted(&shared.damage, namespace);
                         parent_view(stored, stands.unwrap_or_default(), full)
                             .unwrap_or_else(|| ParentView::gone(id))
                     }
@@ -93,7 +92,7 @@ impl Show<Listed<ChildView>> for ChildrenAt {
         let mut stands = stands_of(shared, namespace, seqs).await?.into_iter();
         let items = found.into_iter().filter_map(|row| {
             let stands = waiting(&row).and_then(|_| stands.next().flatten());
-            let job = shown_row(shared, namespace, row).view(stands.unwrap_or_default())?;
+            let job = row.noted(&shared.damage, namespace).view(stands.unwrap_or_default())?;
             let on_parent_failure = job.on_parent_failure;
             Some(ChildView { id: job.id, state: job.state, on_parent_failure })
         });

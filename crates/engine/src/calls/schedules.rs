@@ -9,7 +9,7 @@ use tenure_core::schedule::{ScheduleView, SyncedSchedules};
 use tenure_seam::schedules::{check_set, never_fires, prepare_patch, prepare_put};
 use tenure_seam::{CallError, ids};
 
-use crate::calls::call::ask;
+use crate::calls::ask::ask;
 use crate::shared::Shared;
 
 pub(crate) async fn put(

@@ -24,7 +24,7 @@ use tenure_seam::{CallError, Fault};
 
 use crate::batch::{Answer, PushedShown, SettledShown, Shown};
 use crate::file::audit;
-use crate::file::damage::{UNREADABLE, damaged, shown_row};
+use crate::file::damage::{UNREADABLE, damaged};
 use crate::file::rows::{self, Data, FoundJob, unreadable_part};
 use crate::file::streams;
 use crate::shared::Shared;
@@ -280,7 +280,7 @@ pub(crate) async fn job(
     let ns = namespace.clone();
     match shared.read(move |conn| rows::job(conn, &ns, seq, true)).await? {
         FoundJob::Job(row) => {
-            let job = shown_row(shared, namespace, *row);
+            let job = row.noted(&shared.damage, namespace);
             job.view(stands).map(Some).ok_or_else(|| unreadable(seq))
         }
         FoundJob::Gone => Ok(None),
@@ -317,7 +317,9 @@ pub(crate) async fn pushed(
         let (seq, stored, stands) = match shown {
             Shown::Built(job, stands) => (job.seq, Some(*job), stands),
             Shown::Read(seq, stands) => match read.next() {
-                Some(FoundJob::Job(row)) => (seq, Some(shown_row(shared, namespace, *row)), stands),
+                Some(FoundJob::Job(row)) => {
+                    (seq, Some(row.noted(&shared.damage, namespace)), stands)
+                }
                 Some(FoundJob::Unreadable) => return Err(unreadable(seq)),
                 Some(FoundJob::Gone) | None => (seq, None, stands),
             },

@@ -6,7 +6,7 @@
 use rusqlite::Connection;
 
 use crate::file::folder::{Folder, file_system};
-use crate::file::schema::PAGE_BYTES;
+use crate::file::pages::PAGE_BYTES;
 
 /// `PRAGMA auto_vacuum` of a store that gives pages back when it is told to.
 const INCREMENTAL: i64 = 2;

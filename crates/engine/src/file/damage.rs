@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use tenure_core::names::Namespace;
-use tenure_machine::{Seq, StoredJob};
-
-use super::rows::JobRow;
-use crate::shared::Shared;
+use tenure_machine::Seq;
 
 /// The error of a job that ended because it cannot be read, and how the error begins that is shown of
 /// one of which a part cannot.
@@ -42,17 +39,6 @@ pub(crate) fn job_name(seq: Seq, id: Option<&str>) -> String {
 /// What is told of a part that is not what was written.
 pub(crate) fn damaged(seq: Seq, id: Option<&str>, part: &str) -> String {
     format!("{} is unreadable: its {part} is not what was written", job_name(seq, id))
-}
-
-/// A job as far as it can be shown; what cannot is noted.
-pub(crate) fn shown_row(shared: &Shared, namespace: &Namespace, row: JobRow) -> StoredJob {
-    if let Some(part) = row.unreadable {
-        let seq = row.job.seq;
-        // With the row itself its id may be wrong.
-        let id = Some(row.job.id.as_str()).filter(|_| part != "row");
-        shared.damage.note(Some(namespace), seq, damaged(seq, id, part));
-    }
-    row.shown()
 }
 
 impl Damage {

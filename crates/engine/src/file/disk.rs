@@ -15,7 +15,8 @@ use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use tenure_seam::{CallError, Fault};
 
-use crate::batch::{Answer, Batch, Pending};
+use crate::answering::{refuse, send};
+use crate::batch::{Batch, Pending};
 use crate::file::commit::Numbers;
 use crate::file::room::full;
 use crate::file::streams;
@@ -26,7 +27,6 @@ use crate::file::watch::LookWhen;
 use crate::file::writer::Writer;
 use crate::file::written::Written;
 use crate::hand_off::HandedOff;
-use crate::inbox::Ask;
 use crate::options::Fatal;
 use crate::shared::{COMMIT, SYNC, Shared};
 
@@ -259,24 +259,6 @@ fn write(
         upkeep.batch_written(&shared.room);
     }
     done.map(Some)
-}
-
-/// Sends answers whose batch is durable. A lease that nobody takes is given back.
-pub(crate) fn send(shared: &Shared, answers: Vec<Pending>) {
-    for Pending { namespace, reply, answer } in answers {
-        if let Err(Ok(Answer::Leased(leased))) = reply.send(answer)
-            && !leased.fresh.is_empty()
-        {
-            shared.tell(&namespace, Ask::Undo(leased.fresh));
-        }
-    }
-}
-
-/// Tells everybody who waits for these answers `no` instead.
-pub(crate) fn refuse(answers: Vec<Pending>, no: &CallError) {
-    for Pending { reply, .. } in answers {
-        let _ = reply.send(Err(no.clone()));
-    }
 }
 
 /// Answers all that comes that nothing of it was written.

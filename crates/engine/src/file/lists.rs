@@ -259,7 +259,7 @@ async fn add(
     found: Vec<JobRow>,
     items: &mut Vec<JobView>,
 ) -> Result<(), CallError> {
-    let shown = |row| crate::file::damage::shown_row(shared, namespace, row);
+    let shown = |row: JobRow| row.noted(&shared.damage, namespace);
     let found: Vec<StoredJob> = found.into_iter().map(shown).collect();
     let waits = |job: &&StoredJob| matches!(job.state, JobState::Ready | JobState::Dependent);
     let waiting = found.iter().filter(waits).map(|job| job.seq);

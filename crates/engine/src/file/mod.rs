@@ -16,6 +16,7 @@ pub(crate) mod kin;
 pub(crate) mod lists;
 pub(crate) mod merge;
 pub(crate) mod overlay;
+pub(crate) mod pages;
 pub(crate) mod readers;
 pub(crate) mod reserve;
 pub(crate) mod restored;

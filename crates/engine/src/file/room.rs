@@ -14,7 +14,7 @@ use tenure_core::secret::Json;
 use tenure_core::sentences::StoreRefusal;
 use tenure_seam::CallError;
 
-use crate::file::schema::PAGE_BYTES;
+use crate::file::pages::PAGE_BYTES;
 use crate::options::Options;
 
 /// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large

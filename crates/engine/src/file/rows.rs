@@ -10,7 +10,7 @@ use tenure_core::trace::TraceParent;
 use tenure_machine::rows::Archived;
 use tenure_machine::{Seq, Stands, StoredJob};
 
-use crate::file::damage::UNREADABLE;
+use crate::file::damage::{Damage, UNREADABLE, damaged};
 use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum};
 
 /// Where jobs are read from: lives in their order, and to each its job.
@@ -114,6 +114,17 @@ impl JobRow {
             job.error = Some(unreadable_part(part));
         }
         job
+    }
+
+    /// The same; what cannot be shown is noted.
+    pub(crate) fn noted(self, damage: &Damage, namespace: &Namespace) -> StoredJob {
+        if let Some(part) = self.unreadable {
+            let seq = self.job.seq;
+            // With the row itself its id may be wrong.
+            let id = Some(self.job.id.as_str()).filter(|_| part != "row");
+            damage.note(Some(namespace), seq, damaged(seq, id, part));
+        }
+        self.shown()
     }
 
     /// As its lease shows it. The row may be from before the grant, or have moved on since: the holder is told what it

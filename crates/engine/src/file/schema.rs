@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::OpenError;
 use crate::file::compact;
 use crate::file::folder::Folder;
+use crate::file::pages::PAGE_BYTES;
 use crate::file::sums;
 use crate::file::synced;
 use crate::options::{Location, Options};
@@ -27,8 +28,6 @@ const SQLITE_MIN: i32 = 3_051_003;
 const LOG_PAGES: i64 = 8_192;
 /// Of a folder that may take only so many bytes, the log is this part at most.
 const LOG_PART: u64 = 8;
-/// The size of a page, which is SQLite's default.
-pub(crate) const PAGE_BYTES: u64 = 4_096;
 
 /// A step from one format to the next, in SQL.
 pub(crate) type Step = &'static str;

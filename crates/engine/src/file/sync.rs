@@ -12,8 +12,8 @@ use std::time::Instant;
 
 use tenure_seam::Fault;
 
+use crate::answering::{refuse, send};
 use crate::batch::Pending;
-use crate::file::disk::{refuse, send};
 use crate::file::synced::Synced;
 use crate::file::watch::LookWhen;
 use crate::options::Fatal;

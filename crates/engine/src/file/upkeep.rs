@@ -13,9 +13,9 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::file::compact;
 use crate::file::folder::{Files, file_system};
+use crate::file::pages::PAGE_BYTES;
 use crate::file::reserve::Reserve;
 use crate::file::room::{Measured, Room};
-use crate::file::schema::PAGE_BYTES;
 
 /// A measurement may be so old, if little was written since.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);

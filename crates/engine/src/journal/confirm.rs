@@ -9,38 +9,28 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
-use tenure_journal::{Append, Appended, Hears, Journal, JournalEntry, Position, StoreFacts};
+use tenure_journal::{Append, Appended, Hears, JournalEntry};
 use tenure_machine::CHANGES_FORMAT;
 use tenure_seam::{CallError, Fault};
 
+use crate::answering::{refuse, send};
 use crate::batch::{Batch, Pending};
-use crate::file::disk::{refuse, send};
 use crate::file::written::Written;
+use crate::journal::confirming::{Begun, Confirming, Inside};
 use crate::options::{Fatal, LostJournal};
 use crate::shared::{SYNC, Shared};
 
-/// Appends that are on their way at once. While they are, the next batch grows.
-const ON_THE_WAY: usize = 2;
 /// Repeats of an append by an engine that is being closed. After these it leaves open whether the append happened.
 const CLOSING_TRIES: u32 = 8;
 
-/// A batch whose append was begun.
-struct Begun {
-    /// Of the batch.
-    number: u64,
-    append: Append,
-    at: Instant,
-    /// What the journal said last; nothing while it is asked.
-    said: Option<Appended>,
-    /// The changes that the caches are to follow, if there are any.
-    written: Option<Written>,
-    answers: Vec<Pending>,
-    /// It was begun before the one before it was known to be there, and may have come before that: it is sent once more.
-    is_checked: bool,
-    tries: u32,
+/// What comes of a look at the first append on its way.
+enum Outcome {
+    Waits,
+    Sent(Vec<Pending>),
+    Lost(LostJournal),
 }
 
 impl Begun {
@@ -54,71 +44,7 @@ impl Begun {
     }
 }
 
-#[derive(Default)]
-struct Inside {
-    /// In their order.
-    begun: VecDeque<Begun>,
-    /// The last entry that the journal has taken.
-    end: u64,
-    /// The first of them is to be sent again.
-    again: bool,
-    /// The state waits until fewer are on their way.
-    is_awaited: bool,
-    /// No batch comes any more.
-    is_ended: bool,
-    /// Nothing is answered any more but that nothing is.
-    is_over: bool,
-}
-
-/// See the module.
-pub(crate) struct Confirming {
-    journal: Arc<dyn Journal>,
-    /// Where the journal ends once all that was begun is done. Held while an append is begun, so that they are begun in
-    /// the order of their numbers.
-    end: Mutex<Position>,
-    inside: Mutex<Inside>,
-    changed: Condvar,
-}
-
-/// What comes of a look at the first append on its way.
-enum Outcome {
-    Waits,
-    Sent(Vec<Pending>),
-    Lost(LostJournal),
-}
-
 impl Confirming {
-    /// `end`: where the journal ends.
-    pub(crate) fn new(journal: Arc<dyn Journal>, end: Position) -> Self {
-        Confirming {
-            journal,
-            end: Mutex::new(end),
-            inside: Mutex::new(Inside { end: end.number, ..Inside::default() }),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// The kind of the store that the journal is kept in, and its bytes.
-    pub(crate) fn facts(&self) -> StoreFacts {
-        self.journal.facts()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether one more append may be on its way. If not, the inbox is poked when that may be so.
-    pub(crate) fn has_room(&self) -> bool {
-        let mut inside = self.lock();
-        inside.is_awaited = inside.begun.len() >= ON_THE_WAY;
-        !inside.is_awaited
-    }
-
-    /// Whether the journal has taken the entry of this number.
-    pub(crate) fn has_taken(&self, number: u64) -> bool {
-        self.lock().end >= number
-    }
-
     /// Begins to append what a batch changes, nothing but a check if that is nothing, and takes its answers.
     pub(crate) fn begin(&self, shared: &Arc<Shared>, batch: &mut Batch) {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
@@ -202,23 +128,6 @@ impl Confirming {
         let all = self.lock().end_all();
         stop(shared, fatal, all);
     }
-
-    /// The disk has ended: [`run`] ends when all is answered.
-    pub(crate) fn disk_ended(&self) {
-        self.lock().is_ended = true;
-        self.changed.notify_all();
-    }
-
-    /// The engine ends as a crash would: nothing is answered, and callers see that it is gone.
-    pub(crate) fn crash(&self) {
-        let all = {
-            let mut inside = self.lock();
-            inside.is_ended = true;
-            inside.end_all()
-        };
-        self.changed.notify_all();
-        drop(all);
-    }
 }
 
 /// Tells all whose batches are on their way, and then the engine.
@@ -230,11 +139,6 @@ fn stop(shared: &Shared, fatal: Fatal, all: VecDeque<Begun>) {
 }
 
 impl Inside {
-    fn end_all(&mut self) -> VecDeque<Begun> {
-        (self.is_over, self.again) = (true, false);
-        std::mem::take(&mut self.begun)
-    }
-
     /// Looks at the first append that is on its way.
     fn first(&mut self, shared: &Shared) -> Outcome {
         let Some(first) = self.begun.front_mut() else { return Outcome::Waits };

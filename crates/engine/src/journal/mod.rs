@@ -2,5 +2,6 @@
 //! no table of SQL.
 
 pub(crate) mod confirm;
+pub(crate) mod confirming;
 pub(crate) mod load;
 pub(crate) mod replica;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tenure_machine::rows::Rows;
 
+use crate::answering;
 use crate::batch::Batch;
-use crate::file::disk;
 use crate::file::watch::LookWhen;
 use crate::inbox::Envelope;
 use crate::options::Fatal;
@@ -86,7 +86,7 @@ impl StateThread {
         {
             // All that these answers saw is durable.
             match self.shared.look(LookWhen::BeforeAnswer) {
-                Ok(()) => disk::send(&self.shared, std::mem::take(&mut self.batch.answers)),
+                Ok(()) => answering::send(&self.shared, std::mem::take(&mut self.batch.answers)),
                 Err(fatal) => {
                     self.refuse(Vec::new());
                     self.shared.stop_for(fatal);

@@ -1,0 +1,59 @@
+//! Asking the machine, and making the reply of what it knows of it.
+
+use tenure_core::names::Namespace;
+use tenure_core::requests::{self, Operation, Reply, Request};
+use tenure_machine::{Command, Done, Known};
+use tenure_seam::{CallError, Fault};
+
+use crate::batch::Answer;
+use crate::calls::show::Show;
+use crate::inbox::Ask;
+use crate::shared::Shared;
+
+pub(super) fn broken(name: &str) -> CallError {
+    Fault::Broken(format!("{name} got another operation's answer")).into()
+}
+
+/// What the machine knows of the reply to a request; `None` if it answered something else.
+pub(super) async fn known(
+    shared: &Shared,
+    ns: &Namespace,
+    request: Request,
+) -> Result<Option<Known>, CallError> {
+    let ask = Ask::Command(Box::new(Command::Request(request)));
+    match shared.ask(ns, ask).await? {
+        Answer::Done(Done::Request(known)) => Ok(Some(known)),
+        _ => Ok(None),
+    }
+}
+
+/// Asks for an operation whose reply is made of what the machine knows of it.
+pub(crate) async fn ask<O: Operation>(
+    shared: &Shared,
+    ns: &Namespace,
+    request: O,
+) -> Result<O::Reply, CallError> {
+    let known = known(shared, ns, request.into()).await?.ok_or_else(|| broken(O::NAME))?;
+    O::reply(reply(shared, ns, known).await?).ok_or_else(|| broken(O::NAME))
+}
+
+/// The reply of an operation, of what the machine knows of it.
+async fn shown<O: Operation>(
+    known: impl Show<O::Reply>,
+    shared: &Shared,
+    ns: &Namespace,
+) -> Result<Reply, CallError> {
+    known.show(shared, ns).await.map(O::wrap)
+}
+
+macro_rules! replies {
+    ($($request:ident)*) => {
+        /// Makes the reply of what the machine knows of it.
+        pub(super) async fn reply(shared: &Shared, ns: &Namespace, known: Known) -> Result<Reply, CallError> {
+            match known {
+                $(Known::$request(known) => shown::<requests::$request>(known, shared, ns).await),*
+            }
+        }
+    };
+}
+tenure_core::each_operation!(replies);

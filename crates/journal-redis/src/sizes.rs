@@ -1,0 +1,109 @@
+//! What a store takes of the memory of its Redis, and when that is too much.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A snapshot is due at the earliest when the log has this many bytes.
+const LOG_MIN_BYTES: u64 = 32 << 20;
+/// And when it has this part of the snapshot.
+const LOG_PART: u64 = 2;
+/// This part of Redis's memory stays free, and at least so many bytes: what lies beside the store may grow too.
+const MARGIN_PART: u64 = 20;
+const MARGIN_MIN_BYTES: u64 = 32 << 20;
+
+/// What the log and the snapshot of a store take.
+#[derive(Default)]
+pub(crate) struct Sizes {
+    /// As Redis said last, and what was appended since.
+    pub(crate) log: AtomicU64,
+    /// As `own` said last.
+    pub(crate) snapshot: AtomicU64,
+    /// The snapshot before it, which is kept for a while.
+    pub(crate) before: AtomicU64,
+}
+
+/// What a store takes of the memory of Redis, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct StoreSizes {
+    /// The entries behind the snapshot, about.
+    pub log: u64,
+    /// The snapshot that a load begins with.
+    pub snapshot: u64,
+    /// The snapshot before it, until it is unlinked.
+    pub before: u64,
+}
+
+/// How much of its memory a Redis still has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StoreRoom {
+    /// All that it holds, whoever put it there, in bytes.
+    pub used: u64,
+    /// What it may hold, in bytes; `None` if it has no bound.
+    pub bound: Option<u64>,
+    /// The store's part of `used`.
+    pub store: StoreSizes,
+}
+
+impl StoreSizes {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.log + self.snapshot + self.before
+    }
+
+    /// Whether a new snapshot is worth its price: the log is longer than half of the last one, and not short.
+    pub fn snapshot_is_due(&self) -> bool {
+        self.log > LOG_MIN_BYTES.max(self.snapshot / LOG_PART)
+    }
+}
+
+impl StoreRoom {
+    /// Whether nothing more is to be admitted. The next snapshot and the log that grows beside it must find room before
+    /// the old ones go, so both count twice.
+    pub fn is_full(&self) -> bool {
+        let again = self.store.log + self.store.snapshot;
+        self.bound.is_some_and(|bound| {
+            let margin = (bound / MARGIN_PART).max(MARGIN_MIN_BYTES);
+            self.used.saturating_add(again).saturating_add(margin) > bound
+        })
+    }
+}
+
+impl Sizes {
+    pub fn appended(&self, bytes: usize) {
+        self.log.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_snapshot_is_due_by_the_bytes_of_log_and_snapshot() {
+        for (log, snapshot, due) in
+            [(32, 0, false), (33, 0, true), (33, 64, true), (33, 66, false), (51, 100, true)]
+        {
+            let sizes = StoreSizes { log: log * MIB, snapshot: snapshot * MIB, before: 0 };
+            assert_eq!(sizes.snapshot_is_due(), due, "{log} MiB of log, {snapshot} of snapshot");
+        }
+    }
+
+    #[test]
+    fn a_store_is_full_before_its_next_snapshot_has_no_room() {
+        for (used, bound, log, snapshot, full) in [
+            (900, None, 100, 500, false),
+            // 5 % of 1,000 is 50.
+            (649, Some(1000), 100, 200, false),
+            (651, Some(1000), 100, 200, true),
+            // At least 32.
+            (67, Some(100), 0, 0, false),
+            (69, Some(100), 0, 0, true),
+            (1, Some(20), 0, 0, true),
+        ] {
+            let store = StoreSizes { log: log * MIB, snapshot: snapshot * MIB, before: 0 };
+            let room = StoreRoom { used: used * MIB, bound: bound.map(|bound| bound * MIB), store };
+            assert_eq!(room.is_full(), full, "{used} of {bound:?} MiB");
+        }
+    }
+}
