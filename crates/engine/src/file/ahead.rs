@@ -44,7 +44,7 @@ impl RowsAhead {
 
     /// Takes one out, as of its grant with this life.
     pub(crate) fn take(&mut self, seq: Seq, life: &[u8]) -> Option<JobView> {
-        self.jobs.remove(&seq)?.as_granted(life)
+        self.jobs.remove(&seq)?.into_granted(life)
     }
 
     /// They are of this commit, or of earlier ones.

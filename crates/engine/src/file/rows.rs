@@ -129,7 +129,7 @@ impl JobRow {
 
     /// As its lease shows it. The row may be from before the grant, or have moved on since: the holder is told what it
     /// was granted. `None` if the life is none.
-    pub(crate) fn as_granted(mut self, life: &[u8]) -> Option<JobView> {
+    pub(crate) fn into_granted(mut self, life: &[u8]) -> Option<JobView> {
         self.job.life = life.to_vec();
         self.job.state = JobState::Running;
         self.shown().view(Stands::default())

@@ -247,7 +247,7 @@ fn read(
         others |= life.is_none();
         has_other_lives |= life.as_ref() != Some(&row.job.life);
         let view = match life {
-            Some(life) => row.as_granted(&life),
+            Some(life) => row.into_granted(&life),
             None => row.shown().view(Stands::default()),
         };
         match view {
