@@ -1,4 +1,4 @@
-//! What a server of a store says of itself, and how that is written.
+//! The entry of a server beside its store, and how it is written.
 
 /// What a server says of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]

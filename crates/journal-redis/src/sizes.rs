@@ -1,4 +1,4 @@
-//! What a store takes of the memory of its Redis, and when that is too much.
+//! The memory of Redis that a store takes, and when that is too much.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

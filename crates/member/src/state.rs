@@ -65,7 +65,7 @@ pub(crate) struct MemberState {
     pub warnings: Vec<Warning>,
     /// Why nobody serves.
     pub why: String,
-    /// What was heard first of Redis, or of the way to it, since this server owns the store and is cut off from it.
+    /// The first reason that Redis, or the way to it, gave since this owner is cut off. `None` once it is not.
     pub trouble: Option<String>,
     /// Why the store is served to nobody, if a copy said so when it was looked at last. Starts as `None`.
     pub paused: Option<String>,

@@ -109,7 +109,7 @@ impl CopyRedis {
         let (shown, ids) = (address.to_string(), (random()?, random()?));
         let asked = address.replicas();
         let store = RedisStore::open(address, name)?;
-        // What a server of it would wait for.
+        // A server of it would wait for them too.
         let settings = store.settings(&FIELDS)?.unwrap_or_default();
         let replicas = asked.or(StoreSettings::read(&settings).replicas);
         let store = store.with_replicas(replicas.unwrap_or_default());
