@@ -11,7 +11,7 @@ const MAKE_ROOM: &str = "cancel or delete jobs, let finished ones go sooner (\"r
 
 refusals! {
     /// Why an engine takes nothing now, or nothing of this caller. `store` and `bound` are what sentences call the program
-    /// that keeps the store, and its setting that bounds it; `page` is the page that tells of it.
+    /// that keeps the store, and its setting that bounds it; `guide` is the page that tells of it.
     StoreRefusal:
 
     Draining "draining"
@@ -39,10 +39,10 @@ refusals! {
         hint("let jobs end or shorten \"retain\", or raise {bound}; what settles, extends or cancels still works")
         retry_after_s(RETRY_S);
 
-    Denied "store_denied" { store: Phrase, message: String, page: Phrase }
+    Denied "store_denied" { store: Phrase, message: String, guide: Phrase }
         Unauthorized
         detail("{store} does not permit this: {message}")
-        hint("give the address the user and the password of one who may read the keys of the store; {page} \
+        hint("give the address the user and the password of one who may read the keys of the store; {guide} \
               says what each user needs");
 
     Unavailable "store_unavailable" { fault: String }

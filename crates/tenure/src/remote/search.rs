@@ -74,8 +74,8 @@ fn search(address: Address) -> FoundServers {
         let is_denied = ["NOAUTH", "WRONGPASS", "NOPERM"].iter().any(|code| why.contains(code));
         match is_denied {
             true => {
-                let (store, page) = ("redis".into(), "docs/guides/redis.md".into());
-                Fault::Denied(StoreRefusal::Denied { store, message, page }.into())
+                let (store, guide) = ("redis".into(), "docs/guides/redis.md".into());
+                Fault::Denied(StoreRefusal::Denied { store, message, guide }.into())
             }
             false => Fault::Unavailable(message),
         }
