@@ -1,4 +1,4 @@
-//! Answers on their way to who asked.
+//! Answers on their way to the callers.
 
 use tenure_seam::CallError;
 

@@ -206,6 +206,12 @@ impl HandOff {
         jobs.filter_map(|seq| inside.unwritten.get(&seq).copied()).max().unwrap_or_default()
     }
 
+    /// Drops those of these jobs whose rows wait to be written, unless only their lives do.
+    pub(crate) fn keep_written(&self, jobs: &mut Vec<Seq>) {
+        let inside = self.lock();
+        jobs.retain(|seq| !inside.unwritten.contains_key(seq));
+    }
+
     /// The number of the last batch that was written.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)

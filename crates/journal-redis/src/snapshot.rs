@@ -78,6 +78,14 @@ impl RedisStore {
         };
         let left = own.writing.filter(|left| *left != next && !is_named(*left));
         let Some(left) = left else { return Ok(()) };
+        self.unlink_unfinished(by, left)
+    }
+
+    /// Unlinks the pieces of a snapshot that was not written to its end, however many there are. Blocks.
+    ///
+    /// # Errors
+    /// Redis cannot be reached; some pieces may be gone.
+    pub fn unlink_unfinished(&self, by: &Ownership, left: Generation) -> Result<(), StoreError> {
         let pieces = self.pieces_from(left, 0)?;
         self.unlink_snapshot(by, left, pieces).map(drop)
     }

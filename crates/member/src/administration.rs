@@ -9,7 +9,7 @@ use tenure_core::time::Span;
 use tenure_journal_redis::{Generation, RedisStore, StoreError, StoreSizes};
 use tenure_redis_address::Address;
 
-use crate::settings::{COMPACT, FIELDS, StoreSettings};
+use crate::settings::{COMPACT, StoreSettings};
 
 /// How often it is looked whether a snapshot is there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -86,7 +86,6 @@ impl StoreAdministration {
     pub fn show(&self) -> Result<Option<ShownStore>, StoreError> {
         let seen = self.store.look()?;
         let Some(id) = seen.store else { return Ok(None) };
-        let settings = self.store.settings(&FIELDS)?.unwrap_or_default();
         let ago = |moment: u64| Span::from_us(seen.time.saturating_sub(moment));
         let entry = seen.own.as_ref().map_or(0, |own| own.tip.number);
         let owner = seen.own.as_ref().map(|own| own.owner);
@@ -109,7 +108,7 @@ impl StoreAdministration {
         Ok(Some(ShownStore {
             name: self.name.clone(),
             id,
-            settings: StoreSettings::read(&settings),
+            settings: StoreSettings::of(&self.store)?,
             epoch: seen.own.as_ref().map(|own| own.epoch),
             beat_ago: seen.own.as_ref().map(|own| ago(own.beat)),
             entry,

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 
 use tenure_core::time::Span;
 use tenure_engine::Options;
-use tenure_journal_redis::StoreError;
+use tenure_journal_redis::{RedisStore, StoreError};
 use tenure_owner::owner::Input;
 
 use crate::hands::{Hands, begin};
@@ -18,7 +18,7 @@ const EVENTS_BYTES: &str = "events_bytes";
 const FORGETS: &str = "forgets";
 const REPLICAS: &str = "replicas";
 /// All fields that are settings.
-pub(crate) const FIELDS: [&str; 5] = [PATIENCE, RETAIN_BYTES, EVENTS_BYTES, FORGETS, REPLICAS];
+const FIELDS: [&str; 5] = [PATIENCE, RETAIN_BYTES, EVENTS_BYTES, FORGETS, REPLICAS];
 /// Not empty: an operator asks the owner for a snapshot.
 pub(crate) const COMPACT: &str = "compact";
 const NEVER: &str = "never";
@@ -76,8 +76,16 @@ impl StoreSettings {
         FIELDS.into_iter().zip(texts).filter_map(|(field, text)| Some((field, text?))).collect()
     }
 
+    /// Those that a store says; none if there is no store. Blocks.
+    ///
+    /// # Errors
+    /// Redis cannot be reached.
+    pub(crate) fn of(store: &RedisStore) -> Result<StoreSettings, StoreError> {
+        Ok(StoreSettings::read(&store.settings(&FIELDS)?.unwrap_or_default()))
+    }
+
     /// Of the texts of all fields. A text that means nothing says nothing.
-    pub(crate) fn read(texts: &[Option<String>]) -> StoreSettings {
+    fn read(texts: &[Option<String>]) -> StoreSettings {
         let text = |at: usize| texts.get(at)?.as_deref();
         StoreSettings {
             patience: text(0).and_then(|text| text.parse().ok()),

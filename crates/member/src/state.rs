@@ -24,6 +24,7 @@ use crate::translate::Dictionary;
 
 /// A standby that lacks more entries than this is said to be behind: one second of many small calls.
 const FAR_BEHIND: u64 = 20_000;
+
 /// Why an owner serves nobody that is cut off from the store, with what is known of that.
 fn cut_off(trouble: Option<&String>) -> String {
     let trouble = trouble.map(|why| format!(" ({why})")).unwrap_or_default();

@@ -42,7 +42,7 @@ pub type CallFuture = Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Se
 pub struct Health {
     /// `None`: well. Else what is wrong: a clock that stepped back, a store that does not answer.
     pub degraded: Option<String>,
-    /// What the store is kept in, in a word, as the contract has it.
+    /// The kind of the store, in the contract's word for it.
     pub store: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Between the files of the crates that keep a store there is no circle: whoever reads one needs no file that needs this one.
+//! Between the files of the crates that keep a store there is no circle: a reader of one file needs no file that needs it too.
 //!
 //! A folder and the files in it belong together, so what they take of each other counts for nothing.
 
@@ -22,7 +22,7 @@ fn module_of(path: &str, source: &str) -> Parts {
     parts
 }
 
-/// What an import names, one path for each of its leaves.
+/// The paths that an import names, one for each of its leaves.
 fn leaves(import: &str) -> Vec<String> {
     let Some((before, rest)) = import.split_once('{') else { return vec![import.to_owned()] };
     let Some((inner, _)) = rest.rsplit_once('}') else { return Vec::new() };

@@ -44,7 +44,7 @@ pub struct GetStats;
 /// Where state lives, and how much of it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct StoreStats {
-    /// What it is kept in, in a word, as the contract has it.
+    /// The kind of the store, in the contract's word for it.
     pub kind: String,
     /// Bytes that it takes there: on disk, or those of the log and the snapshots of a journal.
     pub bytes: u64,

@@ -1,6 +1,6 @@
 //! Rows of jobs that a lease call will show, read while their grant is appended.
 //!
-//! They may have other lives than the grants, and be of a commit that is not durable yet: whoever shows them looks.
+//! They may have other lives than the grants, and be of a commit that is not durable yet: [`Newest`] says so.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,11 +14,32 @@ use tokio::sync::oneshot;
 use crate::file::commit::Numbers;
 use crate::file::rows::{self, FoundJob, JobRow};
 
+/// The newest of what was read that a lease call shows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) enum Newest {
+    /// The grants themselves, which are durable. While a job runs under the lease that it was granted with, only its life and
+    /// its progress change.
+    #[default]
+    Grant,
+    /// Jobs that have other lives in this commit, or in one before: from before the grants, or from after their leases.
+    Commit(u64),
+    /// More than jobs, or rows of a commit whose number cannot be read.
+    Any,
+}
+
+impl Newest {
+    /// The commit of the rows that this connection shows now.
+    pub(crate) fn commit(conn: &Connection) -> rusqlite::Result<Newest> {
+        // A number that cannot be read is damage, and reported at the next start.
+        Ok(Numbers::read(conn)?.map_or(Newest::Any, |numbers| Newest::Commit(numbers.commit)))
+    }
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct RowsAhead {
     jobs: HashMap<Seq, JobRow>,
-    commit: u64,
+    newest: Newest,
 }
 
 impl RowsAhead {
@@ -36,10 +57,7 @@ impl RowsAhead {
                 jobs.insert(*seq, *row);
             }
         }
-        Ok(match Numbers::read(conn)? {
-            Ok(numbers) => RowsAhead { jobs, commit: numbers.commit },
-            Err(_) => RowsAhead::default(),
-        })
+        Ok(RowsAhead { jobs, newest: Newest::commit(conn)? })
     }
 
     /// Takes one out, as of its grant with this life.
@@ -47,9 +65,9 @@ impl RowsAhead {
         self.jobs.remove(&seq)?.into_granted(life)
     }
 
-    /// They are of this commit, or of earlier ones.
-    pub(crate) fn commit(&self) -> u64 {
-        self.commit
+    /// How new they are.
+    pub(crate) fn newest(&self) -> Newest {
+        self.newest
     }
 }
 

@@ -1,5 +1,5 @@
-//! Appends that were begun and are not answered yet, with the answers that wait for them. What is done with them stands in
-//! `confirm`.
+//! Appends that were begun and are not answered yet, with the answers that wait for them. `confirm` begins, repeats and
+//! answers them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -51,8 +51,8 @@ impl StateThread {
             let on_the_way = self.closed.iter().chain([&self.batch]);
             let mut on_the_way = on_the_way.map(|batch| &batch.changes.rows).chain([rows]);
             !on_the_way.any(|rows| written::changes(rows, *seq))
-                && self.shared.hand_off.needed_for([*seq].into_iter()) == 0
         });
+        self.shared.hand_off.keep_written(&mut lacks);
         if lacks.is_empty() { None } else { self.shared.read_ahead(namespace, lacks) }
     }
 

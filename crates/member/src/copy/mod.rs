@@ -28,7 +28,7 @@ use self::mark::{StoreMark, place};
 use self::source::FrozenRows;
 use crate::member::random;
 use crate::options::MemberError;
-use crate::settings::{FIELDS, StoreSettings};
+use crate::settings::StoreSettings;
 
 /// A server that lives writes a new word within this time: it does so once a second.
 const SPEAKS_WITHIN: Duration = Duration::from_millis(2_500);
@@ -110,8 +110,7 @@ impl CopyRedis {
         let asked = address.replicas();
         let store = RedisStore::open(address, name)?;
         // A server of it would wait for them too.
-        let settings = store.settings(&FIELDS)?.unwrap_or_default();
-        let replicas = asked.or(StoreSettings::read(&settings).replicas);
+        let replicas = asked.or(StoreSettings::of(&store)?.replicas);
         let store = store.with_replicas(replicas.unwrap_or_default());
         let (frozen, filled) = (OnceLock::new(), OnceLock::new());
         Ok(CopyRedis { store, address: shown, ids, frozen, filled })

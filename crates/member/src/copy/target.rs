@@ -8,8 +8,7 @@ use tenure_core::refusal::Refusal;
 use tenure_engine::{CopyFolder, RowsSnapshot};
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
 use tenure_journal_redis::{
-    Generation, Ownership, RedisJournal, RedisStore, ScriptReply, SnapshotTurn, StoreError,
-    WriteError,
+    Generation, RedisJournal, RedisStore, ScriptReply, SnapshotTurn, StoreError, WriteError,
 };
 use tenure_seam::copy::{Begun, CopyError, Found, Step, Target};
 
@@ -87,7 +86,7 @@ impl CopyRedis {
         let mut rows = RowsWithRoom { rows, store: &self.store, parts: 0, is_full: false };
         let written = self.store.write_snapshot(&by, generation, &mut rows);
         if rows.is_full {
-            self.unlink(&by, generation).map_err(|why| away(&why))?;
+            self.store.unlink_unfinished(&by, generation).map_err(|why| away(&why))?;
             return Err(Refusal::from(full()).into());
         }
         let snapshot = written.map_err(|why| match why {
@@ -101,12 +100,6 @@ impl CopyRedis {
             ScriptReply::Done { .. } => Ok(()),
             _ => Err(self.was_taken()),
         }
-    }
-
-    /// Unlinks the pieces of a snapshot that is not to be.
-    fn unlink(&self, by: &Ownership, generation: Generation) -> Result<(), StoreError> {
-        let pieces = self.store.pieces_from(generation, 0)?;
-        self.store.unlink_snapshot(by, generation, pieces).map(drop)
     }
 
     fn give_up_now(&self) -> Result<(), CopyError> {

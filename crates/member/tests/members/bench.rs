@@ -106,6 +106,15 @@ impl Bench {
         self.member_with(&self.redis.url(), url, |_| {})
     }
 
+    /// An owner with its engine, and a server that passes calls on to it.
+    pub fn two(&self) -> (Arc<Member>, Arc<Embedded>, Arc<Member>) {
+        let first = self.member("http://first");
+        let engine = self.here(&first);
+        let second = self.member("http://second");
+        self.there(&second, "http://first");
+        (first, engine, second)
+    }
+
     /// Crashes a member: its address refuses from then on.
     pub fn crash(&self, member: &Member, url: &str) {
         self.network.members.lock().unwrap().remove(url);

@@ -56,10 +56,7 @@ fn a_member_that_closes_hands_the_store_over() {
         return;
     }
     let bench = Bench::start();
-    let first = bench.member("http://first");
-    let engine = bench.here(&first);
-    let second = bench.member("http://second");
-    bench.there(&second, "http://first");
+    let (first, engine, second) = bench.two();
     bench.push(&engine, 0..10).unwrap();
     drop(engine);
     let begun = Instant::now();
@@ -76,10 +73,7 @@ fn a_server_that_has_handed_the_store_over_passes_on_to_the_next_owner_and_not_t
         return;
     }
     let bench = Bench::start();
-    let first = bench.member("http://first");
-    bench.here(&first);
-    let second = bench.member("http://second");
-    bench.there(&second, "http://first");
+    let (first, _, second) = bench.two();
     bench.crash(&first, "http://first");
     bench.here(&second);
     let third = bench.member("http://third");
@@ -195,10 +189,7 @@ fn an_owner_that_no_other_server_reaches_is_not_replaced_while_it_writes() {
         return;
     }
     let bench = Bench::start();
-    let first = bench.member("http://first");
-    let engine = bench.here(&first);
-    let second = bench.member("http://second");
-    bench.there(&second, "http://first");
+    let (first, engine, second) = bench.two();
     bench.network.is_silent.store(true, Ordering::Relaxed);
     let epoch = bench.redis.must(&["HGET", "{shop}:own", "epoch"]);
     // A beat a second, for much longer than one has to stand still.

@@ -1,4 +1,4 @@
-//! What a lease call shows of its grants: payloads and data, from memory, from rows that were read while the grant was
+//! The payloads and data that a lease call shows of its grants: from memory, from rows that were read while the grant was
 //! appended, or from rows that are read now.
 //!
 //! It must never show what may not be durable.
@@ -17,8 +17,7 @@ use tenure_seam::CallError;
 
 use crate::bodies::Body;
 use crate::calls::show;
-use crate::file::ahead::{ReadAhead, RowsAhead};
-use crate::file::commit::Numbers;
+use crate::file::ahead::{Newest, ReadAhead, RowsAhead};
 use crate::file::damage::damaged;
 use crate::file::readers::Haste;
 use crate::file::rows::{self, Data, FoundJob};
@@ -48,7 +47,7 @@ pub(super) async fn filled(
         None => RowsAhead::default(),
     };
     let mut bodies = shared.bodies.take(&seqs);
-    let (mut unread, mut reads_more, mut shows_ahead) = (Vec::new(), false, false);
+    let (mut unread, mut reads_more, mut shown) = (Vec::new(), false, Newest::Grant);
     let mut leases = Vec::with_capacity(grants.len());
     for (n, (Grant { mut lease, seq }, life)) in grants.into_iter().zip(lives).enumerate() {
         let mut missing = None;
@@ -61,7 +60,7 @@ pub(super) async fn filled(
                 (_, life) => {
                     lease.job = life.as_deref().and_then(|life| ahead.take(seq, life));
                     match lease.job {
-                        Some(_) => shows_ahead = true,
+                        Some(_) => shown = ahead.newest(),
                         None => missing = Some((seq, life)),
                     }
                 }
@@ -75,10 +74,8 @@ pub(super) async fn filled(
         }
         leases.push(lease);
     }
-    if shows_ahead && !shared.journal_has(ahead.commit()) {
-        shared.read_may_be_answered().await?;
-    }
     if unread.is_empty() {
+        may_be_shown(shared, shown).await?;
         return Ok((leases, Vec::new()));
     }
     let ns = namespace.clone();
@@ -92,14 +89,7 @@ pub(super) async fn filled(
     let read =
         shared.read_rows_of(needed, Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;
     let ReadLeases { leases: read, newest } = read?;
-    let is_answered = match newest {
-        Newest::Grant => true,
-        Newest::Commit(number) => shared.journal_has(number),
-        Newest::Any => false,
-    };
-    if !is_answered {
-        shared.read_may_be_answered().await?;
-    }
+    may_be_shown(shared, shown.max(newest)).await?;
     let looked = looked.into_iter().filter_map(|n| read.get(n));
     for (lease, _) in looked.filter(|(_, whole)| matches!(whole, Whole::Yes)) {
         for resource in &lease.resources {
@@ -117,6 +107,16 @@ pub(super) async fn filled(
         }
     }
     Ok((leases, damaged))
+}
+
+/// Waits until this may be answered, unless that is known.
+async fn may_be_shown(shared: &Shared, newest: Newest) -> Result<(), CallError> {
+    let is_durable = match newest {
+        Newest::Grant => true,
+        Newest::Commit(number) => shared.journal_has(number),
+        Newest::Any => false,
+    };
+    if is_durable { Ok(()) } else { shared.read_may_be_answered().await }
 }
 
 /// Fills in what is known; whether that is all.
@@ -184,17 +184,6 @@ struct ReadLeases {
     newest: Newest,
 }
 
-/// The newest that leases show of what was read.
-enum Newest {
-    /// The grants themselves, which are durable. While a job runs under the lease that it was granted with, only its life and
-    /// its progress change.
-    Grant,
-    /// Jobs that have other lives in this commit, or in one before: from before the grants, or from after their leases.
-    Commit(u64),
-    /// More than jobs.
-    Any,
-}
-
 fn read(
     conn: &Connection,
     namespace: &Namespace,
@@ -257,8 +246,7 @@ fn read(
     }
     let newest = match (others, has_other_lives) {
         (true, _) => Newest::Any,
-        // What stands in place of the number is damage, and said when it is met at a start.
-        (false, true) => Numbers::read(conn)?.map_or(Newest::Any, |of| Newest::Commit(of.commit)),
+        (false, true) => Newest::commit(conn)?,
         (false, false) => Newest::Grant,
     };
     Ok(ReadLeases { leases, newest })
