@@ -8,6 +8,8 @@ use tenure_owner::ids::ServerId;
 
 use crate::place::StandbyHealth;
 
+/// The release of this server.
+pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// A server that is not registered any more is remembered for this long: the store may have lost the registration.
 const REMEMBERED_FOR: Span = Span::from_s(60);
 

@@ -19,6 +19,7 @@ mod loading;
 mod member;
 mod options;
 mod place;
+mod random;
 mod settings;
 mod snapshots;
 mod standby;

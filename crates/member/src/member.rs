@@ -6,29 +6,27 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use data_encoding::HEXLOWER;
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
 use tenure_journal_redis::{RedisStore, ServerEntry, SnapshotName};
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, ServerId, StoreId};
 use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
-use tenure_seam::ids::fill_random;
 use tenure_seam::{Clock, Engine};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;
 use crate::engine::MemberEngine;
 use crate::hands::{Errand, Hands};
+use crate::known_servers::RELEASE;
 use crate::lent_snapshots;
 use crate::options::{MemberError, MemberOptions, SnapshotWish};
 use crate::place::{MemberHealth, StorePlace};
+use crate::random;
 use crate::settings::{KnownSettings, StoreSettings};
 use crate::standby::{self, Standby};
 use crate::state::MemberState;
 
-/// The release of this server.
-pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
 /// The newest format of a store that this release reads.
 const FORMAT: u32 = 1;
 /// A server says something of itself this often.
@@ -55,14 +53,14 @@ impl Member {
         let MemberOptions { address, name, url, engine, settings: given, asks, clock } = options;
         let settings = given.clone().or(&StoreSettings::usual(&engine));
         let replicas = settings.replicas.unwrap_or_default();
-        let (me, shown) = (ServerId(random()?), address.to_string());
+        let (me, shown) = (ServerId(random::id()?), address.to_string());
         let (release, format) = (RELEASE.to_owned(), FORMAT);
         let entry = ServerEntry { id: me.0, url, release, format, applied: 0 };
         let store = RedisStore::open(address.clone(), &name)?.with_replicas(replicas);
         let bulk = RedisStore::open(address, &name)?.with_replicas(replicas);
-        let mut owner = Owner::new(me, StoreId(random()?));
+        let mut owner = Owner::new(me, StoreId(random::id()?));
         owner.forget_never(settings.forgets_never == Some(true));
-        let state = MemberState::new(owner, secret()?);
+        let state = MemberState::new(owner, random::secret()?);
         let (errands, to_do) = channel();
         let hands = Arc::new(Hands {
             me,
@@ -256,19 +254,6 @@ impl std::fmt::Debug for Member {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Member").field("place", &*self.hands.place.borrow()).finish_non_exhaustive()
     }
-}
-
-pub(crate) fn random() -> Result<u128, MemberError> {
-    let mut bytes = [0; 16];
-    fill_random(&mut bytes).map_err(|why| MemberError::Random(why.to_string()))?;
-    Ok(u128::from_le_bytes(bytes))
-}
-
-/// A secret for a store that has none.
-fn secret() -> Result<Secret, MemberError> {
-    let mut bytes = [0; 32];
-    fill_random(&mut bytes).map_err(|why| MemberError::Random(why.to_string()))?;
-    Ok(Secret::new(HEXLOWER.encode(&bytes)))
 }
 
 /// The thread of a member: it tells the value of time, looks at the store, and says that this server lives.

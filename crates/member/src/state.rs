@@ -16,8 +16,7 @@ use tenure_owner::scripts::{Ownership, ScriptCall, SnapshotName};
 
 use crate::appends::Appends;
 use crate::clock::StoreClock;
-use crate::known_servers::KnownServers;
-use crate::member::RELEASE;
+use crate::known_servers::{KnownServers, RELEASE};
 use crate::options::AskedServer;
 use crate::place::{MemberHealth, StandbyHealth, StorePlace, sentence};
 use crate::translate::Dictionary;

@@ -26,8 +26,8 @@ use tenure_seam::copy::CopyError;
 pub(crate) use self::mark::pause;
 use self::mark::{StoreMark, place};
 use self::source::FrozenRows;
-use crate::member::random;
 use crate::options::MemberError;
+use crate::random;
 use crate::settings::StoreSettings;
 
 /// A server that lives writes a new word within this time: it does so once a second.
@@ -106,7 +106,7 @@ impl CopyRedis {
     }
 
     fn open(address: Address, name: &str) -> Result<CopyRedis, CopyOpenError> {
-        let (shown, ids) = (address.to_string(), (random()?, random()?));
+        let (shown, ids) = (address.to_string(), (random::id()?, random::id()?));
         let asked = address.replicas();
         let store = RedisStore::open(address, name)?;
         // A server of it would wait for them too.

@@ -1,0 +1,21 @@
+//! Numbers that nobody can guess: ids of processes and stores, and the secret of a store.
+
+use data_encoding::HEXLOWER;
+use tenure_core::secret::Secret;
+use tenure_seam::ids::fill_random;
+
+use crate::options::MemberError;
+
+/// An id that no other process or store has.
+pub(crate) fn id() -> Result<u128, MemberError> {
+    let mut bytes = [0; 16];
+    fill_random(&mut bytes).map_err(|why| MemberError::Random(why.to_string()))?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+/// A secret for a store that has none.
+pub(crate) fn secret() -> Result<Secret, MemberError> {
+    let mut bytes = [0; 32];
+    fill_random(&mut bytes).map_err(|why| MemberError::Random(why.to_string()))?;
+    Ok(Secret::new(HEXLOWER.encode(&bytes)))
+}
