@@ -17,7 +17,7 @@ use tenure_seam::Clock;
 
 use crate::hands::Hands;
 use crate::options::{AskedServer, SnapshotWish};
-use crate::snapshots::written_is;
+use crate::snapshots::{unlink_late, written_is};
 use crate::standby::follows;
 use crate::translate::generation as named;
 
@@ -29,8 +29,6 @@ const PIECE_TAKES: Duration = Duration::from_millis(500);
 const COUNT_EVERY: Duration = Duration::from_millis(500);
 /// The rows of a standby are looked at this often until they have reached the owner's.
 const ROWS_PAUSE: Duration = Duration::from_millis(10);
-/// A standby that was stopped may write as many pieces before it sees that it was given up.
-const LATE_PIECES: u32 = 64;
 /// Names of snapshots that were given up: late pieces of older ones stay, and cost memory alone.
 const GIVEN_UP_MAX: usize = 4;
 
@@ -126,20 +124,6 @@ fn is_of_the_store(hands: &Hands, wish: &SnapshotWish, name: &redis::SnapshotNam
     }
     let entries = hands.bulk.read(number - 1);
     entries.is_ok_and(|all| all.first().map(JournalEntry::position) == Some(name.tip))
-}
-
-/// Unlinks pieces that a standby wrote after it was given up. Those before are unlinked with the next snapshot.
-pub(crate) fn unlink_late(hands: &Hands, by: &Ownership) {
-    let (given_up, owner) = {
-        let state = hands.lock();
-        (state.given_up.clone(), state.words.ownership(by))
-    };
-    for (generation, pieces) in given_up {
-        let late = pieces..pieces + LATE_PIECES;
-        if let Err(why) = hands.bulk.unlink_pieces(&owner, named(generation), late) {
-            tracing::debug!("late pieces of a snapshot could not be unlinked: {why}");
-        }
-    }
 }
 
 /// See [`Member::write_snapshot`](crate::Member::write_snapshot).

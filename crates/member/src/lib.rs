@@ -20,6 +20,7 @@ mod member;
 mod options;
 mod place;
 mod random;
+mod room;
 mod settings;
 mod snapshots;
 mod standby;

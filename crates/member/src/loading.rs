@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tenure_core::sentences::StoreRefusal;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Fatal, Location, OpenError, Options};
 use tenure_owner::owner::Input;
 
 use crate::hands::Hands;
 use crate::journal::MemberJournal;
+use crate::room::full;
 
 /// So much later at least than the value an engine ends a recovery by itself.
 const BEYOND: Span = Span::from_s(1);
@@ -98,9 +98,4 @@ fn open(
 /// The journal could not be read, or has changed meanwhile; otherwise it is this machine that lacks something.
 pub(crate) fn is_of_the_journal(why: &OpenError) -> bool {
     matches!(why, OpenError::Journal(_))
-}
-
-/// Why a Redis that has no room takes nothing new.
-pub(crate) fn full() -> StoreRefusal {
-    StoreRefusal::MemoryFull { store: "redis".into(), bound: "\"maxmemory\"".into() }
 }

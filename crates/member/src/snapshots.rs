@@ -1,5 +1,5 @@
 //! Snapshots that the owner writes itself: when the log is long and no standby writes one for it, and to heal a store that
-//! forgot.
+//! forgot. Pieces that nothing names any more are unlinked here too, whoever wrote them.
 
 use std::sync::Arc;
 use std::thread;
@@ -13,17 +13,18 @@ use tenure_owner::owner::Input;
 use tenure_owner::scripts::{Ownership, ScriptReply, SnapshotName};
 
 use crate::hands::Hands;
-use crate::lent_snapshots;
 use crate::translate::{generation as named, tip};
 
 /// Until the rows of the last entry that was sent are written, which takes the disk some milliseconds.
 const ROWS_PAUSE: Duration = Duration::from_millis(2);
 /// Before a snapshot is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
+/// A standby that was stopped may write as many pieces before it sees that it was given up.
+const LATE_PIECES: u32 = 64;
 
 /// Writes all pieces of a snapshot that ends with the last entry that was sent, or with a later one. Blocks.
 pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: Generation) {
-    lent_snapshots::unlink_late(hands, by);
+    unlink_late(hands, by);
     while let Some((engine, sent, owner)) = current(hands, term, by) {
         let written = engine.snapshot().map_err(|why| why.to_string()).map(|mut snapshot| {
             if snapshot.end().number < sent {
@@ -88,5 +89,19 @@ pub(crate) fn unlink(hands: &Arc<Hands>, by: &Ownership, snapshot: SnapshotName)
     let SnapshotName { generation, pieces, .. } = snapshot;
     if let Err(why) = hands.bulk.unlink_snapshot(&owner, named(generation), pieces) {
         tracing::warn!("an old snapshot could not be unlinked: {why}");
+    }
+}
+
+/// Unlinks pieces that a standby wrote after it was given up. Those before are unlinked with the next snapshot.
+pub(crate) fn unlink_late(hands: &Hands, by: &Ownership) {
+    let (given_up, owner) = {
+        let state = hands.lock();
+        (state.given_up.clone(), state.words.ownership(by))
+    };
+    for (generation, pieces) in given_up {
+        let late = pieces..pieces + LATE_PIECES;
+        if let Err(why) = hands.bulk.unlink_pieces(&owner, named(generation), late) {
+            tracing::debug!("late pieces of a snapshot could not be unlinked: {why}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use tenure_journal_redis::{
 use tenure_seam::copy::{Begun, CopyError, Found, Step, Target};
 
 use super::{CopyRedis, StoreMark, away, in_journal, unusable};
-use crate::loading::full;
+use crate::room::full;
 
 impl CopyRedis {
     fn found_now(&self) -> Result<Found, CopyError> {
