@@ -31,7 +31,7 @@ use crate::options::{AskServer, AskedServer};
 use crate::place::StorePlace;
 use crate::settings::StoreSettings;
 use crate::snapshots;
-use crate::standby::Standby;
+use crate::standby_rows::StandbyRows;
 use crate::state::{Deed, MemberState};
 
 /// A server that does not answer for this long is silent.
@@ -69,7 +69,7 @@ pub(crate) struct Hands {
     pub place: watch::Sender<StorePlace>,
     pub state: Mutex<MemberState>,
     pub changed: Condvar,
-    pub standby: Standby,
+    pub standby: StandbyRows,
     /// Held while this server writes a snapshot for the owner: one at a time.
     pub writes: Mutex<()>,
     /// A snapshot has been due for too long: see [`crate::member`].

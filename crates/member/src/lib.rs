@@ -24,6 +24,7 @@ mod room;
 mod settings;
 mod snapshots;
 mod standby;
+mod standby_rows;
 mod state;
 mod translate;
 

@@ -24,7 +24,8 @@ use crate::options::{MemberError, MemberOptions, SnapshotWish};
 use crate::place::{MemberHealth, StorePlace};
 use crate::random;
 use crate::settings::{KnownSettings, StoreSettings};
-use crate::standby::{self, Standby};
+use crate::standby;
+use crate::standby_rows::StandbyRows;
 use crate::state::MemberState;
 
 /// The newest format of a store that this release reads.
@@ -78,7 +79,7 @@ impl Member {
             place: watch::Sender::new(state.place(Span::ZERO)),
             state: Mutex::new(state),
             changed: Condvar::new(),
-            standby: Standby::default(),
+            standby: StandbyRows::default(),
             writes: Mutex::default(),
             is_overdue: AtomicBool::new(false),
         });

@@ -1,10 +1,9 @@
-//! The rows of a server that does not own the store: they follow its journal, so that a takeover reads only what they lack.
+//! The thread of a standby: its rows follow the journal, so that a takeover reads only what they lack.
 //!
-//! They lie in a private folder that goes with the process. It must never keep rows that are no copy of the journal: those are
-//! thrown away, and begun anew.
+//! It must never keep rows that are no copy of the journal: those are thrown away, and begun anew.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use tenure_engine::{Location, OpenError, Options, Replica};
@@ -24,45 +23,6 @@ const COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// No engine is of this term, so nothing is appended for it.
 const NO_TERM: u64 = u64::MAX;
 
-/// The rows, which the thread that opens an engine takes.
-#[derive(Default)]
-pub(crate) struct Standby {
-    rows: Mutex<Option<Replica>>,
-    applied: AtomicU64,
-}
-
-impl Standby {
-    pub fn lock(&self) -> MutexGuard<'_, Option<Replica>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, rows: &mut Option<Replica>, with: Option<Replica>) {
-        let applied = with.as_ref().map_or(0, |rows| rows.position().number);
-        self.applied.store(applied, Ordering::Relaxed);
-        *rows = with;
-    }
-
-    /// The rows, if there are any. Entries that are being applied are waited for: they would have to be applied anyhow.
-    pub fn take(&self) -> Option<Replica> {
-        let mut rows = self.lock();
-        self.applied.store(0, Ordering::Relaxed);
-        rows.take()
-    }
-
-    /// The rows were taken, and can be of use later: nothing is wrong with them.
-    pub fn give_back(&self, rows: Replica) {
-        let mut there = self.lock();
-        if there.is_none() {
-            self.put(&mut there, Some(rows));
-        }
-    }
-
-    /// The last entry that the rows have; 0 if there are none.
-    pub fn applied(&self) -> u64 {
-        self.applied.load(Ordering::Relaxed)
-    }
-}
-
 /// The thread of the standby: applies what comes as long as another server owns the store.
 pub(crate) fn run(hands: &Arc<Hands>) {
     let damage = Arc::new(AtomicBool::new(false));
@@ -80,7 +40,7 @@ pub(crate) fn run(hands: &Arc<Hands>) {
         pause = match catch_up(hands, &mut rows, &journal) {
             Ok(end) if Some(end) != before => {
                 compared = Instant::now();
-                standby.applied.store(end.number, Ordering::Relaxed);
+                standby.note_applied(end.number);
                 PAUSE_BUSY
             }
             Ok(end) if compared.elapsed() >= COMPARE_EVERY => {
