@@ -348,6 +348,13 @@ impl Hands {
         state.term == term && state.is_loading && !state.is_over
     }
 
+    /// Options of an engine that goes by the settings of the store, as far as they are known.
+    pub fn engine_options(&self) -> Options {
+        let mut options = self.engine.clone();
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner).put(&mut options);
+        options
+    }
+
     /// For how long the value wants to hear of no time.
     pub fn patience(&self) -> Duration {
         let at = self.clock.at();

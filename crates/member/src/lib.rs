@@ -14,6 +14,7 @@ mod engine;
 mod hands;
 mod journal;
 mod known_servers;
+mod known_settings;
 mod lent_snapshots;
 mod loading;
 mod member;

@@ -9,6 +9,7 @@ use tenure_owner::owner::Input;
 
 use crate::hands::Hands;
 use crate::journal::MemberJournal;
+use crate::known_settings::take_settings;
 use crate::room::full;
 
 /// So much later at least than the value an engine ends a recovery by itself.
@@ -19,7 +20,7 @@ const BEYOND: Span = Span::from_s(1);
 /// A store that a copy has paused is let go of. It is asked here because a copy marks a store that it has taken: whoever
 /// takes it later finds the mark, and the proof of whoever took it earlier is refused.
 pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
-    match hands.pause().and_then(|paused| hands.take_settings().map(|()| paused)) {
+    match hands.pause().and_then(|paused| take_settings(hands).map(|()| paused)) {
         Ok(None) => {}
         Ok(Some(_)) => return hands.cannot_serve(),
         Err(why) => {

@@ -1,16 +1,11 @@
 //! The settings of a store, which its servers must agree on: what decides of stored things. They lie beside the store's id.
 //!
 //! The server that makes the store writes those that it was started with, and the usual ones for the rest. After that the
-//! store's count, whatever a server was started with: each server reads them every second, and the owner goes by them.
-
-use std::sync::{Arc, PoisonError};
+//! store's count, whatever a server was started with.
 
 use tenure_core::time::Span;
 use tenure_engine::Options;
 use tenure_journal_redis::{RedisStore, StoreError};
-use tenure_owner::owner::Input;
-
-use crate::hands::{Hands, begin};
 
 const PATIENCE: &str = "patience";
 const RETAIN_BYTES: &str = "retain_bytes";
@@ -18,7 +13,7 @@ const EVENTS_BYTES: &str = "events_bytes";
 const FORGETS: &str = "forgets";
 const REPLICAS: &str = "replicas";
 /// All fields that are settings.
-const FIELDS: [&str; 5] = [PATIENCE, RETAIN_BYTES, EVENTS_BYTES, FORGETS, REPLICAS];
+pub(crate) const FIELDS: [&str; 5] = [PATIENCE, RETAIN_BYTES, EVENTS_BYTES, FORGETS, REPLICAS];
 /// Not empty: an operator asks the owner for a snapshot.
 pub(crate) const COMPACT: &str = "compact";
 const NEVER: &str = "never";
@@ -85,7 +80,7 @@ impl StoreSettings {
     }
 
     /// Of the texts of all fields. A text that means nothing says nothing.
-    fn read(texts: &[Option<String>]) -> StoreSettings {
+    pub(crate) fn read(texts: &[Option<String>]) -> StoreSettings {
         let text = |at: usize| texts.get(at)?.as_deref();
         StoreSettings {
             patience: text(0).and_then(|text| text.parse().ok()),
@@ -101,7 +96,7 @@ impl StoreSettings {
     }
 
     /// What a server was started with and the store has otherwise, as a sentence; `None` if there is nothing.
-    fn differs_from(&self, store: &StoreSettings) -> Option<String> {
+    pub(crate) fn differs_from(&self, store: &StoreSettings) -> Option<String> {
         let has: Vec<_> = store.fields();
         let other = |(field, text): &(&str, String)| {
             let (_, has) = has.iter().find(|(name, has)| name == field && has != text)?;
@@ -122,136 +117,6 @@ impl StoreSettings {
         options.config.patience = self.patience.unwrap_or(options.config.patience);
         options.config.retain_bytes = self.retain_bytes.unwrap_or(options.config.retain_bytes);
         options.events_bytes = self.events_bytes.unwrap_or(options.events_bytes);
-    }
-}
-
-/// What the thread of a member remembers of them.
-#[derive(Default)]
-pub(crate) struct KnownSettings {
-    /// The engine that goes by them, by its term.
-    taken_by: Option<u64>,
-    /// What was said of a difference.
-    warned: Option<String>,
-}
-
-impl KnownSettings {
-    /// Reads the store's settings, goes by them, and writes those that it lacks if this server owns it. Blocks.
-    pub fn follow(&mut self, hands: &Arc<Hands>) {
-        if let Err(why) = self.try_to_follow(hands) {
-            tracing::debug!("the settings of the store could not be read: {why}");
-        }
-    }
-
-    fn try_to_follow(&mut self, hands: &Arc<Hands>) -> Result<(), StoreError> {
-        let (serves, term) = {
-            let state = hands.lock();
-            (state.owner.serves() && state.engine.is_some(), state.term)
-        };
-        let Some(SettingsRead { read, whole, asks_snapshot }) = hands.read_settings(serves)? else {
-            return Ok(());
-        };
-        if serves && asks_snapshot {
-            hands.store.set(&[(COMPACT, String::new())])?;
-            tracing::info!("an operator asks for a snapshot, which is made now");
-            hands.tell(Input::SnapshotDue);
-        }
-        let differs = hands.given.differs_from(&read);
-        if let Some(sentence) = differs.as_ref().filter(|_| differs != self.warned) {
-            tracing::warn!("{sentence}");
-        }
-        self.warned = differs;
-        self.go_by(hands, whole, serves.then_some(term));
-        Ok(())
-    }
-
-    /// Goes by these from now on. `term` is of the engine that is to, if this server owns the store.
-    fn go_by(&mut self, hands: &Arc<Hands>, whole: StoreSettings, term: Option<u64>) {
-        if hands.go_by(&whole) {
-            self.taken_by = None;
-        }
-        let engine = {
-            let mut state = hands.lock();
-            state.owner.forget_never(whole.forgets_never == Some(true));
-            state.engine.clone()
-        };
-        if let Some(engine) = engine.filter(|_| term.is_some() && self.taken_by != term) {
-            let options = hands.engine_options();
-            begin(engine.configure(options.config, options.events_bytes));
-            self.taken_by = term;
-        }
-    }
-}
-
-/// What was read of the settings of a store.
-struct SettingsRead {
-    /// What the store had.
-    read: StoreSettings,
-    /// What counts.
-    whole: StoreSettings,
-    /// An operator asks for a snapshot.
-    asks_snapshot: bool,
-}
-
-impl Hands {
-    /// Reads the settings, and writes those that the store lacks if this server owns it: what a store that was lost had before is
-    /// known here, and a new store has what this server was started with. `None`: there is no store. Blocks.
-    fn read_settings(&self, owns: bool) -> Result<Option<SettingsRead>, StoreError> {
-        let all: Vec<&str> = FIELDS.into_iter().chain([COMPACT]).collect();
-        let Some(texts) = self.store.settings(&all)? else { return Ok(None) };
-        let read = StoreSettings::read(&texts);
-        let known = self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let started = if known == StoreSettings::default() { &self.given } else { &known };
-        let whole = read.clone().or(started).or(&StoreSettings::usual(&self.engine));
-        if owns {
-            let said = read.fields();
-            let lacks = |(field, _): &(&str, String)| said.iter().all(|(name, _)| name != field);
-            let lacking: Vec<_> = whole.fields().into_iter().filter(lacks).collect();
-            if !lacking.is_empty() {
-                // Another server may have been quicker: what is there is read in a second.
-                self.store.fill_in(&lacking)?;
-            }
-        }
-        let asked = texts.last().and_then(Option::as_ref);
-        Ok(Some(SettingsRead {
-            read,
-            whole,
-            asks_snapshot: asked.is_some_and(|at| !at.is_empty()),
-        }))
-    }
-
-    /// An engine is about to be opened, here: it goes by the settings of the store from its first call on, and the store has them
-    /// before its owner can die. Blocks.
-    pub fn take_settings(&self) -> Result<(), StoreError> {
-        if let Some(SettingsRead { whole, .. }) = self.read_settings(true)? {
-            self.go_by(&whole);
-        }
-        Ok(())
-    }
-
-    /// Takes these for the settings of the store: appends wait for its replicas from now on. Whether they are others than before.
-    fn go_by(&self, whole: &StoreSettings) -> bool {
-        let mut known = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
-        if *known == *whole {
-            return false;
-        }
-        let had = known.fields();
-        for (field, text) in whole.fields() {
-            if had.iter().any(|(name, had)| *name == field && *had != text) {
-                tracing::info!("the setting {field} of the store is {text} now");
-            }
-        }
-        let replicas = whole.replicas.unwrap_or_default();
-        self.store.confirm_by(replicas);
-        self.bulk.confirm_by(replicas);
-        known.clone_from(whole);
-        true
-    }
-
-    /// Options of an engine that goes by the settings of the store, as far as they are known.
-    pub fn engine_options(&self) -> Options {
-        let mut options = self.engine.clone();
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner).put(&mut options);
-        options
     }
 }
 

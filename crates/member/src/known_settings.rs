@@ -1,0 +1,129 @@
+//! The settings of the store as a server knows them: it reads them every second, and the owner goes by them.
+//!
+//! They are read once more before an engine is opened, and written where the store lacks them.
+
+use std::sync::{Arc, PoisonError};
+
+use tenure_journal_redis::StoreError;
+use tenure_owner::owner::Input;
+
+use crate::hands::{Hands, begin};
+use crate::settings::{COMPACT, FIELDS, StoreSettings};
+
+/// What the thread of a member remembers of them.
+#[derive(Default)]
+pub(crate) struct KnownSettings {
+    /// The engine that goes by them, by its term.
+    taken_by: Option<u64>,
+    /// What was said of a difference.
+    warned: Option<String>,
+}
+
+impl KnownSettings {
+    /// Reads the store's settings, goes by them, and writes those that it lacks if this server owns it. Blocks.
+    pub fn follow(&mut self, hands: &Arc<Hands>) {
+        if let Err(why) = self.try_to_follow(hands) {
+            tracing::debug!("the settings of the store could not be read: {why}");
+        }
+    }
+
+    fn try_to_follow(&mut self, hands: &Arc<Hands>) -> Result<(), StoreError> {
+        let (serves, term) = {
+            let state = hands.lock();
+            (state.owner.serves() && state.engine.is_some(), state.term)
+        };
+        let Some(SettingsRead { read, whole, asks_snapshot }) = read_settings(hands, serves)?
+        else {
+            return Ok(());
+        };
+        if serves && asks_snapshot {
+            hands.store.set(&[(COMPACT, String::new())])?;
+            tracing::info!("an operator asks for a snapshot, which is made now");
+            hands.tell(Input::SnapshotDue);
+        }
+        let differs = hands.given.differs_from(&read);
+        if let Some(sentence) = differs.as_ref().filter(|_| differs != self.warned) {
+            tracing::warn!("{sentence}");
+        }
+        self.warned = differs;
+        self.go_by(hands, whole, serves.then_some(term));
+        Ok(())
+    }
+
+    /// Goes by these from now on. `term` is of the engine that is to, if this server owns the store.
+    fn go_by(&mut self, hands: &Arc<Hands>, whole: StoreSettings, term: Option<u64>) {
+        if replace_known(hands, &whole) {
+            self.taken_by = None;
+        }
+        let engine = {
+            let mut state = hands.lock();
+            state.owner.forget_never(whole.forgets_never == Some(true));
+            state.engine.clone()
+        };
+        if let Some(engine) = engine.filter(|_| term.is_some() && self.taken_by != term) {
+            let options = hands.engine_options();
+            begin(engine.configure(options.config, options.events_bytes));
+            self.taken_by = term;
+        }
+    }
+}
+
+/// What was read of the settings of a store.
+struct SettingsRead {
+    /// What the store had.
+    read: StoreSettings,
+    /// What counts.
+    whole: StoreSettings,
+    /// An operator asks for a snapshot.
+    asks_snapshot: bool,
+}
+
+/// Reads the settings, and writes those that the store lacks if this server owns it: what a store that was lost had before is
+/// known here, and a new store has what this server was started with. `None`: there is no store. Blocks.
+fn read_settings(hands: &Hands, owns: bool) -> Result<Option<SettingsRead>, StoreError> {
+    let all: Vec<&str> = FIELDS.into_iter().chain([COMPACT]).collect();
+    let Some(texts) = hands.store.settings(&all)? else { return Ok(None) };
+    let read = StoreSettings::read(&texts);
+    let known = hands.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let started = if known == StoreSettings::default() { &hands.given } else { &known };
+    let whole = read.clone().or(started).or(&StoreSettings::usual(&hands.engine));
+    if owns {
+        let said = read.fields();
+        let lacks = |(field, _): &(&str, String)| said.iter().all(|(name, _)| name != field);
+        let lacking: Vec<_> = whole.fields().into_iter().filter(lacks).collect();
+        if !lacking.is_empty() {
+            // Another server may have been quicker: what is there is read in a second.
+            hands.store.fill_in(&lacking)?;
+        }
+    }
+    let asked = texts.last().and_then(Option::as_ref);
+    Ok(Some(SettingsRead { read, whole, asks_snapshot: asked.is_some_and(|at| !at.is_empty()) }))
+}
+
+/// An engine is about to be opened, here: it goes by the settings of the store from its first call on, and the store has them
+/// before its owner can die. Blocks.
+pub(crate) fn take_settings(hands: &Hands) -> Result<(), StoreError> {
+    if let Some(SettingsRead { whole, .. }) = read_settings(hands, true)? {
+        replace_known(hands, &whole);
+    }
+    Ok(())
+}
+
+/// Takes these for the settings of the store: appends wait for its replicas from now on. Whether they are others than before.
+fn replace_known(hands: &Hands, whole: &StoreSettings) -> bool {
+    let mut known = hands.settings.lock().unwrap_or_else(PoisonError::into_inner);
+    if *known == *whole {
+        return false;
+    }
+    let had = known.fields();
+    for (field, text) in whole.fields() {
+        if had.iter().any(|(name, had)| *name == field && *had != text) {
+            tracing::info!("the setting {field} of the store is {text} now");
+        }
+    }
+    let replicas = whole.replicas.unwrap_or_default();
+    hands.store.confirm_by(replicas);
+    hands.bulk.confirm_by(replicas);
+    known.clone_from(whole);
+    true
+}
