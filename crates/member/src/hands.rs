@@ -1,41 +1,30 @@
 //! The hands of the value: whoever has news tells it, and what it says is done in its order, by one thread at a time.
 //!
-//! An action is done with the lock let go of, so who hears of it may bring news at once. Nothing here blocks but the thread of
-//! the member (`look`, `register`) and threads that are started for one thing.
+//! An action is done with the lock let go of (in `deeds`), so who hears of it may bring news at once. Nothing here blocks but the
+//! thread of the member (`look`, `register`) and threads that are started for one thing.
 
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
-use std::thread;
 use std::time::Duration;
 
 use tenure_core::bounds::TTL_US_MAX;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::{Embedded, Options};
-use tenure_journal::Appended;
-use tenure_journal_redis::{
-    RedisStore, ScriptReply, ServerEntry, StoreCall, StoreError, StoreNaming,
-};
+use tenure_journal_redis::{RedisStore, ServerEntry, StoreError, StoreNaming};
 use tenure_owner::ids::{Epoch, ServerId, StoreId};
 use tenure_owner::owner::{Input, ServerWord};
 use tokio::sync::watch;
 
-use crate::appends::tell;
 use crate::clock::StoreClock;
 use crate::copy;
-use crate::lent_snapshots;
-use crate::loading;
-use crate::options::{AskServer, AskedServer};
+use crate::options::AskServer;
 use crate::place::StorePlace;
 use crate::settings::StoreSettings;
-use crate::snapshots;
 use crate::standby_rows::StandbyRows;
 use crate::state::{Deed, MemberState};
-
-/// A server that does not answer for this long is silent.
-const ASK_WITHIN: Duration = Duration::from_millis(500);
 
 /// What the thread of the member does.
 pub(crate) enum Errand {
@@ -65,6 +54,9 @@ pub(crate) struct Hands {
     /// Redis had no room for more when it was asked last.
     pub is_full: Arc<AtomicBool>,
     pub asks: Arc<dyn AskServer>,
+    /// Does one thing that the value said. It is [`crate::deeds::do_deed`], put in when the member is opened and never changed.
+    /// Imported, it would close a circle of files: what is done there tells these hands what came of it.
+    pub do_deed: fn(&Arc<Hands>, Deed),
     pub errands: Sender<Errand>,
     pub place: watch::Sender<StorePlace>,
     pub state: Mutex<MemberState>,
@@ -104,7 +96,7 @@ impl Hands {
                 wakes = true;
             }
             drop(state);
-            self.do_deed(deed);
+            (self.do_deed)(self, deed);
             state = self.lock();
         }
         state.is_acting = false;
@@ -129,43 +121,6 @@ impl Hands {
         });
     }
 
-    fn do_deed(self: &Arc<Self>, deed: Deed) {
-        match deed {
-            Deed::Call { number, call } => self.call(number, &call),
-            Deed::Done(waiting) => tell(waiting, &Appended::Done),
-            Deed::Prove(proof) => tell(proof.into_iter().collect(), &Appended::Done),
-            Deed::Drop { engine, waiting } => {
-                tell(waiting, &Appended::Deposed);
-                if let Some(engine) = engine {
-                    self.start("tenure-drop", move |_| engine.close());
-                }
-            }
-            Deed::Look => drop(self.errands.send(Errand::Look)),
-            Deed::Name(store, ttl) => drop(self.errands.send(Errand::Name(store, ttl))),
-            Deed::Ask { id, server } => self.ask(id, server),
-            Deed::Unknown(id) => self.tell(Input::Heard { from: id, word: ServerWord::Silent }),
-            Deed::Load { term, recovers } => {
-                self.start("tenure-load", move |hands| loading::load(&hands, term, recovers));
-            }
-            Deed::Recover(engine, span) => begin(engine.recover(span)),
-            Deed::EndRecovery(engine) => begin(engine.end_recovery()),
-            Deed::Write { term, by, generation, has: None } => {
-                self.start("tenure-snapshot", move |hands| {
-                    snapshots::write(&hands, term, &by, generation);
-                });
-            }
-            Deed::Write { term, by, generation, has: Some(standby) } => {
-                self.start("tenure-snapshot", move |hands| {
-                    lent_snapshots::have(&hands, term, (&by, generation), &standby);
-                });
-            }
-            Deed::Unlink { by, snapshot } => {
-                self.start("tenure-unlink", move |hands| snapshots::unlink(&hands, &by, snapshot));
-            }
-            Deed::Nothing => {}
-        }
-    }
-
     /// Why the store is served to nobody, if a copy says so now. Blocks.
     pub fn pause(&self) -> Result<Option<String>, StoreError> {
         let paused = copy::pause(&self.bulk.look()?.copy, &self.address);
@@ -187,60 +142,10 @@ impl Hands {
         }
     }
 
-    /// Starts a thread for one thing. Without a thread the server cannot own a store.
-    fn start(self: &Arc<Self>, name: &str, does: impl FnOnce(Arc<Hands>) + Send + 'static) {
-        let hands = self.clone();
-        let started = thread::Builder::new().name(name.to_owned()).spawn(move || does(hands));
-        if let Err(why) = started {
-            tracing::error!("could not start a thread: {why}");
-            self.cannot_serve();
-        }
-    }
-
     /// The engine could not be opened, or cannot go on.
     pub fn cannot_serve(self: &Arc<Self>) {
         let to = self.lock().servers.furthest();
         self.tell(Input::CannotServe { to });
-    }
-
-    fn call(self: &Arc<Self>, number: u64, call: &StoreCall) {
-        let hands = Arc::downgrade(self);
-        self.store.begin_call(call, move |reply| {
-            if let Some(hands) = hands.upgrade() {
-                hands.replied(number, reply);
-            }
-        });
-    }
-
-    fn replied(self: &Arc<Self>, call: u64, reply: Result<ScriptReply, StoreError>) {
-        let mut state = self.lock();
-        let was_cut_off = state.owner.is_cut_off(self.clock.at());
-        let input = match reply {
-            Ok(reply) => {
-                let (reply, time) = state.words.reply(reply);
-                // A reply that tells no time moves no clock.
-                let now = state.owner.moment(self.clock.at()).unwrap_or(Moment::ZERO);
-                Input::Replied { call, reply, time: time.unwrap_or(now) }
-            }
-            Err(why) => {
-                tracing::debug!("a call of the store may have happened: {why}");
-                Input::Unsure { call }
-            }
-        };
-        state.take(input, &self.clock);
-        if was_cut_off {
-            self.show(&state);
-        }
-        self.act(state);
-    }
-
-    fn ask(self: &Arc<Self>, id: ServerId, server: AskedServer) {
-        let asks = self.asks.clone();
-        self.start("tenure-ask", move |hands| {
-            let word = asks.ask(&server, ASK_WITHIN);
-            hands.lock().reached(id, &server.url, &word);
-            hands.tell(Input::Heard { from: id, word });
-        });
     }
 
     /// Looks at the store. Blocks. Whether it could be read.

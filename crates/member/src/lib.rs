@@ -10,6 +10,7 @@ mod administration;
 mod appends;
 mod clock;
 mod copy;
+mod deeds;
 mod engine;
 mod hands;
 mod journal;

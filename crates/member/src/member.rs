@@ -16,6 +16,7 @@ use tenure_seam::{Clock, Engine};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;
+use crate::deeds::do_deed;
 use crate::engine::MemberEngine;
 use crate::hands::{Errand, Hands};
 use crate::known_servers::RELEASE;
@@ -76,6 +77,7 @@ impl Member {
             settings: Mutex::new(settings),
             is_full: Arc::default(),
             asks,
+            do_deed,
             errands,
             place: watch::Sender::new(state.place(Span::ZERO)),
             state: Mutex::new(state),
