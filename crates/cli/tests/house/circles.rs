@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{below, code};
 
 /// The crates that this holds for.
-const CRATES: [&str; 6] = ["engine", "journal", "journal-redis", "owner", "redis-address", "seam"];
+const CRATES: [&str; 7] =
+    ["engine", "journal", "journal-redis", "member", "owner", "redis-address", "seam"];
 
 /// The parts of a path in the code: `crate`, `file`, `rows`.
 type Parts = Vec<String>;
