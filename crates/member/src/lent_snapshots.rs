@@ -17,6 +17,7 @@ use tenure_seam::Clock;
 
 use crate::hands::Hands;
 use crate::options::{AskedServer, SnapshotWish};
+use crate::priority;
 use crate::snapshots::{unlink_late, written_is};
 use crate::standby::follows;
 use crate::translate::generation as named;
@@ -133,6 +134,24 @@ pub(crate) fn write(
     goes_on: &(dyn Fn() -> bool + Sync),
 ) -> Option<redis::SnapshotName> {
     let _alone = hands.writes.try_lock().ok()?;
+    // A thread of its own, since the caller's keeps its priority.
+    let writes = || {
+        priority::let_others_go_first();
+        write_alone(hands, wish, goes_on)
+    };
+    thread::scope(|scope| {
+        let started =
+            thread::Builder::new().name("tenure-lent".to_owned()).spawn_scoped(scope, writes);
+        let started = started.inspect_err(|why| tracing::warn!("could not start a thread: {why}"));
+        started.ok()?.join().ok()?
+    })
+}
+
+fn write_alone(
+    hands: &Hands,
+    wish: &SnapshotWish,
+    goes_on: &(dyn Fn() -> bool + Sync),
+) -> Option<redis::SnapshotName> {
     let goes_on = || goes_on() && follows(hands);
     let rows = rows_at(hands, wish.reached, &goes_on)?;
     let mut rows = WantedRows { rows, goes_on };

@@ -21,6 +21,7 @@ mod loading;
 mod member;
 mod options;
 mod place;
+mod priority;
 mod random;
 mod room;
 mod settings;

@@ -2,6 +2,7 @@
 //! forgot. Pieces that nothing names any more are unlinked here too, whoever wrote them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use tenure_owner::owner::Input;
 use tenure_owner::scripts::{Ownership, ScriptReply, SnapshotName};
 
 use crate::hands::Hands;
+use crate::priority;
 use crate::translate::{generation as named, tip};
 
 /// Until the rows of the last entry that was sent are written, which takes the disk some milliseconds.
@@ -22,8 +24,13 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// A standby that was stopped may write as many pieces before it sees that it was given up.
 const LATE_PIECES: u32 = 64;
 
-/// Writes all pieces of a snapshot that ends with the last entry that was sent, or with a later one. Blocks.
+/// Writes all pieces of a snapshot that ends with the last entry that was sent, or with a later one. Blocks; for a
+/// thread of its own.
 pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: Generation) {
+    // A store that heals answers nobody until it is done, and one that has no room waits for the turn.
+    if hands.lock().owner.serves() && !hands.is_full.load(Ordering::Acquire) {
+        priority::let_others_go_first();
+    }
     unlink_late(hands, by);
     while let Some((engine, sent, owner)) = current(hands, term, by) {
         let written = engine.snapshot().map_err(|why| why.to_string()).map(|mut snapshot| {
