@@ -153,11 +153,7 @@ impl Embedded {
                 let ended = catch_unwind(writes);
                 let told = |panic: Box<dyn std::any::Any + Send>| {
                     shared.hand_off.crash();
-                    let fatal = Fatal::Bug(words(&*panic));
-                    match &shared.confirming {
-                        Some(confirming) => confirming.stop(&shared, fatal),
-                        None => shared.stop_for(fatal),
-                    }
+                    stop(&shared, Fatal::Bug(words(&*panic)));
                 };
                 ended.map_err(told).ok()
             })
@@ -241,6 +237,24 @@ impl Embedded {
     pub fn recovers_for(&self) -> Option<Span> {
         let until = self.shared.recovers_until_us.load(Ordering::Relaxed);
         (until > 0).then(|| Moment::from_us(until).since(self.shared.clock.now()))
+    }
+
+    /// Answers once the machine has come to this question, and an append was done that was begun after it: where a journal
+    /// appends, that all of the engine goes on.
+    ///
+    /// # Errors
+    /// The engine has stopped, or is closed.
+    pub fn goes_on(&self) -> impl Future<Output = Result<(), CallError>> + Send + use<> {
+        let shared = self.shared.clone();
+        async move { shared.ask(&Namespace::main(), Ask::Pass).await.map(drop) }
+    }
+
+    /// Stops an engine that does not go on. Callers are told that nobody knows what became of their calls; those that its
+    /// machine had taken up hear of it when it goes on. Does not block.
+    pub fn give_up(&self) {
+        stop(&self.shared, Fatal::Hangs);
+        self.shared.inbox.close();
+        self.shared.inbox.clear();
     }
 
     /// Answers what was asked, writes what is to be written, and lets go of the folder; who waits
@@ -390,6 +404,14 @@ impl Drop for Embedded {
 impl std::fmt::Debug for Embedded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Embedded").finish_non_exhaustive()
+    }
+}
+
+/// Stops the engine, and tells all whose batches are on their way.
+fn stop(shared: &Shared, fatal: Fatal) {
+    match &shared.confirming {
+        Some(confirming) => confirming.stop(shared, fatal),
+        None => shared.stop_for(fatal),
     }
 }
 

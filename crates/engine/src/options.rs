@@ -44,6 +44,8 @@ pub enum Fatal {
     Moved(String),
     /// The journal took an entry for the last time, and this is what it said of a later one.
     Journal(LostJournal),
+    /// The machine, or what it waits for, does not go on, and nobody knows why.
+    Hangs,
     /// A broken invariant; nothing of the step that broke it was written.
     Bug(String),
 }
@@ -103,7 +105,7 @@ impl Fatal {
     /// The exit code that a process should end with.
     pub const fn exit_code(&self) -> i32 {
         match self {
-            Fatal::Disk(_) | Fatal::Moved(_) | Fatal::Journal(_) => 74,
+            Fatal::Disk(_) | Fatal::Moved(_) | Fatal::Journal(_) | Fatal::Hangs => 74,
             Fatal::Bug(_) => 70,
         }
     }
@@ -118,6 +120,9 @@ impl fmt::Display for Fatal {
                 "{seen}; put the folder back where it was, or start again with what is there now"
             ),
             Fatal::Journal(lost) => write!(f, "the store is not served here any more: {lost}"),
+            Fatal::Hangs => f.write_str(
+                "the engine does not answer; see whether this machine has processor time, memory and a disk that writes",
+            ),
             Fatal::Bug(why) => write!(f, "the engine stopped, this is a bug: {why}"),
         }
     }

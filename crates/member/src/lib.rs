@@ -30,6 +30,7 @@ mod standby;
 mod standby_rows;
 mod state;
 mod translate;
+mod watchdog;
 
 pub use administration::{Compacted, ShownServer, ShownStore, StoreAdministration};
 pub use copy::{CopyOpenError, CopyRedis};

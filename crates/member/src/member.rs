@@ -29,6 +29,7 @@ use crate::settings::StoreSettings;
 use crate::standby;
 use crate::standby_rows::StandbyRows;
 use crate::state::MemberState;
+use crate::watchdog::Watchdog;
 
 /// The newest format of a store that this release reads.
 const FORMAT: u32 = 1;
@@ -265,10 +266,12 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
     let mut registered: Option<Duration> = None;
     let (mut is_fit, mut measured, mut due_since) = (false, 0, None);
     let mut settings = KnownSettings::default();
+    let mut watchdog = Watchdog::default();
     loop {
         let now = hands.clock.monotonic();
         if registered.is_none_or(|at| now.saturating_sub(at) >= REGISTER_EVERY) {
             registered = Some(now);
+            watchdog.look(hands);
             is_fit = is_fit || fits(hands);
             if is_fit && hands.register() {
                 hands.end_pause();

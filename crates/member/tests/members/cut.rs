@@ -1,13 +1,15 @@
 //! An owner that does not reach Redis, or whose engine cannot go on.
 
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, PushAnswer};
+use tenure_core::time::{Moment, Span};
 use tenure_engine::Embedded;
 use tenure_member::{Member, StorePlace};
-use tenure_seam::{CallError, EngineExt, Fault};
+use tenure_seam::{CallError, Clock, EngineExt, Fault, SystemClock};
 use tenure_testkit::redis::wanted;
 use tokio::task::JoinHandle;
 
@@ -148,4 +150,84 @@ fn an_engine_whose_disk_is_full_hands_the_store_over_at_once() {
     }
     bench.there(&first, "http://second");
     second.close();
+}
+
+/// A clock that the thread of an engine's machine does not come back from.
+#[derive(Default)]
+struct HangingClock {
+    hangs: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl HangingClock {
+    /// It hangs until the answer is dropped.
+    fn hang(&self) -> Hang<'_> {
+        *self.hangs.lock().unwrap() = true;
+        Hang(self)
+    }
+}
+
+struct Hang<'c>(&'c HangingClock);
+
+impl Drop for Hang<'_> {
+    fn drop(&mut self) {
+        *self.0.hangs.lock().unwrap() = false;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Clock for HangingClock {
+    fn now(&self) -> Moment {
+        SystemClock.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        if thread::current().name() == Some("tenure-state") {
+            let hangs = self.hangs.lock().unwrap();
+            drop(self.changed.wait_while(hangs, |hangs| *hangs).unwrap());
+        }
+        SystemClock.monotonic()
+    }
+
+    fn sleep(&self, due: Moment) -> Duration {
+        SystemClock.sleep(due)
+    }
+
+    fn on_move(&self, _wake: Arc<dyn Fn() + Send + Sync>) {}
+}
+
+/// History 25: the process beats, and its engine hangs.
+#[test]
+fn an_engine_that_hangs_is_replaced_although_its_server_beats() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let clock = Arc::new(HangingClock::default());
+    let first = bench
+        .member_with(&bench.redis.url(), "http://first", |options| options.clock = clock.clone());
+    let engine = bench.here(&first);
+    bench.push(&engine, 0..10).unwrap();
+    let second = bench.member("http://second");
+    bench.there(&second, "http://first");
+    bench.knows(&first);
+    let hang = clock.hang();
+    let (pushed, begun) = (bench.begin_push(&engine, 10), Instant::now());
+    let taken = bench.here(&second);
+    println!("from the hang to the next owner: {:?}", begun.elapsed());
+    assert_eq!(bench.lease(&taken, 100, Span::from_s(60)).len(), 10);
+    bench.there(&first, "http://second");
+    // It goes on, and is too late.
+    drop(hang);
+    let pushed = bench.runtime.block_on(pushed).unwrap();
+    let is_told =
+        |no: &CallError| matches!(no, CallError::Fault(Fault::Unknown(_) | Fault::Unavailable(_)));
+    assert!(pushed.as_ref().is_err_and(is_told), "{pushed:?}");
+    assert!(!bench.is_there(&taken, 10));
+    drop((engine, taken));
+    // It is a server like any other again.
+    second.close();
+    let engine = bench.here(&first);
+    assert!(bench.is_there(&engine, 0));
+    first.close();
 }
