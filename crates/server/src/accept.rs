@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::budget::Budget;
-use crate::config::{Deps, MetricsDoor};
 use crate::conn::{self, Stage};
+use crate::deps::{Deps, MetricsDoor};
 use crate::gate::Here;
 use crate::service::Service;
 use crate::traffic::Traffic;

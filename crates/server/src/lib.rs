@@ -19,6 +19,7 @@ mod body;
 mod budget;
 mod config;
 mod conn;
+mod deps;
 mod fellows;
 mod gate;
 mod handshake;
@@ -44,7 +45,8 @@ mod whereabouts;
 
 pub use accept::{DrainReport, run, run_metrics};
 pub use anywhere::Anywhere;
-pub use config::{Config, Deps, MetricsDoor};
+pub use config::Config;
+pub use deps::{Deps, MetricsDoor};
 pub use fellows::{
     AskedSnapshot, AsksServers, ServerSays, ServerSaysFuture, WritesSnapshots, WrittenSnapshot,
     WrittenSnapshotFuture,

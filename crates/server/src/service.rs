@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
 use crate::budget::{Budget, HeldBytes, Rank};
-use crate::config::Deps;
+use crate::deps::Deps;
 use crate::fellows;
 use crate::gate::{self, Here};
 use crate::handshake::FailedHandshakes;

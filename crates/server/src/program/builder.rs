@@ -24,7 +24,8 @@ use super::opened::OpenedPlace;
 use super::shared::{SharedStore, member_options};
 use crate::accept;
 use crate::anywhere::Anywhere;
-use crate::config::{Config, Deps};
+use crate::config::Config;
+use crate::deps::Deps;
 use crate::listen::{ListenRefused, may_listen};
 use crate::tokens::Tokens;
 
