@@ -21,6 +21,7 @@ use crate::answer;
 use crate::out::Out;
 use crate::pass_on::{self, ServerMark, UNDO_PATH, hex, not_owner};
 use crate::problem;
+use crate::snapshots::{AskedSnapshot, WrittenSnapshot};
 use crate::whereabouts::{Fellowship, Serves, Whereabouts};
 
 /// Where a server says whether it serves.
@@ -43,48 +44,6 @@ struct ServerSelf {
     serves: bool,
     /// The last epoch at which it served.
     served_at: Option<u64>,
-}
-
-/// A snapshot that the owner of the store has another server write.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct AskedSnapshot {
-    /// The id of the store.
-    pub store: u128,
-    /// The id of the owner.
-    pub owner: u128,
-    /// The epoch at which it owns the store.
-    pub epoch: u64,
-    /// The run of Redis that it knows.
-    pub run: String,
-    /// Which of the owner's snapshots it is.
-    pub count: u64,
-    /// The entry that it must contain at least.
-    pub reached: u64,
-}
-
-/// A snapshot that was written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct WrittenSnapshot {
-    /// The last entry that it contains.
-    pub number: u64,
-    /// The checksum of that entry, chained over all before it.
-    pub checksum: u64,
-    /// How many pieces it has.
-    pub pieces: u32,
-    /// What they take together.
-    pub bytes: u64,
-    /// The checksum of its last part, chained over all of them.
-    pub sum: u64,
-}
-
-/// Writes snapshots in the process of a server that follows the store.
-pub trait WritesSnapshots: Send + Sync + 'static {
-    /// Writes one. Blocks. It writes nothing more once `goes_on` says no. `None`: it was not written, or not whole.
-    fn write(
-        &self,
-        asked: &AskedSnapshot,
-        goes_on: &(dyn Fn() -> bool + Sync),
-    ) -> Option<WrittenSnapshot>;
 }
 
 /// Whether a path is one of these.

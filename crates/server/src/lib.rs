@@ -36,6 +36,7 @@ mod request_log;
 mod routes;
 mod schemas;
 mod service;
+mod snapshots;
 mod target;
 mod tokens;
 mod trace;
@@ -47,10 +48,7 @@ pub use accept::{DrainReport, run, run_metrics};
 pub use anywhere::Anywhere;
 pub use config::Config;
 pub use deps::{Deps, MetricsDoor};
-pub use fellows::{
-    AskedSnapshot, AsksServers, ServerSays, ServerSaysFuture, WritesSnapshots, WrittenSnapshot,
-    WrittenSnapshotFuture,
-};
+pub use fellows::{AsksServers, ServerSays, ServerSaysFuture, WrittenSnapshotFuture};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, is_short, may_listen};
 pub use openapi::document;
 pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused};
@@ -59,5 +57,6 @@ pub use program::{
     Advertised, Server, ServerBuilder, SharedStore, StartError, StoreSettings, member_options,
 };
 pub use routes::names_of_all as route_names;
+pub use snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
 pub use tokens::{TOKENS_MAX, Tokens};
 pub use whereabouts::{Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};

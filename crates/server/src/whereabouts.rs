@@ -14,7 +14,7 @@ use tenure_seam::{Engine, Health};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::fellows::WritesSnapshots;
+use crate::snapshots::WritesSnapshots;
 
 /// Where a store is served is told within this after it has changed.
 const TOLD_WITHIN: Duration = Duration::from_millis(100);

@@ -14,7 +14,8 @@ use tenure_member::{
 use tokio::runtime::Handle;
 
 use super::shared::server_url;
-use crate::fellows::{AskedSnapshot, AsksServers, ServerSays, WritesSnapshots, WrittenSnapshot};
+use crate::fellows::{AsksServers, ServerSays};
+use crate::snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
 use crate::whereabouts::Fellowship;
 
 /// While another server writes a snapshot, the owner is asked this often whether it waits on.
