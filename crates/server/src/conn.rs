@@ -1,28 +1,25 @@
 //! One connection: driven until it is over, too slow, or told to end.
 
 use std::convert::Infallible;
-use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Duration;
 
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::{HttpService, service_fn};
-use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
+use crate::closing::last;
 use crate::config::Config;
 use crate::handshake;
 use crate::io::{Socket, Stream, Watched};
 use crate::out::Out;
-use crate::problem;
 use crate::service::Service;
 use crate::traffic::{ConnectionTraffic, SocketVerdict};
 
@@ -193,31 +190,4 @@ fn not_http(status: u16) -> Refusal {
         413 | 414 | 431 => ServerRefusal::HeadTooLong.into(),
         _ => ServerRefusal::NotHttp.into(),
     }
-}
-
-/// Says why the connection ends. Its sender may still be sending, and is read on for a moment so that
-/// it sees the answer.
-pub(crate) async fn last(mut stream: Stream, no: &Refusal, linger: Duration) {
-    let (body, status) = (problem::json(no), no.code.status());
-    let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
-    let head = format!(
-        "HTTP/1.1 {status} {}\r\ncontent-type: application/problem+json\r\n\
-         content-length: {}\r\nconnection: close\r\n\r\n",
-        reason.unwrap_or_default(),
-        body.len()
-    );
-    let said = async {
-        stream.write_all(head.as_bytes()).await?;
-        stream.write_all(&body).await?;
-        end(&mut stream).await
-    };
-    let _ = timeout(linger, said).await;
-}
-
-/// Says nothing more, and reads on until the other side does not either.
-pub(crate) async fn end(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
-    stream.shutdown().await?;
-    let mut sink = [0; 4096];
-    while stream.read(&mut sink).await? > 0 {}
-    Ok(())
 }

@@ -10,8 +10,8 @@ use tenure_seam::Seldom;
 use tenure_tls::ServerTls;
 use tokio::time::timeout;
 
+use crate::closing::{end, last};
 use crate::config::Config;
-use crate::conn::{end, last};
 use crate::io::{Socket, Stream};
 
 /// The first byte of every handshake.

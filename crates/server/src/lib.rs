@@ -17,6 +17,7 @@ mod answer;
 mod anywhere;
 mod body;
 mod budget;
+mod closing;
 mod config;
 mod conn;
 mod deps;
