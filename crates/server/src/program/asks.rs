@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use tenure::ServerUrl;
 use tenure::remote::Trust;
+use tenure::url::StoreUrl;
 use tenure_member::{
     AskServer, AskedServer, Epoch, Generation, Member, Ownership, Position, ServerWord,
     SnapshotName, SnapshotWish,
 };
 use tokio::runtime::Handle;
 
-use super::shared::server_url;
 use crate::fellows::{AsksServers, ServerSays};
 use crate::snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
 use crate::whereabouts::Fellowship;
@@ -103,5 +103,13 @@ impl AskServer for AsksByHttp {
             bytes,
             sum,
         })
+    }
+}
+
+/// The address of another server, as it says it of itself; `None`: that is no address.
+pub(super) fn server_url(text: &str) -> Option<ServerUrl> {
+    match text.parse() {
+        Ok(StoreUrl::Server(url)) => Some(url),
+        _ => None,
     }
 }

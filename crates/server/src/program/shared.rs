@@ -7,9 +7,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tenure::ServerUrl;
 use tenure::remote::Trust;
-use tenure::url::StoreUrl;
 use tenure_core::gauge::GaugeHosts;
 use tenure_member::{
     Epoch, Member, MemberError, MemberOptions, STORE_KIND, StandbyHealth, StorePlace, StoreSettings,
@@ -18,7 +16,7 @@ use tenure_redis_address::Address;
 use tenure_seam::Engine;
 use tokio::sync::watch;
 
-use super::asks::{AsksByHttp, MemberSnapshots};
+use super::asks::{AsksByHttp, MemberSnapshots, server_url};
 use crate::whereabouts::{Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};
 
 /// A store that is not known yet is looked for this often.
@@ -172,12 +170,5 @@ fn serves(place: StorePlace, engine: &Arc<dyn Engine>) -> Serves {
         },
         StorePlace::Nobody(why) => Serves::Nobody(why),
         StorePlace::Paused(why) => Serves::Paused(why),
-    }
-}
-
-pub(super) fn server_url(text: &str) -> Option<ServerUrl> {
-    match text.parse() {
-        Ok(StoreUrl::Server(url)) => Some(url),
-        _ => None,
     }
 }
