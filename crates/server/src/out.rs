@@ -1,4 +1,4 @@
-//! The body of an answer: whole, or lines as they come.
+//! The body of an answer: whole, lines as they come, or what another body gives.
 //!
 //! It carries its request's turn, which so ends when the last of it is handed on to be sent. What was granted with it is
 //! followed further, until the last byte has left: see [`AnswerPart`].
@@ -8,12 +8,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
 use crate::budget::HeldBytes;
-use crate::pass_on::PassedAnswer;
 use crate::traffic::{Outgoing, Turn};
 
 /// Answers up to this are not counted: counting costs more than they do.
@@ -38,7 +39,7 @@ enum From {
         _task: Tied,
     },
     /// What another server answers, as it comes.
-    Passed(Box<PassedAnswer>),
+    Passed(UnsyncBoxBody<Bytes, io::Error>),
 }
 
 /// See the module.
@@ -80,8 +81,10 @@ impl Out {
     }
 
     /// The body of another server's answer.
-    pub(crate) fn passed(answer: PassedAnswer) -> Self {
-        Out { from: From::Passed(Box::new(answer)), counts: 0, turn: None }
+    pub(crate) fn passed(
+        answer: impl Body<Data = Bytes, Error = io::Error> + Send + 'static,
+    ) -> Self {
+        Out { from: From::Passed(answer.boxed_unsync()), counts: 0, turn: None }
     }
 
     /// The request that this answers.
@@ -139,13 +142,15 @@ impl Body for Out {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<AnswerPart>, io::Error>>> {
         let next = match &mut self.from {
-            From::Whole(bytes) => Poll::Ready(bytes.take().map(Ok)),
-            From::Lines { lines, .. } => lines.poll_recv(cx).map(|bytes| bytes.map(Ok)),
-            From::Passed(answer) => answer.poll(cx),
+            From::Whole(bytes) => Poll::Ready(bytes.take().map(Frame::data).map(Ok)),
+            From::Lines { lines, .. } => {
+                lines.poll_recv(cx).map(|bytes| bytes.map(Frame::data).map(Ok))
+            }
+            From::Passed(answer) => Pin::new(answer).poll_frame(cx),
         };
         let piece =
             |bytes| AnswerPart { bytes, outgoing: self.turn.as_ref().and_then(Turn::outgoing) };
-        next.map(|bytes| bytes.map(|bytes| bytes.map(|bytes| Frame::data(piece(bytes)))))
+        next.map(|frame| frame.map(|frame| frame.map(|frame| frame.map_data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {

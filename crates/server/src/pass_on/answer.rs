@@ -1,7 +1,6 @@
 //! The answer of the owner on its way to the caller: streamed, so that of a long one no more than a piece lies here. Where it
 //! grants something it is read whole, since a grant that does not reach its caller must be given back.
 
-use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming, SizeHint};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
 use serde::Deserialize;
 use tenure::remote::wire::{UsedConnection, Wire};
 use tenure_core::refusal::Code;
@@ -71,9 +70,16 @@ impl PassedAnswer {
             self.link.take().into_iter().for_each(Link::keep);
         }
     }
+}
 
-    /// The next part.
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, io::Error>>> {
+impl Body for PassedAnswer {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         while let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             match frame {
                 None => {
@@ -81,7 +87,7 @@ impl PassedAnswer {
                     let last = self.rest.take().map(|(line, no)| {
                         let mut text = problem::json(&no.on_line(line));
                         text.push(b'\n');
-                        Ok(Bytes::from(text))
+                        Ok(Frame::data(Bytes::from(text)))
                     });
                     return Poll::Ready(last);
                 }
@@ -90,7 +96,7 @@ impl PassedAnswer {
                     // Trailers are nothing that anybody waits for.
                     if let Ok(data) = frame.into_data() {
                         self.look_for_end();
-                        return Poll::Ready(Some(Ok(data)));
+                        return Poll::Ready(Some(Ok(Frame::data(data))));
                     }
                 }
             }
@@ -101,18 +107,12 @@ impl PassedAnswer {
         })
     }
 
-    pub(crate) fn is_end_stream(&self) -> bool {
+    fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
     }
 
-    pub(crate) fn size_hint(&self) -> SizeHint {
+    fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
-    }
-}
-
-impl fmt::Debug for PassedAnswer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PassedAnswer")
     }
 }
 

@@ -34,8 +34,7 @@ use tenure_tls::for_http_trusting;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-pub(crate) use self::answer::PassedAnswer;
-use self::answer::{Cut, Cutting, Link};
+use self::answer::{Cut, Cutting, Link, PassedAnswer};
 use self::heads::SentWhen;
 pub(crate) use self::heads::{ServerMark, hex, is_from_server, waited};
 use self::ids::Prepared;
