@@ -32,7 +32,7 @@ use crate::openapi;
 use crate::out::Out;
 use crate::pages::{self, Drains, OverTls, Pages, TokenRefused};
 use crate::pass_on::{
-    self, CallBody, InVain, NotYet, PassOutcome, PassedCall, PassesOn, RestRefused,
+    self, CallBody, InVain, NotYet, PassOutcome, PassedCall, PassesOn, PassingServer, RestRefused,
 };
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
@@ -123,8 +123,19 @@ impl From<BodyError> for Stop {
 
 impl Service {
     /// What passes calls on; `None`: no other server has the store, or none is known yet.
-    pub(crate) fn passes_on(&self) -> Option<&PassesOn> {
+    fn passes_on(&self) -> Option<&PassesOn> {
         PassesOn::kept(&self.passes_on, &self.deps.whereabouts)
+    }
+
+    /// What a sending to the owner uses of this server.
+    fn passing(&self) -> PassingServer<'_> {
+        PassingServer {
+            passes_on: self.passes_on(),
+            whereabouts: &self.deps.whereabouts,
+            traffic: &self.traffic,
+            budget: &self.budget,
+            config: self.deps.config,
+        }
     }
 
     /// Answers one request. The turn ends with the answer.
@@ -422,9 +433,9 @@ impl Service {
             });
             if let Serves::There(owner) = &serves {
                 if let (CallBody::Unread, Some(reading)) = (&passed.body, lines.take()) {
-                    passed.body = self.streamed(spec, reading, &passed.rest);
+                    passed.body = self.passing().streamed(spec, reading, &passed.rest);
                 }
-                why = match self.send(passed, owner, turn, held.another()).await {
+                why = match self.passing().send(passed, owner, turn, held.another()).await {
                     PassOutcome::Answered(response) => return Ok(response),
                     PassOutcome::Refused(no) => return Err(no.into()),
                     PassOutcome::NotDone(why) => {
@@ -438,7 +449,7 @@ impl Service {
                     }
                 };
             }
-            self.again(passed, &serves, &mut vain, why).await?;
+            self.passing().again(passed, &serves, &mut vain, why).await?;
         }
     }
 

@@ -9,60 +9,43 @@
 mod answer;
 mod heads;
 mod ids;
+mod sending;
 mod sent_body;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::{Builder, Parts};
-use hyper::http::response::Parts as AnswerParts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Request, Response};
 use tenure::ServerUrl;
 use tenure::remote::Remote;
-use tenure::remote::wire::{NotBegun, Wire};
-use tenure_core::bounds::WAIT_US_MAX;
-use tenure_core::lease::Leased;
+use tenure::remote::wire::Wire;
 use tenure_core::names::Namespace;
-use tenure_core::refusal::{Code, Refusal};
-use tenure_core::requests::{Effect, Reply, Spec};
-use tenure_core::sentences::{ServerRefusal, StoreRefusal};
+use tenure_core::refusal::Refusal;
+use tenure_core::requests::Spec;
+use tenure_core::sentences::ServerRefusal;
 use tenure_seam::{CallError, Fault};
 use tenure_tls::for_http_trusting;
-use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 
-use self::answer::{Cut, Cutting, Link, PassedAnswer};
-use self::heads::SentWhen;
 pub(crate) use self::heads::{ServerMark, hex, is_from_server, waited};
 use self::ids::Prepared;
+pub(crate) use self::sending::PassingServer;
 pub(crate) use self::sent_body::RestRefused;
 use self::sent_body::SentBody;
-use crate::answer::reply as answer_of;
 use crate::body::Reading;
-use crate::budget::{HeldBytes, overloaded};
 use crate::out::Out;
-use crate::problem;
-use crate::service::Service;
-use crate::traffic::{Traffic, Turn};
-use crate::undelivered::Undelivered;
 use crate::whereabouts::{Fellowship, OwnerAddress, Serves, Whereabouts};
 
-/// The head of an answer comes within this: as long as the longest wait, and a call that is much work beside it.
-const ANSWER_MAX: Duration = Duration::from_micros(WAIT_US_MAX + 60_000_000);
 /// Between two sendings to an owner that cannot be reached.
 const APART: Duration = Duration::from_millis(100);
 /// What an owner may still say after another server owns the store.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 /// An answer that undoes grants is not waited for longer.
 const UNDO_MAX: Duration = Duration::from_secs(5);
-
-/// Answers up to this are not counted in the budget, as those that are made here.
-const SMALL_BYTES: u64 = 4 * 1024;
-/// So many bytes of an answer may lie here while its caller does not read: what the connection to the owner reads ahead.
-const UNREAD_BYTES: u64 = 512 * 1024;
 
 /// Why no other server can be asked.
 pub(crate) const NO_SECRET: &str = "this server knows no secret of the others";
@@ -301,223 +284,6 @@ impl InVain {
     }
 }
 
-impl Service {
-    /// Reads a body from its caller while it is sent.
-    pub(crate) fn streamed(&self, spec: &Spec, reading: Reading, rest: &RestRefused) -> CallBody {
-        let are_jobs = spec.name == "push";
-        let (budget, config) = (self.budget.clone(), self.deps.config);
-        let body = SentBody::streamed(reading, are_jobs, budget, config, rest.clone());
-        CallBody::Streamed(Some(Box::new(body)))
-    }
-
-    /// Waits until a call that was not answered can be sent again, with the refusal if it waited for too long.
-    pub(crate) async fn again(
-        &self,
-        call: &PassedCall<'_>,
-        serves: &Serves,
-        vain: &mut InVain,
-        why: NotYet,
-    ) -> Result<(), Refusal> {
-        let (most, whereabouts) = (self.deps.config.pass_on_max, &self.deps.whereabouts);
-        let sent = matches!(call.body, CallBody::Streamed(None));
-        let ends = sent || call.unknown && !call.body.is_repeatable();
-        match !ends && vain.may_try_again(whereabouts, serves, most).await {
-            true => Ok(()),
-            false => Err(problem::of_error(why.at_last(call.unknown))),
-        }
-    }
-
-    /// Sends a call to the owner and begins to answer.
-    pub(crate) async fn send(
-        &self,
-        call: &mut PassedCall<'_>,
-        owner: &OwnerAddress,
-        turn: &Turn,
-        mut held: HeldBytes,
-    ) -> PassOutcome {
-        let Some(passes_on) = self.passes_on() else {
-            return PassOutcome::NotDone(NO_SECRET.to_owned());
-        };
-        let at = |why: String| why_of(&owner.url, why);
-        let wire = match passes_on.wire(&owner.url) {
-            Ok(wire) => wire,
-            Err(why) => return PassOutcome::NotDone(at(why)),
-        };
-        let body = match &mut call.body {
-            CallBody::Whole(prepared) => SentBody::whole(prepared.body.clone()),
-            CallBody::Streamed(body) => match body.take() {
-                Some(body) => *body,
-                None => return PassOutcome::MayBeDone(at("the body was sent already".to_owned())),
-            },
-            CallBody::Unread => {
-                return PassOutcome::NotDone(at("the body was not read".to_owned()));
-            }
-        };
-        let waited = if call.was_sent { call.began.elapsed() } else { Duration::ZERO };
-        let when = SentWhen { waited, hurries: call.hurries };
-        call.was_sent = true;
-        let request = match heads::request(call.head, when, &owner.url, &passes_on.mark, body) {
-            Ok(request) => request,
-            Err(why) => return PassOutcome::NotDone(at(why.to_string())),
-        };
-        let serves = Serves::There(owner.clone());
-        let begun = tokio::select! {
-            biased;
-            begun = wire.begin(request, ANSWER_MAX) => begun,
-            () = given_up(&self.deps.whereabouts, &serves, call.body.is_repeatable()) => {
-                return PassOutcome::MayBeDone(at(DEPOSED.to_owned()));
-            }
-            () = self.ends(), if !call.hurries => {
-                // What is there is asked for once more, without a wait.
-                if call.head.method == Method::GET {
-                    call.hurries = true;
-                    return Box::pin(self.send(call, owner, turn, held)).await;
-                }
-                return ended(call.spec);
-            }
-        };
-        let begun = match begun {
-            Ok(begun) => begun,
-            Err(NotBegun::NotSent { why, request, .. }) => {
-                if let (CallBody::Streamed(body), Some(request)) = (&mut call.body, request) {
-                    *body = Some(Box::new(request.into_body()));
-                }
-                return PassOutcome::NotDone(why_of(&owner.url, why));
-            }
-            Err(NotBegun::Lost { why, .. }) => {
-                // A whole set of which a part is missing changed nothing.
-                let refused = call.rest.take().filter(|_| call.spec.name != "push");
-                return match refused {
-                    Some((_, no)) => PassOutcome::Refused(no),
-                    None => PassOutcome::MayBeDone(at(why)),
-                };
-            }
-        };
-        let (head, body, used) = begun.into_parts();
-        let link = Link { wire, used };
-        let is_grant =
-            head.status == StatusCode::OK && matches!(call.spec.name, "lease" | "settle");
-        if is_grant && call.head.method != Method::HEAD {
-            return self.granted(call, owner, head, body, link, turn, held).await;
-        }
-        let may_be_no = match head.status.as_u16() {
-            401 | 503 => true,
-            404 => call.unknown && !call.spec.gone.is_empty(),
-            _ => false,
-        };
-        if may_be_no && call.head.method != Method::HEAD {
-            return self.refused(call, owner, head, body, link, held).await;
-        }
-        let is_stream = head.headers.get(CONTENT_TYPE).is_some_and(|of| of == "text/event-stream");
-        let cutting = self.cutting(serves, is_stream);
-        let unread = body.size_hint().exact().unwrap_or(0);
-        if unread > SMALL_BYTES && held.grow(unread.min(UNREAD_BYTES) as usize).is_err() {
-            if call.spec.effect == Some(Effect::Reads) {
-                return PassOutcome::Refused(overloaded());
-            }
-            held.force(unread.min(UNREAD_BYTES) as usize);
-        }
-        let rest = call.rest.clone();
-        let out = Out::passed(PassedAnswer::new(body, link, cutting, rest, held));
-        PassOutcome::Answered(passed(head, out, owner))
-    }
-
-    /// Ends when this server drains and has waited long enough for an answer that is not here.
-    async fn ends(&self) {
-        self.traffic.drained().await;
-        sleep(self.deps.config.quiet).await;
-    }
-
-    /// When the rest of an answer is no longer waited for.
-    fn cutting(&self, serves: Serves, is_stream: bool) -> Cutting {
-        let (whereabouts, traffic) = (self.deps.whereabouts.clone(), self.traffic.clone());
-        Box::pin(cut(whereabouts, traffic, serves, is_stream))
-    }
-
-    /// An answer that may be no answer for the caller: the owner owns no longer, or does not know this server.
-    async fn refused(
-        &self,
-        call: &PassedCall<'_>,
-        owner: &OwnerAddress,
-        head: AnswerParts,
-        body: Incoming,
-        link: Link,
-        mut held: HeldBytes,
-    ) -> PassOutcome {
-        let at = |why: &str| why_of(&owner.url, why.to_owned());
-        let bytes = match answer::whole(body, link).await {
-            Ok(bytes) => bytes,
-            Err(why) => return PassOutcome::MayBeDone(at(&why.to_string())),
-        };
-        match answer::code(&bytes) {
-            Some(Code::NotOwner) => return PassOutcome::NotDone(at("it does not own it now")),
-            // It hands the store over; the next owner answers.
-            Some(Code::Draining) => return PassOutcome::NotNow(StoreRefusal::Draining.into()),
-            Some(Code::OutcomeUnknown) if call.body.is_repeatable() => {
-                return PassOutcome::MayBeDone(at("it could not say whether it was done"));
-            }
-            Some(Code::Unauthorized) => {
-                return PassOutcome::NotDone(at("it does not take the secret of this server"));
-            }
-            // An earlier sending did it.
-            Some(code) if call.unknown && call.spec.gone.contains(&code) => {
-                let mut response = Response::new(Out::whole(Vec::new()));
-                *response.status_mut() = StatusCode::NO_CONTENT;
-                return PassOutcome::Answered(response);
-            }
-            _ => {}
-        }
-        held.force(bytes.len());
-        let out = Out::whole(bytes.into()).holding(held);
-        PassOutcome::Answered(passed(head, out, owner))
-    }
-
-    /// An answer that may grant leases: they are undone if it does not leave.
-    #[allow(clippy::too_many_arguments, reason = "the parts of one answer")]
-    async fn granted(
-        &self,
-        call: &PassedCall<'_>,
-        owner: &OwnerAddress,
-        head: AnswerParts,
-        body: Incoming,
-        link: Link,
-        turn: &Turn,
-        mut held: HeldBytes,
-    ) -> PassOutcome {
-        let lost = || {
-            let why = "its answer broke off".to_owned();
-            PassOutcome::MayBeDone(why_of(&owner.url, why))
-        };
-        let (told, heard) = oneshot::channel();
-        let undoing =
-            self.passes_on().map(|passes_on| passes_on.undoing(owner, call.namespace.clone()));
-        // A task of its own: the owner takes the grant for delivered, so that it must be read even if the caller has gone.
-        tokio::spawn(async move {
-            let Ok(bytes) = answer::whole(body, link).await else { return };
-            let leases = answer::leases(&bytes);
-            let grant = undoing
-                .filter(|_| !leases.is_empty())
-                .map(|undoing| InHand(Some(Undelivered::by(undoing, leases))));
-            // If nobody listens, what was granted is undone as it is dropped.
-            let _ = told.send((bytes, grant));
-        });
-        let Ok((bytes, grant)) = heard.await else { return lost() };
-        if held.set(bytes.len()).is_err() {
-            if call.spec.name == "lease" {
-                // What was granted is undone as it is dropped.
-                return PassOutcome::Refused(overloaded());
-            }
-            // The settles are done, so that their answer may go above the budget.
-            held.force(bytes.len());
-        }
-        if let Some(grant) = grant.and_then(InHand::taken) {
-            turn.granted(grant);
-        }
-        let out = Out::whole(bytes.into()).holding(held);
-        PassOutcome::Answered(passed(head, out, owner))
-    }
-}
-
 /// Ends when an answer is no longer waited for, since another server owns the store.
 pub(crate) async fn given_up(whereabouts: &Whereabouts, serves: &Serves, repeatable: bool) {
     whereabouts.moved(serves).await;
@@ -526,69 +292,11 @@ pub(crate) async fn given_up(whereabouts: &Whereabouts, serves: &Serves, repeata
     }
 }
 
-/// A grant between the owner and the connection of its caller: undone if it is dropped.
-struct InHand(Option<Undelivered>);
-
-impl InHand {
-    fn taken(mut self) -> Option<Undelivered> {
-        self.0.take()
-    }
-}
-
-impl Drop for InHand {
-    fn drop(&mut self) {
-        if let Some(grant) = self.0.take() {
-            grant.undo();
-        }
-    }
-}
-
-async fn cut(
-    whereabouts: Whereabouts,
-    traffic: Arc<Traffic>,
-    serves: Serves,
-    is_stream: bool,
-) -> Cut {
-    if is_stream {
-        tokio::select! {
-            () = whereabouts.moved(&serves) => {}
-            () = traffic.drained() => {}
-        }
-        return Cut::Ends;
-    }
-    whereabouts.moved(&serves).await;
-    sleep(LAST_WORDS).await;
-    Cut::Breaks
-}
-
 /// What is wrong with a call to the owner, as a sentence that names its address once.
 pub(crate) fn why_of(to: &ServerUrl, why: String) -> String {
     let place = to.authority();
     let why = why.strip_prefix(&format!("{place}: ")).unwrap_or(&why);
     format!("the server that owns the store, {to}: {why}")
-}
-
-/// The answer of the owner as the caller gets it.
-fn passed(head: AnswerParts, out: Out, owner: &OwnerAddress) -> Response<Out> {
-    let mut response = Response::new(out);
-    *response.status_mut() = head.status;
-    *response.headers_mut() = heads::of_answer(&head.headers);
-    if let Ok(url) = HeaderValue::from_str(&owner.url.to_string()) {
-        response.headers_mut().insert(heads::OWNER, url);
-    }
-    response
-}
-
-/// The answer to a call that has none when this server ends.
-fn ended(spec: &Spec) -> PassOutcome {
-    match spec.name {
-        // As every lease call that waits when a server drains. The owner sees that nobody takes what it grants.
-        "lease" => PassOutcome::Answered(answer_of(Reply::Lease(Leased::default()), false)),
-        _ => {
-            let why = NotYet::Because("this server is draining".to_owned());
-            PassOutcome::Refused(problem::of_error(why.at_last(true)))
-        }
-    }
 }
 
 /// The refusal of a call that another server passed on, where the store is not served.
