@@ -1,7 +1,7 @@
 //! Tenure over HTTP: any [`Engine`](tenure_seam::Engine) behind the routes of the contract.
 //!
 //! The way of a request: `accept` takes connections; `handshake` begins TLS, where it is spoken; `conn` drives one
-//! connection and ends it when it is too slow; `service` takes one request through the `gate` (who may call), to its route in the
+//! connection and ends it when it is too slow (`closing`); `service` takes one request through the `gate` (who may call), to its route in the
 //! table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
 //! `budget` of bytes. What is refused becomes a `problem`. If another server owns the store (`whereabouts`), `pass_on` sends the
 //! request there instead, and `anywhere` is an engine that does the same for calls of this process; what servers ask each other besides is answered by `fellows`.
