@@ -58,7 +58,9 @@ class Customers:
                 each.start()
             for each in both:
                 each.join()
-            self._ask_again()
+            # Who ends asks no more: only so is it known how long that takes at most.
+            if not stopping.is_set():
+                self._ask_again()
 
     def _pick(self) -> str:
         with self.lock:
@@ -107,7 +109,8 @@ class Customers:
     def _get(self, path: str) -> tuple[int, Any]:
         try:
             try:
-                answer = urlopen(self.api + path, timeout=30)
+                # For the connection, the head and the body each.
+                answer = urlopen(self.api + path, timeout=20)
             except HTTPError as refused:
                 answer = refused
             with answer:
