@@ -43,8 +43,8 @@ pub use plain::PlainRedis;
 pub use resp::RespValue;
 pub use room::STORE_KIND;
 pub use scripts::{
-    Acquisition, AppendCall, HandOver, Own, Ownership, PieceCall, ScriptReply, SnapshotName,
-    SnapshotTurn, StoreNaming,
+    Acquisition, AppendCall, FORMAT, HandOver, Own, Ownership, PieceCall, ScriptReply,
+    SnapshotName, SnapshotTurn, StoreNaming,
 };
 pub use server_entry::ServerEntry;
 pub use servers::StoreServers;

@@ -13,7 +13,7 @@ use crate::resp::{RespValue, Words};
 use crate::server_entry::ServerEntry;
 
 /// The format of keys, fields and entries that this release writes.
-pub(crate) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// A script: sent whole once on each connection, and named by its digest after that.
 #[derive(Debug)]

@@ -202,6 +202,19 @@ impl RedisStore {
         Ok(SeenStore { store, own, copy, run, time })
     }
 
+    /// The owner that `own` names, and its epoch, whatever the format of the store: they stand there as in the first one, since
+    /// clients read them too. Blocks.
+    ///
+    /// # Errors
+    /// Redis cannot be reached.
+    pub fn named_owner(&self) -> Result<Option<(u128, u64)>, StoreError> {
+        let words = Words::of(&["HMGET", &self.keys.own(), "owner", "epoch"]);
+        let said = self.ask(RedisCommand::Plain(words))?;
+        let Some([owner, epoch]) = said.list() else { return Ok(None) };
+        let owner = owner.text().and_then(|id| u128::from_str_radix(id, 16).ok());
+        Ok(owner.zip(epoch.text().and_then(|epoch| epoch.parse().ok())))
+    }
+
     /// Writes the id of a store that lost it.
     ///
     /// # Errors

@@ -153,6 +153,7 @@ impl Hands {
         match self.store.look() {
             Ok(seen) => {
                 let mut state = self.lock();
+                state.unreadable = None;
                 state.paused = copy::pause(&seen.copy, &self.address);
                 let own = seen.own.as_ref().map(|own| Box::new(state.words.own(own)));
                 state.seen = own.as_ref().map(|own| (own.owner, own.epoch));
@@ -170,11 +171,32 @@ impl Hands {
                 self.act(state);
                 true
             }
+            Err(why @ StoreError::Format { .. }) => {
+                self.only_pass_on(&why);
+                false
+            }
             Err(why) => {
                 self.away(&why);
                 false
             }
         }
+    }
+
+    /// R18: a store of a format that this release does not read is served by servers of another one. Calls are passed on to its
+    /// owner, and the value hears of nothing, so the store is not taken here. Blocks.
+    pub fn only_pass_on(&self, why: &StoreError) {
+        let named = match self.store.named_owner() {
+            Ok(named) => named,
+            Err(why) => return self.away(&why),
+        };
+        let mut state = self.lock();
+        if state.unreadable.is_none() {
+            tracing::warn!("this server only passes calls on: {why}");
+        }
+        (state.why, state.unreadable) = (why.to_string(), Some(why.to_string()));
+        let named = named.map(|(owner, epoch)| (ServerId(owner), Epoch(epoch)));
+        state.seen = named.filter(|(owner, _)| *owner != self.me);
+        self.show(&state);
     }
 
     fn away(&self, why: &StoreError) {

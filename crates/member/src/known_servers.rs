@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tenure_core::time::Span;
-use tenure_journal_redis::{ServerEntry, StoreServers};
+use tenure_journal_redis::{FORMAT, ServerEntry, StoreServers};
 use tenure_owner::ids::ServerId;
 
 use crate::place::StandbyHealth;
@@ -70,7 +70,11 @@ impl KnownServers {
     }
 
     fn furthest_of(&self, counts: impl Fn(&ServerEntry) -> bool) -> Option<ServerId> {
-        let counts = |known: &KnownServer| known.missing_since.is_none() && counts(&known.entry);
+        // R18: a server that does not read this format only passes calls on.
+        let reads = |entry: &ServerEntry| entry.format >= FORMAT;
+        let counts = |known: &KnownServer| {
+            known.missing_since.is_none() && reads(&known.entry) && counts(&known.entry)
+        };
         let among = self.0.iter().filter(|(_, known)| counts(known));
         let furthest = among.max_by_key(|(_, known)| (known.entry.applied, known.said));
         furthest.map(|(id, _)| *id)
@@ -114,5 +118,20 @@ mod tests {
         assert_eq!(known.furthest(), Some(ServerId(2)));
         assert_eq!(known.furthest_with_rows("2"), None, "one has no rows, the other is older");
         assert_eq!(known.furthest_with_rows("1"), Some(ServerId(2)));
+    }
+
+    #[test]
+    fn nothing_is_handed_to_a_server_that_does_not_read_the_format() {
+        let server = |id, format, applied| {
+            let (url, release) = (format!("http://{id}"), "2".to_owned());
+            (9, ServerEntry { id, url, release, format, applied })
+        };
+        let (older, newer) = (server(2, FORMAT - 1, 9), server(3, FORMAT + 1, 5));
+        let mut known = KnownServers::default();
+        let all = StoreServers { secret: Secret::new("x"), servers: vec![older, newer] };
+        known.read(ServerId(1), &all, Span::ZERO);
+        assert_eq!(known.ids(), [ServerId(2), ServerId(3)], "it is one of the store all the same");
+        assert_eq!(known.furthest(), Some(ServerId(3)));
+        assert_eq!(known.furthest_with_rows("2"), Some(ServerId(3)));
     }
 }

@@ -4,7 +4,8 @@
 
 use std::sync::{Arc, PoisonError};
 
-use tenure_journal_redis::StoreError;
+use tenure_journal_redis::{StoreError, StoreNaming};
+use tenure_owner::ids::StoreId;
 use tenure_owner::owner::Input;
 
 use crate::hands::{Hands, begin};
@@ -82,7 +83,12 @@ struct SettingsRead {
 /// known here, and a new store has what this server was started with. `None`: there is no store. Blocks.
 fn read_settings(hands: &Hands, owns: bool) -> Result<Option<SettingsRead>, StoreError> {
     let all: Vec<&str> = FIELDS.into_iter().chain([COMPACT]).collect();
-    let Some(texts) = hands.store.settings(&all)? else { return Ok(None) };
+    let mut texts = hands.store.settings(&all)?;
+    if texts.is_none() && owns {
+        write_name(hands)?;
+        texts = hands.store.settings(&all)?;
+    }
+    let Some(texts) = texts else { return Ok(None) };
     let read = StoreSettings::read(&texts);
     let known = hands.settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let started = if known == StoreSettings::default() { &hands.given } else { &known };
@@ -98,6 +104,20 @@ fn read_settings(hands: &Hands, owns: bool) -> Result<Option<SettingsRead>, Stor
     }
     let asked = texts.last().and_then(Option::as_ref);
     Ok(Some(SettingsRead { read, whole, asks_snapshot: asked.is_some_and(|at| !at.is_empty()) }))
+}
+
+/// R16: an owner that does not find the key of its store writes it again; what it knows of the settings follows.
+fn write_name(hands: &Hands) -> Result<(), StoreError> {
+    let (store, ttl) = {
+        let state = hands.lock();
+        (state.owner.store(), state.owner.largest_ttl())
+    };
+    let Some(StoreId(store)) = store else { return Ok(()) };
+    tracing::warn!(
+        "the key {} is gone from Redis, and is written again with what this server knows of it",
+        hands.store.keys().store()
+    );
+    hands.store.name_store(&StoreNaming { store, ttl: ttl.us() }).map(drop)
 }
 
 /// An engine is about to be opened, here: it goes by the settings of the store from its first call on, and the store has them

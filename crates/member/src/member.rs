@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
-use tenure_journal_redis::{RedisStore, ServerEntry, SnapshotName};
+use tenure_journal_redis::{FORMAT, RedisStore, ServerEntry, SnapshotName, StoreError};
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, ServerId, StoreId};
 use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
@@ -31,8 +31,6 @@ use crate::standby_rows::StandbyRows;
 use crate::state::MemberState;
 use crate::watchdog::Watchdog;
 
-/// The newest format of a store that this release reads.
-const FORMAT: u32 = 1;
 /// A server says something of itself this often.
 const REGISTER_EVERY: Duration = Duration::from_secs(1);
 /// Where the store is served is looked at this often, though nothing was heard.
@@ -273,7 +271,9 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
             registered = Some(now);
             watchdog.look(hands);
             is_fit = is_fit || fits(hands);
-            if is_fit && hands.register() {
+            // One that only passes calls on has to know the others, and the secret by which they know it.
+            let takes_part = is_fit || hands.lock().unreadable.is_some();
+            if takes_part && hands.register() && is_fit {
                 hands.end_pause();
                 settings.follow(hands);
                 look_for_room(hands);
@@ -336,6 +336,10 @@ fn fits(hands: &Arc<Hands>) -> bool {
     });
     match fits {
         Ok(()) => true,
+        Err(why @ StoreError::Format { .. }) => {
+            hands.only_pass_on(&why);
+            false
+        }
         Err(why) => {
             let mut state = hands.lock();
             state.why = why.to_string();

@@ -79,7 +79,8 @@ fn is_over_after(hands: &Hands, pause: Duration) -> bool {
 pub(crate) fn follows(hands: &Hands) -> bool {
     let state = hands.lock();
     let owns = state.is_loading || state.engine.is_some() || state.owner.epoch().is_some();
-    state.seen.is_some() && !owns && !state.is_closing && !state.is_over
+    let may = state.seen.is_some() && state.unreadable.is_none();
+    may && !owns && !state.is_closing && !state.is_over
 }
 
 fn catch_up(

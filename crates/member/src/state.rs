@@ -69,7 +69,9 @@ pub(crate) struct MemberState {
     pub trouble: Option<String>,
     /// Why the store is served to nobody, if a copy said so when it was looked at last. Starts as `None`.
     pub paused: Option<String>,
-    /// The acquisition that is not made as long as that is so.
+    /// Why this release does not read the store, which another one wrote. Starts as `None`.
+    pub unreadable: Option<String>,
+    /// The acquisition that is not made as long as one of these two is so.
     pub held_back: Option<u64>,
     /// Servers that did not answer when they were asked last.
     pub unreached: BTreeSet<ServerId>,
@@ -122,6 +124,7 @@ impl MemberState {
             why: "this server has just started, and looks who owns the store".to_owned(),
             trouble: None,
             paused: None,
+            unreadable: None,
             held_back: None,
             unreached: BTreeSet::new(),
             laggards: BTreeSet::new(),
@@ -186,7 +189,9 @@ impl MemberState {
     /// Makes ready what the value said.
     pub fn deed(&mut self, action: Action) -> Deed {
         match action {
-            Action::Call { number, call: ScriptCall::Acquire(_) } if self.paused.is_some() => {
+            Action::Call { number, call: ScriptCall::Acquire(_) }
+                if self.paused.is_some() || self.unreadable.is_some() =>
+            {
                 self.held_back = Some(number);
                 Deed::Nothing
             }
@@ -330,6 +335,7 @@ impl MemberState {
             StorePlace::Nobody(why) | StorePlace::Paused(why) => why,
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
+        let warnings = self.unreadable.iter().cloned().chain(warnings);
         let standbys = self.owner.sent().map(|sent| self.servers.standbys(sent.number));
         MemberHealth { owner, warnings: warnings.collect(), standbys: standbys.unwrap_or_default() }
     }

@@ -5,6 +5,8 @@
 mod bench;
 mod costs;
 mod cut;
+mod formats;
+mod gone_key;
 mod histories;
 mod line;
 mod paused;

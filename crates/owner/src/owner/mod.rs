@@ -277,6 +277,11 @@ impl Owner {
         self.store
     }
 
+    /// The longest ttl of a lease that it knows of.
+    pub fn largest_ttl(&self) -> Span {
+        self.largest_ttl
+    }
+
     /// The epoch at which it owns the store.
     pub fn epoch(&self) -> Option<Epoch> {
         self.tenancy().map(|tenancy| tenancy.by.epoch)
