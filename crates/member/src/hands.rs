@@ -184,7 +184,11 @@ impl Hands {
 
     /// R18: a store of a format that this release does not read is served by servers of another one. Calls are passed on to its
     /// owner, and the value hears of nothing, so the store is not taken here. Blocks.
-    pub fn only_pass_on(&self, why: &StoreError) {
+    pub fn only_pass_on(self: &Arc<Self>, why: &StoreError) {
+        // Before it shows an owner: whom it passes calls on to must know it by the secret.
+        if !self.lock().is_registered && !self.register() {
+            return;
+        }
         let named = match self.store.named_owner() {
             Ok(named) => named,
             Err(why) => return self.away(&why),

@@ -271,7 +271,7 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
             registered = Some(now);
             watchdog.look(hands);
             is_fit = is_fit || fits(hands);
-            // One that only passes calls on has to know the others, and the secret by which they know it.
+            // One that only passes calls on has to know the others, and they it.
             let takes_part = is_fit || hands.lock().unreadable.is_some();
             if takes_part && hands.register() && is_fit {
                 hands.end_pause();
