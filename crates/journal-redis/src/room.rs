@@ -44,19 +44,24 @@ impl RedisStore {
             self.ask(RedisCommand::Plain(Words::of(&["MEMORY", "USAGE", &log, "SAMPLES", "0"])))?;
         let named =
             self.ask(RedisCommand::Plain(Words::of(&["HMGET", &own, "snapshot", "before"])))?;
-        let bytes = |value: Option<&RespValue>| {
-            let name = value.and_then(RespValue::text).and_then(SnapshotName::read);
-            name.map_or(0, |name| name.bytes)
-        };
         let named = named.list().unwrap_or_default();
+        let named = |index| {
+            let value: Option<&RespValue> = named.get(index);
+            value.and_then(RespValue::text).and_then(SnapshotName::read)
+        };
+        // Its first piece is unlinked last, and it is still named then.
+        let before = match named(1) {
+            Some(before) if self.has_piece(before.generation, 0)? => before.bytes,
+            _ => 0,
+        };
         let log = match usage {
             RespValue::Int(bytes) => bytes.unsigned_abs(),
             _ => 0,
         };
         let counted = self.counted();
         counted.log.store(log, Ordering::Relaxed);
-        counted.snapshot.store(bytes(named.first()), Ordering::Relaxed);
-        counted.before.store(bytes(named.get(1)), Ordering::Relaxed);
+        counted.snapshot.store(named(0).map_or(0, |name| name.bytes), Ordering::Relaxed);
+        counted.before.store(before, Ordering::Relaxed);
         Ok(self.sizes())
     }
 

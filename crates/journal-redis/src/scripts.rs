@@ -369,7 +369,7 @@ pub struct Own {
     pub largest_ttl: u64,
     /// The snapshot that a load begins with.
     pub snapshot: Option<SnapshotName>,
-    /// The snapshot before it, which is kept until the next turn.
+    /// The snapshot before it, whose pieces are kept until the next turn, or for a minute.
     pub before: Option<SnapshotName>,
     /// The one whose pieces are being written, or that was given up among them.
     pub writing: Option<Generation>,

@@ -97,6 +97,10 @@ pub(crate) fn unlink(hands: &Arc<Hands>, by: &Ownership, snapshot: SnapshotName)
     if let Err(why) = hands.bulk.unlink_snapshot(&owner, named(generation), pieces) {
         tracing::warn!("an old snapshot could not be unlinked: {why}");
     }
+    // What the store takes is less now.
+    if let Err(why) = hands.store.measure() {
+        tracing::debug!("the size of the store could not be asked: {why}");
+    }
 }
 
 /// Unlinks pieces that a standby wrote after it was given up. Those before are unlinked with the next snapshot.

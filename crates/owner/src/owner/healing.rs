@@ -127,7 +127,7 @@ impl Owner {
         if !recovers && (own.tip == tenancy.done || own.tip == tenancy.sent()) {
             tenancy.notes_run = true;
             tenancy.snapshot = own.snapshot;
-            tenancy.before = own.before;
+            tenancy.before = own.before.map(|before| (before, at));
             actions.push(Action::RecoveryOver);
             self.stage = OwnerStage::Owning(tenancy);
             return self.fly_again(at, actions);
@@ -175,7 +175,7 @@ impl Owner {
             ScriptReply::Done => {
                 let Some((pieces, tip)) = healing.written else { return };
                 let snapshot = SnapshotName { generation: healing.generation, tip, pieces };
-                tenancy.turned_to(snapshot, actions);
+                tenancy.turned_to(snapshot, at, actions);
                 if healing.recovers {
                     let until = Span::from_us(at.us() + self.largest_ttl.us());
                     tenancy.recovers_until = Some(until);

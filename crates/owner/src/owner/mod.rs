@@ -7,6 +7,8 @@ mod healing;
 mod looking;
 mod message;
 mod owning;
+#[cfg(test)]
+mod tests;
 
 pub use message::{Action, Input, ServerWord, Warning};
 
@@ -20,6 +22,8 @@ use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptRepl
 use crate::wall::Wall;
 use looking::Watch;
 
+/// A snapshot that another one has taken the place of is kept for so long: a load that reads it may end.
+pub const BEFORE_KEPT: Span = Span::from_s(60);
 /// An owner that does nothing else appends this often.
 pub const BEAT_EVERY: Span = Span::from_s(1);
 /// A server that does not own the store looks this often, so that a dead owner is replaced soon.
@@ -97,7 +101,8 @@ struct Tenancy {
     notes_run: bool,
     wall: Wall,
     snapshot: Option<SnapshotName>,
-    before: Option<SnapshotName>,
+    /// The one before it, and since when that is so, or was seen to be.
+    before: Option<(SnapshotName, Span)>,
     /// Snapshots made in this tenancy.
     snapshots: u64,
     turning: Option<owning::Turning>,
@@ -386,7 +391,7 @@ impl Tenancy {
             notes_run: false,
             wall,
             snapshot: own.snapshot,
-            before: own.before,
+            before: own.before.map(|before| (before, at)),
             snapshots: 0,
             turning: None,
             ending: None,

@@ -3,7 +3,7 @@
 use tenure_core::time::{Moment, Span};
 
 use super::looking::Watch;
-use super::{Action, BEAT_EVERY, Flight, Owner, OwnerStage, Queued, Tenancy};
+use super::{Action, BEAT_EVERY, BEFORE_KEPT, Flight, Owner, OwnerStage, Queued, Tenancy};
 use crate::ids::{Generation, ServerId, Tip};
 use crate::mutant::{Mutant, forgets};
 use crate::scripts::{Append, HandOver, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn};
@@ -122,6 +122,9 @@ impl Owner {
             tenancy.recovers_until = None;
             tenancy.notes_run = true;
             actions.push(Action::RecoveryOver);
+        }
+        if tenancy.before.is_some_and(|(_, since)| at.us() >= since.us() + BEFORE_KEPT.us()) {
+            tenancy.unlink_before(actions);
         }
         if tenancy.flight.is_none() && at.us() >= tenancy.appended.us() + BEAT_EVERY.us() {
             let append = tenancy.next_append(tenancy.done, false, ttl, at);
@@ -352,7 +355,7 @@ impl Owner {
     fn turned(&mut self, at: Span, actions: &mut Vec<Action>) {
         let Some(tenancy) = self.owning() else { return };
         if let Some(Turning { turn: Some((_, turn)), .. }) = tenancy.turning.take() {
-            tenancy.turned_to(turn.snapshot, actions);
+            tenancy.turned_to(turn.snapshot, at, actions);
         }
         self.go_on(at, actions);
     }
@@ -389,10 +392,19 @@ impl Owner {
 }
 
 impl Tenancy {
-    pub(super) fn turned_to(&mut self, snapshot: SnapshotName, actions: &mut Vec<Action>) {
-        if let Some(before) = self.before.take() {
-            actions.push(Action::UnlinkSnapshot { by: self.by, snapshot: before });
+    pub(super) fn turned_to(
+        &mut self,
+        snapshot: SnapshotName,
+        at: Span,
+        actions: &mut Vec<Action>,
+    ) {
+        self.unlink_before(actions);
+        self.before = self.snapshot.replace(snapshot).map(|before| (before, at));
+    }
+
+    fn unlink_before(&mut self, actions: &mut Vec<Action>) {
+        if let Some((snapshot, _)) = self.before.take() {
+            actions.push(Action::UnlinkSnapshot { by: self.by, snapshot });
         }
-        self.before = self.snapshot.replace(snapshot);
     }
 }

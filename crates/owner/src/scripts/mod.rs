@@ -52,7 +52,7 @@ pub struct Own {
     pub noted_run: RunId,
     /// The snapshot that a load begins with.
     pub snapshot: Option<SnapshotName>,
-    /// The snapshot before it, which is kept until the next turn.
+    /// The snapshot before it, whose pieces are kept until the next turn, or for a minute.
     pub before: Option<SnapshotName>,
     /// The longest time to live of any lease so far: how long a recovery takes.
     pub largest_ttl: Span,

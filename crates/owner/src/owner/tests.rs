@@ -1,0 +1,80 @@
+//! One owner and a store that does at once what it is told.
+
+use super::*;
+use crate::ids::RunId;
+use crate::owner::message::Input;
+use crate::scripts::{Keys, PieceCall};
+
+struct World {
+    owner: Owner,
+    keys: Keys<()>,
+    at: Span,
+}
+
+impl World {
+    /// A new store, owned.
+    fn owned() -> World {
+        let owner = Owner::new(ServerId(1), StoreId(7));
+        let mut world = World { owner, keys: Keys::empty(RunId(1)), at: Span::from_s(1) };
+        for _ in 0..4 {
+            world.passes(Span::from_s(1));
+        }
+        assert!(world.owner.serves());
+        world
+    }
+
+    fn passes(&mut self, span: Span) {
+        self.at = Span::from_us(self.at.us() + span.us());
+        self.hears(Input::Time);
+    }
+
+    fn hears(&mut self, input: Input) {
+        let time = Moment::ZERO.plus(self.at);
+        for action in self.owner.take(input, self.at) {
+            match action {
+                Action::Look => {
+                    let (store, own) = (self.keys.store, self.keys.own.clone().map(Box::new));
+                    self.hears(Input::Looked { store, own, run: self.keys.run, time });
+                }
+                Action::Call { number, call } => {
+                    let reply = self.keys.call(&call, time);
+                    self.hears(Input::Replied { call: number, reply, time });
+                }
+                Action::Load(own) => self.hears(Input::Loaded { tip: own.tip }),
+                Action::WriteSnapshot { by, generation } => {
+                    self.keys.call(&piece(by, generation, Some(())), time);
+                    let tip = self.owner.sent().unwrap();
+                    self.hears(Input::SnapshotWritten { generation, pieces: 1, tip });
+                }
+                Action::UnlinkSnapshot { by, snapshot } => {
+                    self.keys.call(&piece(by, snapshot.generation, None), time);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn snapshots(&self) -> Vec<u64> {
+        self.keys.pieces.keys().map(|(generation, _)| generation.count).collect()
+    }
+}
+
+fn piece(by: Ownership, generation: Generation, body: Option<()>) -> ScriptCall<()> {
+    ScriptCall::Piece(PieceCall { by, generation, index: 0, body })
+}
+
+#[test]
+fn the_snapshot_before_is_kept_until_the_next_turn_or_for_a_minute() {
+    let mut world = World::owned();
+    for expected in [&[1][..], &[1, 2], &[2, 3]] {
+        world.hears(Input::SnapshotDue);
+        assert_eq!(world.snapshots(), expected);
+        world.passes(Span::from_s(59));
+        assert_eq!(world.snapshots(), expected);
+    }
+    world.passes(Span::from_s(1));
+    assert_eq!(world.snapshots(), [3]);
+    world.passes(Span::from_s(600));
+    assert_eq!(world.snapshots(), [3], "the one that loads begin with stays");
+    assert!(world.owner.serves());
+}
