@@ -228,7 +228,7 @@ impl Hands {
         match self.store.register(&entry, &secret) {
             Ok(all) => {
                 let mut state = self.lock();
-                state.servers.read(self.me, &all, self.clock.at());
+                state.servers.read(&self.entry, &all, self.clock.at());
                 (state.secret, state.is_registered) = (all.secret, true);
                 let others = state.servers.ids();
                 state.take(Input::Others(others), &self.clock);

@@ -15,6 +15,8 @@ const REMEMBERED_FOR: Span = Span::from_s(60);
 
 struct KnownServer {
     entry: ServerEntry,
+    /// It was the process before this one at the same address, so it is gone: it is asked, and gets nothing.
+    is_predecessor: bool,
     /// The moment of its last word, by the store's clock, in microseconds.
     said: u64,
     /// Since when it is not registered, by the own monotonic clock.
@@ -25,15 +27,24 @@ struct KnownServer {
 #[derive(Default)]
 pub(crate) struct KnownServers(BTreeMap<ServerId, KnownServer>);
 
+impl KnownServer {
+    /// Whether the store could be handed over to it, and a snapshot asked of it.
+    fn is_standby(&self) -> bool {
+        self.missing_since.is_none() && !self.is_predecessor
+    }
+}
+
 impl KnownServers {
     /// Takes in what the store has at `at`. This server is not counted.
-    pub fn read(&mut self, me: ServerId, all: &StoreServers, at: Span) {
+    pub fn read(&mut self, me: &ServerEntry, all: &StoreServers, at: Span) {
         for known in self.0.values_mut() {
             known.missing_since.get_or_insert(at);
         }
-        for (said, entry) in all.servers.iter().filter(|(_, entry)| entry.id != me.0) {
-            let known = KnownServer { entry: entry.clone(), said: *said, missing_since: None };
-            self.0.insert(ServerId(entry.id), known);
+        for (said, entry) in all.servers.iter().filter(|(_, entry)| entry.id != me.id) {
+            let is_predecessor = entry.url == me.url;
+            let (entry, said) = (entry.clone(), *said);
+            let known = KnownServer { entry, is_predecessor, said, missing_since: None };
+            self.0.insert(ServerId(known.entry.id), known);
         }
         let is_remembered = |known: &KnownServer| {
             known.missing_since.is_none_or(|since| at.us() < since.us() + REMEMBERED_FOR.us())
@@ -49,17 +60,17 @@ impl KnownServers {
         self.0.get(&id).map(|known| known.entry.url.as_str())
     }
 
-    /// How far the registered ones are behind the entry `end`.
+    /// How far the standbys are behind the entry `end`.
     pub fn standbys(&self, end: u64) -> Vec<StandbyHealth> {
-        let registered = self.0.values().filter(|known| known.missing_since.is_none());
+        let standbys = self.0.values().filter(|known| known.is_standby());
         let health = |known: &KnownServer| StandbyHealth {
             url: known.entry.url.clone(),
             behind: end.saturating_sub(known.entry.applied),
         };
-        registered.map(health).collect()
+        standbys.map(health).collect()
     }
 
-    /// The registered one whose rows are furthest; of equal ones that with the latest word.
+    /// The standby whose rows are furthest; of equal ones that with the latest word.
     pub fn furthest(&self) -> Option<ServerId> {
         self.furthest_of(|_| true)
     }
@@ -72,9 +83,8 @@ impl KnownServers {
     fn furthest_of(&self, counts: impl Fn(&ServerEntry) -> bool) -> Option<ServerId> {
         // R18: a server that does not read this format only passes calls on.
         let reads = |entry: &ServerEntry| entry.format >= FORMAT;
-        let counts = |known: &KnownServer| {
-            known.missing_since.is_none() && reads(&known.entry) && counts(&known.entry)
-        };
+        let counts =
+            |known: &KnownServer| known.is_standby() && reads(&known.entry) && counts(&known.entry);
         let among = self.0.iter().filter(|(_, known)| counts(known));
         let furthest = among.max_by_key(|(_, known)| (known.entry.applied, known.said));
         furthest.map(|(id, _)| *id)
@@ -87,6 +97,34 @@ mod tests {
 
     use super::*;
 
+    fn me() -> ServerEntry {
+        let (url, release) = ("http://1".to_owned(), "1".to_owned());
+        ServerEntry { id: 1, url, release, format: 1, applied: 0 }
+    }
+
+    #[test]
+    fn the_process_before_this_one_at_its_address_is_asked_and_is_no_standby() {
+        let before = ServerEntry { id: 2, applied: 9, ..me() };
+        let other = ServerEntry { id: 3, url: "http://3".to_owned(), applied: 5, ..me() };
+        for (others, furthest) in
+            [(vec![before.clone(), other], Some(ServerId(3))), (vec![before], None)]
+        {
+            let ids: Vec<ServerId> = others.iter().map(|entry| ServerId(entry.id)).collect();
+            let servers = others.into_iter().map(|entry| (9, entry)).collect();
+            let all = StoreServers { secret: Secret::new("x"), servers };
+            let mut known = KnownServers::default();
+            known.read(&me(), &all, Span::ZERO);
+            assert_eq!(known.ids(), ids, "it may have owned the store at a later epoch");
+            assert_eq!(known.url(ServerId(2)), Some("http://1"));
+            assert_eq!((known.furthest(), known.furthest_with_rows("1")), (furthest, furthest));
+            let standbys: Vec<String> = known.standbys(9).into_iter().map(|one| one.url).collect();
+            assert_eq!(
+                standbys,
+                furthest.map(|_| "http://3".to_owned()).into_iter().collect::<Vec<_>>()
+            );
+        }
+    }
+
     #[test]
     fn a_server_is_remembered_for_a_minute_after_its_registration_is_gone() {
         let server = |id, said| {
@@ -95,11 +133,11 @@ mod tests {
         };
         let all = |servers| StoreServers { secret: Secret::new("x"), servers };
         let mut known = KnownServers::default();
-        known.read(ServerId(1), &all(vec![server(1, 9), server(2, 5), server(3, 7)]), Span::ZERO);
+        known.read(&me(), &all(vec![server(1, 9), server(2, 5), server(3, 7)]), Span::ZERO);
         assert_eq!(known.ids(), [ServerId(2), ServerId(3)]);
         assert_eq!(known.furthest(), Some(ServerId(2)), "the other spoke later, and is behind");
         for (at, left) in [(10, 2), (69, 2), (71, 1)] {
-            known.read(ServerId(1), &all(vec![server(2, 6)]), Span::from_s(at));
+            known.read(&me(), &all(vec![server(2, 6)]), Span::from_s(at));
             assert_eq!(known.ids().len(), left, "{at} s");
             assert_eq!(known.furthest(), Some(ServerId(2)));
         }
@@ -114,7 +152,7 @@ mod tests {
         let servers = vec![server(1, "2", 9), server(2, "1", 9), server(3, "2", 0)];
         let mut known = KnownServers::default();
         let all = StoreServers { secret: Secret::new("x"), servers };
-        known.read(ServerId(1), &all, Span::ZERO);
+        known.read(&me(), &all, Span::ZERO);
         assert_eq!(known.furthest(), Some(ServerId(2)));
         assert_eq!(known.furthest_with_rows("2"), None, "one has no rows, the other is older");
         assert_eq!(known.furthest_with_rows("1"), Some(ServerId(2)));
