@@ -28,7 +28,7 @@ use crate::random;
 use crate::settings::StoreSettings;
 use crate::standby;
 use crate::standby_rows::StandbyRows;
-use crate::state::MemberState;
+use crate::state::{ENDS, MemberState};
 use crate::watchdog::Watchdog;
 
 /// A server says something of itself this often.
@@ -163,8 +163,14 @@ impl Member {
         let begun = Instant::now();
         let engine = {
             let mut state = self.hands.lock();
+            if state.is_over {
+                return;
+            }
             state.is_closing = true;
-            state.why = "this server ends, and hands the store over".to_owned();
+            state.why = match state.owner.epoch() {
+                Some(_) => format!("{ENDS}, and hands the store over"),
+                None => ENDS.to_owned(),
+            };
             self.hands.show(&state);
             state.engine.clone()
         };

@@ -23,7 +23,7 @@ pub enum StorePlace {
         url: String,
         /// By which the servers of the store know each other.
         secret: Secret,
-        /// The epoch at which it took the store.
+        /// The epoch at which it took the store; 0 as long as that is not known: it was given the store a moment ago.
         epoch: u64,
     },
     /// By none that is known; why, as a sentence.
@@ -58,7 +58,7 @@ impl fmt::Display for StorePlace {
                 write!(f, "this server has taken over the store, at epoch {epoch}")
             }
             StorePlace::There { url, epoch, .. } => {
-                write!(f, "{url} owns the store, at epoch {epoch}; calls are passed on to it")
+                write!(f, "{}; calls are passed on to it", owns(url, *epoch))
             }
             StorePlace::Nobody(why) => write!(f, "no server serves the store: {why}"),
             StorePlace::Paused(why) => f.write_str(why),
@@ -97,6 +97,14 @@ pub struct StandbyHealth {
     pub behind: u64,
 }
 
+/// That another server owns the store, as a sentence without its full stop.
+pub(crate) fn owns(url: &str, epoch: u64) -> String {
+    match epoch {
+        0 => format!("{url} owns the store"),
+        epoch => format!("{url} owns the store, at epoch {epoch}"),
+    }
+}
+
 /// A warning of the value, as a sentence.
 pub(crate) fn sentence(warning: Warning) -> &'static str {
     match warning {
@@ -113,5 +121,20 @@ pub(crate) fn sentence(warning: Warning) -> &'static str {
         Warning::Damaged => {
             "the journal in Redis cannot be read as a whole; restore Redis from a backup, or use another name for a new store"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_is_said_once_it_is_known() {
+        let there = |epoch| {
+            let (url, secret) = ("http://b".to_owned(), Secret::new("x"));
+            StorePlace::There { url, secret, epoch }.to_string()
+        };
+        assert_eq!(there(7), "http://b owns the store, at epoch 7; calls are passed on to it");
+        assert_eq!(there(0), "http://b owns the store; calls are passed on to it");
     }
 }

@@ -18,11 +18,14 @@ use crate::appends::Appends;
 use crate::clock::StoreClock;
 use crate::known_servers::{KnownServers, RELEASE};
 use crate::options::AskedServer;
-use crate::place::{MemberHealth, StandbyHealth, StorePlace, sentence};
+use crate::place::{MemberHealth, StandbyHealth, StorePlace, owns, sentence};
 use crate::translate::Dictionary;
 
 /// A standby that lacks more entries than this is said to be behind: one second of many small calls.
 const FAR_BEHIND: u64 = 20_000;
+
+/// Why a server that ends serves nobody.
+pub(crate) const ENDS: &str = "this server ends";
 
 /// Why an owner serves nobody that is cut off from the store, with what is known of that.
 fn cut_off(trouble: Option<&String>) -> String {
@@ -60,7 +63,7 @@ pub(crate) struct MemberState {
     pub writes_itself: bool,
     /// Snapshots that were given up while a standby wrote them, and the number of their pieces then: it may write one more.
     pub given_up: VecDeque<(Generation, u32)>,
-    /// The owner as it was seen last, and its epoch.
+    /// The owner as it was seen last, and its epoch; 0 as long as the store was not looked at since it was given to that owner.
     pub seen: Option<(ServerId, Epoch)>,
     pub warnings: Vec<Warning>,
     /// Why nobody serves.
@@ -230,7 +233,11 @@ impl MemberState {
                     );
                 }
                 self.is_loading = false;
-                self.why = "another server has taken the store, or it has none".to_owned();
+                self.why = match self.is_closing {
+                    true => ENDS,
+                    false => "another server has taken the store, or it has none",
+                }
+                .to_owned();
                 let mut waiting = self.appends.take_all();
                 waiting.extend(self.proof.take());
                 Deed::Drop { engine: self.engine.take(), waiting }
@@ -329,9 +336,7 @@ impl MemberState {
             StorePlace::Here { epoch, .. } => {
                 format!("this server owns the store, at epoch {epoch}")
             }
-            StorePlace::There { url, epoch, .. } => {
-                format!("{url} owns the store, at epoch {epoch}")
-            }
+            StorePlace::There { url, epoch, .. } => owns(&url, epoch),
             StorePlace::Nobody(why) | StorePlace::Paused(why) => why,
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());

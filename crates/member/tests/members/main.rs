@@ -5,6 +5,7 @@
 mod bench;
 mod costs;
 mod cut;
+mod ending;
 mod formats;
 mod gone_key;
 mod histories;
