@@ -31,6 +31,15 @@ impl Confirmation {
     }
 }
 
+/// Fewer replicas than are wanted have what was written last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplicaShortage {
+    /// How many had it within a second.
+    pub have: u32,
+    /// How many must have it before it counts as done.
+    pub wanted: u32,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

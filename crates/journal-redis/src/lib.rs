@@ -34,6 +34,7 @@ mod store;
 mod unfit;
 
 pub use commands::COMMANDS;
+pub use confirmation::ReplicaShortage;
 pub use copies::CopyMark;
 pub use found::find_servers;
 pub use generation::Generation;

@@ -98,6 +98,14 @@ impl RedisLine {
         self.0.begin(Request::new(command, hears));
     }
 
+    /// How many replicas have what was written last, as long as those are too few and Redis is reached.
+    pub fn too_few_replicas(&self) -> Option<u32> {
+        let state = self.0.lock();
+        // Whoever waits for them asks again and again: what was said long ago is of nobody any more.
+        let lasts = |at: &Instant| at.elapsed() < PATIENCE && state.trouble.is_none();
+        state.too_few_replicas.filter(|(_, at)| lasts(at)).map(|(have, _)| have)
+    }
+
     /// Why Redis is not reached now, while requests are still tried.
     pub fn trouble(&self) -> Option<String> {
         self.0.lock().trouble.clone()
@@ -126,6 +134,8 @@ struct LineState {
     heard: Instant,
     /// Why the last connection ended or could not be made; `None` once something was heard since.
     trouble: Option<String>,
+    /// How many replicas had what was to be confirmed last, if those were too few, and when they said so. Starts as `None`.
+    too_few_replicas: Option<(u32, Instant)>,
     /// Before the next try to connect.
     pause: Duration,
     /// Nobody needs the line any more.
@@ -156,7 +166,7 @@ impl LineState {
 
     /// Takes a reply for the first request that waits; the answer to it, unless it needs another reply.
     fn takes(&mut self, value: RespValue) -> Option<(Request, Result<RespValue, String>)> {
-        let LineState { waiting, known, .. } = self;
+        let LineState { waiting, known, too_few_replicas, .. } = self;
         let first = waiting.front_mut()?;
         if first.sent_whole
             && first.script.is_none()
@@ -164,7 +174,14 @@ impl LineState {
         {
             known.answered(call, &value);
         }
+        let have = match value {
+            RespValue::Int(have) => u32::try_from(have).unwrap_or_default(),
+            _ => 0,
+        };
         let said = first.takes(value)?;
+        if let RedisCommand::Confirmed(..) = &first.command {
+            *too_few_replicas = said.is_err().then(|| (have, Instant::now()));
+        }
         waiting.pop_front().map(|request| (request, said))
     }
 
@@ -198,6 +215,7 @@ impl LineInside {
             socket: None,
             heard: Instant::now(),
             trouble: None,
+            too_few_replicas: None,
             pause: PAUSE_MIN,
             is_closed: false,
         };

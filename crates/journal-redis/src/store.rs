@@ -8,7 +8,7 @@ use tenure_journal::{BadEntry, JournalEntry, ReadError};
 use tenure_redis_address::Address;
 use tenure_tls::TlsError;
 
-use crate::confirmation::Confirmation;
+use crate::confirmation::{Confirmation, ReplicaShortage};
 use crate::dial::Dialer;
 use crate::generation::Generation;
 use crate::keys::StoreKeys;
@@ -129,6 +129,13 @@ impl RedisStore {
     /// Why Redis is not reached now; `None`: nothing is known of that. Nothing is asked.
     pub fn trouble(&self) -> Option<StoreError> {
         self.line.trouble().map(StoreError::Away)
+    }
+
+    /// How many replicas lack what was written last, as long as Redis is reached and those are too few; `None`: nothing is known of
+    /// that. Nothing is asked.
+    pub fn shortage(&self) -> Option<ReplicaShortage> {
+        let (have, wanted) = (self.line.too_few_replicas()?, self.replicas.load(Ordering::Relaxed));
+        (have < wanted).then_some(ReplicaShortage { have, wanted })
     }
 
     pub(crate) fn counted(&self) -> &Sizes {

@@ -96,6 +96,9 @@ fn replied(hands: &Arc<Hands>, call: u64, reply: Result<ScriptReply, StoreError>
         }
     };
     state.take(input, &hands.clock);
+    if state.shortage.is_some() {
+        state.shortage = hands.store.shortage();
+    }
     if was_cut_off {
         hands.show(&state);
     }

@@ -325,6 +325,7 @@ fn show(hands: &Hands) {
             true => state.trouble.take().or(trouble),
             false => None,
         };
+        state.shortage = hands.store.shortage();
         hands.show(&state);
         let waited = hands.changed.wait_timeout(state, SHOW_EVERY);
         state = waited.unwrap_or_else(PoisonError::into_inner).0;

@@ -8,7 +8,7 @@ use tenure_core::secret::Secret;
 use tenure_core::time::Span;
 use tenure_engine::Embedded;
 use tenure_journal::Hears;
-use tenure_journal_redis::StoreCall;
+use tenure_journal_redis::{ReplicaShortage, StoreCall};
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, Generation, ServerId, StoreId};
 use tenure_owner::owner::{Action, Input, ServerWord, Warning};
@@ -24,6 +24,8 @@ use crate::translate::Dictionary;
 /// A standby that lacks more entries than this is said to be behind: one second of many small calls.
 const FAR_BEHIND: u64 = 20_000;
 
+/// What is said of an owner.
+const OWNS: &str = "this server owns the store";
 /// Why a server that ends serves nobody.
 pub(crate) const ENDS: &str = "this server ends";
 
@@ -31,8 +33,16 @@ pub(crate) const ENDS: &str = "this server ends";
 fn cut_off(trouble: Option<&String>) -> String {
     let trouble = trouble.map(|why| format!(" ({why})")).unwrap_or_default();
     format!(
-        "this server owns the store, and Redis has not answered it for 3 s{trouble}; it serves again when Redis does, unless \
+        "{OWNS}, and Redis has not answered it for 3 s{trouble}; it serves again when Redis does, unless \
          another server has taken the store by then: see whether this machine reaches Redis"
+    )
+}
+
+/// R13: why nothing is answered that was written, by a server of which `who` says what it has.
+fn waits_for_replicas(who: &str, ReplicaShortage { have, wanted }: ReplicaShortage) -> String {
+    format!(
+        "{who}, and waits for its replicas: {have} of {wanted} replicas have what it wrote last; add a replica, see why one does \
+         not follow, or ask for fewer: tenure store set --replicas {have}"
     )
 }
 
@@ -70,6 +80,8 @@ pub(crate) struct MemberState {
     pub why: String,
     /// The first reason that Redis, or the way to it, gave since this owner is cut off. `None` once it is not.
     pub trouble: Option<String>,
+    /// Too few replicas have what this server, or one that it was, wrote last. Starts as `None`, and is so again once enough have it.
+    pub shortage: Option<ReplicaShortage>,
     /// Why the store is served to nobody, if a copy said so when it was looked at last. Starts as `None`.
     pub paused: Option<String>,
     /// Why this release does not read the store, which another one wrote. Starts as `None`.
@@ -126,6 +138,7 @@ impl MemberState {
             warnings: Vec::new(),
             why: "this server has just started, and looks who owns the store".to_owned(),
             trouble: None,
+            shortage: None,
             paused: None,
             unreadable: None,
             held_back: None,
@@ -306,7 +319,10 @@ impl MemberState {
         });
         if let Some(engine) = engine {
             if self.owner.is_cut_off(at) {
-                return StorePlace::Nobody(cut_off(self.trouble.as_ref()));
+                return StorePlace::Nobody(match self.shortage {
+                    Some(shortage) => waits_for_replicas(OWNS, shortage),
+                    None => cut_off(self.trouble.as_ref()),
+                });
             }
             return StorePlace::Here { engine: engine.clone(), epoch: self.served_from.0 };
         }
@@ -325,22 +341,30 @@ impl MemberState {
                 ),
             };
         }
-        StorePlace::Nobody(match self.warnings.last() {
-            Some(warning) => sentence(*warning).to_owned(),
-            None => self.why.clone(),
+        StorePlace::Nobody(match (self.warnings.last(), self.shortage) {
+            (Some(warning), _) => sentence(*warning).to_owned(),
+            (None, Some(shortage)) if self.is_loading => {
+                waits_for_replicas("this server has taken the store", shortage)
+            }
+            (None, _) => self.why.clone(),
         })
     }
 
     pub fn health(&self, at: Span) -> MemberHealth {
-        let owner = match self.place(at) {
+        let place = self.place(at);
+        // One that has just begun, or while the store is healed: nobody is said to be cut off then.
+        let shortage = self.shortage.filter(|_| matches!(place, StorePlace::Here { .. }));
+        let shortage = shortage.map(|shortage| waits_for_replicas(OWNS, shortage));
+        let owner = match place {
             StorePlace::Here { epoch, .. } => {
-                format!("this server owns the store, at epoch {epoch}")
+                format!("{OWNS}, at epoch {epoch}")
             }
             StorePlace::There { url, epoch, .. } => owns(&url, epoch),
             StorePlace::Nobody(why) | StorePlace::Paused(why) => why,
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
         let warnings = self.unreadable.iter().cloned().chain(warnings);
+        let warnings = shortage.into_iter().chain(warnings);
         let standbys = self.owner.sent().map(|sent| self.servers.standbys(sent.number));
         MemberHealth { owner, warnings: warnings.collect(), standbys: standbys.unwrap_or_default() }
     }

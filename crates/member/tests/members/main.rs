@@ -12,6 +12,7 @@ mod histories;
 mod line;
 mod paused;
 mod recovery;
+mod replicas;
 mod room;
 mod snapshots;
 mod standby;
