@@ -8,9 +8,10 @@ use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, PushAnswer};
 use tenure_core::secret::Json;
+use tenure_core::time::Moment;
 use tenure_engine::Embedded;
 use tenure_member::{Member, SnapshotName, SnapshotWish};
-use tenure_seam::EngineExt;
+use tenure_seam::{Clock, Engine, EngineExt, SystemClock};
 use tenure_testkit::redis::wanted;
 
 use crate::bench::{Bench, DoesSnapshot, LONG, job};
@@ -60,13 +61,18 @@ fn push_until_turned(
             std::thread::sleep(Duration::from_millis(5));
             continue;
         }
-        let all = jobs..jobs + JOBS_OF_ONE_CALL;
-        let all = all.map(|n| NewJob { payload: payload(n), ..job(n) });
-        let push = Push { jobs: all.collect(), answer: PushAnswer::Ids };
-        bench.runtime.block_on(engine.run(&Namespace::main(), push)).unwrap();
-        jobs += JOBS_OF_ONE_CALL;
+        jobs = push_large(bench, engine, jobs);
     }
     jobs
+}
+
+/// Pushes some more behind so many jobs; how many there are then.
+fn push_large(bench: &Bench, engine: &Arc<Embedded>, jobs: usize) -> usize {
+    let all = jobs..jobs + JOBS_OF_ONE_CALL;
+    let all = all.map(|n| NewJob { payload: payload(n), ..job(n) });
+    let push = Push { jobs: all.collect(), answer: PushAnswer::Ids };
+    bench.runtime.block_on(engine.run(&Namespace::main(), push)).unwrap();
+    jobs + JOBS_OF_ONE_CALL
 }
 
 /// The generations of which pieces are there.
@@ -97,6 +103,28 @@ fn two(bench: &Bench) -> (Arc<Member>, Arc<Embedded>, Arc<Member>) {
         std::thread::sleep(Duration::from_millis(5));
     }
     (first, engine, second)
+}
+
+/// A clock whose monotonic time a test moves ahead.
+#[derive(Default)]
+struct LeapingClock(Mutex<Duration>);
+
+impl Clock for LeapingClock {
+    fn now(&self) -> Moment {
+        SystemClock.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        SystemClock.monotonic() + *self.0.lock().unwrap()
+    }
+
+    fn sleep(&self, due: Moment) -> Duration {
+        SystemClock.sleep(due)
+    }
+
+    fn on_move(&self, wake: Arc<dyn Fn() + Send + Sync>) {
+        SystemClock.on_move(wake);
+    }
 }
 
 fn asked(bench: &Bench) -> Vec<(String, SnapshotWish)> {
@@ -278,5 +306,46 @@ fn pieces_that_come_after_a_standby_was_given_up_go_with_the_next_snapshot() {
     assert_eq!(asked(&bench).len(), 2, "the standby is asked again");
     drop(engine);
     second.close();
+    first.close();
+}
+
+#[test]
+fn an_owner_that_could_make_no_snapshot_for_ten_minutes_is_degraded_until_it_has_made_one() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let clock = Arc::new(LeapingClock::default());
+    let redis = bench.redis.url();
+    let first = bench.member_with(&redis, "http://first", |options| options.clock = clock.clone());
+    let engine = bench.here(&first);
+    // Pieces are written with it, and nothing else of a store that is there.
+    bench.redis.must(&["ACL", "SETUSER", "default", "-set"]);
+    let mut jobs = 0;
+    let begun = Instant::now();
+    while named(&bench).1.is_empty() {
+        assert!(begun.elapsed() < LONG, "no snapshot is begun");
+        jobs = push_large(&bench, &engine, jobs);
+    }
+    let degraded = || first.engine().health().degraded;
+    let until = |what: &str, is: &dyn Fn(Option<String>) -> bool| {
+        let begun = Instant::now();
+        while !is(degraded()) {
+            assert!(begun.elapsed() < LONG, "{what}: {:?}", degraded());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let is_overdue = |why: Option<String>| why.is_some_and(|why| why.contains("no snapshot"));
+    let leap = |span| *clock.0.lock().unwrap() += span;
+    // A leap looks for a moment as if the owner were cut off.
+    leap(Duration::from_secs(540));
+    until("it serves after nine minutes", &|why| why.is_none());
+    bench.knows(&first);
+    assert_eq!(degraded(), None);
+    leap(Duration::from_secs(61));
+    until("it says that no snapshot was made", &is_overdue);
+    bench.redis.must(&["ACL", "SETUSER", "default", "+set"]);
+    until("it is well again", &|why| why.is_none());
+    assert_ne!(named(&bench).0, "");
     first.close();
 }
