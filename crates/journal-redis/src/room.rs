@@ -65,7 +65,7 @@ impl RedisStore {
         Ok(self.sizes())
     }
 
-    /// Asks how much of its memory Redis still has.
+    /// Asks how much of its memory Redis still has, and whether it drops keys when it has none.
     ///
     /// # Errors
     /// Redis cannot be reached, or says something else.
@@ -75,7 +75,7 @@ impl RedisStore {
         let no = || StoreError::Away("it does not say how much memory it uses".to_owned());
         let used = number("used_memory").ok_or_else(no)?;
         let bound = number("maxmemory").filter(|bound| *bound > 0);
-        Ok(StoreRoom { used, bound, store: self.sizes() })
+        Ok(StoreRoom { used, bound, store: self.sizes(), evicts: evicts(&info) })
     }
 
     /// Refuses a Redis that a store cannot be kept in: one that is too old, or drops keys when it is full.
@@ -157,9 +157,15 @@ fn fit(server: &str, memory: &str) -> Result<(), UnfitServer> {
     if major.is_none_or(|major| major < MAJOR_MIN) {
         return Err(UnfitServer::Old { version: version.to_owned() });
     }
+    evicts(memory).map_or(Ok(()), Err)
+}
+
+/// Whether a Redis that says this of its memory drops keys when it is full. A policy may be set while it runs, and a replica that
+/// becomes the primary has its own.
+fn evicts(memory: &str) -> Option<UnfitServer> {
     match said(memory, "maxmemory_policy") {
-        Some("noeviction") => Ok(()),
-        policy => Err(UnfitServer::Evicts { policy: policy.unwrap_or("?").to_owned() }),
+        Some("noeviction") => None,
+        policy => Some(UnfitServer::Evicts { policy: policy.unwrap_or("?").to_owned() }),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::unfit::UnfitServer;
+
 /// A snapshot is due at the earliest when the log has this many bytes.
 const LOG_MIN_BYTES: u64 = 32 << 20;
 /// And when it has this part of the snapshot.
@@ -33,7 +35,7 @@ pub struct StoreSizes {
 }
 
 /// How much of its memory a Redis still has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreRoom {
     /// All that it holds, whoever put it there, in bytes.
     pub used: u64,
@@ -41,6 +43,8 @@ pub struct StoreRoom {
     pub bound: Option<u64>,
     /// The store's part of `used`.
     pub store: StoreSizes,
+    /// It drops keys when it is full; `None`: it does not.
+    pub evicts: Option<UnfitServer>,
 }
 
 impl StoreSizes {
@@ -102,7 +106,8 @@ mod tests {
             (1, Some(20), 0, 0, true),
         ] {
             let store = StoreSizes { log: log * MIB, snapshot: snapshot * MIB, before: 0 };
-            let room = StoreRoom { used: used * MIB, bound: bound.map(|bound| bound * MIB), store };
+            let (used_bytes, bound_bytes) = (used * MIB, bound.map(|bound| bound * MIB));
+            let room = StoreRoom { used: used_bytes, bound: bound_bytes, store, evicts: None };
             assert_eq!(room.is_full(), full, "{used} of {bound:?} MiB");
         }
     }

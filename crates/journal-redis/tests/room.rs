@@ -78,9 +78,16 @@ fn a_redis_that_would_drop_jobs_is_refused() {
     let redis = RedisServer::start(Aof::Off, &[]);
     let store = store(&redis);
     store.check_server().unwrap();
+    assert_eq!(store.room().unwrap().evicts, None);
     redis.must(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     let no = store.check_server().unwrap_err();
     let policy = "allkeys-lru".to_owned();
+    let evicts = UnfitServer::Evicts { policy: policy.clone() };
+    assert_eq!(
+        store.room().unwrap().evicts,
+        Some(evicts),
+        "whoever keeps a store in it looks again"
+    );
     assert!(
         matches!(&no, StoreError::Unfit(why) if *why == UnfitServer::Evicts { policy }),
         "{no}"

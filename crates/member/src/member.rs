@@ -356,13 +356,20 @@ fn fits(hands: &Arc<Hands>) -> bool {
     }
 }
 
-/// R15: what makes the store grow is refused before Redis has no room for an append.
+/// R15: what makes the store grow is refused before Redis has no room for an append, and an operator hears of a Redis that would
+/// drop keys: it did not when this server started.
 fn look_for_room(hands: &Hands) {
-    if !hands.lock().owner.serves() {
-        return;
+    {
+        let mut state = hands.lock();
+        if !state.owner.serves() {
+            return state.tell_of_eviction(None);
+        }
     }
     match hands.store.room() {
-        Ok(room) => hands.is_full.store(room.is_full(), Ordering::Release),
+        Ok(room) => {
+            hands.is_full.store(room.is_full(), Ordering::Release);
+            hands.lock().tell_of_eviction(room.evicts.map(|why| why.to_string()));
+        }
         Err(why) => tracing::debug!("the room in Redis could not be asked: {why}"),
     }
 }

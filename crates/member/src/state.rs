@@ -82,6 +82,9 @@ pub(crate) struct MemberState {
     pub trouble: Option<String>,
     /// Too few replicas have what this server, or one that it was, wrote last. Starts as `None`, and is so again once enough have it.
     pub shortage: Option<ReplicaShortage>,
+    /// R15: Redis would drop keys when it is full, as it said when this owner asked last; a sentence that says what to do. Starts as
+    /// `None`, and is so where another server owns the store.
+    pub evicts: Option<String>,
     /// Why the store is served to nobody, if a copy said so when it was looked at last. Starts as `None`.
     pub paused: Option<String>,
     /// Why this release does not read the store, which another one wrote. Starts as `None`.
@@ -139,6 +142,7 @@ impl MemberState {
             why: "this server has just started, and looks who owns the store".to_owned(),
             trouble: None,
             shortage: None,
+            evicts: None,
             paused: None,
             unreadable: None,
             held_back: None,
@@ -170,6 +174,18 @@ impl MemberState {
             tracing::warn!("{}", sentence(warning));
             self.warnings.push(warning);
         }
+    }
+
+    /// Says when Redis would drop keys from now on, and when it would not any more.
+    pub fn tell_of_eviction(&mut self, evicts: Option<String>) {
+        match &evicts {
+            Some(why) if evicts != self.evicts => tracing::warn!("{why}"),
+            None if self.evicts.is_some() && self.owner.serves() => {
+                tracing::info!("this Redis drops no keys any more when it is full");
+            }
+            _ => {}
+        }
+        self.evicts = evicts;
     }
 
     /// Says of another server that was asked when it answers no more, and when it does again.
@@ -363,8 +379,8 @@ impl MemberState {
             StorePlace::Nobody(why) | StorePlace::Paused(why) => why,
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
-        let warnings = self.unreadable.iter().cloned().chain(warnings);
-        let warnings = shortage.into_iter().chain(warnings);
+        let known = [&self.unreadable, &self.evicts].into_iter().flatten().cloned();
+        let warnings = shortage.into_iter().chain(known).chain(warnings);
         let standbys = self.owner.sent().map(|sent| self.servers.standbys(sent.number));
         MemberHealth { owner, warnings: warnings.collect(), standbys: standbys.unwrap_or_default() }
     }

@@ -1,6 +1,6 @@
 //! R15: a Redis that has no room for more.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::{LimitName, Namespace};
@@ -50,5 +50,36 @@ fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
         assert!(begun.elapsed() < LONG, "it takes no pushes");
     }
     assert_eq!(engine.notice(), None);
+    first.close();
+}
+
+#[test]
+fn an_owner_says_so_while_its_redis_would_drop_keys() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let first = bench.member("http://first");
+    let engine = bench.here(&first);
+    let shown = || first.engine().notice();
+    let until = |what: &str, is: &dyn Fn(Option<String>) -> bool| {
+        let begun = Instant::now();
+        while !is(shown()) {
+            assert!(begun.elapsed() < LONG, "{what}: {:?}", shown());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    assert_eq!(shown(), None);
+    for policy in ["allkeys-lru", "volatile-ttl"] {
+        bench.redis.must(&["CONFIG", "SET", "maxmemory-policy", policy]);
+        until("it says which policy", &|notice| {
+            notice.is_some_and(|why| why.contains(policy) && why.contains("noeviction"))
+        });
+    }
+    // It serves on: whoever balances must not keep heartbeats away.
+    assert_eq!(first.engine().health().degraded, None);
+    bench.push(&engine, 0..1).unwrap();
+    bench.redis.must(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    until("it is well again", &|notice| notice.is_none());
     first.close();
 }
