@@ -167,7 +167,7 @@ mod tests {
         let (older, newer) = (server(2, FORMAT - 1, 9), server(3, FORMAT + 1, 5));
         let mut known = KnownServers::default();
         let all = StoreServers { secret: Secret::new("x"), servers: vec![older, newer] };
-        known.read(ServerId(1), &all, Span::ZERO);
+        known.read(&me(), &all, Span::ZERO);
         assert_eq!(known.ids(), [ServerId(2), ServerId(3)], "it is one of the store all the same");
         assert_eq!(known.furthest(), Some(ServerId(3)));
         assert_eq!(known.furthest_with_rows("2"), Some(ServerId(3)));
