@@ -15,7 +15,7 @@ use tenure::ServerUrl;
 use tenure::remote::wire::{AnswerBegun, NotBegun};
 use tenure_core::names::Namespace;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::answer;
 use crate::out::Out;
@@ -26,6 +26,8 @@ use crate::whereabouts::{Fellowship, Serves, Whereabouts};
 
 /// Where a server says whether it serves.
 const SERVER_PATH: &str = "/v1/server";
+/// A server that cannot say yet whether it serves is asked again after this long.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// Where a server is asked to write a snapshot for the owner.
 const SNAPSHOT_PATH: &str = "/v1/server/snapshot";
 /// The owner ends the call when it waits no longer, so this is only a bound.
@@ -144,8 +146,15 @@ impl AsksServers {
     pub fn ask(&self, url: &ServerUrl, server: u128, within: Duration) -> ServerSaysFuture {
         let (fellowship, url) = (self.0.clone(), url.clone());
         Box::pin(async move {
-            let asked = timeout(within, asked(&fellowship, &url, server, within)).await;
-            asked.unwrap_or(ServerSays::Silent)
+            let asks = async {
+                loop {
+                    if let Some(says) = asked(&fellowship, &url, server, within).await {
+                        return says;
+                    }
+                    sleep(ASK_AGAIN_AFTER).await;
+                }
+            };
+            timeout(within, asks).await.unwrap_or(ServerSays::Silent)
         })
     }
 
@@ -165,33 +174,37 @@ impl AsksServers {
 /// The future of a snapshot that another server writes.
 pub type WrittenSnapshotFuture = Pin<Box<dyn Future<Output = Option<WrittenSnapshot>> + Send>>;
 
+/// Asks once; `None`: it cannot say yet.
 async fn asked(
     fellowship: &Fellowship,
     url: &ServerUrl,
     server: u128,
     within: Duration,
-) -> ServerSays {
-    let Ok(wire) = pass_on::wire::<Full<Bytes>>(url, fellowship) else { return ServerSays::Silent };
+) -> Option<ServerSays> {
+    let Ok(wire) = pass_on::wire::<Full<Bytes>>(url, fellowship) else {
+        return Some(ServerSays::Silent);
+    };
     let Some(request) = marked(fellowship, url, Method::GET, SERVER_PATH, Bytes::new()) else {
-        return ServerSays::Silent;
+        return Some(ServerSays::Silent);
     };
     let begun = match wire.begin(request, within).await {
         Ok(begun) => begun,
-        Err(NotBegun::NotSent { refused: true, .. }) => return ServerSays::Refused,
-        Err(_) => return ServerSays::Silent,
+        Err(NotBegun::NotSent { refused: true, .. }) => return Some(ServerSays::Refused),
+        Err(_) => return Some(ServerSays::Silent),
     };
-    // A server that has just started does not know its store yet, and cannot say who it is.
+    // A server that has just started does not know its store yet, and cannot say who it is. It knows that some ms after it, or
+    // another server, has made the store: whoever asks it then would call it silent, and warn of a server that is well.
     let (status, says) = answer_of::<ServerSelf>(begun).await;
     if status == StatusCode::SERVICE_UNAVAILABLE {
-        return ServerSays::Silent;
+        return None;
     }
     // Whoever answers with anything else is not the process that was asked.
     let says =
         says.filter(|says| says.server == hex(server) && says.store == hex(fellowship.store));
-    says.map_or(ServerSays::Refused, |says| ServerSays::Says {
+    Some(says.map_or(ServerSays::Refused, |says| ServerSays::Says {
         serves: says.serves,
         served_at: says.served_at,
-    })
+    }))
 }
 
 /// A call of a server, by which the others know it.

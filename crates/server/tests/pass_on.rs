@@ -697,9 +697,18 @@ fn a_server_says_to_others_whether_it_serves() {
     let (known, engine) = (Arc::new(OnceLock::new()), memory());
     let whereabouts = Whereabouts::joining("redis", known.clone(), standing);
     let starts = Server::of_several(whereabouts, engine.clone(), None, Config::default(), None);
-    assert_eq!(ask(SECRET, starts.at, 3), ServerSays::Silent);
-    known.set(Arc::new(fellowship(3, SECRET))).unwrap();
+    let to = url(&format!("http://{}", starts.at));
+    let word = runtime.block_on(asks.ask(&to, 3, Duration::from_millis(300)));
+    assert_eq!(word, ServerSays::Silent);
+    // It knows it some ms later, and is waited for.
+    let begun = Instant::now();
+    let word = runtime.spawn(asks.ask(&to, 3, Duration::from_secs(5)));
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!word.is_finished(), "it is not silent yet");
     tells.now(here(&engine, 1));
+    known.set(Arc::new(fellowship(3, SECRET))).unwrap();
+    assert_eq!(runtime.block_on(word).unwrap(), says(true, None));
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert_eq!(ask(SECRET, starts.at, 3), says(true, None));
     // To anybody else there is nothing.
     owner.server.get("/v1/server").refused(404, "route_not_found", None);
