@@ -7,6 +7,7 @@ mod circles;
 mod contributing;
 mod facts;
 mod links;
+mod log_lines;
 mod named_tests;
 mod type_names;
 
