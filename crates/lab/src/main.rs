@@ -2,6 +2,8 @@
 //!
 //! It is for those who develop Tenure or choose a machine for it; users of `tenure` need none of it. Servers that it
 //! kills, soaks and fuzzes are those of the command line as it is shipped ([`under_test`]).
+//!
+//! It must never become part of what is shipped: no other crate may depend on it.
 
 mod bench;
 mod chance;

@@ -2,8 +2,8 @@
 //!
 //! [`Machine::apply`] takes a command and the time and answers it; what it changed comes out as rows
 //! ([`Machine::drain`]), what happened as facts, and what waiting calls are answered as deliveries.
-//! It is deterministic, does no I/O and reads no clock. The embedded engine runs it in production;
-//! for the other engines it is the model they are compared with.
+//! It is deterministic, does no I/O and reads no clock. The embedded engine runs it in production,
+//! whether its rows go to memory, to a folder or into the journal in Redis.
 //!
 //! The way of a job: `ops/push` stores it, `order` and `line` hold its place, `grant` gives it away
 //! or `doors` hold it back, `ops/extend` keeps it, `ops/settle` and `ending` end it, `tick` does what

@@ -55,6 +55,9 @@
 //! you write to, and let it refuse lower ones. Locks are not re-entrant: a holder that asks again
 //! while it holds can deadlock, so such a call should wait for a time
 //! ([`Lock::acquire_within`]).
+//!
+//! This crate must never decide what is granted, nor know a key of Redis or a table of SQL: it words requests and hands on
+//! what the engine answers, here or behind a server.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -157,7 +157,8 @@ impl StateThread {
         }
     }
 
-    /// Does what ticks ask for: after each of them, as on Redis, so that a test may compare what happens in which order.
+    /// Does what ticks ask for: after each of them, before another call is taken, so that the order in which things happen does not
+    /// depend on how many calls came at once.
     fn do_asked(&mut self) {
         self.gauges();
         self.schedules();
