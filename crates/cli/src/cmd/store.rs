@@ -1,5 +1,10 @@
 //! `tenure store`: the settings of a store that several servers share, and who serves it. It speaks to Redis alone.
 
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
 use tenure_core::time::Span;
 use tenure_member::{Compacted, ShownServer, ShownStore, StoreAdministration, StoreSettings};
@@ -12,6 +17,14 @@ use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::size;
 use crate::scratch::unreachable;
+
+/// How often it is looked whether a server lives that could make the snapshot that is waited for.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// An owner writes at least once a second, and one that reads the store first wrote when it took that: if nothing was written for
+/// this long, nobody makes a snapshot. Such a wait ends after as long too, so that a server that is starting may come.
+const NOBODY_AFTER: Span = Span::from_s(5);
+/// A server says something each second: one that has not for this long is gone, or as good as gone.
+const SILENT_AFTER: Span = Span::from_s(3);
 
 #[derive(Serialize)]
 struct ShownStoreJson<'a> {
@@ -52,7 +65,7 @@ pub async fn run(out: Output, action: StoreAction) -> Result<(), Failure> {
     })?;
     let address = redis_of(said)?;
     let shown = address.to_string();
-    let store = StoreAdministration::open(address).map_err(unreachable)?;
+    let store = Arc::new(StoreAdministration::open(address).map_err(unreachable)?);
     // Each call waits for Redis, and a snapshot takes as long as it takes.
     let done = spawn_blocking(move || act(out, &store, &shown, action)).await;
     done.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?
@@ -60,7 +73,7 @@ pub async fn run(out: Output, action: StoreAction) -> Result<(), Failure> {
 
 fn act(
     out: Output,
-    store: &StoreAdministration,
+    store: &Arc<StoreAdministration>,
     address: &str,
     action: StoreAction,
 ) -> Result<(), Failure> {
@@ -85,7 +98,11 @@ fn act(
             out.done(&format!("the store has {} now", said.join(", ")))
         }
         StoreAction::Compact { timeout, .. } => {
-            match store.compact(timeout.std()).map_err(unreachable)? {
+            let Some(compacted) = compacted(store, timeout.std())? else {
+                let shown = store.show().map_err(unreachable)?;
+                return Err(shown.map_or_else(|| nobody(address), |shown| no_owner(shown, address)));
+            };
+            match compacted {
                 Compacted::Done(sizes) => out.done(&format!(
                     "there is a new snapshot: it takes {}, and the log behind it {}",
                     size(sizes.snapshot),
@@ -108,9 +125,82 @@ fn settings(set: &StoreSetArgs) -> StoreSettings {
     StoreSettings { patience, retain_bytes, events_bytes, forgets_never, replicas }
 }
 
+/// Asks for a snapshot and waits for it; `None`: no server lives that could make it.
+fn compacted(
+    store: &Arc<StoreAdministration>,
+    timeout: Duration,
+) -> Result<Option<Compacted>, Failure> {
+    let (tell, told) = mpsc::channel();
+    let asking = Arc::clone(store);
+    // Where nobody makes a snapshot, this thread is still waiting when the process ends: it is not joined.
+    thread::Builder::new()
+        .spawn(move || tell.send(asking.compact(timeout)))
+        .map_err(|why| Failure::bug(format!("could not start a thread: {why}")))?;
+    let begun = Instant::now();
+    loop {
+        match told.recv_timeout(LOOK_EVERY) {
+            Ok(compacted) => return Ok(Some(compacted.map_err(unreachable)?)),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::bug("a call of the store panicked"));
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                let shown = store.show().map_err(unreachable)?;
+                let is_still =
+                    shown.is_some_and(|shown| shown.beat_ago.is_none_or(|ago| ago >= NOBODY_AFTER));
+                if is_still && begun.elapsed() >= NOBODY_AFTER.std() {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+/// Why no snapshot is made: the owner is gone, or says nothing.
+fn no_owner(mut shown: ShownStore, address: &str) -> Failure {
+    shown.servers.retain(|server| server.said_ago < SILENT_AFTER);
+    let wish = "the wish stays in the store, and the next owner makes the snapshot";
+    let start = start_one(address);
+    let hint = match shown.servers.is_empty() {
+        true => format!("{start}; {wish}"),
+        false => format!("see in the logs of the servers why none takes the store; {wish}"),
+    };
+    let why = match (shown.servers.iter().find(|server| server.owns), shown.epoch) {
+        (Some(owner), _) => {
+            let ago = shown.beat_ago.map_or(0, ms) / 1_000;
+            format!("{} owns the store, and has written nothing for {ago} s", owner.url)
+        }
+        (None, Some(_)) => owner(&shown),
+        (None, None) => "no server has ever owned this store".to_owned(),
+    };
+    Failure::new(NO, format!("no server makes a snapshot: {why}")).hint(hint)
+}
+
+/// What is to be done where no server uses a store. The address is shown without its password.
+pub fn start_one(address: &str) -> String {
+    format!("start one: tenure serve --store {address}")
+}
+
 fn nobody(address: &str) -> Failure {
+    let start = start_one(address);
     Failure::new(NO, format!("no server has made a store in {address}"))
-        .hint("start one: tenure serve --store ADDRESS; or see whether the address has the name that the servers use")
+        .hint(format!("{start}; or see whether the address has the name that the servers use"))
+}
+
+/// Who owns the store, as a sentence.
+fn owner(shown: &ShownStore) -> String {
+    let owner = shown.servers.iter().find(|server| server.owns);
+    let ago = shown.beat_ago.map_or(0, ms);
+    match (owner, shown.epoch) {
+        (Some(owner), Some(epoch)) => {
+            format!("{}, at epoch {epoch}; wrote {ago} ms ago", owner.url)
+        }
+        (None, Some(epoch)) => {
+            format!(
+                "the server that took it at epoch {epoch} says nothing more; it wrote {ago} ms ago"
+            )
+        }
+        (_, None) => "none".to_owned(),
+    }
 }
 
 fn ms(span: Span) -> u64 {
@@ -152,18 +242,7 @@ fn page(shown: &ShownStore) -> String {
     let settings = &shown.settings;
     let mut page = Page::default();
     page.field("store", format!("{} ({:032x})", shown.name, shown.id));
-    let owner = shown.servers.iter().find(|server| server.owns);
-    let ago = shown.beat_ago.map_or(0, ms);
-    page.field(
-        "owner",
-        match (owner, shown.epoch) {
-            (Some(owner), Some(epoch)) => format!("{}, at epoch {epoch}; wrote {ago} ms ago", owner.url),
-            (None, Some(epoch)) => {
-                format!("the server that took it at epoch {epoch} says nothing more; it wrote {ago} ms ago")
-            }
-            (_, None) => "none".to_owned(),
-        },
-    );
+    page.field("owner", owner(shown));
     for server in shown.servers.iter().filter(|server| !server.owns) {
         page.field(
             "standby",

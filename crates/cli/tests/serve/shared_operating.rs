@@ -98,6 +98,33 @@ fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_chang
     assert!(log.contains("owns the store, at epoch"), "{log}");
 }
 
+#[test]
+fn a_snapshot_that_no_server_could_make_is_not_waited_for_and_stays_wished_for() {
+    let Some((redis, _, _)) = sharing(0) else { return };
+    let store = redis.url();
+    let mut server = Server::start_with(&store, &[], None);
+    until("wrote ", || {
+        let shown = tenure(&["store", "show", "--store", &store], None).output().unwrap();
+        String::from_utf8(shown.stdout).unwrap()
+    });
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    let begun = Instant::now();
+    let (code, told) = ended(tenure(&["store", "compact", "--store", &store], None));
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}: {told}", begun.elapsed());
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("the server that took it at epoch "), "{told}");
+    assert!(told.contains(" says nothing more; it wrote "), "{told}");
+    assert!(told.contains("the wish stays in the store"), "{told}");
+    assert!(told.contains(&format!("tenure serve --store {store}")), "{told}");
+    // And the next owner does what was wished for.
+    let wish = || redis.ask(&["HGET", "{tenure}:store", "compact"]).unwrap();
+    assert!(wish().contains("asked"), "{}", wish());
+    let _next = Server::start_with(&store, &[], None);
+    until("$0", wish);
+}
+
 /// Servers that speak HTTPS with certificates of a private authority, which they are told to trust.
 struct EncryptedServers {
     _redis: RedisServer,
