@@ -59,7 +59,9 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
     };
     if let Some(callee) = several {
         let store = url.to_string();
-        let examined = server::each_examined(&callee, store.clone(), &global.namespace).await;
+        let is_redis = matches!(url, StoreUrl::Redis(_));
+        let namespace = &global.namespace;
+        let examined = server::each_examined(&callee, store.clone(), namespace, is_redis).await;
         let examined = match url {
             StoreUrl::Redis(address) => {
                 let of_store = shared_store::findings(address).await?;
@@ -79,7 +81,7 @@ pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), F
         return tell(out, &examined);
     }
     let examined = match url {
-        StoreUrl::Server(server) => server::examined(&server, &global.namespace).await?,
+        StoreUrl::Server(server) => server::examined(&server, &global.namespace, false).await?,
         StoreUrl::File(folder) => folder::examined(&folder)?,
         StoreUrl::Memory | StoreUrl::Servers(_) | StoreUrl::Redis(_) => {
             return Err(Failure::usage("doctor: there is nothing to look at in memory:")
@@ -95,11 +97,11 @@ fn tell(out: Output, examined: &Examined) -> Result<(), Failure> {
     let (wrong, looks) = (count(Severity::Wrong), count(Severity::Look));
     out.answer(&DoctorReport { ok: wrong == 0, store, findings }, |report| {
         let mut text = format!("{}\n", printable(report.store));
-        for server in servers.iter().map(|server| Some(server.as_str())).chain([None]) {
-            if servers.len() > 1 {
-                text.push_str(&format!("\n{}\n", printable(server.unwrap_or("all in all"))));
-            }
-            text.push_str(&page(findings.iter().filter(|one| one.server.as_deref() == server)));
+        text.push_str(&page(findings.iter().filter(|one| one.server.is_none())));
+        for server in servers {
+            text.push_str(&format!("\n{}\n", printable(server)));
+            let of_server = |one: &&Finding| one.server.as_deref() == Some(server);
+            text.push_str(&page(findings.iter().filter(of_server)));
         }
         text.push_str(match (wrong, looks) {
             (0, 0) => "all is well\n",

@@ -6,8 +6,7 @@
 pub type RedisReply = Result<String, String>;
 
 /// The settings that are asked for.
-pub const SETTINGS: [&str; 3] =
-    ["appendfsync", "no-appendfsync-on-rewrite", "min-replicas-to-write"];
+pub const SETTINGS: [&str; 2] = ["appendfsync", "no-appendfsync-on-rewrite"];
 
 /// The value of a line.
 pub fn value<'a>(told: &'a RedisReply, name: &str) -> Option<&'a str> {

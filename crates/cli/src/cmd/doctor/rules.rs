@@ -14,11 +14,13 @@ const MAJOR_MIN: u64 = 7;
 /// So many percent of maxmemory are nearly all.
 const FULL_PERCENT: u64 = 90;
 
-/// What a Redis says of itself, whatever is kept in it: `info` and `settings` as they were told.
+/// What a Redis says of itself, whatever is kept in it: `info` and `settings` as they were told. `awaited` is the store's setting
+/// `replicas`, 0 without a store.
 pub fn of_redis(
     topology: &Topology,
     info: &RedisReply,
     settings: &RedisReply,
+    awaited: u64,
 ) -> Vec<(&'static str, RuleVerdict)> {
     if let Err(why) = info {
         let found = format!("INFO is refused ({why}): version, memory and disk were not looked at");
@@ -31,7 +33,7 @@ pub fn of_redis(
         ("memory", memory(info)),
         ("persistence", persistence(info, settings)),
         ("disk", disk(info)),
-        ("replicas", replicas(topology, info, settings)),
+        ("replicas", replicas(topology, info, awaited)),
     ]
 }
 
@@ -110,39 +112,39 @@ fn memory(info: &RedisReply) -> RuleVerdict {
 fn persistence(info: &RedisReply, settings: &RedisReply) -> RuleVerdict {
     const ALWAYS: &str =
         "CONFIG SET appendfsync always loses nothing, and costs a sync for each call";
+    const ASK: &str = "ask who runs it for appendfsync: with everysec a crash together with the owner of the store may lose \
+                       two seconds";
     if value(info, "aof_enabled") != Some("1") {
         return wrong(
-            "appendonly no: a restart loses everything since the last snapshot, and without \
-             snapshots everything",
+            "appendonly no: a restart together with the owner of the store loses everything since the \
+             last snapshot of Redis, and without snapshots everything",
             "CONFIG SET appendonly yes, and the same in its configuration",
         );
     }
     if value(settings, "no-appendfsync-on-rewrite") == Some("yes") {
         return wrong(
             "no-appendfsync-on-rewrite yes: while the log is rewritten, nothing is synced, and a \
-             crash of the machine loses it",
+             crash of the machine together with the owner of the store loses it",
             "CONFIG SET no-appendfsync-on-rewrite no, and the same in its configuration",
         );
     }
     match (value(settings, "appendfsync"), settings) {
         (Some("always"), _) => ok("appendfsync always: a crash loses nothing that was answered"),
         (Some("everysec"), _) => look(
-            "appendfsync everysec: a crash may lose the last two seconds of what was answered; \
-             Tenure then learns for one ttl which leases live",
+            "appendfsync everysec: a crash together with the owner of the store may lose the last two \
+             seconds of what was answered",
             ALWAYS,
         ),
         (Some(other), _) => wrong(
-            format!("appendfsync {other}: a crash of the machine may lose half a minute"),
+            format!(
+                "appendfsync {other}: a crash of the machine together with the owner of the store may lose half a minute"
+            ),
             format!("CONFIG SET appendfsync everysec loses two seconds; {ALWAYS}"),
         ),
-        (None, Err(why)) => look(
-            format!("appendonly yes; how often it syncs is not told ({why})"),
-            "ask who runs it for appendfsync: with everysec a crash may lose two seconds",
-        ),
-        (None, Ok(_)) => look(
-            "appendonly yes; how often it syncs is not told",
-            "ask who runs it for appendfsync: with everysec a crash may lose two seconds",
-        ),
+        (None, Err(why)) => {
+            look(format!("appendonly yes; how often it syncs is not told ({why})"), ASK)
+        }
+        (None, Ok(_)) => look("appendonly yes; how often it syncs is not told", ASK),
     }
 }
 
@@ -160,28 +162,50 @@ fn disk(info: &RedisReply) -> RuleVerdict {
     ok("the last writes of its log and snapshot went well")
 }
 
-fn replicas(topology: &Topology, info: &RedisReply, settings: &RedisReply) -> RuleVerdict {
+/// Redis names those that are connected. Whether each of them may be promoted it does not say.
+fn replicas(topology: &Topology, info: &RedisReply, awaited: u64) -> RuleVerdict {
     let count = number(info, "connected_slaves").unwrap_or(0);
-    let waits = number(settings, "min-replicas-to-write").unwrap_or(0);
     let promoted = !matches!(topology, Topology::Single(_));
-    match (count, promoted) {
-        (0, true) => look("none: no other can take over when it dies", "give it a replica"),
-        (0, false) => ok("none: no other is ever promoted that lacks the last writes"),
-        _ => {
-            let which = if count == 1 { "one".to_owned() } else { count.to_string() };
-            let found = format!(
-                "{which}: one that is promoted may lack the last writes; Tenure then learns for one \
-                 ttl which leases live"
-            );
-            let fix = match waits {
-                0 => {
-                    "CONFIG SET min-replicas-to-write 1 keeps a primary that lost its replicas from \
-                     taking writes that are lost with it"
-                }
-                _ => "min-replicas-to-write is set, which is all that can be done",
-            };
-            look(found, fix)
+    let which = match count {
+        0 => "none".to_owned(),
+        1 => "one".to_owned(),
+        _ => count.to_string(),
+    };
+    let waits_for_all = || format!("tenure store set --replicas {count}");
+    if count < awaited {
+        let wanted = if awaited == 1 { "one" } else { &awaited.to_string() };
+        return wrong(
+            format!(
+                "{which}, and each answer waits for {wanted}: no call is answered until as many are there"
+            ),
+            format!("add what is missing, or let answers wait for fewer: {}", waits_for_all()),
+        );
+    }
+    match (count, awaited) {
+        (0, _) if promoted => {
+            look("none: no other can take over when it dies", "give it a replica")
         }
+        (0, _) => ok("none: no other is ever promoted that lacks the last writes"),
+        (1, 1) => ok("one, and each answer waits for it"),
+        (count, awaited) if count == awaited => {
+            ok(format!("{which}, and each answer waits for all"))
+        }
+        (count, 0) => look(
+            format!(
+                "{which}, and no answer waits for {}: a failover may lose what the replica had not received, if the owner of \
+                 the store dies too",
+                if count == 1 { "it" } else { "them" }
+            ),
+            waits_for_all(),
+        ),
+        (_, awaited) => look(
+            format!(
+                "{which}, and each answer waits for {}: a failover to another one may lose what that replica had not \
+                 received, if the owner of the store dies too",
+                if awaited == 1 { "one of them".to_owned() } else { format!("{awaited} of them") }
+            ),
+            waits_for_all(),
+        ),
     }
 }
 

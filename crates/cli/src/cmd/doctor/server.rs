@@ -52,10 +52,11 @@ struct ReadyAnswer {
     detail: Option<String>,
 }
 
-/// Asks everything.
+/// Asks everything. `looks_at_redis`: the Redis of a store is looked at too, so that nobody need be told how.
 pub(super) async fn examined(
     server: &ServerUrl,
     namespace: &Namespace,
+    looks_at_redis: bool,
 ) -> Result<Examined, Failure> {
     let mut findings = Vec::new();
     let mut say = |check, verdict| findings.push(Finding::of(check, verdict));
@@ -77,7 +78,7 @@ pub(super) async fn examined(
     say("ready", of_readiness(&ready));
     if is_ready {
         let opened = OpenedStore::open(&server.to_string(), namespace.clone(), false)?;
-        match of_store(&opened.client, server).await {
+        match of_store(&opened.client, server, looks_at_redis).await {
             Ok(more) => findings.extend(more),
             Err(CallError::Fault(Fault::StoreAway(why))) => {
                 let fix = "look after the store; the server's log says more";
@@ -94,11 +95,12 @@ pub(super) async fn each_examined(
     callee: &Callee,
     store: String,
     namespace: &Namespace,
+    looks_at_redis: bool,
 ) -> Result<Examined, Failure> {
     let (mut servers, mut findings) = (Vec::new(), Vec::new());
     for server in servers_of(callee).await? {
         let name = server.to_string();
-        let found = match examined(&server, namespace).await {
+        let found = match examined(&server, namespace, looks_at_redis).await {
             Ok(examined) => examined.findings,
             Err(Failure { code: UNAVAILABLE, sentence: Some(why), .. }) => {
                 let fix = "start it, or leave its address out";
@@ -278,10 +280,16 @@ fn of_readiness(answer: &Received) -> RuleVerdict {
     }
 }
 
-async fn of_store(client: &Client, server: &ServerUrl) -> Result<Vec<Finding>, CallError> {
+async fn of_store(
+    client: &Client,
+    server: &ServerUrl,
+    looks_at_redis: bool,
+) -> Result<Vec<Finding>, CallError> {
     let standing = NamespaceReplies::ask(client).await?;
-    let mut findings = vec![Finding::of("store", ok(store(&standing.stats)))];
-    if let Some(folder) = is_here(server).then(|| listener::folder(server.port)).flatten() {
+    let mut findings = vec![Finding::of("store", ok(store(&standing.stats, looks_at_redis)))];
+    // The folder of a server of a store in Redis is a copy: no answer waits for its disk.
+    let has_folder = is_here(server) && standing.stats.store.kind != "redis";
+    if let Some(folder) = has_folder.then(|| listener::folder(server.port)).flatten() {
         findings.extend(folder::disk(&folder));
     }
     findings.extend(of_attention(&standing.findings(&never_watched), &standing));
@@ -297,11 +305,11 @@ async fn of_store(client: &Client, server: &ServerUrl) -> Result<Vec<Finding>, C
     Ok(findings)
 }
 
-fn store(stats: &Stats) -> String {
+fn store(stats: &Stats, looks_at_redis: bool) -> String {
     let waiting: u64 =
         stats.jobs.iter().filter(|(state, _)| !state.is_finished()).map(|(_, n)| n).sum();
     let more = match stats.store.kind.as_str() {
-        "redis" => "; `tenure doctor redis://HOST:6379` looks at it",
+        "redis" if !looks_at_redis => "; `tenure doctor redis://HOST:6379` looks at it",
         _ => "",
     };
     let (kind, bytes) = (&stats.store.kind, size(stats.store.bytes));

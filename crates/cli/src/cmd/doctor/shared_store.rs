@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 use super::facts::SETTINGS;
 use super::finding::{Finding, RuleVerdict, look, ok, wrong};
 use super::{rules, server};
+use crate::cmd::store::start_one;
 use crate::exit::Failure;
 use crate::output::size;
 use crate::scratch::unreachable;
@@ -25,6 +26,7 @@ const FAR_BEHIND: u64 = 20_000;
 /// Asks everything.
 pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
     let topology = address.topology().clone();
+    let start = start_one(&address.to_string());
     let asked = spawn_blocking(move || {
         let store = StoreAdministration::open(address)?;
         let shown = store.show()?;
@@ -33,18 +35,16 @@ pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
     let asked =
         asked.await.map_err(|why| Failure::bug(format!("a call of the store panicked: {why}")))?;
     let (shown, [info, settings]) = asked.map_err(unreachable)?;
-    let mut findings: Vec<Finding> = rules::of_redis(&topology, &info, &settings)
+    let awaited = shown.as_ref().and_then(|shown| shown.settings.replicas).unwrap_or_default();
+    let mut findings: Vec<Finding> = rules::of_redis(&topology, &info, &settings, awaited.into())
         .into_iter()
         .map(|(check, verdict)| Finding::of(check, verdict))
         .collect();
     match &shown {
-        None => findings.push(Finding::of(
-            "store",
-            look("no server has made a store here", "start one: tenure serve --store ADDRESS"),
-        )),
+        None => findings.push(Finding::of("store", look("no server has made a store here", start))),
         Some(shown) => {
             findings.push(Finding::of("store", of_store(shown)));
-            findings.push(Finding::of("owner", owner(shown)));
+            findings.push(Finding::of("owner", owner(shown, &start)));
             for one in &shown.servers {
                 findings.push(Finding::of("server", of_server(one, reached(one).await)));
             }
@@ -74,8 +74,8 @@ fn of_store(shown: &ShownStore) -> RuleVerdict {
     ))
 }
 
-fn owner(shown: &ShownStore) -> RuleVerdict {
-    let fix = "see in the logs of the servers why none takes it; without any, start one: tenure serve --store ADDRESS";
+fn owner(shown: &ShownStore, start: &str) -> RuleVerdict {
+    let fix = format!("see in the logs of the servers why none takes it; without any, {start}");
     let owner = shown.servers.iter().find(|server| server.owns);
     match (owner, shown.epoch, shown.beat_ago) {
         (Some(owner), Some(epoch), Some(ago)) if ago < BEAT_OLD => {
@@ -163,7 +163,7 @@ mod tests {
             (shown(0, vec![one(false, 0)]), Severity::Wrong, "says nothing any more"),
             (ShownStore { epoch: None, ..shown(0, Vec::new()) }, Severity::Wrong, "ever owned"),
         ] {
-            let (is, found, _) = owner(&seen);
+            let (is, found, _) = owner(&seen, "start one");
             assert!(is == level && found.contains(part), "{found}");
         }
     }

@@ -8,8 +8,7 @@ const INFO: &str = "redis_version:7.0.15\nused_memory:1048576\nmaxmemory:1048576
                     maxmemory_policy:noeviction\naof_enabled:1\naof_last_write_status:ok\n\
                     aof_last_bgrewrite_status:ok\nrdb_last_bgsave_status:ok\nrole:master\n\
                     connected_slaves:0\ncluster_enabled:0\n";
-const SETTINGS: &str =
-    "appendfsync:always\nno-appendfsync-on-rewrite:no\nmin-replicas-to-write:0\n";
+const SETTINGS: &str = "appendfsync:always\nno-appendfsync-on-rewrite:no\n";
 
 fn told(text: &str, change: &str) -> RedisReply {
     let name = change.split(':').next().unwrap_or_default();
@@ -25,8 +24,19 @@ fn told(text: &str, change: &str) -> RedisReply {
 }
 
 fn found(url: &str, info: &RedisReply, settings: &RedisReply, check: &str) -> RuleVerdict {
+    found_of(url, info, settings, 0, check)
+}
+
+/// The same, of a store whose answers wait for so many replicas.
+fn found_of(
+    url: &str,
+    info: &RedisReply,
+    settings: &RedisReply,
+    awaited: u64,
+    check: &str,
+) -> RuleVerdict {
     let Ok(StoreUrl::Redis(address)) = url.parse() else { panic!("{url}") };
-    let all = of_redis(address.topology(), info, settings);
+    let all = of_redis(address.topology(), info, settings, awaited);
     all.into_iter().find(|(name, _)| *name == check).unwrap_or_else(|| panic!("{check}")).1
 }
 
@@ -40,7 +50,7 @@ fn is((level, found, fix): &RuleVerdict, expected: Severity, part: &str) {
 #[test]
 fn a_server_with_which_all_is_well_has_nothing_to_change() {
     let Ok(StoreUrl::Redis(address)) = "redis://host".parse() else { panic!("it is one") };
-    for (_, verdict) in of_redis(address.topology(), &told(INFO, ""), &told(SETTINGS, "")) {
+    for (_, verdict) in of_redis(address.topology(), &told(INFO, ""), &told(SETTINGS, ""), 0) {
         is(&verdict, Severity::Ok, "");
     }
 }
@@ -60,8 +70,8 @@ fn each_line_of_info_has_its_verdict() {
         ("aof_enabled:0", "persistence", Severity::Wrong, "appendonly no"),
         ("aof_last_write_status:err", "disk", Severity::Wrong, "log failed"),
         ("rdb_last_bgsave_status:err", "disk", Severity::Wrong, "snapshot failed"),
-        ("connected_slaves:1", "replicas", Severity::Look, "one: one that is promoted"),
-        ("connected_slaves:2", "replicas", Severity::Look, "2: one that is promoted"),
+        ("connected_slaves:1", "replicas", Severity::Look, "one, and no answer waits for it"),
+        ("connected_slaves:2", "replicas", Severity::Look, "2, and no answer waits for them"),
     ] {
         let verdict = found("redis://host", &told(INFO, change), &told(SETTINGS, ""), check);
         is(&verdict, level, part);
@@ -72,7 +82,7 @@ fn each_line_of_info_has_its_verdict() {
 fn what_a_crash_may_lose_is_said_for_each_way_to_sync() {
     for (change, level, part) in [
         ("appendfsync:always", Severity::Ok, "loses nothing"),
-        ("appendfsync:everysec", Severity::Look, "two seconds"),
+        ("appendfsync:everysec", Severity::Look, "together with the owner of the store"),
         ("appendfsync:no", Severity::Wrong, "half a minute"),
         ("no-appendfsync-on-rewrite:yes", Severity::Wrong, "nothing is synced"),
     ] {
@@ -91,12 +101,27 @@ fn whether_a_replica_can_be_promoted_depends_on_who_watches() {
     let sentinel = "redis-sentinel://host/main";
     is(&found("redis://host", &none, &settings, "replicas"), Severity::Ok, "none");
     is(&found(sentinel, &none, &settings, "replicas"), Severity::Look, "can take over");
-    let one = told(INFO, "connected_slaves:1");
-    let fix = found(sentinel, &one, &settings, "replicas").2.unwrap();
-    assert!(fix.contains("min-replicas-to-write 1"), "{fix}");
-    let settings = told(SETTINGS, "min-replicas-to-write:1");
-    let fix = found(sentinel, &one, &settings, "replicas").2.unwrap();
-    assert!(fix.contains("is set"), "{fix}");
+}
+
+#[test]
+fn replicas_are_judged_by_how_many_of_them_the_store_waits_for() {
+    for (url, count, awaited, level, parts, fix) in [
+        ("redis://host", 0, 1, Severity::Wrong, ["none", "no call is answered"], "--replicas 0"),
+        ("redis-sentinel://host/main", 1, 2, Severity::Wrong, ["one", "2"], "--replicas 1"),
+        ("redis://host", 1, 1, Severity::Ok, ["one", "waits for it"], ""),
+        ("redis-sentinel://host/main", 2, 2, Severity::Ok, ["2", "waits for all"], ""),
+        ("redis://host", 1, 0, Severity::Look, ["a failover may lose", "received"], "--replicas 1"),
+        ("redis://host", 3, 0, Severity::Look, ["a failover may lose", "received"], "--replicas 3"),
+        ("redis://host", 2, 1, Severity::Look, ["waits for one", "received"], "--replicas 2"),
+    ] {
+        let info = told(INFO, &format!("connected_slaves:{count}"));
+        let verdict = found_of(url, &info, &told(SETTINGS, ""), awaited, "replicas");
+        parts.iter().for_each(|part| is(&verdict, level, part));
+        let said = verdict.2.unwrap_or_default();
+        let says = if fix.is_empty() { String::new() } else { format!("tenure store set {fix}") };
+        assert!(said.contains(&says), "{count} of {awaited}: {said}");
+        assert!(!said.contains("min-replicas"), "{said}");
+    }
 }
 
 #[test]
