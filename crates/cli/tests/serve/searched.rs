@@ -130,6 +130,21 @@ fn a_store_that_no_server_uses_is_69_and_says_how_to_start_one() {
         let says =
             format!("no server of Tenure uses {shown}; start one: tenure serve --store {shown}\n");
         assert!(said.contains(&says) && !said.contains("geheim"), "{args:?}: {said}");
+        // That is all: the hint of a server that does not answer would say it again.
+        assert!(!said.contains("hint: "), "{args:?}: {said}");
+    }
+    // What looks at the Redis itself names it too.
+    for args in [
+        &["store", "show", "--store", &given][..],
+        &["store", "set", "--replicas", "1", "--store", &given],
+        &["store", "compact", "--store", &given],
+        &["doctor", &given],
+    ] {
+        let output = tenure(args, None).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        let said = said.concat().split_whitespace().collect::<Vec<_>>().join(" ");
+        let says = format!("start one: tenure serve --store {shown}");
+        assert!(said.contains(&says) && !said.contains("geheim"), "{args:?}: {said}");
     }
 }
 
@@ -150,4 +165,15 @@ fn status_and_doctor_look_at_the_servers_of_a_list() {
         assert!(said.contains(&format!("\nhttp://{}\n", server.at)), "{said}");
     }
     assert!(said.contains("\nhttp://127.0.0.1:1\nwrong  reached"), "{said}");
+    assert!(!said.contains("all in all"), "nothing stands there: {said}");
+    // Of a Redis, what concerns the whole store stands below its address, and each server below its own.
+    let output = tenure(&["doctor", &redis.url()], None).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with(&format!("{}\nok     version ", redis.url())), "{said}");
+    for server in &servers {
+        assert!(said.contains(&format!("\nhttp://{}\nok     token ", server.at)), "{said}");
+    }
+    for part in ["tenure doctor redis://HOST", "ok     sync ", "  room "] {
+        assert!(!said.contains(part), "{part} is of no store in Redis: {said}");
+    }
 }
