@@ -51,5 +51,5 @@ pub use server_entry::ServerEntry;
 pub use servers::StoreServers;
 pub use sizes::{StoreRoom, StoreSizes};
 pub use snapshot::{RedisSnapshot, WriteError};
-pub use store::{RedisStore, SeenStore, StoreCall, StoreError};
+pub use store::{NamedOwner, RedisStore, SeenStore, StoreCall, StoreError};
 pub use unfit::UnfitServer;

@@ -78,6 +78,17 @@ pub struct SeenStore {
     pub time: u64,
 }
 
+/// Who owns a store, by fields that stand in each format as in the first one: clients read them too.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NamedOwner {
+    /// The id of the store.
+    pub store: u128,
+    /// The id of the owner.
+    pub owner: u128,
+    /// Its epoch.
+    pub epoch: u64,
+}
+
 /// A call of one script by the process that owns the store, or wants to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreCall {
@@ -209,17 +220,18 @@ impl RedisStore {
         Ok(SeenStore { store, own, copy, run, time })
     }
 
-    /// The owner that `own` names, and its epoch, whatever the format of the store: they stand there as in the first one, since
-    /// clients read them too. Blocks.
+    /// The owner that `own` names, whatever the format of the store. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached.
-    pub fn named_owner(&self) -> Result<Option<(u128, u64)>, StoreError> {
-        let words = Words::of(&["HMGET", &self.keys.own(), "owner", "epoch"]);
+    pub fn named_owner(&self) -> Result<Option<NamedOwner>, StoreError> {
+        let words = Words::of(&["HMGET", &self.keys.own(), "store", "owner", "epoch"]);
         let said = self.ask(RedisCommand::Plain(words))?;
-        let Some([owner, epoch]) = said.list() else { return Ok(None) };
-        let owner = owner.text().and_then(|id| u128::from_str_radix(id, 16).ok());
-        Ok(owner.zip(epoch.text().and_then(|epoch| epoch.parse().ok())))
+        let Some([store, owner, epoch]) = said.list() else { return Ok(None) };
+        let id = |value: &RespValue| u128::from_str_radix(value.text()?, 16).ok();
+        let epoch = epoch.text().and_then(|epoch| epoch.parse().ok());
+        let named = id(store).zip(id(owner)).zip(epoch);
+        Ok(named.map(|((store, owner), epoch)| NamedOwner { store, owner, epoch }))
     }
 
     /// Writes the id of a store that lost it.

@@ -198,7 +198,8 @@ impl Hands {
             tracing::warn!("this server only passes calls on: {why}");
         }
         (state.why, state.unreadable) = (why.to_string(), Some(why.to_string()));
-        let named = named.map(|(owner, epoch)| (ServerId(owner), Epoch(epoch)));
+        state.named = named.map(|named| StoreId(named.store));
+        let named = named.map(|named| (ServerId(named.owner), Epoch(named.epoch)));
         state.seen = named.filter(|(owner, _)| *owner != self.me);
         self.show(&state);
     }

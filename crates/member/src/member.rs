@@ -112,6 +112,7 @@ impl Member {
         state
             .owner
             .store()
+            .or(state.named)
             .filter(|_| state.is_registered)
             .map(|store| (store.0, state.secret.clone()))
     }

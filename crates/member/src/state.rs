@@ -89,6 +89,8 @@ pub(crate) struct MemberState {
     pub paused: Option<String>,
     /// Why this release does not read the store, which another one wrote. Starts as `None`.
     pub unreadable: Option<String>,
+    /// The store that the value has not heard of for that reason. Starts as `None`.
+    pub named: Option<StoreId>,
     /// The acquisition that is not made as long as one of these two is so.
     pub held_back: Option<u64>,
     /// Servers that did not answer when they were asked last.
@@ -145,6 +147,7 @@ impl MemberState {
             evicts: None,
             paused: None,
             unreadable: None,
+            named: None,
             held_back: None,
             unreached: BTreeSet::new(),
             laggards: BTreeSet::new(),

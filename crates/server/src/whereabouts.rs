@@ -48,14 +48,17 @@ pub struct OwnerAddress {
     pub epoch: u64,
 }
 
+/// What a server says of itself that does not own the store.
+pub(crate) fn passes_on(url: &dyn fmt::Display) -> String {
+    format!("the server passes calls on to {url}, which owns the store")
+}
+
 impl Serves {
     /// What is to be told of it while it is well.
     pub(crate) fn notice(&self) -> Option<String> {
         match self {
             Serves::Here { engine, .. } => engine.notice(),
-            Serves::There(owner) => {
-                Some(format!("the server passes calls on to {}, which owns the store", owner.url))
-            }
+            Serves::There(owner) => Some(passes_on(&owner.url)),
             Serves::Nobody(_) | Serves::Paused(_) => None,
         }
     }

@@ -99,6 +99,23 @@ fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_chang
 }
 
 #[test]
+fn a_server_that_does_not_read_the_format_of_a_store_says_so_and_passes_calls_on() {
+    let Some((redis, none, _)) = sharing(0) else { return };
+    assert!(none.is_empty());
+    let store = redis.url();
+    let first = Server::start(&store, None);
+    until("answers calls and owns the store", || first.get("/readyz"));
+    redis.must(&["HSET", "{tenure}:store", "format", "2"]);
+    let second = Server::start(&store, None);
+    let ready = until("200 OK", || second.get("/readyz"));
+    assert!(ready.contains("has format 2, and this release of Tenure knows 1"), "{ready}");
+    let url = format!("http://{}", second.at);
+    let (code, pushed) = ended(tenure(&["push", "q", "{}", "--id", "j1", "--url", &url], None));
+    assert_eq!(code, Some(0), "{pushed}");
+    assert!(first.get("/v1/jobs/j1").contains("200 OK"), "{}", first.get("/v1/jobs/j1"));
+}
+
+#[test]
 fn a_snapshot_that_no_server_could_make_is_not_waited_for_and_stays_wished_for() {
     let Some((redis, _, _)) = sharing(0) else { return };
     let store = redis.url();

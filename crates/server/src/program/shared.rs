@@ -17,7 +17,9 @@ use tenure_seam::Engine;
 use tokio::sync::watch;
 
 use super::asks::{AsksByHttp, MemberSnapshots, server_url};
-use crate::whereabouts::{Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};
+use crate::whereabouts::{
+    Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts, passes_on,
+};
 
 /// A store that is not known yet is looked for this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -135,17 +137,22 @@ impl SharedStore {
     }
 }
 
-/// Says who owns the store, and on the owner how far the other servers are.
+/// Says who owns the store: on the owner how far the other servers are, and on another server what an operator should know of it.
 struct DescribesMember(Arc<Member>);
 
 impl Describes for DescribesMember {
     fn described(&self) -> Option<String> {
         let place = self.0.place();
+        let health = self.0.health();
         let epoch = match &*place.borrow() {
             StorePlace::Here { epoch, .. } => *epoch,
+            StorePlace::There { url, .. } => {
+                let warning = health.warnings.into_iter().next()?;
+                return Some(format!("{}; {warning}", passes_on(url)));
+            }
             _ => return None,
         };
-        let standbys = self.0.health().standbys;
+        let standbys = health.standbys;
         let one = |standby: &StandbyHealth| match standby.behind {
             1 => format!("{} is one entry behind", standby.url),
             behind => format!("{} is {behind} entries behind", standby.url),

@@ -7,7 +7,7 @@ use tenure_seam::Health;
 
 use super::{Does, Route, Takes, route};
 use crate::budget::Rank;
-use crate::whereabouts::Whereabouts;
+use crate::whereabouts::{Serves, Whereabouts};
 
 /// The contract that is spoken here.
 const CONTRACT: u32 = 1;
@@ -82,8 +82,12 @@ pub(crate) struct Ready {
 impl Ready {
     /// How a server is whose store is served here or elsewhere.
     pub(crate) fn at(whereabouts: &Whereabouts, draining: bool) -> Self {
-        let notice =
-            whereabouts.now().notice().or_else(|| whereabouts.described().filter(|_| !draining));
+        let (now, described) = (whereabouts.now(), whereabouts.described());
+        let described = described.filter(|_| !draining);
+        let notice = match &now {
+            Serves::There(_) => described.or_else(|| now.notice()),
+            _ => now.notice().or(described),
+        };
         Ready::of(whereabouts.health(), notice, draining)
     }
 
