@@ -23,6 +23,8 @@ LOOKS = (
     "curl -sS", "api jobs/", "api 'jobs/",
 )  # fmt: skip
 DEADLINE_S = 30.0
+#: A block may install a package, and then waits for an index and for other tests.
+BLOCK_ENDS_S = 180.0
 
 
 @dataclass
@@ -101,7 +103,7 @@ class PageShell:
             f". {script} </dev/null >{said} 2>&1; echo $? >{done}.part; mv {done}.part {done}\n"
         )
         self._bash.stdin.flush()
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + BLOCK_ENDS_S
         while not done.exists():
             assert time.monotonic() < deadline, f"it does not end:\n{code}\n{said.read_text()}"
             time.sleep(0.02)
