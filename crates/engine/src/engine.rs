@@ -249,7 +249,7 @@ impl Embedded {
         async move { shared.ask(&Namespace::main(), Ask::Pass).await.map(drop) }
     }
 
-    /// Stops an engine that does not go on. Callers are told that nobody knows what became of their calls; those that its
+    /// Stops an engine that does not go on. Callers hear that nobody knows the outcome of their calls; those that its
     /// machine had taken up hear of it when it goes on. Does not block.
     pub fn give_up(&self) {
         stop(&self.shared, Fatal::Hangs);

@@ -78,14 +78,14 @@ pub struct SeenStore {
     pub time: u64,
 }
 
-/// Who owns a store, by fields that stand in each format as in the first one: clients read them too.
+/// The owner of a store, by fields that stand in each format as in the first one: clients read them too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamedOwner {
     /// The id of the store.
     pub store: u128,
     /// The id of the owner.
     pub owner: u128,
-    /// Its epoch.
+    /// The epoch at which it took the store.
     pub epoch: u64,
 }
 

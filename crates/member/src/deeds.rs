@@ -1,4 +1,4 @@
-//! Deeds: each thing that the value said is done here, with the lock let go of. What came of it is told to the hands.
+//! Deeds: each action of the value is done here, with the lock let go of. The hands hear of the outcome.
 //!
 //! Nothing here blocks but the threads that are started for one thing: a load, a question to a server, a snapshot.
 

@@ -171,20 +171,24 @@ impl Hands {
                 self.act(state);
                 true
             }
-            Err(why @ StoreError::Format { .. }) => {
-                self.only_pass_on(&why);
-                false
-            }
             Err(why) => {
-                self.away(&why);
+                self.failed(&why);
                 false
             }
         }
     }
 
+    /// The store could not be read or written, for this reason. Blocks.
+    pub fn failed(self: &Arc<Self>, why: &StoreError) {
+        match why {
+            StoreError::Format { .. } => self.only_pass_on(why),
+            _ => self.away(why),
+        }
+    }
+
     /// R18: a store of a format that this release does not read is served by servers of another one. Calls are passed on to its
     /// owner, and the value hears of nothing, so the store is not taken here. Blocks.
-    pub fn only_pass_on(self: &Arc<Self>, why: &StoreError) {
+    fn only_pass_on(self: &Arc<Self>, why: &StoreError) {
         // Before it shows an owner: whom it passes calls on to must know it by the secret.
         if !self.lock().is_registered && !self.register() {
             return;
@@ -211,11 +215,9 @@ impl Hands {
     }
 
     /// Writes the id of a store that lost it. Blocks.
-    pub fn name_store(&self, store: StoreId, ttl: Span) {
+    pub fn name_store(&self, store: StoreId, ttl: Span) -> Result<(), StoreError> {
         let naming = StoreNaming { store: store.0, ttl: ttl.us() };
-        if let Err(why) = self.store.name_store(&naming) {
-            self.away(&why);
-        }
+        self.store.name_store(&naming).map(drop)
     }
 
     /// Writes what this server says of itself, and hears of the others. Blocks. Whether it was written.

@@ -4,19 +4,18 @@
 
 use std::sync::{Arc, PoisonError};
 
-use tenure_journal_redis::{StoreError, StoreNaming};
-use tenure_owner::ids::StoreId;
+use tenure_journal_redis::StoreError;
 use tenure_owner::owner::Input;
 
 use crate::hands::{Hands, begin};
 use crate::settings::{COMPACT, FIELDS, StoreSettings};
 
-/// What the thread of a member remembers of them.
+/// The memory of the thread of a member.
 #[derive(Default)]
 pub(crate) struct KnownSettings {
     /// The engine that goes by them, by its term.
     taken_by: Option<u64>,
-    /// What was said of a difference.
+    /// The sentence on a difference that was logged last. `None` while there is no difference.
     warned: Option<String>,
 }
 
@@ -69,11 +68,11 @@ impl KnownSettings {
     }
 }
 
-/// What was read of the settings of a store.
+/// The settings of a store as they were read.
 struct SettingsRead {
-    /// What the store had.
+    /// Those that the store had.
     read: StoreSettings,
-    /// What counts.
+    /// Those that count: where the store lacks one, what is known here.
     whole: StoreSettings,
     /// An operator asks for a snapshot.
     asks_snapshot: bool,
@@ -112,12 +111,12 @@ fn write_name(hands: &Hands) -> Result<(), StoreError> {
         let state = hands.lock();
         (state.owner.store(), state.owner.largest_ttl())
     };
-    let Some(StoreId(store)) = store else { return Ok(()) };
+    let Some(store) = store else { return Ok(()) };
     tracing::warn!(
         "the key {} is gone from Redis, and is written again with what this server knows of it",
         hands.store.keys().store()
     );
-    hands.store.name_store(&StoreNaming { store, ttl: ttl.us() }).map(drop)
+    hands.name_store(store, ttl)
 }
 
 /// An engine is about to be opened, here: it goes by the settings of the store from its first call on, and the store has them

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
-use tenure_journal_redis::{FORMAT, RedisStore, ServerEntry, SnapshotName, StoreError};
+use tenure_journal_redis::{FORMAT, RedisStore, ServerEntry, SnapshotName};
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, ServerId, StoreId};
 use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
@@ -306,7 +306,11 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
                     continue;
                 }
                 Ok(Errand::Look | Errand::Wake) | Err(RecvTimeoutError::Timeout) => break,
-                Ok(Errand::Name(store, ttl)) => hands.name_store(store, ttl),
+                Ok(Errand::Name(store, ttl)) => {
+                    if let Err(why) = hands.name_store(store, ttl) {
+                        hands.failed(&why);
+                    }
+                }
                 Ok(Errand::Stop) | Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -344,14 +348,8 @@ fn fits(hands: &Arc<Hands>) -> bool {
     });
     match fits {
         Ok(()) => true,
-        Err(why @ StoreError::Format { .. }) => {
-            hands.only_pass_on(&why);
-            false
-        }
         Err(why) => {
-            let mut state = hands.lock();
-            state.why = why.to_string();
-            hands.show(&state);
+            hands.failed(&why);
             false
         }
     }

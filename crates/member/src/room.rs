@@ -1,4 +1,4 @@
-//! What is said where Redis has no room: to a call that would make the store grow, and to a copy.
+//! The refusal of a Redis that has no room: for a call that would make the store grow, and for a copy.
 
 use tenure_core::sentences::StoreRefusal;
 

@@ -24,7 +24,7 @@ use crate::translate::Dictionary;
 /// A standby that lacks more entries than this is said to be behind: one second of many small calls.
 const FAR_BEHIND: u64 = 20_000;
 
-/// What is said of an owner.
+/// How the sentences on an owner begin.
 const OWNS: &str = "this server owns the store";
 /// Why a server that ends serves nobody.
 pub(crate) const ENDS: &str = "this server ends";

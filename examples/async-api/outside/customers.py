@@ -58,7 +58,7 @@ class Customers:
                 each.start()
             for each in both:
                 each.join()
-            # Who ends asks no more: only so is it known how long that takes at most.
+            # A pair that ends asks no more, so that its end takes a known time at most.
             if not stopping.is_set():
                 self._ask_again()
 

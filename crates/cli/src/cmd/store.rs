@@ -175,7 +175,7 @@ fn no_owner(mut shown: ShownStore, address: &str) -> Failure {
     Failure::new(NO, format!("no server makes a snapshot: {why}")).hint(hint)
 }
 
-/// What is to be done where no server uses a store. The address is shown without its password.
+/// The hint where no server uses a store. The address is shown without its password.
 pub fn start_one(address: &str) -> String {
     format!("start one: tenure serve --store {address}")
 }
@@ -186,7 +186,7 @@ fn nobody(address: &str) -> Failure {
         .hint(format!("{start}; or see whether the address has the name that the servers use"))
 }
 
-/// Who owns the store, as a sentence.
+/// The owner of the store, as a sentence.
 fn owner(shown: &ShownStore) -> String {
     let owner = shown.servers.iter().find(|server| server.owns);
     let ago = shown.beat_ago.map_or(0, ms);

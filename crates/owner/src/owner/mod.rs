@@ -22,7 +22,7 @@ use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptRepl
 use crate::wall::Wall;
 use looking::Watch;
 
-/// A snapshot that another one has taken the place of is kept for so long: a load that reads it may end.
+/// A snapshot is kept for this long after another one has taken its place, so that a load that reads it may end.
 pub const BEFORE_KEPT: Span = Span::from_s(60);
 /// An owner that does nothing else appends this often.
 pub const BEAT_EVERY: Span = Span::from_s(1);

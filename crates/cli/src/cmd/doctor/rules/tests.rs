@@ -27,7 +27,7 @@ fn found(url: &str, info: &RedisReply, settings: &RedisReply, check: &str) -> Ru
     found_of(url, info, settings, 0, check)
 }
 
-/// The same, of a store whose answers wait for so many replicas.
+/// The same, of a store whose answers wait for `awaited` replicas.
 fn found_of(
     url: &str,
     info: &RedisReply,
