@@ -365,6 +365,21 @@ mod tests {
                 let unknown = no.is_some_and(|no| no.code == Code::UnknownField);
                 assert!(!unknown, "{name} has no {field}");
             }
+            let required: Vec<String> = fields
+                .iter()
+                .filter(|(_, word, _)| word.ends_with('!'))
+                .map(|(field, ..)| format!("/{field}"))
+                .collect();
+            if !required.is_empty() {
+                let no = read(b"{}").unwrap_or_else(|| panic!("{name} requires nothing"));
+                let pointer = no.pointer.clone().unwrap_or_default();
+                // A schedule lacks its timing first, which is one of two.
+                let is_of_a_form = pointer == "/cron" && *name == "ScheduleSettings";
+                assert!(
+                    required.contains(&pointer) || is_of_a_form,
+                    "{name}: {pointer:?} of {required:?}"
+                );
+            }
             let no = read(br#"{"nothing_like_it": 1}"#).unwrap();
             assert_eq!(no.code, Code::UnknownField, "{name}");
         }

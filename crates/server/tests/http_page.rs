@@ -23,6 +23,7 @@ for all calls: durations are strings such as `\"1m30s\"`, moments are RFC 3339, 
 - The header `Tenure-Namespace` names the namespace (`default`).
 - Every other answer than those listed is a [problem](#type-problem) with a `code`: [all codes](../errors/README.md).
 - `HEAD` answers what `GET` would, without its body.
+- An *optional* field may be absent, from a body or from an answer. All other fields are always there, if only as `null`.
 ";
 
 #[test]
@@ -140,9 +141,15 @@ fn one_type(page: &mut String, name: &str, schema: &Value) {
 }
 
 fn fields(page: &mut String, schema: &Value) {
+    if let Some(title) = schema["title"].as_str() {
+        write!(page, "\n`{title}`:\n").unwrap();
+    }
     page.push_str("\n| field | type | meaning |\n| --- | --- | --- |\n");
     for (name, field) in schema["properties"].as_object().unwrap() {
-        writeln!(page, "| `{name}` | {} | {} |", kind(field), said(field)).unwrap();
+        let required =
+            schema["required"].as_array().is_some_and(|all| all.contains(&name.as_str().into()));
+        let optional = if required { "" } else { ", optional" };
+        writeln!(page, "| `{name}` | {}{optional} | {} |", kind(field), said(field)).unwrap();
     }
 }
 
@@ -152,12 +159,12 @@ fn kind(schema: &Value) -> String {
         let name = named.rsplit('/').next().unwrap();
         return format!("[{name}](#type-{})", name.to_ascii_lowercase());
     }
+    if let Some(constant) = schema.get("const") {
+        return format!("`{}`", text(constant));
+    }
     if let Some(values) = schema["enum"].as_array() {
         let values: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
         return values.join(", ");
-    }
-    if let Some(constant) = schema.get("const") {
-        return format!("`{constant}`");
     }
     for choice in ["anyOf", "oneOf", "allOf"] {
         if let Some(kinds) = schema[choice].as_array() {

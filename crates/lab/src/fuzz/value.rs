@@ -86,6 +86,9 @@ pub fn value(
             return value(chance, document, (one, field), leases, depth);
         }
     }
+    if let Some(one) = schema.get("const") {
+        return one.clone();
+    }
     if let Some(all) = schema["enum"].as_array().filter(|all| !all.is_empty()) {
         return all[chance.within(0, all.len() as u64) as usize].clone();
     }

@@ -167,20 +167,20 @@ const LIMIT_SETTINGS: Fields = &[
 pub(super) const GAUGE: Fields = &[
     (
         "url",
-        "string",
+        "string~",
         "The address that a GET asks for JSON, at most 2 KiB; shown without its login and query. Excludes scrapyd.",
     ),
     (
         "count",
-        "string[]",
+        "string[]~",
         "JSON pointers (RFC 6901) to the whole numbers that are added, 1 to 16, each of at most 256 bytes.",
     ),
     (
         "scrapyd",
-        "string",
+        "string~",
         "The address of a scrapyd, whose listjobs.json is read; shown without its login. Excludes url and count.",
     ),
-    ("project", "string?", "The one scrapyd project that counts; all if absent."),
+    ("project", "string?~", "The one scrapyd project that counts; all if absent."),
     ("every", "duration", "How often it is read, 500ms to 1h; 2s if absent."),
     (
         "lag",
@@ -254,7 +254,7 @@ pub(super) const SCHEDULE_SETTINGS: Fields = &[
         "integer",
         "With catch_up all, how many moments fire at most, 1 to 1,000; 100 by default.",
     ),
-    ("job", "ScheduledJob", "The job that each moment makes."),
+    ("job", "ScheduledJob!", "The job that each moment makes."),
 ];
 
 const SCHEDULED_JOB: Fields = &[
@@ -297,6 +297,37 @@ const SCHEDULED_JOB: Fields = &[
         "The job is cancelled if it is not running this long after its moment, more than 0s; null is never.",
     ),
     ("labels", "object", "Words for people and filters, as for a pushed job."),
+];
+
+pub(super) const LEASE_CALL: Fields = &[
+    ("queues", "name[]", "Queues to take jobs from, 1 to 32, tried in this order. Excludes needs."),
+    ("needs", "Need[]", "Limits and pools to hold without a job, 1 to 16. Excludes queues."),
+    (
+        "max",
+        "integer",
+        "How many jobs are leased at most, 1 to 1,000; 1 if absent. Goes with queues alone.",
+    ),
+    ("wait", "duration", "How long the call waits for the first grant, 0s to 1m; 0s if absent."),
+    (
+        "ttl",
+        "duration",
+        "How long a lease lives without a heartbeat, 1s to 1h; 30s if absent. 0s takes tokens of needs that are only rates, and leaves no lease.",
+    ),
+    (
+        "worker",
+        "WorkerName",
+        "Who asks, for people to read and never a right; anonymous if absent.",
+    ),
+    (
+        "request_id",
+        "key",
+        "By which the call can be repeated: the same id gets the same leases, and never a second grant, for at least 60s.",
+    ),
+    (
+        "place",
+        "key",
+        "The request_id of an earlier call of the same wait, whose place in line this call keeps.",
+    ),
 ];
 
 /// What bodies may say: schema and fields.
@@ -376,57 +407,13 @@ pub(crate) const BODIES: &[(&str, Fields)] = &[
             "Retries the job only if this is still the moment at which it ended; otherwise it is refused as wrong_state.",
         )],
     ),
-    (
-        "LeaseCall",
-        &[
-            (
-                "queues",
-                "name[]",
-                "Queues to take jobs from, 1 to 32, tried in this order. Excludes needs.",
-            ),
-            (
-                "needs",
-                "Need[]",
-                "Limits and pools to hold without a job, 1 to 16. Excludes queues.",
-            ),
-            (
-                "max",
-                "integer",
-                "How many jobs are leased at most, 1 to 1,000; 1 if absent. Goes with queues alone.",
-            ),
-            (
-                "wait",
-                "duration",
-                "How long the call waits for the first grant, 0s to 1m; 0s if absent.",
-            ),
-            (
-                "ttl",
-                "duration",
-                "How long a lease lives without a heartbeat, 1s to 1h; 30s if absent. 0s takes tokens of needs that are only rates, and leaves no lease.",
-            ),
-            (
-                "worker",
-                "WorkerName",
-                "Who asks, for people to read and never a right; anonymous if absent.",
-            ),
-            (
-                "request_id",
-                "key",
-                "By which the call can be repeated: the same id gets the same leases, and never a second grant, for at least 60s.",
-            ),
-            (
-                "place",
-                "key",
-                "The request_id of an earlier call of the same wait, whose place in line this call keeps.",
-            ),
-        ],
-    ),
+    ("LeaseCall", LEASE_CALL),
     (
         "ExtendCall",
         &[
             (
                 "leases",
-                "ExtendItem[]",
+                "ExtendItem[]!",
                 "Leases to keep alive, at most 1,000: ids, or objects with a progress report.",
             ),
             (
@@ -439,7 +426,7 @@ pub(crate) const BODIES: &[(&str, Fields)] = &[
     (
         "SettleCall",
         &[
-            ("settle", "SettleItem[]", "Leases to end, at most 1,000, in this order."),
+            ("settle", "SettleItem[]!", "Leases to end, at most 1,000, in this order."),
             (
                 "lease",
                 "LeaseCall",
@@ -455,7 +442,7 @@ pub(crate) const BODIES: &[(&str, Fields)] = &[
     (
         "Observation",
         &[
-            ("external", "integer", "How many permits work outside uses now, 0 to 1,000,000,000."),
+            ("external", "integer!", "How many permits work outside uses now, 0 to 1,000,000,000."),
             ("for", "duration", "How long the number holds; absent, until the next observation."),
         ],
     ),
@@ -464,7 +451,7 @@ pub(crate) const BODIES: &[(&str, Fields)] = &[
         &[
             (
                 "id",
-                "key",
+                "key!",
                 "The id of the resource, 1 to 256 bytes; it must not stand twice in a whole set.",
             ),
             (

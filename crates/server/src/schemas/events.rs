@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use tenure_core::events::{EventType, Field, GapWhy};
 
-use super::{Fields, add_objects, object, words};
+use super::{Fields, add_shown, shown, words};
 
 /// Each schema with its fields.
 const EVENTS: &[(&str, Fields)] = &[
@@ -82,7 +82,7 @@ fn field(field: Field) -> (&'static str, &'static str) {
 
 /// Adds the schemas of events.
 pub(super) fn add(all: &mut Map<String, Value>) {
-    add_objects(all, EVENTS);
+    add_shown(all, EVENTS);
     let mut fields = vec![
         ("id", "EventId", "Its place: the same for everybody, also after a restart."),
         ("at", "moment", "When it happened, by the engine's clock."),
@@ -92,7 +92,7 @@ pub(super) fn add(all: &mut Map<String, Value>) {
         let (word, sentence) = field(*one);
         (one.name(), word, sentence)
     }));
-    let mut event = object(&fields);
+    let mut event = shown(&fields);
     event["required"] = json!(["id", "at", "type"]);
     all.insert("Event".to_owned(), event);
     let types: Vec<&str> = EventType::ALL.iter().map(|kind| kind.as_str()).collect();

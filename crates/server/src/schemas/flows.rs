@@ -5,7 +5,7 @@ use tenure_core::bounds::{AFTER_MAX, FLOW_BYTES_MAX, REF_BYTES_MAX};
 use tenure_core::flow::{FlowState, Gone, OnParentFailure, ParentState};
 use tenure_core::job::JobState;
 
-use super::{Fields, add_objects, list, of, words};
+use super::{Fields, add_shown, list, of, words};
 
 /// Each schema with its fields.
 const FLOWS: &[(&str, Fields)] = &[
@@ -52,7 +52,7 @@ const FLOWS: &[(&str, Fields)] = &[
             ("state", "ParentState", "As of any job; gone: it is not there any more."),
             ("error", "string?", "Why it failed or was cancelled."),
             ("finished_at", "moment?", "When it ended; null until then."),
-            ("result", "any", "Its result; only with full=true."),
+            ("result", "any~", "Its result; only with full=true."),
         ],
     ),
     (
@@ -64,23 +64,6 @@ const FLOWS: &[(&str, Fields)] = &[
                 "on_parent_failure",
                 "OnParentFailure",
                 "What becomes of it when this job fails or is cancelled.",
-            ),
-        ],
-    ),
-    (
-        "AfterItem",
-        &[
-            (
-                "job",
-                "key",
-                "The id of a job, or key:KEY for the job that held KEY before this call.",
-            ),
-            ("ref", "ref", "The ref of another item of this call."),
-            ("flow", "flow", "A whole flow, however many jobs come into it."),
-            (
-                "gone",
-                "GoneIsDone",
-                "A job or flow that is not there counts as done. Without it the push is refused.",
             ),
         ],
     ),
@@ -102,7 +85,7 @@ pub(super) fn add(all: &mut Map<String, Value>) {
     let states = states.chain([ParentState::Gone(Gone::Gone)]).map(ParentState::as_str);
     let states: Vec<&str> = states.collect();
     let after = json!({"type": "array", "items": of("AfterEntry"), "maxItems": AFTER_MAX});
-    add_objects(all, FLOWS);
+    add_shown(all, FLOWS);
     for (name, schema) in [
         ("After", after),
         ("AfterEntry", json!({"oneOf": [of("key"), of("AfterItem")]})),

@@ -7,6 +7,7 @@
 mod bodies;
 mod events;
 mod flows;
+mod given;
 mod leases;
 mod shown;
 mod things;
@@ -21,11 +22,15 @@ use tenure_core::refusal::Code;
 
 pub(crate) use self::bodies::BODIES;
 use self::bodies::{GAUGE, LIMIT_BOUNDS, POOL_SETTINGS, QUEUE_SETTINGS, SCHEDULE_SETTINGS};
+use self::given::{FORMS, GIVEN, TIMINGS};
 use self::leases::LEASES;
 use self::shown::{JOB, SHOWN};
 use self::things::THINGS;
 
-/// A field of an object: its name, its type by a word, and what its value means, for whoever reads the document.
+/// A field of an object: its name, its type by a word, and what its value means, for readers of the document.
+///
+/// A word that ends with `!` is a field that a body must have, and one that ends with `~` is a field that an answer may
+/// lack. All other fields of bodies are optional, and all other fields of answers are always there, if only as null.
 type DescribedField = (&'static str, &'static str, &'static str);
 
 /// Fields of an object.
@@ -49,8 +54,14 @@ const REASON_KINDS: &[&str] = &[
     "never_fits",
 ];
 
+/// Schemas that bodies and answers share. An answer has all of their fields, so it names a twin with this prefix, in which
+/// all are required.
+const SHARED: &[&str] = &["Unique", "Retry", "Backoff", "Rate"];
+const SHOWN_PREFIX: &str = "Shown";
+
 /// A type of a field, by a word.
 fn of(word: &str) -> Value {
+    let word = word.trim_end_matches(['!', '~']);
     if let Some(item) = word.strip_suffix("[]") {
         return json!({"type": "array", "items": of(item)});
     }
@@ -62,6 +73,7 @@ fn of(word: &str) -> Value {
     }
     match word {
         "ok" => words(&["ok"]),
+        "nothing" => json!({"type": "null"}),
         "string" | "boolean" | "integer" | "object" => json!({"type": word}),
         "name" => json!({"type": "string", "maxLength": 128}),
         "owner" => json!({"type": "string", "maxLength": OWNER_BYTES_MAX}),
@@ -80,19 +92,82 @@ fn words(words: &[&str]) -> Value {
     json!({"type": "string", "enum": words})
 }
 
-/// An object with these fields.
-fn object(fields: &[DescribedField]) -> Value {
-    let fields = fields.iter().map(|(name, word, sentence)| (*name, of(word), *sentence));
-    object_of(fields)
+/// An object as an answer shows it: each field is there unless its word says otherwise.
+fn shown(fields: &[DescribedField]) -> Value {
+    let required = fields.iter().filter(|(_, word, _)| !word.ends_with('~'));
+    let required = required.map(|(name, ..)| *name).collect::<Vec<_>>();
+    object_of(
+        fields.iter().map(|(name, word, sentence)| (*name, shown_as(word), *sentence)),
+        &required,
+    )
+}
+
+/// A type of a field of an answer, by a word.
+fn shown_as(word: &str) -> Value {
+    match SHARED.iter().find(|shared| word.starts_with(**shared)) {
+        Some(_) => of(&format!("{SHOWN_PREFIX}{word}")),
+        None => of(word),
+    }
+}
+
+/// An object as a body gives it: each field may be left out unless its word says otherwise.
+fn given(fields: &[DescribedField]) -> Value {
+    let required = fields.iter().filter(|(_, word, _)| word.ends_with('!'));
+    let required = required.map(|(name, ..)| *name).collect::<Vec<_>>();
+    object_of(fields.iter().map(|(name, word, sentence)| (*name, of(word), *sentence)), &required)
+}
+
+/// One of several forms of a body: each has the fields that no other form has for itself, and those that all have.
+fn one_of(fields: &[DescribedField], forms: &[Form]) -> Value {
+    let form = |form: &Form| {
+        let others = forms.iter().filter(|other| other.name != form.name);
+        let foreign: Vec<&str> = others.flat_map(|other| other.own).copied().collect();
+        let is_own = |name: &str| form.own.contains(&name) || !foreign.contains(&name);
+        let mut object =
+            given(&fields.iter().filter(|(name, ..)| is_own(name)).copied().collect::<Vec<_>>());
+        object["title"] = form.name.into();
+        if let Some(required) = object["required"].as_array_mut() {
+            required.extend(form.required.iter().map(|name| Value::from(*name)));
+        } else {
+            object["required"] = json!(form.required);
+        }
+        if let Some((field, word)) = form.says {
+            let sentence = object["properties"][field]["description"].take();
+            object["properties"][field] =
+                json!({"type": "string", "const": word, "description": sentence});
+        }
+        object
+    };
+    json!({"oneOf": forms.iter().map(form).collect::<Vec<_>>()})
+}
+
+/// One form of a body that has several.
+struct Form {
+    /// Its name, for generators.
+    name: &'static str,
+    /// Fields that only this form, or this one and some others, have.
+    own: &'static [&'static str],
+    /// Fields that this form must have beside those that every form must have.
+    required: &'static [&'static str],
+    /// The field by which the form is known, and its value there.
+    says: Option<(&'static str, &'static str)>,
 }
 
 /// The sentence stands beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 takes, lets words stand there.
-fn object_of<'f>(fields: impl Iterator<Item = (&'f str, Value, &'f str)>) -> Value {
+fn object_of<'f>(
+    fields: impl Iterator<Item = (&'f str, Value, &'f str)>,
+    required: &[&str],
+) -> Value {
     let field = |(name, mut kind, sentence): (&str, Value, &str)| {
         kind["description"] = sentence.into();
         (name.to_owned(), kind)
     };
-    json!({"type": "object", "properties": fields.map(field).collect::<Map<String, Value>>()})
+    let mut object =
+        json!({"type": "object", "properties": fields.map(field).collect::<Map<String, Value>>()});
+    if !required.is_empty() {
+        object["required"] = json!(required);
+    }
+    object
 }
 
 fn list(item: &str) -> Value {
@@ -101,7 +176,7 @@ fn list(item: &str) -> Value {
         ("next", of("string?"), "The cursor of the next page; null on the last one."),
         ("partial", of("boolean"), "true: only 10,000 rows were looked at; go on with next."),
     ];
-    object_of(fields.into_iter())
+    object_of(fields.into_iter(), &["items", "next"])
 }
 
 /// An object in which each of these fields may be null: back to its default.
@@ -109,7 +184,7 @@ fn patch(fields: &[DescribedField]) -> Value {
     let nullable = |(name, word, sentence): &DescribedField| {
         (*name, of(&format!("{}?", word.trim_end_matches('?'))), *sentence)
     };
-    object_of(fields.iter().map(nullable))
+    object_of(fields.iter().map(nullable), &[])
 }
 
 /// One, or an array of so many.
@@ -118,31 +193,45 @@ fn one_or_many(item: &str) -> Value {
     json!({"oneOf": [of(item), many]})
 }
 
-/// Fields with others behind them.
+/// An answer with these fields and others behind them.
 fn joined(first: &[DescribedField], rest: &[DescribedField]) -> Value {
-    object(&[first, rest].concat())
+    shown(&[first, rest].concat())
 }
 
-/// Adds these schemas, each with its fields.
-fn add_objects(all: &mut Map<String, Value>, objects: &[(&str, Fields)]) {
+/// Adds schemas of answers, each with its fields.
+fn add_shown(all: &mut Map<String, Value>, objects: &[(&str, Fields)]) {
     for (name, fields) in objects {
-        all.insert((*name).to_owned(), object(fields));
+        all.insert((*name).to_owned(), shown(fields));
+    }
+}
+
+/// Adds schemas of bodies, each with its fields.
+fn add_given(all: &mut Map<String, Value>, objects: &[(&str, Fields)]) {
+    for (name, fields) in objects {
+        all.insert((*name).to_owned(), given(fields));
     }
 }
 
 /// All schemas by name.
-pub(crate) fn all() -> Map<String, Value> {
+pub(crate) fn all() -> Value {
     let mut all = Map::new();
-    add_objects(&mut all, BODIES);
-    add_objects(&mut all, SHOWN);
-    add_objects(&mut all, LEASES);
-    add_objects(&mut all, THINGS);
+    add_given(&mut all, BODIES);
+    add_given(&mut all, GIVEN);
+    add_shown(&mut all, SHOWN);
+    add_shown(&mut all, LEASES);
+    add_shown(&mut all, THINGS);
+    for (name, fields) in GIVEN.iter().filter(|(name, _)| SHARED.contains(name)) {
+        all.insert(format!("{SHOWN_PREFIX}{name}"), shown(fields));
+    }
+    for (name, fields, forms) in FORMS {
+        all.insert((*name).to_owned(), one_of(fields, forms));
+    }
     let flags = [
         ("duplicate", "boolean", "Whether the job was there already, and nothing was stored."),
-        ("replaced", "boolean", "Whether a job that was there got the new content."),
+        ("replaced", "boolean~", "Whether a job that was there got the new content."),
         (
             "workers",
-            "integer",
+            "integer~",
             "0 if nobody asked for the queue within the last minute; absent otherwise.",
         ),
     ]
@@ -160,7 +249,7 @@ pub(crate) fn all() -> Map<String, Value> {
         ),
         ("paused_until", "moment?", "Until when nothing is granted; null if it is not paused."),
         ("holders", "Holder[]", "Who holds permits, at most 20."),
-        ("line", "Waiter[]", "Who waits in its line, the first 20; in GET of one limit alone."),
+        ("line", "Waiter[]~", "Who waits in its line, the first 20; in GET of one limit alone."),
     ];
     let limit = [
         [
@@ -177,14 +266,14 @@ pub(crate) fn all() -> Map<String, Value> {
     .concat();
     let states: Vec<&str> = JobState::ALL.iter().map(|state| state.as_str()).collect();
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
-    let worker = object(&[
+    let worker = given(&[
         ("id", "key", "Random for each process, 1 to 256 bytes; anonymous if absent."),
         ("host", "string", "The host of the process, at most 256 bytes."),
         ("pid", "integer", "The id of the process on its host."),
         ("version", "string", "The version of the program, at most 256 bytes."),
     ]);
-    let extend = object(&[
-        ("lease", "string", "The id of the lease."),
+    let extend = given(&[
+        ("lease", "string!", "The id of the lease."),
         (
             "progress",
             "any",
@@ -218,7 +307,7 @@ pub(crate) fn all() -> Map<String, Value> {
         ),
         (
             "next",
-            "moment[]",
+            "moment[]~",
             "The next five moments, or as many as are left; lists leave them out.",
         ),
         ("moved", "boolean", "Whether next_at was set by the next_in of a settle."),
@@ -242,7 +331,7 @@ pub(crate) fn all() -> Map<String, Value> {
     let item = [
         [(
             "id",
-            "schedule",
+            "schedule!",
             "The id of the schedule, 1 to 200 bytes; it must not stand twice in the set.",
         )]
         .as_slice(),
@@ -267,6 +356,7 @@ pub(crate) fn all() -> Map<String, Value> {
         ("PushedJob", joined(JOB, flags)),
         ("PushedJobs", json!({"oneOf": [of("PushedJob"), pushed]})),
         ("WorkerName", json!({"oneOf": [of("key"), worker]})),
+        ("Granted", json!({"oneOf": [of("Lease"), of("Tokens")]})),
         ("ExtendItem", json!({"oneOf": [of("string"), extend]})),
         ("ResourceSet", json!({"type": "array", "items": of("NewResource")})),
         ("NewResources", one_or_many("NewResource")),
@@ -288,7 +378,7 @@ pub(crate) fn all() -> Map<String, Value> {
         ("Pool", joined(&pool, POOL_SETTINGS)),
         ("Schedule", joined(&schedule, SCHEDULE_SETTINGS)),
         ("SchedulePatch", patch(SCHEDULE_SETTINGS)),
-        ("ScheduleItem", object(&item)),
+        ("ScheduleItem", one_of(&item, TIMINGS)),
         ("ScheduleSet", json!({"type": "array", "items": of("ScheduleItem")})),
         ("Schedules", list("Schedule")),
         ("Overlap", words(&["skip", "queue", "allow"])),
@@ -305,24 +395,29 @@ pub(crate) fn all() -> Map<String, Value> {
     }
     flows::add(&mut all);
     events::add(&mut all);
-    bound(&mut all, "NewJob", "priority", PRIORITY_MIN, PRIORITY_MAX);
-    bound(&mut all, "JobFilter", "max", 1, LIST_MAX as i64);
-    bound(&mut all, "LeaseCall", "max", 1, ITEMS_MAX as i64);
-    bound(&mut all, "PreviewCall", "count", 1, PREVIEW_MAX as i64);
-    bound(&mut all, "ScheduleSettings", "catch_up_max", 1, CATCH_UP_MAX);
-    bound(&mut all, "ScheduledJob", "priority", PRIORITY_MIN, PRIORITY_MAX);
-    if let Some(queues) = all["LeaseCall"].pointer_mut("/properties/queues") {
-        queues["minItems"] = 1.into();
-        queues["maxItems"] = QUEUES_MAX.into();
+    let mut all = Value::Object(all);
+    bound(&mut all, "/NewJob/properties/priority", PRIORITY_MIN, PRIORITY_MAX);
+    bound(&mut all, "/JobFilter/properties/max", 1, LIST_MAX as i64);
+    bound(&mut all, "/LeaseCall/oneOf/0/properties/max", 1, ITEMS_MAX as i64);
+    bound(&mut all, "/PreviewCall/properties/count", 1, PREVIEW_MAX as i64);
+    for timing in 0..TIMINGS.len() {
+        let catch_up_max = format!("/ScheduleSettings/oneOf/{timing}/properties/catch_up_max");
+        bound(&mut all, &catch_up_max, 1, CATCH_UP_MAX);
     }
+    bound(&mut all, "/ScheduledJob/properties/priority", PRIORITY_MIN, PRIORITY_MAX);
+    let queues = at(&mut all, "/LeaseCall/oneOf/0/properties/queues");
+    queues["minItems"] = 1.into();
+    queues["maxItems"] = QUEUES_MAX.into();
     all
 }
 
-fn bound(all: &mut Map<String, Value>, schema: &str, field: &str, min: i64, max: i64) {
-    let field =
-        all.get_mut(schema).and_then(|schema| schema.pointer_mut(&format!("/properties/{field}")));
-    if let Some(field) = field {
-        field["minimum"] = min.into();
-        field["maximum"] = max.into();
-    }
+/// A part of the schemas that are made above.
+fn at<'a>(all: &'a mut Value, pointer: &str) -> &'a mut Value {
+    all.pointer_mut(pointer).unwrap_or_else(|| panic!("no schema has {pointer}"))
+}
+
+fn bound(all: &mut Value, pointer: &str, min: i64, max: i64) {
+    let field = at(all, pointer);
+    field["minimum"] = min.into();
+    field["maximum"] = max.into();
 }

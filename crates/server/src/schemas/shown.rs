@@ -7,7 +7,7 @@ pub(super) const JOB: Fields = &[
     ("queue", "name", "The queue in which the job waits."),
     ("kind", "string", "What a worker library chooses the handler by; \"\" if none."),
     ("state", "JobState", "Where the job stands."),
-    ("payload", "any", "What the handler gets. Lists leave it out unless full=true."),
+    ("payload", "any~", "What the handler gets. Lists leave it out unless full=true."),
     ("priority", "integer", "Jobs with a higher priority go first: -100 to 100."),
     ("group", "key?", "The group in which the job takes turns; null if none."),
     (
@@ -40,7 +40,7 @@ pub(super) const JOB: Fields = &[
     ),
     (
         "result",
-        "any",
+        "any~",
         "What the job succeeded with; null until then. Lists leave it out unless full=true.",
     ),
     ("error", "string?", "The last error, at most 8 KiB; null if there was none."),
@@ -50,7 +50,7 @@ pub(super) const JOB: Fields = &[
     ("labels", "object", "Words for people and filters."),
     (
         "traceparent",
-        "string",
+        "string~",
         "The W3C trace context in which the job was pushed; lists show it with full=true alone.",
     ),
     ("lease", "string?", "The id of the lease that holds the job; null unless it runs."),
@@ -78,7 +78,7 @@ pub(super) const JOB: Fields = &[
     ),
     (
         "cancelled_children",
-        "integer",
+        "integer~",
         "Only in the answer of a retry: how many jobs the failure of this one had cancelled. They stay cancelled.",
     ),
 ];
@@ -126,83 +126,6 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
                 "failed|lost|undelivered",
                 "How the run ended: failed by its holder or its timeout, lost with its worker, or never delivered to one.",
             ),
-        ],
-    ),
-    (
-        "Unique",
-        &[
-            ("key", "key", "The key, unique within the namespace, 1 to 256 bytes."),
-            (
-                "until",
-                "end|start",
-                "Until when the job holds the key: its end (the default), or the start of its first run.",
-            ),
-            (
-                "for",
-                "duration?",
-                "The key is held at least this long after the push, also by a finished job; null holds it no longer than until.",
-            ),
-            (
-                "on_conflict",
-                "keep|replace|reject",
-                "What a push does that meets a holder of the key: keep (the default) answers the job that is there, replace gives it the new content, reject is refused as unique_conflict.",
-            ),
-            (
-                "within",
-                "duration?",
-                "With on_conflict replace: pushes move run_at no further than this beyond the moment at which the wait began; null is no bound.",
-            ),
-        ],
-    ),
-    (
-        "Retry",
-        &[
-            (
-                "max_attempts",
-                "integer",
-                "How many runs may fail, 0 to 1,000,000,000; 0 is without end, 20 the default.",
-            ),
-            (
-                "max_lost",
-                "integer",
-                "How many times in a row the worker may be lost before the job fails as poison; 0 is never, 3 the default.",
-            ),
-            ("backoff", "Backoff", "How long a job waits between attempts."),
-        ],
-    ),
-    (
-        "Backoff",
-        &[
-            (
-                "kind",
-                "exponential|fixed|list",
-                "How the waits grow: exponential (the default), fixed, or a list.",
-            ),
-            ("base", "duration", "The first wait, or the only one of kind fixed; 1s if absent."),
-            ("max", "duration", "The longest wait of kind exponential; 1h if absent."),
-            ("delays", "duration[]", "The waits of kind list, 1 to 100; the last one repeats."),
-            (
-                "jitter",
-                "boolean",
-                "Whether each wait is drawn evenly between half of it and the whole; true if absent.",
-            ),
-        ],
-    ),
-    (
-        "Need",
-        &[
-            ("limit", "name", "The limit that is held, never a template. Excludes pool."),
-            (
-                "weight",
-                "integer",
-                "How many permits of the limit are held, 1 to 1,000,000,000; 1 if absent.",
-            ),
-            ("cost", "integer", "How many rate tokens are taken, 0 to 1,000,000,000; 1 if absent."),
-            ("pool", "name", "The pool of which resources are held. Excludes limit."),
-            ("tag", "name", "Only resources with this tag."),
-            ("prefer", "key", "The id of the resource that is taken if it is free."),
-            ("id", "key", "The id of the only resource that will do."),
-            ("count", "integer", "How many different resources are held, 1 or more; 1 if absent."),
         ],
     ),
     (
@@ -255,7 +178,7 @@ pub(super) const SHOWN: &[(&str, Fields)] = &[
                 "Reason[]",
                 "All that the job waits for; empty while it runs and when it has ended.",
             ),
-            ("lease", "RunningLease", "The lease of a running job."),
+            ("lease", "RunningLease~", "The lease of a running job."),
         ],
     ),
     (

@@ -49,18 +49,6 @@ pub(super) const THINGS: &[(&str, Fields)] = &[
         ],
     ),
     (
-        "Rate",
-        &[
-            ("count", "integer", "How many tokens there are in each period, 1 to 1,000,000,000."),
-            ("per", "duration", "The period, more than 0s."),
-            (
-                "burst",
-                "integer",
-                "How many tokens may go at once after a rest, 1 or more; 1 if absent, which is evenly spaced.",
-            ),
-        ],
-    ),
-    (
         "QueueCounts",
         &[
             ("ready", "integer", "Jobs that wait for their turn."),
@@ -222,12 +210,12 @@ pub(super) const THINGS: &[(&str, Fields)] = &[
             ("hint", "string", "What to do next, in a sentence."),
             (
                 "pointer",
-                "string",
+                "string~",
                 "Where it is wrong: a JSON pointer into the body, or /query/NAME, /header/NAME, /path/NAME.",
             ),
-            ("index", "integer", "The number of the item in an array, from 0."),
-            ("line", "integer", "The number of the line in NDJSON, from 1."),
-            ("job", "key", "The id of the job that is in the way."),
+            ("index", "integer~", "The number of the item in an array, from 0."),
+            ("line", "integer~", "The number of the line in NDJSON, from 1."),
+            ("job", "key~", "The id of the job that is in the way."),
         ],
     ),
 ];
