@@ -45,7 +45,7 @@ families! {
     QUEUE_WORKERS "tenure_queue_workers" gauge store "Workers that asked for jobs of a queue within the last minute";
     MISSED "tenure_schedule_missed_total" counter store "Moments of schedules into a queue that were skipped since the queue is there";
     PUSHED "tenure_jobs_pushed_total" counter server "Jobs that were pushed, by queue; not those that were there already, nor those of schedules";
-    ENDED "tenure_jobs_total" counter server "Runs that ended, by outcome: failed is for good, retried runs again, lost had a holder that is gone and is counted when its job is granted again. A run that another server granted is in queue other";
+    ENDED "tenure_jobs_total" counter server "Finished runs, by outcome. failed: the job failed for good. retried: the job runs again. lost: the holder died; counted at the next grant of the job. Runs granted by another server have the queue other";
     WAIT "tenure_wait_seconds" histogram server "From the moment a job was due to its grant";
     RUN "tenure_run_seconds" histogram server "From a grant to its settle, both at this server";
     LATENESS "tenure_lateness_seconds" histogram server "From the moment of a schedule to the first grant of its job";
