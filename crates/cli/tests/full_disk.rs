@@ -25,6 +25,31 @@ struct Server {
     child: Child,
     at: String,
     stderr: BufReader<std::process::ChildStderr>,
+    /// Of two servers one after the other the first, while it runs; `child` is the shell above it.
+    first: Option<Pid>,
+}
+
+/// `tenure serve` in a file system of so many MiB at this path, run by the end of a script whose arguments it is.
+fn on_small_disk(mib: u32, at: &Path, run: &str) -> Command {
+    let mut command = Command::new("unshare");
+    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    command.arg(if root { "-m" } else { "-rm" });
+    let script = format!("mount -t tmpfs -o size=$1m none \"$2\" && shift 2 && {run}");
+    command.args(["sh", "-c", &script, "sh"]).arg(mib.to_string()).arg(at);
+    command.arg(env!("CARGO_BIN_EXE_tenure")).args(["serve", "--listen", "127.0.0.1:0"]);
+    command.arg("--store").arg(format!("file:{}", at.join("data").display()));
+    command
+}
+
+/// The address that a server says it listens on.
+fn address(stderr: &mut impl BufRead) -> String {
+    let (mut line, mut at) = (String::new(), None);
+    while at.is_none() && stderr.read_line(&mut line).unwrap() > 0 {
+        let found = line.lines().find_map(|line| line.strip_prefix("listening on http://"));
+        at = found.map(str::to_owned);
+    }
+    let why = "without root or user namespaces, leave it out: ./test --without small-disk";
+    at.unwrap_or_else(|| panic!("no server: {line}\n{why}"))
 }
 
 impl Server {
@@ -36,32 +61,30 @@ impl Server {
         let mut child =
             command.spawn().expect("`unshare` is needed; or ./test --without small-disk");
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
-        let (mut line, mut at) = (String::new(), None);
-        while at.is_none() && stderr.read_line(&mut line).unwrap() > 0 {
-            let found = line.lines().find_map(|line| line.strip_prefix("listening on http://"));
-            at = found.map(str::to_owned);
-        }
-        let why = "without root or user namespaces, leave it out: ./test --without small-disk";
-        let at = at.unwrap_or_else(|| panic!("no server: {line}\n{why}"));
-        Server { child, at, stderr }
+        let at = address(&mut stderr);
+        Server { child, at, stderr, first: None }
     }
 
     /// In a file system of so many MiB, at this path of its own.
     fn on_small_disk(mib: u32, at: &Path) -> Self {
-        let mut command = Command::new("unshare");
-        let root = fs::metadata("/proc/self").unwrap().uid() == 0;
-        command.arg(if root { "-m" } else { "-rm" });
-        command.args([
-            "sh",
-            "-c",
-            "mount -t tmpfs -o size=$1m none \"$2\" && shift 2 && exec \"$@\"",
-        ]);
-        command.arg("sh").arg(mib.to_string()).arg(at);
-        command.arg(env!("CARGO_BIN_EXE_tenure")).args(["serve", "--listen", "127.0.0.1:0"]);
-        command.arg("--store").arg(format!("file:{}", at.join("data").display()));
-        Server::start(command)
+        Server::start(on_small_disk(mib, at, "exec \"$@\""))
     }
 
+    /// The same, and once the server is killed it is started again in the same file system.
+    fn on_small_disk_twice(mib: u32, at: &Path) -> Self {
+        let mut server = Server::start(on_small_disk(mib, at, "\"$@\"; exec \"$@\""));
+        let shell = server.child.id();
+        let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+        server.first = Some(Pid::from_raw(children.trim().parse().unwrap()));
+        server
+    }
+
+    /// Kills the server by -9, and waits until it is started again.
+    fn kill_and_wait_for_the_next(&mut self) {
+        let first = self.first.take().expect("a server that is started twice");
+        kill(first, Signal::SIGKILL).unwrap();
+        self.at = address(&mut self.stderr);
+    }
     /// Status and body.
     fn call(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.at).unwrap();
@@ -95,6 +118,28 @@ impl Server {
             }
         }
         unreachable!("a disk that is never full")
+    }
+
+    /// Calls with each of these paths and a payload of the usual size until one is refused for want of room; how many were
+    /// taken.
+    fn fill_by(
+        &self,
+        method: &str,
+        path: impl Fn(u32) -> String,
+        body: impl Fn(&str) -> String,
+    ) -> u32 {
+        let payload = "y".repeat(PAYLOAD);
+        for n in 0..200u32 {
+            let (status, said) = self.call(method, &path(n), &body(&payload));
+            if !(200..300).contains(&status) {
+                assert!(
+                    status == 503 && said.contains("store_full"),
+                    "{method} {n}: {status} {said}"
+                );
+                return n;
+            }
+        }
+        panic!("{method} {} is never refused", path(0))
     }
 
     /// Until there is room again for a push; the space of what was deleted is given back soon.
@@ -134,6 +179,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
+        let _ = self.first.map(|first| kill(first, Signal::SIGKILL));
         let _ = self.child.wait();
     }
 }
@@ -181,6 +227,77 @@ fn a_full_disk_is_emptied_by_calls() {
     }
     let (_, audit) = server.call("GET", "/v1/audit", "");
     assert!(audit.contains("\"ok\":true"), "{audit}");
+    server.end();
+}
+
+/// Each way to make a store larger, one after the other, in a store that is full; small ones, and what makes nothing larger,
+/// go on.
+#[test]
+fn a_full_folder_takes_neither_schedules_nor_larger_patches() {
+    const MAX: u64 = 24 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("data");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--max-bytes", "24MiB", "--store"]);
+    command.arg(format!("file:{}", folder.display()));
+    let server = Server::start(command);
+    for n in 0..150 {
+        let (status, said) =
+            server.call("POST", "/v1/jobs", &format!(r#"{{"id":"small{n}","payload":1}}"#));
+        assert_eq!(status, 201, "{said}");
+    }
+    let small = r#"{"every":"1d","job":{"queue":"q","payload":1}}"#;
+    assert_eq!(server.call("PUT", "/v1/schedules/kept", small).0, 201);
+    assert!(server.fill() >= 20);
+    let taken = server.fill_by(
+        "PUT",
+        |n| format!("/v1/schedules/s{n}"),
+        |payload| format!(r#"{{"every":"1d","job":{{"queue":"q","payload":"{payload}"}}}}"#),
+    );
+    assert!(taken <= 1, "{taken} schedules were taken by a full folder");
+    let taken = server.fill_by(
+        "PATCH",
+        |n| format!("/v1/jobs/small{n}"),
+        |payload| format!(r#"{{"payload":"{payload}"}}"#),
+    );
+    assert!(taken <= 1, "{taken} jobs were made larger in a full folder");
+    let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
+    let bytes: u64 = fs::read_dir(&folder).unwrap().map(|entry| size(entry.unwrap().path())).sum();
+    assert!(bytes <= MAX, "{bytes}");
+    // What makes nothing larger goes on.
+    for (method, path, body) in [
+        ("PATCH", "/v1/jobs/j0", r#"{"payload":2,"priority":5}"#),
+        ("PATCH", "/v1/jobs/small149", r#"{"payload":3}"#),
+        ("PUT", "/v1/schedules/kept", small),
+        ("PATCH", "/v1/schedules/kept", r#"{"overlap":"queue"}"#),
+        ("POST", "/v1/queues/default/pause", "{}"),
+        ("POST", "/v1/queues/default/resume", "{}"),
+    ] {
+        let (status, said) = server.call(method, path, body);
+        assert_eq!(status, 200, "{method} {path}: {said}");
+    }
+    server.run_one();
+    server.end();
+}
+
+#[test]
+fn a_server_that_starts_on_a_full_disk_is_emptied_by_calls() {
+    if left_out() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on_small_disk_twice(24, dir.path());
+    let stored = server.fill();
+    assert!(stored >= 40, "{stored}");
+    let seen = PathBuf::from(format!("/proc/{}/root{}", server.child.id(), dir.path().display()));
+    take_the_rest(&seen.join("ballast"));
+    server.kill_and_wait_for_the_next();
+    server.run_one();
+    for n in 1..stored {
+        let (status, said) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
+        assert_eq!(status, 204, "DELETE {n} of a full disk: {said}");
+    }
+    server.push_once_there_is_room("again");
     server.end();
 }
 

@@ -10,7 +10,9 @@ use tenure_seam::{CallError, ids};
 use crate::batch::Answer;
 use crate::calls::ask::{broken, known, reply};
 use crate::calls::show::{self, Show};
-use crate::calls::{events, lease_call, many, result_call, schedules};
+use crate::calls::{events, lease_call, many, replaced, result_call, schedules};
+use crate::file::growth::{Growth, growth};
+use crate::file::room::TakenRoom;
 use crate::file::{failures, lists};
 use crate::inbox::Ask;
 use crate::shared::Shared;
@@ -22,7 +24,7 @@ pub(crate) async fn call(
     request: Request,
 ) -> Result<Reply, CallError> {
     // Held until the call is answered.
-    let _taken = shared.room.admit(&request)?;
+    let _taken = admitted(&shared, &namespace, &request).await?;
     let (there, ns) = (&shared, &namespace);
     Ok(match request {
         Request::Push(push) => Reply::Push(self::push(there, ns, push).await?),
@@ -62,6 +64,25 @@ pub(crate) async fn call(
             }
         }
     })
+}
+
+/// Takes the room that a request needs.
+///
+/// What a patch replaces is looked up only where there is no room for the whole: a patch that makes nothing larger
+/// goes on in a full store, and none costs a read elsewhere.
+async fn admitted<'s>(
+    shared: &'s Shared,
+    ns: &Namespace,
+    request: &Request,
+) -> Result<Option<TakenRoom<'s>>, CallError> {
+    let growth = growth(request);
+    match (shared.room.admit(growth), growth) {
+        (Err(CallError::Refused(_)), Growth::Replaces(_, replaced)) => {
+            let replaced_bytes = replaced::bytes(shared, ns, replaced).await?;
+            shared.room.admit(growth.beyond(replaced_bytes))
+        }
+        (admitted, _) => admitted,
+    }
 }
 
 async fn push(shared: &Shared, ns: &Namespace, mut push: Push) -> Result<Pushed, CallError> {

@@ -6,6 +6,7 @@ pub(crate) mod events;
 pub(crate) mod kin;
 pub(crate) mod lease_call;
 pub(crate) mod many;
+mod replaced;
 pub(crate) mod result_call;
 pub(crate) mod schedules;
 pub(crate) mod show;

@@ -12,6 +12,7 @@ pub(crate) mod event_pages;
 pub(crate) mod failures;
 pub(crate) mod finished;
 pub(crate) mod folder;
+pub(crate) mod growth;
 pub(crate) mod kin;
 pub(crate) mod lists;
 pub(crate) mod merge;

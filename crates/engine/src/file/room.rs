@@ -1,6 +1,6 @@
 //! How much more the store may take, and the refusal when that is used up.
 //!
-//! Pushes are refused while there is still room, so that no write fails for want of it: what a failed
+//! What makes the store grow (`growth`) is refused while there is still room, so that no write fails for want of it: what a failed
 //! write leaves behind is a machine that knows of jobs which the disk does not have. Calls that free
 //! something or end something are never refused; for these there is the margin, and the reserve behind
 //! it (`reserve`). It must never be asked to wait, nor touch the disk: the disk's thread measures.
@@ -9,12 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tenure_core::refusal::Refusal;
-use tenure_core::requests::{HttpMethod, Request};
-use tenure_core::secret::Json;
 use tenure_core::sentences::StoreRefusal;
 use tenure_seam::CallError;
 
-use crate::file::pages::PAGE_BYTES;
+use crate::file::growth::Growth;
 use crate::options::Options;
 
 /// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large
@@ -22,12 +20,6 @@ use crate::options::Options;
 const RESERVE_BYTES: u64 = 32 << 20;
 /// On a small one: this part of it.
 const RESERVE_PART: u64 = 8;
-/// What a job takes beside its payload: two rows, their indexes, the pages that are not full.
-const JOB_BYTES: u64 = 1 << 10;
-/// A page is written to the log, and from there to the store.
-const WRITTEN_TIMES: u64 = 2;
-/// What a call writes beside its rows: the page with its events, and that of their stream.
-const EVENT_PAGES_BYTES: u64 = 2 * PAGE_BYTES;
 
 /// What was measured at one moment, all in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -80,7 +72,7 @@ pub(crate) struct Room {
     left: AtomicI64,
     /// What pushes that are not answered yet may still write: no measurement shows it.
     pending: AtomicI64,
-    /// A push was refused, and none was taken since.
+    /// Something was refused, and no measurement since has found more room than another reserve takes.
     refusing: AtomicBool,
     max_bytes: Option<u64>,
     /// Why there is none where the journal is kept.
@@ -134,15 +126,15 @@ impl Room {
         self.left() <= 0 || (self.elsewhere)().is_some()
     }
 
-    /// Takes the part of a request that makes the store grow; refuses it if there is no room.
-    pub(crate) fn admit(&self, request: &Request) -> Result<Option<TakenRoom<'_>>, CallError> {
-        let growth = growth(request);
-        if (growth > 0 || begins_something(request))
+    /// Takes the part of an operation that makes the store grow; refuses it if there is no room.
+    pub(crate) fn admit(&self, growth: Growth) -> Result<Option<TakenRoom<'_>>, CallError> {
+        let bytes = growth.written_bytes();
+        if (bytes > 0 || growth == Growth::Begins)
             && let Some(no) = (self.elsewhere)()
         {
             return Err(CallError::Refused(no));
         }
-        match growth {
+        match bytes {
             0 => Ok(None),
             bytes => self.take(signed(bytes)).map(Some),
         }
@@ -171,7 +163,7 @@ impl Room {
         };
         self.refusing.load(Ordering::Acquire).then(|| {
             format!(
-                "{why}: pushes are refused as \"store_full\" until there is room; cancel or delete \
+                "{why}: what makes the store grow is refused as \"store_full\" until there is room; cancel or delete \
                  jobs, shorten \"retain\", or free space on the disk"
             )
         })
@@ -187,39 +179,16 @@ pub(crate) fn full(max_bytes: Option<u64>) -> Refusal {
     }
 }
 
-/// Where each change is an entry of the journal until the next snapshot, leases and settings take room as well.
-fn begins_something(request: &Request) -> bool {
-    matches!(request, Request::Lease(_)) || request.spec().method == HttpMethod::Put
-}
-
-/// How much a request may make the store grow, in bytes that are written. Zero for what ends or frees
-/// something, and for what is small and bounded by something that is there.
-fn growth(request: &Request) -> u64 {
-    let of = |payload: &Json| payload.text().len() as u64 + JOB_BYTES;
-    let bytes: u64 = match request {
-        Request::Push(push) => push.jobs.iter().map(|job| of(&job.payload)).sum(),
-        Request::Settle(settle) => {
-            let pushed = settle.settle.iter().flat_map(|item| item.push.iter());
-            pushed.map(|job| of(&job.payload)).sum()
-        }
-        Request::AddResources(add) => add.resources.iter().map(|one| of(&one.data)).sum(),
-        Request::SyncResources(sync) => sync.resources.iter().map(|one| of(&one.data)).sum(),
-        _ => 0,
-    };
-    match bytes {
-        0 => 0,
-        bytes => bytes * WRITTEN_TIMES + EVENT_PAGES_BYTES,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tenure_core::job::NewJob;
     use tenure_core::names::QueueName;
     use tenure_core::refusal::Code;
-    use tenure_core::requests::{GetStats, Push, PushAnswer};
+    use tenure_core::requests::{GetStats, Push, PushAnswer, Request};
+    use tenure_core::secret::Json;
 
     use super::*;
+    use crate::file::growth::growth;
     use crate::options::Location;
 
     const MIB: u64 = 1 << 20;
@@ -285,17 +254,17 @@ mod tests {
         let room = Room::new(&Options::new(Location::Memory));
         let measured = large(2 * RESERVE_BYTES);
         room.set(&Measured { free: RESERVE_BYTES + MIB, ..measured });
-        let first = room.admit(&push(MIB as usize / 4)).unwrap();
-        let second = room.admit(&push(MIB as usize / 4)).err().unwrap();
+        let first = room.admit(growth(&push(MIB as usize / 4))).unwrap();
+        let second = room.admit(growth(&push(MIB as usize / 4))).err().unwrap();
         assert_eq!(second.code(), Some(Code::StoreFull));
         assert!(room.notice().is_some());
-        assert!(room.admit(&GetStats.into()).unwrap().is_none());
+        assert!(room.admit(growth(&GetStats.into())).unwrap().is_none());
         // Measured before the first was written: its part is still taken.
         room.set(&Measured { free: RESERVE_BYTES + MIB, ..measured });
-        assert!(room.admit(&push(MIB as usize / 4)).is_err());
+        assert!(room.admit(growth(&push(MIB as usize / 4))).is_err());
         drop(first);
         room.set(&Measured { free: 4 * RESERVE_BYTES, ..measured });
-        assert!(room.admit(&push(MIB as usize / 4)).is_ok());
+        assert!(room.admit(growth(&push(MIB as usize / 4))).is_ok());
         assert_eq!(room.notice(), None);
     }
 }

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::lease::{Ending, SettleItem};
-use tenure_core::names::{LimitName, Namespace};
+use tenure_core::names::{JobRef, LimitName, Namespace, QueueName};
 use tenure_core::refusal::Code;
-use tenure_core::requests::{Lease, PutLimit, Request, Settle};
+use tenure_core::requests::{Lease, Patch, PatchJob, PauseQueue, PutLimit, Request, Settle};
+use tenure_core::secret::Json;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;
 use tenure_seam::Engine;
@@ -41,6 +42,17 @@ fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
     for request in [lease().into(), PutLimit { limit, settings, gauge: None }.into()] {
         assert_eq!(code(request), Some(Some(Code::StoreFull)));
     }
+    let patched = |payload: &str| {
+        let job = JobRef::parse("j1").unwrap();
+        let payload = Patch::Set(Json::from(payload));
+        code(PatchJob { payload, ..PatchJob::new(job) }.into())
+    };
+    assert_eq!(patched(&"x".repeat(100_000)), Some(Some(Code::StoreFull)));
+    assert_eq!(patched("x"), None, "a patch that makes nothing larger goes on");
+    let pause = |queue| PauseQueue { queue, until: None };
+    assert_eq!(code(pause(queue()).into()), None);
+    let other = QueueName::parse("other").unwrap();
+    assert_eq!(code(pause(other).into()), Some(Some(Code::StoreFull)));
     assert!(engine.notice().unwrap().contains("maxmemory"), "{:?}", engine.notice());
     let item = SettleItem::new(leased.lease.unwrap(), Ending::Succeeded { result: None });
     assert_eq!(code(Settle::of(vec![item]).into()), None);

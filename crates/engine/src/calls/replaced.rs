@@ -1,0 +1,64 @@
+//! How many bytes an operation writes over.
+
+use rusqlite::Connection;
+use tenure_core::names::Namespace;
+use tenure_core::requests::{GetJob, GetLimit, GetPool, GetQueue, GetSchedule, Patch};
+use tenure_seam::CallError;
+
+use crate::calls::ask::ask;
+use crate::file::growth::{ROW_BYTES, Replaced, of_labels, of_scheduled, parts, text};
+use crate::file::rows::{self, Data};
+use crate::shared::Shared;
+
+/// The bytes of what is replaced, counted as [`growth`](crate::file::growth::growth) counts the new ones; 0 if it is not
+/// there.
+pub(super) async fn bytes(
+    shared: &Shared,
+    ns: &Namespace,
+    replaced: Replaced<'_>,
+) -> Result<u64, CallError> {
+    let found = match replaced {
+        Replaced::Job(patch) => {
+            ask(shared, ns, GetJob { job: patch.job.clone() }).await.map(|job| {
+                named(&patch.payload, || job.payload.as_ref().map_or(0, text))
+                    + named(&patch.labels, || of_labels(&job.labels))
+                    + named(&patch.needs, || parts(job.needs.len()))
+            })
+        }
+        Replaced::Schedule(id) => ask(shared, ns, GetSchedule { schedule: id.clone() })
+            .await
+            .map(|schedule| of_scheduled(&schedule.settings.job)),
+        Replaced::Data(patch) => {
+            let (ns, pool, id) = (ns.clone(), patch.pool.clone(), patch.resource.clone());
+            let read = move |conn: &Connection| {
+                let data = rows::data(conn, (ns.as_str(), pool.as_str(), id.as_str()))?;
+                Ok(match data {
+                    Data::Known(data) => text(&data),
+                    Data::Gone | Data::Unreadable => 0,
+                })
+            };
+            shared.read(read).await
+        }
+        Replaced::Queue(name) => {
+            ask(shared, ns, GetQueue { queue: name.clone() }).await.map(|_| ROW_BYTES)
+        }
+        Replaced::Limit(name) => {
+            ask(shared, ns, GetLimit { limit: name.clone() }).await.map(|_| ROW_BYTES)
+        }
+        Replaced::Pool(name) => {
+            ask(shared, ns, GetPool { pool: name.clone() }).await.map(|_| ROW_BYTES)
+        }
+    };
+    match found {
+        Err(CallError::Refused(_)) => Ok(0),
+        found => found,
+    }
+}
+
+/// The bytes of a field, if the patch names it.
+fn named<T>(patch: &Patch<T>, bytes: impl FnOnce() -> u64) -> u64 {
+    match patch {
+        Patch::Keep => 0,
+        Patch::Reset | Patch::Set(_) => bytes(),
+    }
+}
