@@ -4,6 +4,7 @@ use crate::bounded::Bounded;
 use crate::bounded::queries::{QUERY, page, wait};
 use crate::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT};
 use crate::events::{Event, EventFilter, EventId, Gap};
+use crate::names::JobId;
 use crate::refusal::Refusal;
 use crate::time::Span;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ pub struct ReadEvents {
     pub since: EventsSince,
     /// Which events.
     pub filter: EventFilter,
-    /// Answers at most this many, 1 to 1,000, and looks at no more than 10,000.
+    /// Answers at most this many, 1 to 1,000, and looks at no more than 10,000, without those that the index by job passes
+    /// over.
     pub max: usize,
     /// How long to wait for the first one, at most a minute. With [`EventsSince::Now`] it is answered at once.
     pub wait: Span,
@@ -68,7 +70,7 @@ pub struct EventsRead {
     /// The events that it wants, in their order. Of an answer that is read, those of types that are known here.
     #[serde(deserialize_with = "known")]
     pub items: Vec<Event>,
-    /// Where to go on: the last event that was looked at, wanted or not.
+    /// Where to go on: the last event that was looked at or passed over, wanted or not.
     pub next: EventId,
     /// What it missed before the first of these; null if nothing.
     #[serde(default)]
@@ -96,6 +98,11 @@ impl EventPage {
             true => EVENTS_SCAN_MAX.saturating_sub(self.looked),
             false => 0,
         }
+    }
+
+    /// The job whose events alone are wanted. Others may be passed over without a look.
+    pub fn job(&self) -> Option<&JobId> {
+        self.asked.filter.job.as_ref()
     }
 
     /// Whether an event was looked at.

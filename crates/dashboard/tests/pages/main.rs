@@ -10,4 +10,5 @@ mod hostile;
 mod scene;
 mod served;
 mod shows;
+mod story;
 mod walks;

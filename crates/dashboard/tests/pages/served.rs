@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Where a server keeps what its pages show.
 pub enum Store {
     Memory,
+    /// In memory, and keeps 20 KB of events.
+    FewEvents,
     Folder(TempDir),
 }
 
@@ -34,10 +36,14 @@ impl Store {
 
     fn open(&self) -> Arc<dyn Engine> {
         let location = match self {
-            Store::Memory => Location::Memory,
+            Store::Memory | Store::FewEvents => Location::Memory,
             Store::Folder(folder) => Location::Folder(folder.path().to_owned()),
         };
-        Arc::new(Embedded::open(Options::new(location)).unwrap())
+        let mut options = Options::new(location);
+        if let Store::FewEvents = self {
+            options.events_bytes = 20_000;
+        }
+        Arc::new(Embedded::open(options).unwrap())
     }
 }
 

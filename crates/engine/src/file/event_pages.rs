@@ -7,6 +7,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{EventPage, EventsSince};
 use tenure_machine::decode_events;
 
+use super::event_jobs::EventsOfJob;
 use super::rows::or_none;
 use super::streams::{self, entry_sum};
 
@@ -43,11 +44,12 @@ pub(crate) fn portion(
     page.read.gap = page.read.gap.take().or(gap);
     let sql = "SELECT first, last, sum, body FROM event WHERE ns = ?1 AND last > ?2 ORDER BY last";
     let mut entries = conn.prepare_cached(sql)?;
+    let mut of_job = page.job().map(EventsOfJob::new);
     let mut rows = entries.query(params![namespace.as_str(), after as i64])?;
     let mut looked = 0;
     while let Some(row) = rows.next()? {
         // An entry is read as a whole, so that it is decoded once.
-        if looked >= EVENTS_PORTION {
+        if looked >= EVENTS_PORTION || of_job.as_ref().is_some_and(EventsOfJob::is_spent) {
             return Ok((page, PortionEnd::Portion));
         }
         let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
@@ -70,6 +72,14 @@ pub(crate) fn portion(
             }
             page.look_at(Event { id: id(number), happened });
             looked += 1;
+        }
+        if let Some(of_job) = &mut of_job {
+            let at = of_job.pass(conn, namespace, last)?;
+            if at > last {
+                page.read.next = id(at);
+                drop(rows);
+                rows = entries.query(params![namespace.as_str(), at as i64])?;
+            }
         }
     }
     Ok((page, PortionEnd::Stream))

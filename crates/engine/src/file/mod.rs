@@ -8,6 +8,7 @@ pub(crate) mod compact;
 pub(crate) mod copy;
 pub(crate) mod damage;
 pub(crate) mod disk;
+pub(crate) mod event_jobs;
 pub(crate) mod event_pages;
 pub(crate) mod failures;
 pub(crate) mod finished;

@@ -19,7 +19,8 @@ use crate::options::Options;
 /// Stands in the table of small facts while a snapshot is written here.
 const MARK: &str = "restoring";
 /// All tables with rows of a journal.
-const TABLES: [&str; 7] = ["job", "life", "job_error", "row", "resource_data", "stream", "event"];
+const TABLES: [&str; 8] =
+    ["job", "life", "job_error", "row", "resource_data", "stream", "event", "event_jobs"];
 
 /// Why a snapshot was not restored.
 #[derive(Debug, thiserror::Error)]

@@ -203,6 +203,19 @@ pub(crate) const STEPS: &[Step] = &[
     -- The row of a resource that a sync dropped while it was banned or rested stays, and says when that was. Events of
     -- progress.
 ",
+    "
+    -- Which jobs the entries of events are about, so that the events of one job are found among all. Places are a hash of
+    -- a job and how far behind `first` an entry begins, four bytes each, in their order. A row that is missing or not what
+    -- was written makes reading slower, and nothing else.
+    CREATE TABLE event_jobs(
+        ns TEXT NOT NULL,
+        last INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        sum INTEGER NOT NULL,
+        places BLOB NOT NULL,
+        PRIMARY KEY(ns, last)
+    ) STRICT;
+",
 ];
 
 /// The only connection that writes.

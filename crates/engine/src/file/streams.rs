@@ -13,6 +13,7 @@ use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
 use tenure_machine::{BatchEvents, NewEvents, encode_events};
 
+use crate::file::event_jobs::EventJobsWriter;
 use crate::file::rows;
 use crate::file::small_facts::{fact, put_fact};
 use crate::file::sums::Sum;
@@ -72,7 +73,7 @@ pub(crate) fn open(
 ) -> rusqlite::Result<HashMap<Namespace, EventId>> {
     let ended = fact(conn, ENDED)?;
     if bound == 0 {
-        conn.execute_batch("DELETE FROM event; DELETE FROM stream")?;
+        conn.execute_batch("DELETE FROM event; DELETE FROM event_jobs; DELETE FROM stream")?;
     }
     // A process that syncs each answer forgets none. Neither does one that is killed; but a system that went down
     // cannot be told from that.
@@ -110,6 +111,7 @@ pub(crate) struct StreamWriter<'c> {
     cut: CachedStatement<'c>,
     drop_stream: CachedStatement<'c>,
     drop_entries: CachedStatement<'c>,
+    by_job: EventJobsWriter<'c>,
 }
 
 impl<'c> StreamWriter<'c> {
@@ -130,6 +132,7 @@ impl<'c> StreamWriter<'c> {
             cut: sql("DELETE FROM event WHERE ns = ?1 AND last <= ?2")?,
             drop_stream: sql("DELETE FROM stream WHERE ns = ?1")?,
             drop_entries: sql("DELETE FROM event WHERE ns = ?1")?,
+            by_job: EventJobsWriter::new(conn)?,
         })
     }
 
@@ -142,6 +145,7 @@ impl<'c> StreamWriter<'c> {
     pub(crate) fn write(&mut self, events: &BatchEvents) -> rusqlite::Result<()> {
         for namespace in &events.ended {
             self.drop_entries.execute([namespace.as_str()])?;
+            self.by_job.drop(namespace.as_str())?;
             self.drop_stream.execute([namespace.as_str()])?;
         }
         for (namespace, new) in &events.new {
@@ -169,7 +173,7 @@ impl<'c> StreamWriter<'c> {
         let StreamStands { life, first, last } = stream.stands;
         let (life, first, last) = (life as i64, first as i64, last as i64);
         self.put_stream.execute(params![ns, life, first, last, stream.bytes as i64])?;
-        Ok(())
+        self.by_job.wrote(ns, stream.stands.first, (new.first, stream.stands.last))
     }
 
     /// The oldest entries go, but never those from `newest` on.
@@ -186,6 +190,7 @@ impl<'c> StreamWriter<'c> {
         drop(oldest);
         if let Some(last) = gone {
             self.cut.execute(params![ns, last])?;
+            self.by_job.cut(ns, last)?;
             stream.stands.first = last as u64 + 1;
         }
         Ok(())

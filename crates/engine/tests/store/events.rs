@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tenure_core::events::{Event, EventId, GapWhy};
-use tenure_core::names::{LimitName, Namespace};
+use tenure_core::events::{Event, EventFilter, EventId, EventType, GapWhy};
+use tenure_core::names::{JobId, JobRef, LimitName, Namespace};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::settings::LimitSettings;
@@ -75,6 +75,78 @@ fn a_store_that_is_synced_once_a_second_begins_a_new_life_after_a_crash_and_afte
         assert_eq!((gap.after, gap.why), (seen.next, GapWhy::Restarted));
         assert_eq!(jobs(&told.items), ["j0", "j1", "j2"], "what is kept is told again");
         assert_eq!(told.items[2].id.number, 3, "numbers go on");
+    });
+}
+
+/// Pushes `many` other jobs, a thousand in a call.
+async fn push_others(engine: &Embedded, name: &str, many: usize) {
+    for from in (0..many).step_by(1_000) {
+        push(engine, (from..from + 1_000).map(|n| job(&format!("{name}{n}"))).collect()).await;
+    }
+}
+
+/// The events of a job in one answer.
+async fn of_job(engine: &Embedded, job: &str) -> EventsRead {
+    let filter = EventFilter { job: Some(job.parse().unwrap()), ..EventFilter::default() };
+    run(engine, ReadEvents { filter, ..after(EventsSince::First) }).await.unwrap()
+}
+
+#[test]
+fn one_answer_has_events_of_a_job_among_many_of_others() {
+    block(async {
+        let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+        let engine = Embedded::open(options(&dir, &clock)).unwrap();
+        push_others(&engine, "before", 13_000).await;
+        push(&engine, vec![job("mine")]).await;
+        push_others(&engine, "between", 13_000).await;
+        let cancel = || JobId::parse("mine").unwrap();
+        run(&engine, CancelJob { job: JobRef::Id(cancel()) }).await.unwrap();
+        push_others(&engine, "after", 13_000).await;
+        let found = of_job(&engine, "mine").await;
+        let kinds: Vec<_> = found.items.iter().map(|event| event.happened.kind).collect();
+        assert_eq!(kinds.first(), Some(&EventType::JobPushed), "{kinds:?}");
+        assert_eq!(kinds.last(), Some(&EventType::JobCancelled), "{kinds:?}");
+        let end = run(&engine, GetStats).await.unwrap().events.last.unwrap();
+        assert_eq!((found.next, found.gap), (end, None), "it looked to the end");
+        assert_eq!(of_job(&engine, "none").await.items, []);
+        // The index is a help and no more: without it, and with one that is damaged, pages take longer.
+        engine.close();
+        for damage in ["UPDATE event_jobs SET sum = sum + 1", "DELETE FROM event_jobs"] {
+            let conn = Connection::open(dir.join("store/tenure.db")).unwrap();
+            conn.execute_batch(damage).unwrap();
+            drop(conn);
+            let engine = Embedded::open(options(&dir, &clock)).unwrap();
+            let (mut since, mut all) = (EventsSince::First, Vec::new());
+            loop {
+                let filter = EventFilter { job: Some(cancel()), ..EventFilter::default() };
+                let read = run(&engine, ReadEvents { filter, ..after(since) }).await.unwrap();
+                all.extend(read.items);
+                if read.next == end {
+                    break;
+                }
+                since = EventsSince::Id(read.next);
+            }
+            assert_eq!(all, found.items, "{damage}");
+            engine.close();
+        }
+    });
+}
+
+#[test]
+fn events_of_an_older_release_are_indexed_bit_by_bit() {
+    block(async {
+        let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+        let engine = Embedded::open(options(&dir, &clock)).unwrap();
+        push_others(&engine, "before", 20_000).await;
+        push(&engine, vec![job("mine")]).await;
+        engine.close();
+        let conn = Connection::open(dir.join("store/tenure.db")).unwrap();
+        conn.execute_batch("DELETE FROM event_jobs").unwrap();
+        drop(conn);
+        let engine = Embedded::open(options(&dir, &clock)).unwrap();
+        assert_eq!(of_job(&engine, "mine").await.items, [], "10,000 are looked at");
+        push_others(&engine, "after", 8_000).await;
+        assert_ne!(of_job(&engine, "mine").await.items, []);
     });
 }
 

@@ -1,9 +1,9 @@
-//! What happened to a job: its events, as a list and as one bar of waits and runs. Where its events are not kept any more,
-//! what the job itself remembers.
+//! What happened to a job: its events, as a list and as one bar of waits and runs. Where events are not kept any more, the
+//! list has what the job itself remembers, and names the moment.
 
 use maud::{Markup, html};
-use tenure_core::bounds::EVENTS_SCAN_MAX;
-use tenure_core::events::{BlockedOn, Event, EventFilter, EventId, EventType};
+use tenure_core::bounds::LIST_MAX;
+use tenure_core::events::{BlockedOn, Event, EventFilter, EventType};
 use tenure_core::job::{JobView, Outcome};
 use tenure_core::requests::{EventsSince, GetStats, ReadEvents};
 use tenure_core::time::Moment;
@@ -31,31 +31,45 @@ sentences! { StoryWords;
     undelivered: "Taken back: the worker never heard of it", "已收回：工作进程从未收到";
     cancel_requested: "Asked to stop", "已请求停止";
     until: "until", "直到";
-    earlier: "Earlier events are not kept any more.", "更早的事件已不再保留。";
+    lacks_before: "Events are kept since", "事件保留自";
+    lacks_after: "Events were read up to", "事件读取至";
+    rest_of_job: "only. The rest is what the job itself remembers.", "。其余为任务自身的记录。";
+    left_out(n): "{n} events after the first are not shown.", "首个事件之后的 {n} 个事件未显示。";
     started: "Its last run began", "最近一次运行开始";
     attempt_failed(n): "Attempt {n} failed", "第 {n} 次尝试失败";
 }
 
-/// Events that a page shows, the first ones of the job.
+/// Events that a page shows: the first of the job and the newest ones.
 const EVENTS_SHOWN: usize = 200;
+/// Calls that read them, of a thousand events each.
+const CALLS_MAX: usize = 8;
 
 pub(super) async fn panel(visit: &Visit, job: &JobView) -> Result<Markup, Unanswered> {
     let words = StoryWords(visit.tongue);
-    let events = events_of(visit, job).await?;
-    let begins = events.first().is_some_and(|event| event.happened.kind == EventType::JobPushed);
-    let spans = if begins { spans_of(visit.now, job, &events) } else { Vec::new() };
-    let steps = match begins {
-        true => events.iter().filter_map(|event| of_event(visit, words, event)).collect(),
-        false => of_memory(words, job),
-    };
+    let story = story_of(visit, job).await?;
+    let is_whole = story.lacks_before.is_none() && story.lacks_after.is_none();
+    let spans = if is_whole { spans_of(visit.now, job, &story.events) } else { Vec::new() };
+    let left_out = story.events.len().saturating_sub(EVENTS_SHOWN);
+    let first = story.events.iter().take(usize::from(left_out > 0));
+    let newest = story.events.iter().skip(left_out + usize::from(left_out > 0));
+    let mut steps: Vec<_> =
+        first.chain(newest).filter_map(|event| of_event(visit, words, event)).collect();
+    if !is_whole {
+        let is_lacking = |step: &StoryStep| {
+            story.lacks_before.is_some_and(|at| step.at < at)
+                || story.lacks_after.is_some_and(|at| step.at > at)
+        };
+        steps.extend(of_memory(words, job).into_iter().filter(is_lacking));
+        steps.sort_by_key(|step| step.at);
+    }
     Ok(html! {
         section class="panel" {
             header {
                 h2 { (words.title()) }
-                @if begins { (timeline::legend(visit)) }
+                @if is_whole { (timeline::legend(visit)) }
             }
             div class="body fields" {
-                @if begins { (timeline::picture(visit, &spans)) }
+                @if is_whole { (timeline::picture(visit, &spans)) }
                 ol class="life" {
                     @for step in &steps {
                         li {
@@ -70,7 +84,13 @@ pub(super) async fn panel(visit: &Visit, job: &JobView) -> Result<Markup, Unansw
                         }
                     }
                 }
-                @if !begins { p class="faint" { (words.earlier()) } }
+                @if left_out > 0 { p class="faint" { (words.left_out(left_out)) } }
+                @if let Some(at) = story.lacks_before {
+                    p class="faint" { (words.lacks_before()) " " (clock(visit, at)) " " (words.rest_of_job()) }
+                }
+                @if let Some(at) = story.lacks_after {
+                    p class="faint" { (words.lacks_after()) " " (clock(visit, at)) " " (words.rest_of_job()) }
+                }
             }
         }
     })
@@ -84,34 +104,60 @@ struct StoryStep {
     error: Option<String>,
 }
 
-/// The events of the job, from its push on: of the ten thousand events that follow its push, its own.
-async fn events_of(visit: &Visit, job: &JobView) -> Result<Vec<Event>, Unanswered> {
-    let Some(since) = before(visit, job.created_at).await? else { return Ok(Vec::new()) };
-    let filter = EventFilter { job: Some(job.id.clone()), ..EventFilter::default() };
-    let asked = ReadEvents { since, filter, max: EVENTS_SHOWN, ..ReadEvents::default() };
-    Ok(visit.ask(asked).await?.items)
+/// The events of a job, as far as they are kept and were read.
+#[derive(Default)]
+struct Story {
+    events: Vec<Event>,
+    /// The job was pushed before this, since when events are kept.
+    lacks_before: Option<Moment>,
+    /// Events after this were not read.
+    lacks_after: Option<Moment>,
 }
 
-/// A place in the stream before everything that happened at or after a moment: found by halving, in some twenty small
-/// calls at most, since a stream can be longer than one call may look at.
-async fn before(visit: &Visit, moment: Moment) -> Result<Option<EventsSince>, Unanswered> {
-    let kept = visit.ask(GetStats).await?.events;
-    let (Some(first), Some(last)) = (kept.first, kept.last) else { return Ok(None) };
-    if last.number - first.number < EVENTS_SCAN_MAX as u64 || first.life != last.life {
-        return Ok(Some(EventsSince::First));
-    }
-    // Everything up to `low` is earlier.
-    let (mut low, mut high) = (first.number.saturating_sub(1), last.number);
-    while high - low > EVENTS_SCAN_MAX as u64 / 4 {
-        let middle = low + (high - low) / 2;
-        let since = EventsSince::Id(EventId { life: first.life, number: middle });
-        let read = visit.ask(ReadEvents { since, max: 1, ..ReadEvents::default() }).await?;
-        match read.items.first() {
-            Some(event) if event.happened.at < moment => low = middle,
-            _ => high = middle,
+/// Finds the events of the job among all that are kept. A folder that an older release wrote may not be indexed by job yet:
+/// of its events a bounded number is looked at.
+async fn story_of(visit: &Visit, job: &JobView) -> Result<Story, Unanswered> {
+    let mut story = Story::default();
+    let Some(end) = visit.ask(GetStats).await?.events.last else {
+        story.lacks_before = Some(visit.now);
+        return Ok(story);
+    };
+    let filter = EventFilter {
+        job: Some(job.id.clone()),
+        types: EventType::ALL.iter().copied().filter(|kind| is_told(*kind)).collect(),
+        ..EventFilter::default()
+    };
+    let mut since = EventsSince::First;
+    let mut is_read = false;
+    for _ in 0..CALLS_MAX {
+        let filter = filter.clone();
+        let read = visit.ask(ReadEvents { since, filter, max: LIST_MAX, ..ReadEvents::default() });
+        let read = read.await?;
+        // A job of the same id that is gone has events of its own.
+        let is_of_this = |event: &Event| event.happened.at >= job.created_at;
+        story.events.extend(read.items.into_iter().filter(is_of_this));
+        is_read = read.next.number >= end.number;
+        if is_read {
+            break;
         }
+        since = EventsSince::Id(read.next);
     }
-    Ok(Some(EventsSince::Id(EventId { life: first.life, number: low })))
+    let first = story.events.first();
+    if first.is_none_or(|event| event.happened.kind != EventType::JobPushed) {
+        let oldest = ReadEvents { since: EventsSince::First, max: 1, ..ReadEvents::default() };
+        let oldest = visit.ask(oldest).await?.items.first().map(|event| event.happened.at);
+        story.lacks_before = Some(oldest.unwrap_or(visit.now));
+    }
+    if !is_read {
+        let last = story.events.last().map(|event| event.happened.at);
+        story.lacks_after = last.or(story.lacks_before);
+    }
+    Ok(story)
+}
+
+/// Whether an event has a line.
+fn is_told(kind: EventType) -> bool {
+    kind.as_str().starts_with("job.") && kind != EventType::JobProgress
 }
 
 fn of_event(visit: &Visit, words: StoryWords, event: &Event) -> Option<StoryStep> {
