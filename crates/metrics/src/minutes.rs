@@ -34,13 +34,16 @@ pub struct Minute {
     /// nobody looked.
     pub oldest_ready: Option<Span>,
     waits: [u32; WORK_BOUNDS.len() + 1],
+    /// The longest wait of the jobs that were granted.
+    longest: Duration,
 }
 
 impl Minute {
     fn of(at: Moment) -> Self {
         let waits = [0; WORK_BOUNDS.len() + 1];
         let [pushed, granted, lost, succeeded, failed] = [0; 5];
-        Minute { at, pushed, granted, lost, succeeded, failed, oldest_ready: None, waits }
+        let longest = Duration::ZERO;
+        Minute { at, pushed, granted, lost, succeeded, failed, oldest_ready: None, waits, longest }
     }
 
     /// Whether something was counted, or waited.
@@ -49,19 +52,24 @@ impl Minute {
         counted > 0 || self.oldest_ready.is_some_and(|age| age > Span::ZERO)
     }
 
-    /// Of the jobs that were granted, this share (0 to 1) had waited no longer, by the bounds of the histogram: a job that
-    /// waited 2 ms counts as 5 ms. `None` if none was granted.
+    /// The wait that this share (0 to 1) of the granted jobs did not exceed, interpolated within its bucket; at most the
+    /// longest wait of the minute. `None` if none was granted.
     pub fn waited(&self, share: f64) -> Option<Span> {
         let all: u64 = self.waits.iter().map(|times| u64::from(*times)).sum();
-        let wanted = (all as f64 * share).ceil().max(1.0) as u64;
-        let mut sum = 0;
-        let within = |times: &u32| {
-            sum += u64::from(*times);
-            sum >= wanted
-        };
-        let at = self.waits.iter().position(within)?;
-        let bound = WORK_BOUNDS.get(at).or(WORK_BOUNDS.last()).copied().unwrap_or_default();
-        Some(Span::from(Duration::from_secs_f64(bound)))
+        let wanted = all as f64 * share;
+        let (mut below, mut from) = (0.0, 0.0);
+        for (at, times) in self.waits.iter().enumerate() {
+            let times = f64::from(*times);
+            let longest = self.longest.as_secs_f64();
+            let to = WORK_BOUNDS.get(at).map_or(longest, |bound| bound.min(longest)).max(from);
+            if times > 0.0 && below + times >= wanted {
+                let within = ((wanted - below) / times).clamp(0.0, 1.0);
+                let waited = from + (to - from) * within;
+                return Some(Span::from(Duration::from_secs_f64(waited)));
+            }
+            (below, from) = (below + times, to);
+        }
+        None
     }
 }
 
@@ -118,6 +126,7 @@ impl Minutes {
             for wait in waits {
                 let times = &mut minute.waits[bucket_of(&WORK_BOUNDS, *wait)];
                 *times = times.saturating_add(1);
+                minute.longest = minute.longest.max(*wait);
             }
         });
     }
@@ -164,6 +173,8 @@ fn up_to(minutes: &mut VecDeque<Minute>, now: Moment) -> Option<&mut Minute> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DAY: Duration = Duration::from_secs(86_400);
 
     fn at(minute: u64) -> Moment {
         Moment::from_us((1_000_000 + minute) * MINUTE_US + 7)
@@ -229,16 +240,32 @@ mod tests {
         assert_eq!(worst, Some(Span::from_s(9)));
     }
 
+    /// The minute in which jobs with these waits were granted.
+    fn granted(waits: impl IntoIterator<Item = Duration>) -> Minute {
+        let (minutes, main) = (Minutes::default(), Namespace::main());
+        minutes.granted(&main, &waits.into_iter().collect::<Vec<_>>(), 0);
+        *minutes.last(&main, 2).iter().find(|minute| minute.granted > 0).unwrap()
+    }
+
     #[test]
-    fn waits_are_told_by_the_bound_that_holds_them() {
-        let minutes = Minutes::default();
-        let main = Namespace::main();
-        let waits = [2, 2, 2, 900_000_000].map(Duration::from_millis);
-        minutes.granted(&main, &waits, 0);
-        let all = minutes.last(&main, 2);
-        let minute = all.iter().find(|minute| minute.granted > 0).unwrap();
-        assert_eq!(minute.waited(0.5), Some(Span::from_ms(5)));
-        assert_eq!(minute.waited(0.95), Some(Span::from_s(86_400)));
+    fn a_share_of_the_waits_is_told_between_two_bounds() {
+        let minute = granted((1..=144).map(Duration::from_secs));
+        for (share, s) in [(0.5, 72.0), (0.95, 136.8)] {
+            let waited = Duration::from(minute.waited(share).unwrap()).as_secs_f64();
+            assert!((waited - s).abs() < 3.0, "{share}: {waited} s");
+        }
         assert_eq!(Minute::of(at(0)).waited(0.5), None);
+    }
+
+    #[test]
+    fn no_wait_is_told_that_is_longer_than_the_longest() {
+        for longest in [Duration::from_millis(3), Duration::from_secs(144), 3 * DAY] {
+            let minute = granted([Duration::from_millis(2), longest, longest]);
+            for share in [0.5, 0.95, 1.0] {
+                let waited = Duration::from(minute.waited(share).unwrap());
+                assert!(waited <= longest, "{waited:?} of {longest:?}");
+            }
+            assert_eq!(Duration::from(minute.waited(1.0).unwrap()), longest);
+        }
     }
 }

@@ -4,18 +4,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How many bounds a histogram has.
-const BOUNDS: usize = 14;
+const BOUNDS: usize = 28;
 
-/// The upper bounds of the buckets, in seconds; times above the last one are in `+Inf` alone.
+/// The upper bounds of the buckets, in seconds; times above the last one are in `+Inf` alone. Each bound is at most twice the
+/// one before, so that a value read between two of them is off by less than that.
 pub type Bounds = [f64; BOUNDS];
 
 /// For times that jobs, runs and requests take.
-pub const WORK_BOUNDS: Bounds =
-    [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 1800.0, 7200.0, 86400.0];
+pub const WORK_BOUNDS: Bounds = [
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0,
+    30.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0, 57600.0,
+    86400.0,
+];
 
 /// For times that a store takes.
-pub const STORE_BOUNDS: Bounds =
-    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+pub const STORE_BOUNDS: Bounds = [
+    0.0001, 0.0002, 0.0003, 0.0004, 0.0006, 0.0008, 0.0012, 0.0016, 0.0025, 0.0035, 0.005, 0.007,
+    0.01, 0.015, 0.02, 0.03, 0.045, 0.06, 0.09, 0.125, 0.18, 0.25, 0.35, 0.5, 1.0, 2.0, 4.0, 8.0,
+];
 
 /// In which bucket a time is; the number of bounds for one above all of them.
 pub fn bucket_of(bounds: &Bounds, took: Duration) -> usize {
@@ -83,21 +89,22 @@ mod tests {
 
     #[test]
     fn a_time_is_in_the_first_bucket_that_holds_it() {
-        for (ms, bucket) in [(0, 0), (1, 0), (2, 1), (1000, 6), (1001, 7), (100_000_000, 14)] {
+        for (ms, bucket) in [(0, 0), (1, 0), (2, 1), (1000, 10), (1001, 11), (100_000_000, 28)] {
             assert_eq!(bucket_of(&WORK_BOUNDS, Duration::from_millis(ms)), bucket, "{ms} ms");
         }
         let times = Histogram::default();
         times.count(Duration::from_millis(2));
         times.count(Duration::from_secs(200_000));
         let seen = times.seen();
-        assert_eq!((seen.buckets[1], seen.buckets[14], seen.count()), (1, 1, 2));
+        assert_eq!((seen.buckets[1], seen.buckets[28], seen.count()), (1, 1, 2));
         assert!((seen.sum - 200_000.002).abs() < 1e-6, "{}", seen.sum);
     }
 
     #[test]
-    fn bounds_grow() {
+    fn a_bound_is_at_most_twice_the_one_before() {
         for bounds in [WORK_BOUNDS, STORE_BOUNDS] {
-            assert!(bounds.is_sorted_by(|one, next| one < next), "{bounds:?}");
+            let grows = |one: &f64, next: &f64| one < next && *next <= 2.0 * one;
+            assert!(bounds.is_sorted_by(grows), "{bounds:?}");
         }
     }
 }

@@ -8,11 +8,15 @@ use super::bars::short;
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 100.0;
 
-/// The next number that is round enough for a scale: 1, 2 or 5 with zeros, above or at `most`.
+/// The next count at or above `most` that is round, and has a half that is a count too (but for 1).
 fn round_above(most: f64) -> f64 {
     let most = most.max(1.0);
     let ten = 10f64.powf(most.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|by| by * ten).find(|top| *top >= most).unwrap_or(most)
+    [1.0, 2.0, 4.0, 6.0, 10.0]
+        .into_iter()
+        .map(|by| by * ten)
+        .find(|top| *top >= most)
+        .unwrap_or(most)
 }
 
 struct Scale {
@@ -20,11 +24,26 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    fn of_counts(values: impl Iterator<Item = f64>) -> Self {
         Scale { top: round_above(values.fold(0.0, f64::max)) }
     }
+    /// Ends at the longest time: a page names none that nothing took.
+    fn of_times(values: impl Iterator<Item = f64>) -> Self {
+        Scale { top: values.fold(0.0, f64::max) }
+    }
     fn height(&self, value: f64) -> f64 {
-        value / self.top * HEIGHT
+        if self.top > 0.0 { value / self.top * HEIGHT } else { 0.0 }
+    }
+    /// Top, middle and bottom. Two of them never read the same.
+    fn labels(&self, shown: impl Fn(f64) -> String) -> [String; 3] {
+        let [mut top, mut middle, bottom] = [self.top, self.top / 2.0, 0.0].map(shown);
+        if middle == top || middle == bottom {
+            middle.clear();
+        }
+        if top == bottom {
+            top.clear();
+        }
+        [top, middle, bottom]
     }
 }
 
@@ -55,7 +74,7 @@ pub(crate) fn bars_of_two(
     shown: impl Fn(f64) -> String,
 ) -> Markup {
     let ended = values.iter().map(|(one, two)| (one + two) as f64);
-    let scale = Scale::of(ended.chain(came.iter().map(|n| *n as f64)));
+    let scale = Scale::of_counts(ended.chain(came.iter().map(|n| *n as f64)));
     let step = WIDTH / steps.max(1) as f64;
     let skipped = steps.saturating_sub(values.len());
     let bar = |class: &str, at: usize, from: f64, height: f64| {
@@ -82,13 +101,13 @@ pub(crate) fn bars_of_two(
         }
         polyline class="trace came" points=(points.join(" ")) {}
     };
-    plot(name, drawn, [shown(scale.top), shown(scale.top / 2.0), shown(0.0)], ends)
+    plot(name, drawn, scale.labels(shown), ends)
 }
 
 /// What two lines have at one step of time.
 pub(crate) type PairOfValues = (Option<f64>, Option<f64>);
 
-/// Two lines over time; where a value is absent a line has a gap.
+/// Two lines over time, of times in microseconds; where a value is absent a line has a gap.
 pub(crate) fn lines_of_two(
     name: &str,
     values: &[PairOfValues],
@@ -97,7 +116,7 @@ pub(crate) fn lines_of_two(
     shown: impl Fn(f64) -> String,
 ) -> Markup {
     let all = values.iter().flat_map(|(one, two)| [*one, *two]).flatten();
-    let scale = Scale::of(all);
+    let scale = Scale::of_times(all);
     let step = WIDTH / steps.max(1) as f64;
     let skipped = steps.saturating_sub(values.len());
     let place = |at: usize, value: f64| {
@@ -124,7 +143,7 @@ pub(crate) fn lines_of_two(
         }
     };
     let drawn = html! { (line("trace second", |pair| pair.1)) (line("trace", |pair| pair.0)) };
-    plot(name, drawn, [shown(scale.top), shown(scale.top / 2.0), shown(0.0)], ends)
+    plot(name, drawn, scale.labels(shown), ends)
 }
 
 #[cfg(test)]
@@ -133,9 +152,23 @@ mod tests {
 
     #[test]
     fn a_scale_ends_at_a_round_number() {
-        for (most, top) in [(0.0, 1.0), (1.0, 1.0), (3.0, 5.0), (51.0, 100.0), (1_999.0, 2_000.0)] {
+        for (most, top) in
+            [(0.0, 1.0), (1.0, 1.0), (3.0, 4.0), (5.0, 6.0), (51.0, 60.0), (1_999.0, 2_000.0)]
+        {
             assert_eq!(round_above(most), top, "{most}");
         }
+    }
+
+    #[test]
+    fn no_two_labels_of_a_scale_read_the_same() {
+        let counts = |most| Scale::of_counts([most].into_iter()).labels(|n| (n as u64).to_string());
+        assert_eq!(counts(1.0), ["1", "", "0"]);
+        assert_eq!(counts(5.0), ["6", "3", "0"]);
+        let age = |us: f64| crate::show::for_people(tenure_core::time::Span::from_us(us as u64));
+        let times = |most| Scale::of_times([most].into_iter()).labels(age);
+        assert_eq!(times(1_000.0), ["1ms", "", "0s"]);
+        assert_eq!(times(144e6), ["2m24s", "1m12s", "0s"], "no longer time than there was");
+        assert_eq!(times(0.0), ["", "", "0s"]);
     }
 
     #[test]
