@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
+use tenure_journal::threads::spawn_or_die;
 
 use tenure_redis_address::Endpoint;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -87,9 +87,7 @@ impl RedisLine {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let inside = Arc::new(LineInside::new());
         let keeper = LineKeeper { dialer, inside: inside.clone() };
-        thread::Builder::new()
-            .name("tenure-journal".to_owned())
-            .spawn(move || runtime.block_on(keeper.keep()))?;
+        spawn_or_die("tenure-journal", move || runtime.block_on(keeper.keep()))?;
         Ok(RedisLine(inside))
     }
 

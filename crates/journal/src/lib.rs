@@ -11,6 +11,7 @@ mod entry;
 mod hears;
 pub mod memory;
 mod snapshot;
+pub mod threads;
 
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 //! Nothing here blocks but the threads that are started for one thing: a load, a question to a server, a snapshot.
 
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use tenure_journal::threads::spawn_or_die;
 
 use tenure_core::time::Moment;
 use tenure_journal::Appended;
@@ -64,7 +64,7 @@ pub(crate) fn do_deed(hands: &Arc<Hands>, deed: Deed) {
 /// Starts a thread for one thing. Without a thread the server cannot own a store.
 fn start(hands: &Arc<Hands>, name: &str, does: impl FnOnce(Arc<Hands>) + Send + 'static) {
     let its = hands.clone();
-    let started = thread::Builder::new().name(name.to_owned()).spawn(move || does(its));
+    let started = spawn_or_die(name, move || does(its));
     if let Err(why) = started {
         tracing::error!("could not start a thread: {why}");
         hands.cannot_serve();

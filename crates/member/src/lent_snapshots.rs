@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
+use tenure_journal::threads::spawn_scoped_or_die;
 
 use tenure_engine::{Replica, RowsSnapshot};
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
@@ -140,8 +141,7 @@ pub(crate) fn write(
         write_alone(hands, wish, goes_on)
     };
     thread::scope(|scope| {
-        let started =
-            thread::Builder::new().name("tenure-lent".to_owned()).spawn_scoped(scope, writes);
+        let started = spawn_scoped_or_die(scope, "tenure-lent", writes);
         let started = started.inspect_err(|why| tracing::warn!("could not start a thread: {why}"));
         started.ok()?.join().ok()?
     })

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tenure_journal::threads::die;
 
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Fatal, Location, OpenError, Options};
@@ -35,7 +36,13 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
         // An engine that was deposed is of an earlier term by now.
         if let Some(hands) = stopped.upgrade().filter(|hands| hands.is_current(term)) {
             tracing::error!("this server cannot go on with the store: {fatal}");
-            hands.cannot_serve();
+            match fatal {
+                // Rules or rows are broken here: another process may do better, and this one is restarted.
+                Fatal::Bug(why) => die(why),
+                Fatal::Disk(_) | Fatal::Moved(_) | Fatal::Journal(_) | Fatal::Hangs => {
+                    hands.cannot_serve();
+                }
+            }
         }
     };
     let is_full = hands.is_full.clone();

@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tenure_journal::threads::spawn_or_die;
 
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
@@ -85,13 +86,12 @@ impl Member {
             writes: Mutex::default(),
             is_overdue: AtomicBool::new(false),
         });
-        let start = |name: &str| thread::Builder::new().name(name.to_owned());
         let member = Member { hands: hands.clone(), threads: Mutex::default() };
         let (runs, shows, follows) = (hands.clone(), hands.clone(), hands);
         let mut threads = member.threads();
-        threads.push(start("tenure-member").spawn(move || run(&runs, &to_do))?);
-        threads.push(start("tenure-place").spawn(move || show(&shows))?);
-        threads.push(start("tenure-standby").spawn(move || standby::run(&follows))?);
+        threads.push(spawn_or_die("tenure-member", move || run(&runs, &to_do))?);
+        threads.push(spawn_or_die("tenure-place", move || show(&shows))?);
+        threads.push(spawn_or_die("tenure-standby", move || standby::run(&follows))?);
         drop(threads);
         Ok(member)
     }
@@ -179,7 +179,7 @@ impl Member {
             engine.drain();
             let (closed, is_closed) = channel();
             let closes = engine.clone();
-            let started = thread::Builder::new().name("tenure-close".to_owned()).spawn(move || {
+            let started = spawn_or_die("tenure-close", move || {
                 closes.close();
                 let _ = closed.send(());
             });

@@ -10,6 +10,7 @@ mod facts;
 mod links;
 mod log_lines;
 mod named_tests;
+mod threads;
 mod type_names;
 
 use std::fs;

@@ -12,6 +12,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use tenure_journal::threads::spawn_or_die;
 
 use rusqlite::Connection;
 use tenure_seam::Fault;
@@ -100,8 +101,7 @@ impl Readers {
         let mut threads = Vec::new();
         for conn in connections {
             let queue = queue.clone();
-            let builder = std::thread::Builder::new().name("tenure-reader".to_owned());
-            threads.push(builder.spawn(move || {
+            threads.push(spawn_or_die("tenure-reader", move || {
                 let mut ended = None;
                 while let Some((haste, task)) = queue.next(ended) {
                     task(&conn);

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tenure_journal::threads::task_or_die;
 
 use tenure::Client;
 use tenure::remote::Trust;
@@ -233,7 +234,7 @@ impl ServerBuilder {
             opened,
             fatal,
             shutdown: Some(shutdown),
-            serving: tokio::spawn(accept::run(listener, deps, told)),
+            serving: tokio::spawn(task_or_die("the listener", accept::run(listener, deps, told))),
         })
     }
 

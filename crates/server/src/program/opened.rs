@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::thread;
+use tenure_journal::threads::task_or_die;
 
 use tenure_core::gauge::GaugeHosts;
 use tenure_engine::Embedded;
@@ -34,12 +35,14 @@ impl OpenedPlace {
         match self {
             OpenedPlace::Own(engine) => {
                 let engine: Arc<dyn Engine> = engine.clone();
-                beside.spawn(tenure::read_gauges(engine, hosts));
+                beside.spawn(task_or_die("reading gauges", tenure::read_gauges(engine, hosts)));
             }
             OpenedPlace::Shared(store) => {
                 let (tells, reads) = (store.clone(), store.clone());
-                beside.spawn(async move { match tells.tell(tells.engine()).await {} });
-                beside.spawn(async move { match reads.read_gauges(hosts).await {} });
+                let tells = async move { match tells.tell(tells.engine()).await {} };
+                beside.spawn(task_or_die("following the store", tells));
+                let reads = async move { match reads.read_gauges(hosts).await {} };
+                beside.spawn(task_or_die("reading gauges", reads));
             }
         }
         beside

@@ -63,6 +63,7 @@ mod sends {
     use hyper::Request;
     use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
     use percent_encoding::percent_decode_str;
+    use tenure_journal::threads::task_or_die;
     use tenure_otlp::{Collector, Pace, PostFuture, TracedEngine, exporter};
     use tokio::sync::watch;
 
@@ -125,7 +126,8 @@ mod sends {
         pub fn start(self, metrics: &Arc<Metrics>) -> Sending {
             let task = self.parts.map(|(_, exporter)| {
                 let (end, ended) = watch::channel(false);
-                (end, tokio::spawn(exporter.run(metrics.clone(), ended)))
+                let sends = exporter.run(metrics.clone(), ended);
+                (end, tokio::spawn(task_or_die("the exporter", sends)))
             });
             Sending { task }
         }
