@@ -5,7 +5,7 @@
 //! nothing and counts nothing: what is counted is counted where the store is served.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tenure::remote::Remote;
@@ -17,7 +17,7 @@ use tenure_seam::{CallError, CallFuture, Engine, Fault, Health, StoreWork};
 use tokio::time::Instant;
 
 use crate::config::Config;
-use crate::pass_on::{self, InVain, NotYet, PassesOn};
+use crate::pass_on::{self, InVain, KeptPassesOn, NotYet, PassesOn};
 use crate::whereabouts::{OwnerAddress, Serves, Whereabouts};
 
 /// Answers calls wherever the store is served. A call that no owner answers for [`Config::pass_on_max`] is refused as
@@ -30,10 +30,9 @@ pub struct Anywhere(Arc<AnywhereInner>);
 struct AnywhereInner {
     whereabouts: Whereabouts,
     most: Duration,
-    /// Made when it is asked for and the other servers of the store are known.
-    passes_on: OnceLock<PassesOn>,
-    /// The owner that was asked last. The connections to those before it are closed.
-    remote: Mutex<Option<Remote>>,
+    passes_on: KeptPassesOn,
+    /// The owner that was asked last, and what it was asked by. The connections to those before it are closed.
+    remote: Mutex<Option<(Remote, Arc<PassesOn>)>>,
 }
 
 impl Anywhere {
@@ -127,21 +126,22 @@ impl OwnCall {
 }
 
 impl AnywhereInner {
-    fn passes_on(&self) -> Option<&PassesOn> {
-        PassesOn::kept(&self.passes_on, &self.whereabouts)
+    fn passes_on(&self) -> Option<Arc<PassesOn>> {
+        self.passes_on.get(&self.whereabouts)
     }
 
     /// The engine that is this owner.
     fn remote(&self, owner: &OwnerAddress) -> Result<Remote, String> {
+        let passes_on = self.passes_on().ok_or(pass_on::NO_SECRET)?;
         let mut kept = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(remote) =
-            kept.as_ref().filter(|remote| remote.server().as_ref() == Some(&owner.url))
-        {
+        let lasts = |(remote, by): &&(Remote, Arc<PassesOn>)| {
+            remote.server().as_ref() == Some(&owner.url) && Arc::ptr_eq(by, &passes_on)
+        };
+        if let Some((remote, _)) = kept.as_ref().filter(lasts) {
             return Ok(remote.clone());
         }
-        let passes_on = self.passes_on().ok_or(pass_on::NO_SECRET)?;
         let remote = passes_on.remote(&owner.url)?;
-        *kept = Some(remote.clone());
+        *kept = Some((remote.clone(), passes_on));
         Ok(remote)
     }
 

@@ -198,6 +198,10 @@ async fn asked(
     if status == StatusCode::SERVICE_UNAVAILABLE {
         return None;
     }
+    // A server that has another secret just now is a server, and a proxy that cannot reach one has not seen it end.
+    if status == StatusCode::UNAUTHORIZED || status.is_server_error() {
+        return Some(ServerSays::Silent);
+    }
     // Whoever answers with anything else is not the process that was asked.
     let says =
         says.filter(|says| says.server == hex(server) && says.store == hex(fellowship.store));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
@@ -32,7 +32,8 @@ use crate::openapi;
 use crate::out::Out;
 use crate::pages::{self, Drains, OverTls, Pages, TokenRefused};
 use crate::pass_on::{
-    self, CallBody, InVain, NotYet, PassOutcome, PassedCall, PassesOn, PassingServer, RestRefused,
+    self, CallBody, InVain, KeptPassesOn, NotYet, PassOutcome, PassedCall, PassesOn, PassingServer,
+    RestRefused,
 };
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
@@ -75,7 +76,7 @@ pub(crate) struct Service {
     pub late: LateHolders,
     pub handshakes: FailedHandshakes,
     /// Made when it is asked for and the other servers of the store are known: see [`Service::passes_on`].
-    pub passes_on: OnceLock<PassesOn>,
+    pub passes_on: KeptPassesOn,
 }
 
 /// A call of the store, as far as it is read wherever it is answered.
@@ -123,14 +124,15 @@ impl From<BodyError> for Stop {
 
 impl Service {
     /// What passes calls on; `None`: no other server has the store, or none is known yet.
-    fn passes_on(&self) -> Option<&PassesOn> {
-        PassesOn::kept(&self.passes_on, &self.deps.whereabouts)
+    fn passes_on(&self) -> Option<Arc<PassesOn>> {
+        self.passes_on.get(&self.deps.whereabouts)
     }
 
     /// What a sending to the owner uses of this server.
     fn passing(&self) -> PassingServer<'_> {
         PassingServer {
             passes_on: self.passes_on(),
+            kept: &self.passes_on,
             whereabouts: &self.deps.whereabouts,
             traffic: &self.traffic,
             budget: &self.budget,
@@ -217,9 +219,11 @@ impl Service {
             Some(door) if !self.deps.tokens.are_asked_for() => &door.tokens,
             _ => &self.deps.tokens,
         };
-        let mark = self.passes_on().map(|passes_on| &passes_on.mark);
+        let passes_on = self.passes_on();
+        let mark = passes_on.as_ref().map(|passes_on| &passes_on.mark);
         let waits = mark.is_none() && !matches!(self.deps.whereabouts.now(), Serves::Here { .. });
-        let from_server = pass_on::is_from_server(&head.headers, mark, waits)?;
+        let from_server =
+            pass_on::is_from_server(&head.headers, mark, || self.passes_on.former(), waits)?;
         if from_server && fellows::is_theirs(head.uri.path()) {
             return self.fellow(head, reading).await;
         }
@@ -268,7 +272,7 @@ impl Service {
                 let waited = if from_server { pass_on::waited(&head.headers) } else { Span::ZERO };
                 let call = StoreCall { route, spec, read, asked, head, namespace, body, waited };
                 let lines = if in_lines { reading } else { &mut None };
-                if self.passes_on().is_none()
+                if passes_on.is_none()
                     && let Serves::Here { engine, .. } = self.deps.whereabouts.now()
                 {
                     return self.here(&engine, &call, lines, held, turn).await;
@@ -277,7 +281,9 @@ impl Service {
             }
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
-                let ready = Ready::at(&self.deps.whereabouts, self.traffic.is_draining());
+                let is_refused = self.passes_on.is_refused();
+                let ready =
+                    Ready::at(&self.deps.whereabouts, self.traffic.is_draining(), is_refused);
                 Ok(answer::json(ready.status(), &ready))
             }
             Does::Preview => {

@@ -4,7 +4,7 @@
 //! that owns it, and the task that takes part in the ownership tells it here. Nothing here decides who that is.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::ServerUrl;
@@ -112,8 +112,9 @@ pub struct Fellowship {
 #[derive(Clone)]
 pub struct Whereabouts {
     standing: watch::Receiver<Standing>,
-    /// Empty where no other server has the store, and as long as the store is not known.
-    fellowship: Arc<OnceLock<Arc<Fellowship>>>,
+    /// `None` where no other server has the store, and as long as the store is not known. The secret changes where Redis was
+    /// emptied or the secret was replaced there.
+    fellowship: watch::Receiver<Option<Arc<Fellowship>>>,
     /// What writes snapshots here for the owner. `None`: no other server has the store, or this one keeps no rows.
     snapshots: Option<Arc<dyn WritesSnapshots>>,
     /// Says of a server that is well more than that it is; asked anew each time. `None`: there is nothing to say.
@@ -134,8 +135,8 @@ impl Whereabouts {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
         // Its other end is gone, so it never changes.
         let standing = watch::channel(standing).1;
-        let kind = "embedded";
-        Whereabouts { standing, fellowship: Arc::default(), snapshots: None, describes: None, kind }
+        let (kind, fellowship) = ("embedded", watch::channel(None).1);
+        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
     }
 
     /// Several servers share the store, which is kept in something of this kind.
@@ -144,14 +145,14 @@ impl Whereabouts {
         fellowship: Fellowship,
         standing: watch::Receiver<Standing>,
     ) -> Self {
-        let known = Arc::new(OnceLock::from(Arc::new(fellowship)));
+        let known = watch::channel(Some(Arc::new(fellowship))).1;
         Whereabouts::joining(kind, known, standing)
     }
 
-    /// Several servers share a store that is perhaps not known yet: `fellowship` is told once it is.
+    /// Several servers share a store that is perhaps not known yet: `fellowship` is told once it is, and when it changes.
     pub fn joining(
         kind: &'static str,
-        fellowship: Arc<OnceLock<Arc<Fellowship>>>,
+        fellowship: watch::Receiver<Option<Arc<Fellowship>>>,
         standing: watch::Receiver<Standing>,
     ) -> Self {
         Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
@@ -194,8 +195,8 @@ impl Whereabouts {
     }
 
     /// How the servers of the store know each other; `None`: there is one, or the store is not known yet.
-    pub fn fellowship(&self) -> Option<&Arc<Fellowship>> {
-        self.fellowship.get()
+    pub fn fellowship(&self) -> Option<Arc<Fellowship>> {
+        self.fellowship.borrow().clone()
     }
 
     pub(crate) fn snapshots(&self) -> Option<&Arc<dyn WritesSnapshots>> {

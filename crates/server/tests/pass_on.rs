@@ -5,8 +5,8 @@ mod wire;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -223,6 +223,41 @@ fn the_token_is_checked_by_the_first_server_and_the_secret_by_the_owner() {
     let alone = Server::with(None, config);
     let marked = "Host: localhost\r\nTenure-From-Server: 02\r\n";
     get(&alone, marked).refused(401, "unauthorized", None);
+}
+
+/// A Redis that was emptied has another secret, which the servers learn one after another.
+#[test]
+fn servers_go_on_while_the_secret_of_their_store_changes() {
+    let engine = memory();
+    let config = Config { pass_on_max: Duration::from_millis(50), ..Config::default() };
+    let knows = |server, secret| watch::Sender::new(Some(Arc::new(fellowship(server, secret))));
+    let of_the_owner = knows(1, SECRET);
+    let (_owner_tells, standing) = Tells::new(here(&engine, 1));
+    let whereabouts = Whereabouts::joining("redis", of_the_owner.subscribe(), standing);
+    let owner = Server::of_several(whereabouts, engine.clone(), None, config, None);
+    let to = url(&format!("http://{}", owner.at));
+    let of_the_other = knows(2, SECRET);
+    let (_tells, standing) = Tells::new(Serves::There(OwnerAddress { url: to, epoch: 1 }));
+    let whereabouts = Whereabouts::joining("redis", of_the_other.subscribe(), standing);
+    let other = Server::of_several(whereabouts, memory(), None, config, None);
+    assert_eq!(other.get("/v1/stats").status, 200);
+    // The owner learns it first: what it knew before is still taken.
+    of_the_owner.send_replace(Some(Arc::new(fellowship(1, "of an emptied Redis"))));
+    owner.get("/healthz").good();
+    assert_eq!(other.get("/v1/stats").status, 200);
+    // The other one follows.
+    of_the_other.send_replace(Some(Arc::new(fellowship(2, "of an emptied Redis"))));
+    assert_eq!(other.get("/v1/stats").status, 200);
+    assert_eq!(other.get("/readyz").status, 200);
+    // One that never hears of it is refused, and says so to whoever balances.
+    of_the_other.send_replace(Some(Arc::new(fellowship(2, "of nobody"))));
+    other.get("/v1/stats").refused(503, "store_unavailable", None);
+    let ready = other.get("/readyz");
+    assert_eq!(ready.status, 503, "{}", ready.text());
+    assert!(ready.text().contains("does not take the secret of this server"), "{}", ready.text());
+    of_the_other.send_replace(Some(Arc::new(fellowship(2, "of an emptied Redis"))));
+    assert_eq!(other.get("/v1/stats").status, 200);
+    assert_eq!(other.get("/readyz").status, 200);
 }
 
 #[test]
@@ -681,10 +716,11 @@ fn a_server_says_to_others_whether_it_serves() {
     let says = |serves, served_at| ServerSays::Says { serves, served_at };
     assert_eq!(ask(SECRET, owner.server.at, 1), says(true, Some(41)));
     assert_eq!(ask(SECRET, other.server.at, 2), says(false, None));
-    // Another process, another store, no process at all.
+    // Another process of the store, and no process at all.
     assert_eq!(ask(SECRET, owner.server.at, 2), ServerSays::Refused);
-    assert_eq!(ask("another", owner.server.at, 1), ServerSays::Refused);
-    assert_eq!(ask(SECRET, Server::start().at, 1), ServerSays::Refused);
+    // Servers whose secrets differ for now: each of them lives.
+    assert_eq!(ask("another", owner.server.at, 1), ServerSays::Silent);
+    assert_eq!(ask(SECRET, Server::start().at, 1), ServerSays::Silent);
     let nowhere = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
     assert_eq!(ask(SECRET, nowhere, 1), ServerSays::Refused);
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -694,8 +730,8 @@ fn a_server_says_to_others_whether_it_serves() {
     assert_eq!(word, ServerSays::Silent);
     // One that has just started does not know its store yet: it is not gone for that.
     let (tells, standing) = Tells::new(Serves::Nobody("this server has just started".to_owned()));
-    let (known, engine) = (Arc::new(OnceLock::new()), memory());
-    let whereabouts = Whereabouts::joining("redis", known.clone(), standing);
+    let (known, engine) = (watch::Sender::new(None), memory());
+    let whereabouts = Whereabouts::joining("redis", known.subscribe(), standing);
     let starts = Server::of_several(whereabouts, engine.clone(), None, Config::default(), None);
     let to = url(&format!("http://{}", starts.at));
     let word = runtime.block_on(asks.ask(&to, 3, Duration::from_millis(300)));
@@ -706,7 +742,7 @@ fn a_server_says_to_others_whether_it_serves() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(!word.is_finished(), "it is not silent yet");
     tells.now(here(&engine, 1));
-    known.set(Arc::new(fellowship(3, SECRET))).unwrap();
+    known.send_replace(Some(Arc::new(fellowship(3, SECRET))));
     assert_eq!(runtime.block_on(word).unwrap(), says(true, None));
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert_eq!(ask(SECRET, starts.at, 3), says(true, None));

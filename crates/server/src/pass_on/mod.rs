@@ -13,7 +13,7 @@ mod sending;
 mod sent_body;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hyper::body::Body;
@@ -47,6 +47,11 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 /// An answer that undoes grants is not waited for longer.
 const UNDO_MAX: Duration = Duration::from_secs(5);
 
+/// For how long calls with the former secret of the servers are taken.
+const FORMER_SECRET_FOR: Duration = Duration::from_secs(60);
+/// A server that the owner refused says so for this long, unless it takes a call.
+const REFUSED_FOR: Duration = Duration::from_secs(10);
+
 /// Why no other server can be asked.
 pub(crate) const NO_SECRET: &str = "this server knows no secret of the others";
 /// Why an owner is not waited for any more.
@@ -70,9 +75,7 @@ impl fmt::Debug for PassesOn {
 }
 
 impl PassesOn {
-    /// `None`: no other server has the store.
-    fn of(whereabouts: &Whereabouts) -> Option<Self> {
-        let fellowship = whereabouts.fellowship()?.clone();
+    fn of(fellowship: Arc<Fellowship>) -> Option<Self> {
         match ServerMark::of(&fellowship) {
             Ok(mark) => Some(PassesOn { fellowship, mark, wire: Mutex::default() }),
             Err(_) => {
@@ -82,18 +85,6 @@ impl PassesOn {
                 None
             }
         }
-    }
-
-    /// The one that is kept here, made when the other servers of the store are known.
-    pub(crate) fn kept<'k>(
-        kept: &'k OnceLock<Self>,
-        whereabouts: &Whereabouts,
-    ) -> Option<&'k Self> {
-        if let (None, Some(passes_on)) = (kept.get(), PassesOn::of(whereabouts)) {
-            // Another call may have been faster, with the same.
-            let _ = kept.set(passes_on);
-        }
-        kept.get()
     }
 
     /// The connections to a server at this address.
@@ -142,6 +133,61 @@ impl PassesOn {
         let request =
             request.header("tenure-namespace", namespace).header(CONTENT_TYPE, "application/json");
         Some((request, self.wire(&owner.url).ok()?))
+    }
+}
+
+/// What passes calls on, made anew when the servers of the store have another secret.
+///
+/// The secret lies in Redis. Where that is emptied or the secret is replaced, the servers learn the new one within a second or
+/// so, one after another: until all have, a call with the secret before is taken too.
+#[derive(Debug, Default)]
+pub(crate) struct KeptPassesOn(Mutex<KeptState>);
+
+#[derive(Debug, Default)]
+struct KeptState {
+    now: Option<Arc<PassesOn>>,
+    /// The one before, and until when its secret is taken.
+    former: Option<(Arc<PassesOn>, Instant)>,
+    /// Until when this server counts as one that the owner refused. Starts as none; each refusal sets it, an answer ends it.
+    refused_until: Option<Instant>,
+}
+
+impl KeptPassesOn {
+    /// The one of now; `None`: no other server has the store, or none is known yet.
+    pub fn get(&self, whereabouts: &Whereabouts) -> Option<Arc<PassesOn>> {
+        let fellowship = whereabouts.fellowship()?;
+        let mut kept = self.lock();
+        if let Some(now) = kept.now.as_ref().filter(|now| Arc::ptr_eq(&now.fellowship, &fellowship))
+        {
+            return Some(now.clone());
+        }
+        let now = Arc::new(PassesOn::of(fellowship)?);
+        if let Some(former) = kept.now.replace(now.clone()) {
+            kept.former = Some((former, Instant::now() + FORMER_SECRET_FOR));
+        }
+        kept.refused_until = None;
+        Some(now)
+    }
+
+    /// The one whose secret is still taken beside that of now.
+    pub fn former(&self) -> Option<Arc<PassesOn>> {
+        let mut kept = self.lock();
+        kept.former = kept.former.take().filter(|(_, until)| Instant::now() < *until);
+        kept.former.as_ref().map(|(former, _)| former.clone())
+    }
+
+    /// Whether the owner took the secret of this server.
+    pub fn was_taken(&self, taken: bool) {
+        self.lock().refused_until = (!taken).then(|| Instant::now() + REFUSED_FOR);
+    }
+
+    /// Whether the owner refused this server a moment ago, so that calls here are in vain.
+    pub fn is_refused(&self) -> bool {
+        self.lock().refused_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeptState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -20,8 +20,8 @@ use super::answer::{self, Cut, Cutting, Link, PassedAnswer};
 use super::heads::{self, SentWhen};
 use super::sent_body::{RestRefused, SentBody};
 use super::{
-    CallBody, DEPOSED, InVain, LAST_WORDS, NO_SECRET, NotYet, PassOutcome, PassedCall, PassesOn,
-    given_up, why_of,
+    CallBody, DEPOSED, InVain, KeptPassesOn, LAST_WORDS, NO_SECRET, NotYet, PassOutcome,
+    PassedCall, PassesOn, given_up, why_of,
 };
 use crate::answer::reply as answer_of;
 use crate::body::Reading;
@@ -44,7 +44,9 @@ const UNREAD_BYTES: u64 = 512 * 1024;
 /// A server that was called and does not own its store: the parts of it that a sending uses.
 pub(crate) struct PassingServer<'s> {
     /// `None`: no other server can be asked, or none is known yet.
-    pub passes_on: Option<&'s PassesOn>,
+    pub passes_on: Option<Arc<PassesOn>>,
+    /// Where it is kept, which hears whether the owner takes the secret of this server.
+    pub kept: &'s KeptPassesOn,
     /// Watched for another owner while a call is away.
     pub whereabouts: &'s Whereabouts,
     /// Says when the server drains.
@@ -89,7 +91,7 @@ impl PassingServer<'_> {
         turn: &Turn,
         mut held: HeldBytes,
     ) -> PassOutcome {
-        let Some(passes_on) = self.passes_on else {
+        let Some(passes_on) = &self.passes_on else {
             return PassOutcome::NotDone(NO_SECRET.to_owned());
         };
         let at = |why: String| why_of(&owner.url, why);
@@ -148,6 +150,7 @@ impl PassingServer<'_> {
             }
         };
         let (head, body, used) = begun.into_parts();
+        self.kept.was_taken(head.status != StatusCode::UNAUTHORIZED);
         let link = Link { wire, used };
         let is_grant =
             head.status == StatusCode::OK && matches!(call.spec.name, "lease" | "settle");
@@ -243,8 +246,10 @@ impl PassingServer<'_> {
             PassOutcome::MayBeDone(why_of(&owner.url, why))
         };
         let (told, heard) = oneshot::channel();
-        let undoing =
-            self.passes_on.map(|passes_on| passes_on.undoing(owner, call.namespace.clone()));
+        let undoing = self
+            .passes_on
+            .as_ref()
+            .map(|passes_on| passes_on.undoing(owner, call.namespace.clone()));
         // A task of its own: the owner takes the grant for delivered, so that it must be read even if the caller has gone.
         tokio::spawn(async move {
             let Ok(bytes) = answer::whole(body, link).await else { return };

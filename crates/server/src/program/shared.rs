@@ -4,7 +4,7 @@
 //! by the server.
 
 use std::convert::Infallible;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tenure::remote::Trust;
@@ -23,6 +23,8 @@ use crate::whereabouts::{
 
 /// A store that is not known yet is looked for this often.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// The secret of the servers is looked at this often. The member reads it in Redis once a second.
+const LOOK_AT_SECRET_EVERY: Duration = Duration::from_millis(250);
 
 /// Options of a member of the store at this address, which is reached at `url` and asks the other servers by HTTP. To be
 /// called within a runtime, which must live as long as the member.
@@ -38,7 +40,7 @@ pub fn member_options(address: Address, url: String, trust: &Trust) -> MemberOpt
 /// A member of the store, and what it tells the server.
 pub struct SharedStore {
     member: Arc<Member>,
-    fellowship: Arc<OnceLock<Arc<Fellowship>>>,
+    fellowship: watch::Sender<Option<Arc<Fellowship>>>,
     standing: watch::Sender<Standing>,
     /// Whose certificates are trusted where another server speaks HTTPS.
     trust: Trust,
@@ -53,7 +55,7 @@ impl SharedStore {
         let member = Arc::new(Member::open(options)?);
         let serves = Serves::Nobody("this server has just started".to_owned());
         let standing = watch::Sender::new(Standing { serves, served_at: None });
-        Ok(SharedStore { member, fellowship: Arc::default(), standing, trust })
+        Ok(SharedStore { member, fellowship: watch::Sender::new(None), standing, trust })
     }
 
     /// What answers calls while this server owns the store.
@@ -64,7 +66,7 @@ impl SharedStore {
     /// Where calls are answered, as the server is told.
     pub fn whereabouts(&self) -> Whereabouts {
         let standing = self.standing.subscribe();
-        Whereabouts::joining(STORE_KIND, self.fellowship.clone(), standing)
+        Whereabouts::joining(STORE_KIND, self.fellowship.subscribe(), standing)
             .writing(Arc::new(MemberSnapshots(self.member.clone())))
             .described_by(Arc::new(DescribesMember(self.member.clone())))
     }
@@ -79,7 +81,10 @@ impl SharedStore {
             }) => return never,
             () = self.known() => {}
         }
-        self.tell_places(|place| Some(serves(place, &engine))).await
+        tokio::select! {
+            never = self.tell_places(|place| Some(serves(place, &engine))) => never,
+            never = self.tell_secrets() => never,
+        }
     }
 
     async fn tell_places(&self, says: impl Fn(StorePlace) -> Option<Serves>) -> Infallible {
@@ -98,15 +103,35 @@ impl SharedStore {
 
     /// Ends when the store and the secret of its servers are known.
     async fn known(&self) {
-        loop {
-            if let Some((store, secret)) = self.member.store() {
-                let (server, trust) = (self.member.id(), self.trust.clone());
-                let fellowship = Fellowship { server, store, secret, trust };
-                let _ = self.fellowship.set(Arc::new(fellowship));
-                return;
-            }
+        while !self.tell_secret() {
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Tells the server another secret of the servers, once the store has one. It changes where Redis was emptied, or where
+    /// somebody replaced it there.
+    async fn tell_secrets(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(LOOK_AT_SECRET_EVERY).await;
+            if self.tell_secret() {
+                tracing::warn!(
+                    "the servers of the store have another secret now; that of before is taken for a minute more"
+                );
+            }
+        }
+    }
+
+    /// Tells the server how the servers of the store know each other; whether that is new.
+    fn tell_secret(&self) -> bool {
+        let Some((store, secret)) = self.member.store() else { return false };
+        self.fellowship.send_if_modified(|told| {
+            if told.as_ref().is_some_and(|told| told.store == store && told.secret == secret) {
+                return false;
+            }
+            let (server, trust) = (self.member.id(), self.trust.clone());
+            *told = Some(Arc::new(Fellowship { server, store, secret, trust }));
+            true
+        })
     }
 
     /// Reads the gauges of the store while this server owns it.

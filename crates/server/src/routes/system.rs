@@ -7,7 +7,7 @@ use tenure_seam::Health;
 
 use super::{Does, Route, Takes, route};
 use crate::budget::Rank;
-use crate::whereabouts::{Serves, Whereabouts};
+use crate::whereabouts::{Serves, Whereabouts, passes_on};
 
 /// The contract that is spoken here.
 const CONTRACT: u32 = 1;
@@ -81,14 +81,23 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// How a server is whose store is served here or elsewhere.
-    pub(crate) fn at(whereabouts: &Whereabouts, draining: bool) -> Self {
+    /// `is_refused`: the owner does not take what this server passes on.
+    pub(crate) fn at(whereabouts: &Whereabouts, draining: bool, is_refused: bool) -> Self {
         let (now, described) = (whereabouts.now(), whereabouts.described());
         let described = described.filter(|_| !draining);
         let notice = match &now {
             Serves::There(_) => described.or_else(|| now.notice()),
             _ => now.notice().or(described),
         };
-        Ready::of(whereabouts.health(), notice, draining)
+        let mut health = whereabouts.health();
+        if let (Serves::There(owner), true) = (&now, is_refused) {
+            health.degraded = Some(format!(
+                "{}, which does not take the secret of this server; if that lasts, look whether both use the same Redis, \
+                 and start this server again",
+                passes_on(&owner.url)
+            ));
+        }
+        Ready::of(health, notice, draining)
     }
 
     /// How an engine and its server are. A notice is told and changes no status: who balances must not
