@@ -24,7 +24,7 @@ use crate::names::{JobId, LimitName, PoolName, QueueName, ScheduleId};
 use crate::requests::{Failures, Stats};
 use crate::schedule::{LastEnded, ScheduleView};
 use crate::settings::{LimitView, PoolView, QueueView};
-use crate::shell::quoted;
+use crate::shell::{command, quoted};
 use crate::time::{Moment, Span};
 
 /// Jobs that failed longer ago than this are not counted.
@@ -420,8 +420,9 @@ impl Finding {
 impl AttentionCause {
     fn severity(&self) -> AttentionSeverity {
         match self {
+            // Somebody meant it, and knows: an alarm would be red for as long as it lasts.
+            AttentionCause::Paused { .. } => AttentionSeverity::Note,
             AttentionCause::NoWorker { .. }
-            | AttentionCause::Paused { until: None, .. }
             | AttentionCause::Closed { .. }
             | AttentionCause::NoResource { .. }
             | AttentionCause::AllBanned { .. } => AttentionSeverity::Stuck,
@@ -503,33 +504,45 @@ impl AttentionCause {
     }
 
     fn fix(&self, subject: &Subject) -> String {
-        let name = quoted(subject.name().unwrap_or_default());
+        let name = subject.name().unwrap_or_default();
         match self {
-            AttentionCause::NoWorker { .. } => format!("start a worker: tenure work {name} -- CMD"),
-            AttentionCause::Paused { .. } => format!("resume it: tenure queue resume {name}"),
+            // No form of `tenure work` takes such a name.
+            AttentionCause::NoWorker { .. } if name.starts_with('-') => "start a worker".to_owned(),
+            AttentionCause::NoWorker { .. } => {
+                format!("start a worker: {}", command("work", name, "-- CMD"))
+            }
+            AttentionCause::Paused { .. } => {
+                format!("resume it: {}", command("queue resume", name, ""))
+            }
             AttentionCause::Slow { .. } => {
                 "start more workers, or see what they do: tenure workers".to_owned()
             }
             AttentionCause::QueueFull { .. } => {
-                format!("start more workers, or raise it: tenure queue set {name} --max-waiting N")
+                let set = command("queue set", name, "--max-waiting N");
+                format!("start more workers, or raise it: {set}")
             }
             AttentionCause::Failed { .. } => {
-                format!("see the errors: tenure failures --queue {name}")
+                let between = if name.starts_with('-') { "=" } else { " " };
+                format!("see the errors: tenure failures --queue{between}{}", quoted(name))
             }
             AttentionCause::Closed { .. } => {
-                format!("open it: tenure limit set {name} --concurrency 1")
+                format!("open it: {}", command("limit set", name, "--concurrency 1"))
             }
             AttentionCause::LimitFull { .. } | AttentionCause::Unread { .. } => {
-                format!("look at it: tenure limit {name}")
+                format!("look at it: {}", command("limit", name, ""))
             }
-            AttentionCause::NoResource { .. } => format!("add some: tenure pool add {name} ID"),
+            AttentionCause::NoResource { .. } => {
+                format!("add some: {}", command("pool add", name, "ID"))
+            }
             AttentionCause::AllBanned { .. } => {
-                format!("restore what is well again: tenure pool restore {name} ID")
+                format!("restore what is well again: {}", command("pool restore", name, "ID"))
             }
-            AttentionCause::NothingFree { .. } => format!("look at it: tenure pool {name}"),
+            AttentionCause::NothingFree { .. } => {
+                format!("look at it: {}", command("pool", name, ""))
+            }
             AttentionCause::Overdue { .. } => "see which: tenure schedule".to_owned(),
             AttentionCause::LastFailed { job, .. } => {
-                format!("look at it: tenure job {}", quoted(job.as_str()))
+                format!("look at it: {}", command("job", job.as_str(), ""))
             }
         }
     }

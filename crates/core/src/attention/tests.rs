@@ -127,13 +127,13 @@ fn a_queue_needs_attention_where_its_jobs_wait_for_a_person() {
         (
             json!({"paused": true, "ready": 2, "oldest": 900}),
             None,
-            vec![format!("stuck: queue 'crawl' is paused until it is resumed: 2 wait; {resume}")],
+            vec![format!("note: queue 'crawl' is paused until it is resumed: 2 wait; {resume}")],
         ),
         (
             json!({"paused": true, "until": 60, "ready": 2}),
             None,
             vec![format!(
-                "look: queue 'crawl' is paused until {}: 2 wait; {resume}",
+                "note: queue 'crawl' is paused until {}: 2 wait; {resume}",
                 NOW.plus(Span::from_s(60))
             )],
         ),

@@ -63,12 +63,15 @@ pub struct Failures {
 }
 
 /// The text by which errors are compared: the first line, in which each run of ASCII digits is one `#`, cut to 120
-/// characters. So `http 502` and `http 503`, or two ids in the same sentence, are one failure.
+/// characters. So `http 502` and `http 503`, or two ids in the same sentence, are one failure. A status code with which the
+/// line begins (three digits from 100 to 599, as SMTP and HTTP have) stays: it is the failure, and not a number in it.
 pub fn error_line(error: &str) -> String {
     let line = error.split('\n').next().unwrap_or_default();
     let line = line.strip_suffix('\r').unwrap_or(line);
     let mut text = String::with_capacity(line.len().min(4 * FAILURE_CHARS));
-    let (mut chars, mut in_digits) = (0, false);
+    let (code, line) = line.split_at(status_code(line));
+    text.push_str(code);
+    let (mut chars, mut in_digits) = (code.len(), false);
     for c in line.chars() {
         let digit = c.is_ascii_digit();
         if !(digit && in_digits) {
@@ -81,6 +84,13 @@ pub fn error_line(error: &str) -> String {
         in_digits = digit;
     }
     text
+}
+
+/// How many bytes of the line are a status code: 3 or 0.
+fn status_code(line: &str) -> usize {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let is_code = digits == 3 && matches!(line.as_bytes()[0], b'1'..=b'5');
+    if is_code { digits } else { 0 }
 }
 
 /// One failed job, as an engine found it.
@@ -189,6 +199,11 @@ mod tests {
             ("", ""),
             ("http 502", "http #"),
             ("http 502\nbody 7", "http #"),
+            ("550 mailbox 17 unavailable", "550 mailbox # unavailable"),
+            ("503", "503"),
+            ("429: slow down", "429: slow down"),
+            ("600 jobs", "# jobs"),
+            ("5031 jobs", "# jobs"),
             ("gone\r\nmore", "gone"),
             ("\nsecond", ""),
             ("a1b22c333", "a#b#c#"),

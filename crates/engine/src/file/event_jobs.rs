@@ -10,8 +10,7 @@ use tenure_machine::decode_events;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::rows::or_none;
-use super::streams::entry_sum;
-use super::sums::Sum;
+use super::sums::{Sum, entry_sum};
 
 /// A row covers the entries of at least this many events.
 const EVENTS_COVERED: u64 = 4_096;

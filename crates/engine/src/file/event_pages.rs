@@ -9,7 +9,8 @@ use tenure_machine::decode_events;
 
 use super::event_jobs::EventsOfJob;
 use super::rows::or_none;
-use super::streams::{self, entry_sum};
+use super::streams;
+use super::sums::entry_sum;
 
 /// Where a portion ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -23,7 +23,8 @@ use crate::file::folder::Folder;
 use crate::file::rows::{self, BYTES, JOB_ERRORS, JobRow, QUEUE, STORED, UNTIL};
 use crate::file::schema::{self, store_error};
 use crate::file::start;
-use crate::file::streams::{self, entry_sum};
+use crate::file::streams;
+use crate::file::sums::entry_sum;
 use crate::file::sums::{data_sum, row_sum};
 
 /// A part is closed once it has this many bytes. One row may exceed it.

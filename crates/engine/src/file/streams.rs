@@ -16,7 +16,7 @@ use tenure_machine::{BatchEvents, NewEvents, encode_events};
 use crate::file::event_jobs::EventJobsWriter;
 use crate::file::rows;
 use crate::file::small_facts::{fact, put_fact};
-use crate::file::sums::Sum;
+use crate::file::sums::entry_sum;
 use crate::options::Durability;
 
 /// How the process that wrote last ended, in the table of small facts.
@@ -38,11 +38,6 @@ pub(crate) struct StoredStream {
 /// How many bytes of events a namespace may keep.
 pub(crate) fn bound(events_bytes: u64, max_bytes: Option<u64>) -> u64 {
     max_bytes.map_or(events_bytes, |most| events_bytes.min(most / FOLDER_PART))
-}
-
-/// The checksum of an entry.
-pub(crate) fn entry_sum(namespace: &str, first: i64, last: i64, body: &[u8]) -> i64 {
-    Sum::of("event").text(namespace).int(first).int(last).blob(body).end()
 }
 
 /// Of a row that begins with life, first, last, bytes.

@@ -60,6 +60,11 @@ impl Sum {
     }
 }
 
+/// Of an entry of events.
+pub(crate) fn entry_sum(namespace: &str, first: i64, last: i64, body: &[u8]) -> i64 {
+    Sum::of("event").text(namespace).int(first).int(last).blob(body).end()
+}
+
 /// What a job is, without its payload.
 pub(crate) struct JobSum<'a> {
     pub seq: i64,

@@ -336,8 +336,11 @@ fn of_attention(found: &[attention::Finding], standing: &NamespaceReplies) -> Ve
     };
     let verdict = |name: &'static str| {
         let all: Vec<_> = found.iter().filter(|one| check(one) == name).collect();
+        let said = || several(all.iter().map(|one| one.sentence.clone()));
+        // The most urgent is first.
         match all.first() {
-            Some(first) => look(several(all.iter().map(|one| one.sentence.clone())), &first.fix),
+            Some(first) if first.severity.needs_somebody() => look(said(), &first.fix),
+            Some(_) => ok(said()),
             None => ok(well(name, standing)),
         }
     };
