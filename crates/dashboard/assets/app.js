@@ -3,6 +3,21 @@
 
 const words = document.body.dataset;
 
+document.documentElement.classList.add("js");
+
+// An id is copied by its button, without a way to its page.
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  try {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.classList.add("done");
+    setTimeout(() => button.classList.remove("done"), 1000);
+  } catch {
+    // Without TLS a browser may refuse; the id can be selected.
+  }
+});
+
 // Times: the page says UTC, the browser knows where its reader is.
 const two = (n) => String(n).padStart(2, "0");
 function local(root) {

@@ -29,7 +29,7 @@ sentences! { AttentionWords;
 
 /// One thing that needs attention, as it is shown.
 pub(crate) struct Concern {
-    is_bad: bool,
+    severity: AttentionSeverity,
     says: String,
     fix: Option<String>,
     link: String,
@@ -57,9 +57,13 @@ pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Unan
     let asked = ListFailures { finished_after, max: LIST_MAX, ..ListFailures::default() };
     let failures = visit.ask(asked).await?;
     let mut concerns = Vec::new();
-    let own = |is_bad, says| Concern { is_bad, says, fix: None, link: visit.link("/system") };
-    concerns.extend(visit.engine.health().degraded.map(|why| own(true, words.store(why))));
-    concerns.extend(visit.engine.notice().map(|what| own(false, sentence(&what))));
+    let own = |severity, says| Concern { severity, says, fix: None, link: visit.link("/system") };
+    concerns.extend(
+        visit.engine.health().degraded.map(|why| own(AttentionSeverity::Stuck, words.store(why))),
+    );
+    // Work goes on: also at a follower, which is as it should be.
+    let notice = visit.engine.notice();
+    let notice = notice.map(|what| own(AttentionSeverity::Note, sentence(&what)));
     let found = findings(&AttentionReplies {
         now: visit.now,
         stats,
@@ -71,7 +75,7 @@ pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Unan
         since: &never_watched,
     });
     concerns.extend(found.iter().map(|finding| Concern {
-        is_bad: finding.severity == AttentionSeverity::Stuck,
+        severity: finding.severity,
         says: match visit.tongue {
             Tongue::English => sentence(&finding.sentence),
             Tongue::Chinese => chinese(finding),
@@ -79,6 +83,7 @@ pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Unan
         fix: Some(finding.fix.clone()),
         link: link(visit, finding),
     }));
+    concerns.extend(notice);
     let is_partial = queues.next.is_some()
         || limits.next.is_some()
         || pools.next.is_some()
@@ -167,21 +172,30 @@ fn chinese(finding: &Finding) -> String {
     format!("{says}。")
 }
 
+fn class_of(severity: AttentionSeverity) -> Option<&'static str> {
+    match severity {
+        AttentionSeverity::Stuck => Some("bad"),
+        AttentionSeverity::Look => None,
+        AttentionSeverity::Note => Some("note"),
+    }
+}
+
 /// What was found, as a panel.
 pub(crate) fn panel(visit: &Visit, found: &Attention) -> Markup {
     let words = AttentionWords(visit.tongue);
+    let needs_somebody = found.concerns.iter().any(|concern| concern.severity.needs_somebody());
     html! {
         section class="panel" {
-            @if !found.concerns.is_empty() { header { h2 { (words.title()) } } }
+            @if needs_somebody { header { h2 { (words.title()) } } }
             ul class="calls" {
+                @if !needs_somebody { li class="good" { i {} span { (words.nothing()) } } }
                 @for concern in &found.concerns {
-                    li class=[concern.is_bad.then_some("bad")] {
+                    li class=[class_of(concern.severity)] {
                         i {}
                         span title=[concern.fix.as_ref()] { (concern.says) }
                         a href=(concern.link) { (words.look()) }
                     }
                 }
-                @if found.concerns.is_empty() { li class="good" { i {} span { (words.nothing()) } } }
             }
             @if found.is_partial { p class="pager" { (words.looked()) } }
         }

@@ -28,6 +28,7 @@ use crate::live::LiveTabs;
 use crate::pages::{self, Section};
 use crate::pairs::NamedValues;
 use crate::session::{Door, is_own_form};
+use crate::show::without_turns;
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 /// No script, style or picture but the files of this server, no page around this one, no form to elsewhere.
@@ -247,7 +248,8 @@ fn is_own_path(to: &str) -> bool {
 }
 
 fn html(status: StatusCode, markup: Markup) -> Response<PageBody> {
-    let mut response = Response::new(PageBody::Whole(markup.into_string().into_bytes()));
+    let page = without_turns(markup.into_string());
+    let mut response = Response::new(PageBody::Whole(page.into_bytes()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HTML);
     response

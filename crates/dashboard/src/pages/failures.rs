@@ -10,13 +10,13 @@ use tenure_core::time::Span;
 use super::{PageRow, Section, draw};
 use crate::filter::term;
 use crate::language::sentences;
-use crate::show::{ago, command, empty};
+use crate::show::{ago, command, empty, id_link};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Failures", "失败";
-    what: "Jobs that failed for good, by their errors: the same line, whatever numbers are in it.",
-        "最终失败的任务，按错误分组：忽略其中的数字。";
+    what: "Jobs that failed for good, grouped by error. Numbers in an error do not count, except a status code at its begin.",
+        "最终失败的任务，按错误分组：忽略其中的数字，开头的状态码除外。";
     hour: "Hour", "小时";
     day: "Day", "天";
     all: "All", "全部";
@@ -86,16 +86,16 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
 fn table(visit: &Visit, says: Says, groups: &[FailureGroup]) -> Markup {
     html! {
         div class="scroll" {
-            table {
+            table class="rows" {
                 thead {
                     tr {
-                        th scope="col" { (says.error()) }
-                        th scope="col" { (says.queue()) }
-                        th scope="col" { (says.kind()) }
-                        th scope="col" class="num" { (says.jobs()) }
-                        th scope="col" class="num" { (says.first()) }
-                        th scope="col" class="num" { (says.last()) }
-                        th scope="col" { (says.newest()) }
+                        th scope="col" class="c-error" { (says.error()) }
+                        th scope="col" class="c-queue" { (says.queue()) }
+                        th scope="col" class="c-kind" { (says.kind()) }
+                        th scope="col" class="c-count num" { (says.jobs()) }
+                        th scope="col" class="c-when num" { (says.first()) }
+                        th scope="col" class="c-when num" { (says.last()) }
+                        th scope="col" class="c-id" { (says.newest()) }
                     }
                 }
                 tbody { @for group in groups { (row(visit, says, group)) } }
@@ -108,13 +108,15 @@ fn row(visit: &Visit, says: Says, group: &FailureGroup) -> Markup {
     let error = if group.error.is_empty() { says.no_error() } else { group.error.clone() };
     html! {
         tr {
-            th scope="row" { a href=(visit.to_jobs(&search(group))) { (error) } }
-            td { a href=(visit.to("queues", &group.queue)) { (group.queue) } }
-            td { (group.kind) }
-            td class="num" { (grouped(group.count)) }
-            td class="num soft" { (ago(visit, group.first_at)) }
-            td class="num soft" { (ago(visit, group.last_at)) }
-            td class="mono" { a href=(visit.to("jobs", &group.job)) { (group.job) } }
+            th scope="row" class="c-error" title=(error) {
+                a href=(visit.to_jobs(&search(group))) { (error) }
+            }
+            td class="c-queue" { a href=(visit.to("queues", &group.queue)) { (group.queue) } }
+            td class="c-kind" { (group.kind) }
+            td class="c-count num" { (grouped(group.count)) }
+            td class="c-when num soft" { (ago(visit, group.first_at)) }
+            td class="c-when num soft" { (ago(visit, group.last_at)) }
+            td class="c-id mono" { (id_link(visit, &visit.to("jobs", &group.job), group.job.as_str())) }
         }
     }
 }

@@ -9,7 +9,7 @@ use tenure_core::flow::ShownParent;
 use tenure_core::job::{JobState, JobView};
 
 use crate::language::sentences;
-use crate::show::{ago, state, word};
+use crate::show::{ago, id, id_link, in_parts, state, word};
 use crate::visit::Visit;
 
 sentences! { GraphWords;
@@ -27,9 +27,10 @@ sentences! { GraphWords;
 
 /// Jobs of one step that are drawn; the rest is one box that says how many.
 const ROWS_MAX: usize = 10;
-/// Characters of an id that fit into a box.
-const ID_SHOWN: usize = 18;
-const WIDTH: usize = 160;
+/// Characters of a kind or a queue that fit into a box, and of an id beside the state.
+const NAME_SHOWN: usize = 21;
+const END_SHOWN: usize = 9;
+const WIDTH: usize = 184;
 const HEIGHT: usize = 44;
 const BETWEEN_STEPS: usize = 48;
 const BETWEEN_ROWS: usize = 12;
@@ -158,17 +159,26 @@ fn line((from_x, from_y): (usize, usize), (to_x, to_y): (usize, usize)) -> Strin
 
 fn box_of(visit: &Visit, job: &JobView, x: usize, y: usize) -> Markup {
     let id = job.id.as_str();
-    let name: String = match id.chars().count() > ID_SHOWN {
-        true => id.chars().take(ID_SHOWN - 1).chain(['…']).collect(),
-        false => id.to_owned(),
+    // What it does says more than its id, of which the end is enough to tell two apart.
+    let what = if job.kind.is_empty() { job.queue.as_str() } else { &job.kind };
+    let name = match what.chars().count() > NAME_SHOWN {
+        true => what.chars().take(NAME_SHOWN - 1).chain(['…']).collect(),
+        false => what.to_owned(),
+    };
+    let (begin, _, end) = in_parts(id);
+    let end = if end.is_empty() { begin } else { end };
+    let end: String = match end.chars().count() > END_SHOWN {
+        true => end.chars().take(END_SHOWN - 1).chain(['…']).collect(),
+        false => end.to_owned(),
     };
     html! {
         a href=(visit.to("jobs", id)) class=(job.state.as_str()) {
-            title { (id) }
+            title { (id) " · " (job.queue) @if !job.kind.is_empty() { " · " (job.kind) } }
             rect class="box" x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="6" {}
             text class="name" x=(x + 12) y=(y + 18) { (name) }
             circle cx=(x + 16) cy=(y + 32) r="4" {}
             text class="word" x=(x + 26) y=(y + 36) { (word(job.state, visit.tongue)) }
+            text class="end" x=(x + WIDTH - 10) y=(y + 36) text-anchor="end" { (end) }
         }
     }
 }
@@ -205,19 +215,21 @@ fn row(visit: &Visit, words: GraphWords, steps: &Steps<'_>, at: usize) -> Markup
     html! {
         tr {
             td class="num tight soft" { (steps.step[at] + 1) }
-            th scope="row" class="mono" { a href=(visit.to("jobs", &job.id)) { (job.id) } }
+            th scope="row" class="c-id mono" {
+                (id_link(visit, &visit.to("jobs", &job.id), job.id.as_str()))
+            }
             td { (state(job.state, visit.tongue)) }
             td {
                 @for parent in parents() {
                     @match parent {
-                        ShownParent::Job(id) => a class="mono" href=(visit.to("jobs", id)) { (id) },
+                        ShownParent::Job(of) => a class="mono" href=(visit.to("jobs", of)) { (id(of.as_str())) },
                         ShownParent::Flow { flow } => a href=(visit.to("flows", flow)) { (flow) },
                     }
                     " "
                 }
                 @if others > 0 { span class="faint" { (words.outside(others)) } }
             }
-            td { a href=(visit.to("queues", &job.queue)) { (job.queue) } }
+            td { a href=(visit.to("queues", &job.queue)) { (job.queue) } @if !job.kind.is_empty() { " " span class="soft" { (job.kind) } } }
             td class="num soft" { (ago(visit, job.finished_at.unwrap_or(job.created_at))) }
         }
     }

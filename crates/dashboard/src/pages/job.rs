@@ -54,7 +54,7 @@ sentences! { Says;
     private: "private", "私密";
     show_content: "Show", "显示";
     hide_content: "Hide", "隐藏";
-    content_what: "What a job carries may be secret, so it is shown only when it is asked for.",
+    content_what: "What a job carries may be secret. Payload and result are shown only when you ask for them.",
         "任务携带的内容可能是机密，因此仅在请求时显示。";
     payload: "Payload", "负载";
     progress: "Progress", "进度";
@@ -266,6 +266,9 @@ fn content(visit: &Visit, says: Says, job: &JobView) -> Markup {
         section class="panel" id="content" {
             header { h2 { (says.content()) } p { (says.private()) } }
             div class="body fields" {
+                @if !is_shown && job.state == JobState::Running {
+                    (part(says.progress(), job.progress.as_ref()))
+                }
                 @if is_shown {
                     (part(says.payload(), job.payload.as_ref()))
                     (part(says.progress(), job.progress.as_ref()))

@@ -13,7 +13,7 @@ use super::{PageRow, Section, bulk, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::look_through::look_through;
-use crate::show::{ago, command, done, empty, pager, state, word};
+use crate::show::{ago, command, done, empty, id_link, pager, state, word};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -197,16 +197,16 @@ pub(super) fn table(visit: &Visit, jobs: &[JobView]) -> Markup {
     let says = Says(visit.tongue);
     html! {
         div class="scroll" {
-            table {
+            table class="rows" {
                 thead {
                     tr {
-                        th scope="col" { (says.job()) }
-                        th scope="col" { (says.state()) }
-                        th scope="col" { (says.queue()) }
-                        th scope="col" { (says.kind()) }
-                        th scope="col" class="num" { (says.attempt()) }
-                        th scope="col" { (says.error()) }
-                        th scope="col" class="num" { (says.when()) }
+                        th scope="col" class="c-id" { (says.job()) }
+                        th scope="col" class="c-state" { (says.state()) }
+                        th scope="col" class="c-queue" { (says.queue()) }
+                        th scope="col" class="c-kind" { (says.kind()) }
+                        th scope="col" class="c-count num" { (says.attempt()) }
+                        th scope="col" class="c-error" { (says.error()) }
+                        th scope="col" class="c-when num" { (says.when()) }
                     }
                 }
                 tbody { @for job in jobs { (row(visit, says, job)) } }
@@ -229,18 +229,20 @@ fn row(visit: &Visit, says: Says, job: &JobView) -> Markup {
     let error = job.error.as_deref().and_then(|error| error.lines().next());
     html! {
         tr {
-            th scope="row" class="mono" { a href=(visit.to("jobs", &job.id)) { (job.id) } }
-            td { (state(job.state, visit.tongue)) }
-            td { a href=(visit.to("queues", &job.queue)) { (job.queue) } }
-            td {
+            th scope="row" class="c-id mono" {
+                (id_link(visit, &visit.to("jobs", &job.id), job.id.as_str()))
+            }
+            td class="c-state" { (state(job.state, visit.tongue)) }
+            td class="c-queue" { a href=(visit.to("queues", &job.queue)) { (job.queue) } }
+            td class="c-kind" {
                 (job.kind)
                 @for (key, value) in job.labels.iter().take(2) {
                     " " span class="chip" { (key) "=" (value) }
                 }
             }
-            td class="num" { (attempts) }
-            td { @if let Some(error) = error { div class="cut" title=(error) { (error) } } }
-            td class="num soft" { @if let Some(at) = when { (ago(visit, at)) } }
+            td class="c-count num" { (attempts) }
+            td class="c-error" title=[error] { @if let Some(error) = error { (error) } }
+            td class="c-when num soft" { @if let Some(at) = when { (ago(visit, at)) } }
         }
     }
 }

@@ -8,7 +8,7 @@ use tenure_core::requests::{ForceLease, ListLeases};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{Confirm, ago, ask_first, command, done, empty, pager};
+use crate::show::{Confirm, ago, ask_first, command, done, empty, id, id_link, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -90,16 +90,16 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
 fn table(visit: &Visit, says: Says, leases: &[LeaseSummary]) -> Markup {
     html! {
         div class="scroll" {
-            table {
+            table class="rows" {
                 thead {
                     tr {
-                        th scope="col" { (says.holder()) }
-                        th scope="col" { (says.job()) }
-                        th scope="col" { (says.holds()) }
-                        th scope="col" class="num" { (says.since()) }
-                        th scope="col" class="num" { (says.expires()) }
-                        th scope="col" class="num" { (says.fence()) }
-                        th scope="col" { span class="hidden" { (says.actions()) } }
+                        th scope="col" class="c-id" { (says.holder()) }
+                        th scope="col" class="c-id wider" { (says.job()) }
+                        th scope="col" class="c-holds" { (says.holds()) }
+                        th scope="col" class="c-when num" { (says.since()) }
+                        th scope="col" class="c-when num" { (says.expires()) }
+                        th scope="col" class="c-fence num" { (says.fence()) }
+                        th scope="col" class="c-count" { span class="hidden" { (says.actions()) } }
                     }
                 }
                 tbody { @for lease in leases { (row(visit, says, lease)) } }
@@ -111,12 +111,12 @@ fn table(visit: &Visit, says: Says, leases: &[LeaseSummary]) -> Markup {
 fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
     html! {
         tr {
-            th scope="row" class="mono" {
-                a href=(visit.link_with("/leases", &[("worker", &lease.holder)])) { (lease.holder) }
+            th scope="row" class="c-id mono" {
+                a href=(visit.link_with("/leases", &[("worker", &lease.holder)])) { (id(&lease.holder)) }
             }
-            td {
+            td class="c-id" {
                 @match &lease.job {
-                    Some(job) => a class="mono" href=(visit.to("jobs", job)) { (job) },
+                    Some(job) => (id_link(visit, &visit.to("jobs", job), job.as_str())),
                     None => span class="soft" { (says.needs_alone()) },
                 }
                 @if let Some(queue) = &lease.queue {
@@ -124,7 +124,7 @@ fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
                 }
                 @if lease.cancel_requested { " " span class="state paused" { (says.cancel_asked()) } }
             }
-            td {
+            td class="c-holds" {
                 @for limit in &lease.limits {
                     a class="chip" href=(visit.to("limits", limit)) { (limit) } " "
                 }
@@ -132,10 +132,10 @@ fn row(visit: &Visit, says: Says, lease: &LeaseSummary) -> Markup {
                     a class="chip" href=(visit.to("pools", &one.pool)) { (one.pool) " " (one.id) } " "
                 }
             }
-            td class="num soft" { (ago(visit, lease.granted_at)) }
-            td class="num soft" { (ago(visit, lease.expires_at)) }
-            td class="num mono" { (lease.fence) }
-            td class="tight" {
+            td class="c-when num soft" { (ago(visit, lease.granted_at)) }
+            td class="c-when num soft" { (ago(visit, lease.expires_at)) }
+            td class="c-fence num mono" { (lease.fence) }
+            td class="c-count num" {
                 a class="btn small danger" href=(visit.to("leases", &lease.lease)) { (says.force()) "…" }
             }
         }

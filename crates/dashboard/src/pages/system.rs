@@ -32,7 +32,7 @@ sentences! { Says;
     audit_bad(n): "Faults found: {n}.", "发现 {n} 处问题。";
     doctor: "What tenure doctor finds of the machine, the settings and a Redis is seen from the command line alone: it looks at the machine on which it runs.",
         "tenure doctor 对机器、设置和 Redis 的检查仅可在命令行中查看：它检查的是运行它的机器。";
-    called: "Namespaces that were called at this server", "在本服务器上被调用过的命名空间";
+    called: "Namespaces called on this server", "在本服务器上被调用过的命名空间";
     others: "The API lists neither the other namespaces nor the other servers of a store. Go to a namespace by the field on the left, or by ?ns=NAME.",
         "API 不列出存储的其他命名空间或其他服务器。可通过左侧输入框或 ?ns=NAME 前往命名空间。";
 }

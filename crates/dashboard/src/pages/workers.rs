@@ -10,7 +10,7 @@ use tenure_core::requests::{ListLeases, ListWorkers, Page, WorkerView};
 
 use super::{PageRow, Section, draw};
 use crate::language::sentences;
-use crate::show::{ago, command, empty, pager};
+use crate::show::{ago, command, empty, id, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -114,7 +114,7 @@ fn row(visit: &Visit, says: Says, worker: &WorkerView, held: &[&LeaseSummary]) -
                 @for lease in shown {
                     div {
                         @match &lease.job {
-                            Some(job) => a class="mono" href=(visit.to("jobs", job)) { (job) },
+                            Some(job) => a class="mono" href=(visit.to("jobs", job)) { (id(job.as_str())) },
                             None => @for limit in &lease.limits {
                                 a class="mono" href=(visit.to("limits", limit)) { (limit) } " "
                             },

@@ -1,14 +1,18 @@
 //! What several pages draw: states, times, pictures, the parts of a page.
 
 mod bars;
+mod bidi;
 mod charts;
+mod ids;
 mod parts;
 mod states;
 mod strip;
 mod times;
 
 pub(crate) use bars::{BarPart, bar, place_in_line, squares};
+pub(crate) use bidi::without_turns;
 pub(crate) use charts::{bars_of_two, lines_of_two};
+pub(crate) use ids::{id, id_link, in_parts};
 pub(crate) use parts::{
     Confirm, ask_first, ask_to_delete, button, command, commands, done, empty, fact, form, pager,
 };

@@ -189,7 +189,7 @@ fn a_flow_is_drawn_step_by_step_and_says_what_it_leaves_out() {
     // Each stands right of the last that it waits for.
     let x = |id: &str| {
         let drawn =
-            page.split(&format!("<title>{id}</title><rect class=\"box\" x=\"")).nth(1).unwrap();
+            page.split(&format!("<title>{id} · q</title><rect class=\"box\" x=\"")).nth(1).unwrap();
         drawn.split('"').next().unwrap().parse::<u32>().unwrap()
     };
     assert!(x("a") < x("b") && x("b") < x("c"), "{page}");
@@ -225,6 +225,52 @@ fn failures_stand_by_their_errors_and_lead_to_their_jobs() {
     let jobs = served.get(&link).page();
     assert!(jobs.contains("/jobs/j500\"") && jobs.contains("/jobs/j502\""), "{link}: {jobs}");
     assert!(!served.get("/failures?queue=other").page().contains("http #"));
+}
+
+#[test]
+fn a_long_id_is_whole_in_the_page_and_its_button_copies_it() {
+    let served = Served::start();
+    let id = format!("job_{}", "1a21d675e19b4f6c8e0d5a7b3c2f1e09");
+    served.push(&format!(r#"{{"id":"{id}","queue":"q"}}"#));
+    let page = served.get("/jobs").page();
+    let shown = "job_1a21d675<span class=\"mid\">e19b4f6c8e0d5a7b</span>3c2f1e09";
+    for part in [shown, &format!("title=\"{id}\""), &format!("data-copy=\"{id}\"")] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+}
+
+#[test]
+fn a_running_job_shows_its_progress_and_nothing_else_unasked() {
+    let served = Served::start();
+    let job = served.push(r#"{"queue":"q","payload":"payload-secret"}"#);
+    let lease = served.lease("q", "w").lease.unwrap();
+    let extend = serde_json::json!({"leases": [{"lease": lease, "progress": {"pages": 17}}]});
+    served.ask(decode::extend(extend.to_string().as_bytes()).unwrap());
+    let page = served.get(&format!("/jobs/{job}")).page();
+    assert!(page.contains("&quot;pages&quot;: 17"), "{page}");
+    assert!(!page.contains("payload-secret"), "{page}");
+}
+
+#[test]
+fn a_name_that_turns_text_around_is_shown_as_it_is_stored() {
+    let served = Served::start();
+    let job = served.push("{\"id\":\"bad\u{202e}tpircs\",\"queue\":\"q\"}");
+    let page = served.get("/jobs").page();
+    let text = page.split('<').map(|part| part.split_once('>').map_or("", |(_, text)| text));
+    assert!(text.clone().all(|text| !text.contains('\u{202e}')), "{page}");
+    assert!(text.into_iter().any(|text| text.contains("bad\\u{202e}tpircs")), "{page}");
+    assert!(served.get(&format!("/jobs/{}", tenure_core::percent::encoded(&job))).status == 200);
+}
+
+#[test]
+fn a_pause_is_a_note_and_no_alarm() {
+    let served = Served::start();
+    served.push(r#"{"queue":"q"}"#);
+    served.ask(decode::pause_queue("q", b"{}").unwrap());
+    let page = served.get("/").page();
+    let note = page.split("<li class=\"note\">").nth(1).unwrap();
+    assert!(note.contains("is paused until it is resumed"), "{page}");
+    assert!(page.contains("Nothing needs attention.") && !page.contains("<li class=\"bad\">"));
 }
 
 #[test]

@@ -31,6 +31,7 @@ sentences! { StoryWords;
     undelivered: "Taken back: the worker never heard of it", "已收回：工作进程从未收到";
     cancel_requested: "Asked to stop", "已请求停止";
     until: "until", "直到";
+    at: "at", "于";
     lacks_before: "Events are kept since", "事件保留自";
     lacks_after: "Events were read up to", "事件读取至";
     rest_of_job: "only. The rest is what the job itself remembers.", "。其余为任务自身的记录。";
@@ -189,10 +190,14 @@ fn of_event(visit: &Visit, words: StoryWords, event: &Event) -> Option<StoryStep
         EventType::JobCancelRequested => ("blocked", words.cancel_requested()),
         _ => return None,
     };
+    let until = match event.happened.kind {
+        EventType::JobRetrying => words.at(),
+        _ => words.until(),
+    };
     let says = html! {
         (says)
         @if let Some(run_at) = about.run_at.filter(|run_at| *run_at > event.happened.at) {
-            span class="soft" { " " (words.until()) " " (clock(visit, run_at)) }
+            span class="soft" { " " (until) " " (clock(visit, run_at)) }
         }
     };
     Some(StoryStep { at: event.happened.at, class, says, error: about.error.clone() })

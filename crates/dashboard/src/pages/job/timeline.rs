@@ -12,7 +12,7 @@ use crate::visit::Visit;
 sentences! { TimelineWords;
     waited: "waited", "等待";
     ran: "ran", "运行";
-    rested: "was not to run yet", "尚不可运行";
+    rested: "delayed", "尚不可运行";
     rest: "Rest", "推迟";
     wait: "Wait", "等待";
     run: "Run", "运行";
