@@ -12,6 +12,7 @@ use http::header::{
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use maud::Markup;
+use tenure_core::bounds::FORM_BYTES_MAX;
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::percent::decoded;
@@ -74,7 +75,22 @@ impl Dashboard {
     }
 }
 
+/// More than a token and the place to go to take, as a form.
+const LOGIN_BYTES_MAX: usize = 4 * 1024;
+
 impl Pages for Dashboard {
+    fn admits(&self, head: &Parts) -> bool {
+        self.0.door.lets_in(&head.headers, self.0.now())
+    }
+
+    fn body_bytes_max(&self, head: &Parts) -> usize {
+        match (head.uri.path(), self.admits(head)) {
+            ("/login", _) => LOGIN_BYTES_MAX,
+            (_, true) => FORM_BYTES_MAX,
+            (_, false) => 0,
+        }
+    }
+
     fn answer(&self, request: Request<Bytes>, drains: Drains) -> PageFuture {
         let inner = self.0.clone();
         Box::pin(async move {
@@ -101,13 +117,17 @@ impl Inner {
         self.moved.as_ref().map_or_else(|| SystemClock.now(), |moved| moved.now())
     }
 
-    async fn answered(&self, request: Request<Bytes>, drains: Drains) -> Response<PageBody> {
+    async fn answered(
+        self: &Arc<Self>,
+        request: Request<Bytes>,
+        drains: Drains,
+    ) -> Response<PageBody> {
         let (head, body) = request.into_parts();
         let path = head.uri.path();
         let tongue = Tongue::of(&head.headers);
         let reads = head.method == Method::GET || head.method == Method::HEAD;
         if let (true, Some(file)) = (reads, assets::at(path)) {
-            let mut response = Response::new(PageBody::Whole(file.content.as_bytes().to_vec()));
+            let mut response = Response::new(PageBody::Static(file.content.as_bytes()));
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(file.media));
             response.headers_mut().insert(CACHE_CONTROL, FOR_GOOD);
             return response;
@@ -161,7 +181,10 @@ impl Inner {
                 return response;
             }
             "/live" if reads => {
-                let stream = self.live.stream(self.engine.clone(), visit.namespace, drains);
+                let (inner, headers) = (self.clone(), head.headers.clone());
+                let ends =
+                    move || drains.is_draining() || !inner.door.lets_in(&headers, inner.now());
+                let stream = self.live.stream(self.engine.clone(), visit.namespace, ends);
                 return stream.unwrap_or_else(|| bare(StatusCode::SERVICE_UNAVAILABLE));
             }
             _ => {}

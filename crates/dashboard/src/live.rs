@@ -16,7 +16,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{EventsSince, ReadEvents};
 use tenure_core::time::Span;
 use tenure_seam::{Engine, EngineExt};
-use tenure_server::{Drains, PageBody};
+use tenure_server::PageBody;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -50,12 +50,13 @@ impl Drop for CountedTab {
 }
 
 impl LiveTabs {
-    /// A stream for one more tab; `None` if there are too many.
+    /// A stream for one more tab; `None` if there are too many. `ends` is asked once a second, and says when it must end: the
+    /// server drains, or the session is over.
     pub(crate) fn stream(
         &self,
         engine: Arc<dyn Engine>,
         namespace: Namespace,
-        drains: Drains,
+        ends: impl Fn() -> bool + Send + 'static,
     ) -> Option<Response<PageBody>> {
         let tab = CountedTab(self.clone());
         if self.tabs.fetch_add(1, Ordering::AcqRel) >= LIVE_TABS_MAX {
@@ -65,7 +66,7 @@ impl LiveTabs {
         let (sender, receiver) = mpsc::channel(1);
         let task = tokio::spawn(async move {
             // A tab that is gone hears of nothing more.
-            let _ = tell(&tab.0, news, sender, drains).await;
+            let _ = tell(&tab.0, news, sender, ends).await;
         });
         let mut response = Response::new(PageBody::Stream(receiver, task.abort_handle()));
         let media = http::HeaderValue::from_static("text/event-stream");
@@ -136,7 +137,7 @@ async fn tell(
     tabs: &LiveTabs,
     mut news: watch::Receiver<u64>,
     sender: mpsc::Sender<Bytes>,
-    drains: Drains,
+    ends: impl Fn() -> bool,
 ) -> Result<(), mpsc::error::SendError<Bytes>> {
     sender.send(Bytes::from_static(b"retry: 2000\n\n")).await?;
     let mut last = Instant::now();
@@ -152,7 +153,7 @@ async fn tell(
             Ok(Err(_)) => return Ok(()),
             Err(_) => sender.send(Bytes::from_static(b":\n\n")).await?,
         }
-        if drains.is_draining() {
+        if ends() {
             return Ok(());
         }
     }

@@ -16,12 +16,16 @@ use crate::conn::{self, Stage};
 use crate::deps::{Deps, MetricsDoor};
 use crate::gate::Here;
 use crate::service::Service;
+use crate::strangers::{Strangers, StrangersMost};
 use crate::traffic::Traffic;
 
 /// After the system had no room for a connection, the next one is tried so much later.
 const NO_ROOM: Duration = Duration::from_millis(50);
 /// How often a drain looks whether it is done.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// What a connection may take that has shown no token: no more of them are taken than fit into the budget of bytes.
+const STRANGER_BYTES: usize = 16 * 1024;
 
 /// What a server did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +75,11 @@ pub async fn run(
         service,
         stages,
         room: Arc::new(Semaphore::new(config.connections_max)),
+        strangers: Strangers::default(),
+        most: StrangersMost {
+            of_one_address: config.strangers_per_address_max,
+            in_all: config.connections_max.min(config.in_flight_bytes_max / STRANGER_BYTES),
+        },
         conns: JoinSet::new(),
     };
     tokio::select! {
@@ -118,6 +127,8 @@ struct Accepter {
     service: Arc<Service>,
     stages: watch::Receiver<Stage>,
     room: Arc<Semaphore>,
+    strangers: Strangers,
+    most: StrangersMost,
     conns: JoinSet<()>,
 }
 
@@ -127,26 +138,45 @@ impl Accepter {
         let mut full = false;
         loop {
             while self.conns.try_join_next().is_some() {}
-            let Ok(room) = self.room.clone().acquire_owned().await else { return };
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    full = false;
-                    let conn =
-                        conn::drive(ready(stream), self.service.clone(), self.stages.clone());
-                    self.conns.spawn(async move {
-                        conn.await;
-                        drop(room);
-                    });
+            let (stream, from) = match self.listener.accept().await {
+                Ok(accepted) => accepted,
+                Err(why) if is_of_one(&why) => {
+                    tracing::debug!(%why, "a connection was gone");
+                    continue;
                 }
-                Err(why) if is_of_one(&why) => tracing::debug!(%why, "a connection was gone"),
                 Err(why) => {
                     if !full {
                         tracing::warn!(%why, "no connection can be taken; raise the limit of open files");
                     }
                     full = true;
                     sleep(NO_ROOM).await;
+                    continue;
                 }
+            };
+            full = false;
+            if self.room.available_permits() == 0 {
+                // Whoever has said nothing for longest makes room for whoever may have something to say.
+                self.strangers.end_oldest();
             }
+            let Ok(room) = self.room.clone().acquire_owned().await else { return };
+            let Some(stranger) = self.strangers.come(from.ip(), self.most) else {
+                tracing::debug!(%from, "too many connections that have shown no token");
+                continue;
+            };
+            let ends = stranger.ends();
+            let conn = conn::drive(
+                ready(stream),
+                Some(stranger),
+                self.service.clone(),
+                self.stages.clone(),
+            );
+            self.conns.spawn(async move {
+                tokio::select! {
+                    () = conn => {}
+                    () = ends.notified() => {}
+                }
+                drop(room);
+            });
         }
     }
 }

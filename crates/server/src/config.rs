@@ -20,6 +20,8 @@ pub struct Config {
     pub linger: Duration,
     /// Connections at once; more wait in the listener's own line.
     pub connections_max: usize,
+    /// Connections at once from one address that have shown no token yet; more are closed at once.
+    pub strangers_per_address_max: usize,
     /// Bytes of bodies and of answers that have not left, of all connections together; beyond it
     /// calls are refused with 503 `overloaded`. A single call may need 16 MiB.
     pub in_flight_bytes_max: usize,
@@ -45,6 +47,7 @@ impl Default for Config {
             linger: Duration::from_secs(1),
             // All who may stand at one door, and as many beside them.
             connections_max: 2 * tenure_core::bounds::LINE_MAX,
+            strangers_per_address_max: 1_000,
             in_flight_bytes_max: 512 * 1024 * 1024,
             head_bytes_max: 32 * 1024,
             quiet: Duration::from_millis(500),

@@ -1,6 +1,6 @@
 //! One connection: driven until it is over, too slow, or told to end.
 
-use std::convert::Infallible;
+use std::fmt;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
@@ -21,6 +21,7 @@ use crate::handshake;
 use crate::io::{Socket, Stream, Watched};
 use crate::out::Out;
 use crate::service::Service;
+use crate::strangers::Stranger;
 use crate::traffic::{ConnectionTraffic, SocketVerdict};
 
 /// Requests that one connection of HTTP/2 may have at once: more wait at the caller.
@@ -39,6 +40,18 @@ pub(crate) enum Stage {
     Ending,
 }
 
+/// A connection of a stranger has too many requests under way: this one is reset.
+#[derive(Debug)]
+struct Crowded;
+
+impl fmt::Display for Crowded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a connection that has shown no token has too many requests under way")
+    }
+}
+
+impl std::error::Error for Crowded {}
+
 /// What was granted and never left is undone, also if the connection's task is cut off.
 struct Over(Arc<ConnectionTraffic>);
 
@@ -53,11 +66,12 @@ impl Drop for Over {
 /// Drives a connection to its end.
 pub(crate) async fn drive(
     stream: TcpStream,
+    stranger: Option<Stranger>,
     service: Arc<Service>,
     mut stage: watch::Receiver<Stage>,
 ) {
     let config = service.deps.config;
-    let line = Arc::new(ConnectionTraffic::new(service.traffic.clone()));
+    let line = Arc::new(ConnectionTraffic::new(service.traffic.clone(), stranger));
     let _over = Over(line.clone());
     let peer = stream.peer_addr().ok().map(|at| at.ip());
     let socket = Socket { stream, line: line.clone() };
@@ -81,8 +95,13 @@ pub(crate) async fn drive(
             // Begun here, not in the future: the head is whole now.
             let turn = line.begin();
             let service = service.clone();
-            let answer =
-                async move { Ok::<_, Infallible>(service.answer(request, turn, peer).await) };
+            let is_crowded = line.is_crowded();
+            let answer = async move {
+                if is_crowded {
+                    return Err(Crowded);
+                }
+                Ok(service.answer(request, turn, peer).await)
+            };
             Box::pin(answer) as Pin<Box<dyn Future<Output = _> + Send>>
         })
     };
@@ -144,7 +163,7 @@ async fn many_at_once<A>(
     config: &Config,
     mut stage: watch::Receiver<Stage>,
 ) where
-    A: HttpService<Incoming, ResBody = Out, Error = Infallible> + Unpin,
+    A: HttpService<Incoming, ResBody = Out, Error = Crowded> + Unpin,
     A::Future: Send + 'static,
 {
     line.share();

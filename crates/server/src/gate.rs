@@ -90,8 +90,7 @@ pub(crate) fn token(headers: &HeaderMap, tokens: &Tokens) -> Result<(), Refusal>
     if !tokens.are_asked_for() {
         return Ok(());
     }
-    let mut shown = headers.get_all(AUTHORIZATION).iter();
-    let shown = one(&mut shown).and_then(|header| bearer(header.as_bytes()));
+    let shown = shown_token(headers);
     if shown.is_some_and(|shown| tokens.take(shown)) {
         return Ok(());
     }
@@ -100,6 +99,12 @@ pub(crate) fn token(headers: &HeaderMap, tokens: &Tokens) -> Result<(), Refusal>
         None => ServerRefusal::TokenMissing,
     };
     Err(no.into())
+}
+
+/// The token that a request shows, whether it is one or not.
+pub(crate) fn shown_token(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut shown = headers.get_all(AUTHORIZATION).iter();
+    one(&mut shown).and_then(|header| bearer(header.as_bytes()))
 }
 
 fn bearer(header: &[u8]) -> Option<&[u8]> {

@@ -38,6 +38,7 @@ mod routes;
 mod schemas;
 mod service;
 mod snapshots;
+mod strangers;
 mod target;
 mod tokens;
 mod trace;

@@ -59,6 +59,12 @@ impl Out {
         Out { from, counts, turn: None }
     }
 
+    /// Bytes of the program itself, which cost nothing however many wait for them.
+    pub(crate) fn unchanging(bytes: &'static [u8]) -> Self {
+        let from = From::Whole((!bytes.is_empty()).then(|| Bytes::from_static(bytes)));
+        Out { from, counts: 0, turn: None }
+    }
+
     /// What it takes of the budget, until the system has taken its last byte.
     pub(crate) fn bytes(&self) -> usize {
         self.counts

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::http::request::Parts;
 use hyper::http::{Request, Response};
+use tenure_core::refusal::Refusal;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -26,14 +27,22 @@ pub type PageFuture = Pin<Box<dyn Future<Output = Response<PageBody>> + Send>>;
 
 /// Pages beside the API.
 pub trait Pages: Send + Sync + 'static {
-    /// Answers a request whose path is no route of the API. Its body is whole, at most
-    /// [`FORM_BYTES_MAX`](tenure_core::bounds::FORM_BYTES_MAX) bytes. `drains` says when a stream must end.
+    /// Whether the caller may see pages, by the head of its request.
+    fn admits(&self, head: &Parts) -> bool;
+
+    /// How many bytes of a body are read for a request with this head. Above them it is refused; 0: its body is not read. A
+    /// caller that is not [admitted](Pages::admits) must not make the server hold more than a login takes.
+    fn body_bytes_max(&self, head: &Parts) -> usize;
+
+    /// Answers a request whose path is no route of the API. Its body is whole, as far as it is read. `drains` says when a stream must end.
     fn answer(&self, request: Request<Bytes>, drains: Drains) -> PageFuture;
 }
 
 /// The body of a page.
 #[derive(Debug)]
 pub enum PageBody {
+    /// A file that the program has, which is neither copied nor counted.
+    Static(&'static [u8]),
     /// These bytes.
     Whole(Vec<u8>),
     /// What a task writes, which is aborted when its reader leaves.
@@ -79,9 +88,22 @@ pub(crate) fn may_be_page(head: &Parts) -> bool {
 }
 
 /// The answer as the server writes it. Its bytes are counted in the budget until they have left.
-pub(crate) fn written(answer: Response<PageBody>, held: HeldBytes) -> Response<Out> {
-    answer.map(|body| match body {
-        PageBody::Whole(bytes) => Out::whole(bytes).holding(held),
+///
+/// # Errors
+/// The budget has no room for them: a page is never worth the part that is kept for heartbeats.
+pub(crate) fn written(
+    answer: Response<PageBody>,
+    mut held: HeldBytes,
+) -> Result<Response<Out>, Refusal> {
+    let (head, body) = answer.into_parts();
+    let out = match body {
+        PageBody::Static(bytes) => Out::unchanging(bytes),
+        PageBody::Whole(bytes) => {
+            let out = Out::whole(bytes);
+            held.set(out.bytes())?;
+            out.holding(held)
+        }
         PageBody::Stream(lines, task) => Out::lines(lines, Tied(task)),
-    })
+    };
+    Ok(Response::from_parts(head, out))
 }

@@ -8,13 +8,13 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Version};
-use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX, FORM_BYTES_MAX};
+use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
 use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    Effect, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply, Request as Asking, Settle,
-    Settled, Spec,
+    Effect, Lease, Operation, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply,
+    Request as Asking, Settle, Settled, Spec,
 };
 use tenure_core::sentences::{ServerRefusal, StoreRefusal};
 use tenure_core::time::Span;
@@ -135,6 +135,7 @@ impl Service {
             kept: &self.passes_on,
             whereabouts: &self.deps.whereabouts,
             traffic: &self.traffic,
+            tokens: &self.deps.tokens,
             budget: &self.budget,
             config: self.deps.config,
         }
@@ -224,6 +225,9 @@ impl Service {
         let waits = mark.is_none() && !matches!(self.deps.whereabouts.now(), Serves::Here { .. });
         let from_server =
             pass_on::is_from_server(&head.headers, mark, || self.passes_on.former(), waits)?;
+        if from_server {
+            turn.is_of_a_caller();
+        }
         if from_server && fellows::is_theirs(head.uri.path()) {
             return self.fellow(head, reading).await;
         }
@@ -232,11 +236,14 @@ impl Service {
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
             && pages::may_be_page(head)
         {
-            return self.page(pages.as_ref(), head, reading).await;
+            return self.page(pages.as_ref(), head, reading, turn).await;
         }
         if !open && !from_server {
             gate::token(&head.headers, tokens)
                 .or_else(|no| self.may_read_metrics(&found, head).then_some(()).ok_or(no))?;
+        }
+        if !open {
+            turn.is_of_a_caller();
         }
         body::codings(&head.headers)?;
         let (route, names) = match found {
@@ -272,12 +279,27 @@ impl Service {
                 let waited = if from_server { pass_on::waited(&head.headers) } else { Span::ZERO };
                 let call = StoreCall { route, spec, read, asked, head, namespace, body, waited };
                 let lines = if in_lines { reading } else { &mut None };
-                if passes_on.is_none()
-                    && let Serves::Here { engine, .. } = self.deps.whereabouts.now()
-                {
-                    return self.here(&engine, &call, lines, held, turn).await;
+                let is_wait = spec.effect == Some(Effect::Reads) || spec.name == Lease::NAME;
+                let is_alone = passes_on.is_none();
+                let answered = async {
+                    match self.deps.whereabouts.now() {
+                        Serves::Here { engine, .. } if is_alone => {
+                            self.here(&engine, &call, lines, held, turn).await
+                        }
+                        _ => self.anywhere(&call, lines, held, turn, from_server).await,
+                    }
+                };
+                match gate::shown_token(&head.headers).filter(|_| is_wait && !from_server) {
+                    // What waits ends with the token that began it: whoever lost it is granted nothing more.
+                    Some(shown) => tokio::select! {
+                        biased;
+                        answer = answered => answer,
+                        () = tokens.removed(shown) => {
+                            Err(Refusal::from(ServerRefusal::TokenWrong).into())
+                        }
+                    },
+                    None => answered.await,
                 }
-                self.anywhere(&call, lines, held, turn, from_server).await
             }
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
@@ -491,19 +513,23 @@ impl Service {
         pages: &dyn Pages,
         head: &Parts,
         reading: &mut Option<Reading>,
+        turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
         body::codings(&head.headers)?;
+        if pages.admits(head) {
+            turn.is_of_a_caller();
+        }
         let mut held = self.budget.take(0, Rank::Ordinary)?;
-        let body = match reading {
-            Some(reading) => reading.whole(FORM_BYTES_MAX, &self.deps.config, &mut held).await?,
-            None => bytes::Bytes::new(),
+        let body = match (reading, pages.body_bytes_max(head)) {
+            (None, _) | (Some(_), 0) => bytes::Bytes::new(),
+            (Some(reading), most) => reading.whole(most, &self.deps.config, &mut held).await?,
         };
         let mut request = Request::from_parts(head.clone(), body);
         if self.deps.tls.is_some() {
             request.extensions_mut().insert(OverTls);
         }
         let answer = pages.answer(request, Drains::of(&self.traffic)).await;
-        Ok(pages::written(answer, held))
+        Ok(pages::written(answer, held)?)
     }
 
     /// A body that is not NDJSON.
@@ -625,7 +651,9 @@ impl Service {
         }
         let (engine, traffic) = (engine.clone(), self.traffic.clone());
         let drains = move || traffic.is_draining();
-        events::stream(engine, namespace, asked, &self.streams, drains).await
+        // Of a call that another server passed on, the token is looked at there.
+        let ends = self.deps.tokens.removed_of(headers);
+        events::stream(engine, namespace, asked, &self.streams, drains, ends).await
     }
 
     /// A lease call, alone or after settles. What was granted and does not fit into the budget is undone at once, as

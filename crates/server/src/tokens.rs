@@ -2,22 +2,26 @@
 //! theirs one by one and none is refused meanwhile.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use hyper::header::HeaderMap;
 use subtle::{Choice, ConstantTimeEq};
 use tenure_core::secret::Secret;
+use tokio::sync::watch;
+
+use crate::gate;
 
 /// No server takes more tokens at once.
 pub const TOKENS_MAX: usize = 8;
 
 /// See the module. Clones share them.
 #[derive(Clone, Default)]
-pub struct Tokens(Option<Arc<RwLock<Arc<[Secret]>>>>);
+pub struct Tokens(Option<Arc<watch::Sender<Arc<[Secret]>>>>);
 
 impl Tokens {
     /// These; none at all: nobody is asked for one.
     pub fn of(tokens: Vec<Secret>) -> Self {
-        Tokens((!tokens.is_empty()).then(|| Arc::new(RwLock::new(tokens.into()))))
+        Tokens((!tokens.is_empty()).then(|| Arc::new(watch::Sender::new(tokens.into()))))
     }
 
     /// Whether callers are asked for one.
@@ -28,25 +32,53 @@ impl Tokens {
     /// Those that are valid now.
     pub fn all(&self) -> Arc<[Secret]> {
         match &self.0 {
-            Some(tokens) => tokens.read().unwrap_or_else(PoisonError::into_inner).clone(),
+            Some(tokens) => tokens.borrow().clone(),
             None => Arc::default(),
         }
     }
 
     /// Whether one of them was shown. It takes as long whichever it is, and whatever else was shown.
     pub fn take(&self, shown: &[u8]) -> bool {
-        let tokens = self.all();
-        let found = tokens.iter().map(|token| token.reveal().as_bytes().ct_eq(shown));
-        found.fold(Choice::from(0), |found, this| found | this).into()
+        among(&self.all(), shown)
+    }
+
+    /// Ends when this token, which was taken, is none of them any more: what it began, a stream or a wait, ends with it. Never
+    /// ends where callers are asked for none.
+    pub async fn removed(&self, taken: &[u8]) {
+        let Some(tokens) = &self.0 else { return std::future::pending().await };
+        let mut tokens = tokens.subscribe();
+        if tokens.wait_for(|tokens| !among(tokens, taken)).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// The same for the token that a request shows; never ends if it shows none of them.
+    pub(crate) fn removed_of(
+        &self,
+        headers: &HeaderMap,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let (tokens, shown) = (self.clone(), gate::shown_token(headers));
+        let taken = shown.filter(|shown| self.take(shown)).map(<[u8]>::to_vec);
+        async move {
+            match taken {
+                Some(taken) => tokens.removed(&taken).await,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     /// From now on these are valid and no others. A server is neither locked nor unlocked so: where callers are asked for none,
     /// and with none given, nothing changes.
     pub fn replace(&self, tokens: Vec<Secret>) {
         if let (Some(current), false) = (&self.0, tokens.is_empty()) {
-            *current.write().unwrap_or_else(PoisonError::into_inner) = tokens.into();
+            current.send_replace(tokens.into());
         }
     }
+}
+
+fn among(tokens: &[Secret], shown: &[u8]) -> bool {
+    let found = tokens.iter().map(|token| token.reveal().as_bytes().ct_eq(shown));
+    found.fold(Choice::from(0), |found, this| found | this).into()
 }
 
 impl fmt::Debug for Tokens {

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::config::Config;
+use crate::strangers::Stranger;
 use crate::undelivered::Undelivered;
 
 /// All requests of a server.
@@ -84,6 +85,9 @@ struct Doing {
     next: u64,
 }
 
+/// Requests that a connection may have under way before it has shown a token. A browser asks for a page and its files.
+const STRANGER_REQUESTS_MAX: usize = 16;
+
 /// Leases that were granted to a request, until its answer has left.
 #[derive(Debug)]
 struct Owed {
@@ -107,6 +111,8 @@ struct SlowPart {
 #[derive(Debug)]
 pub(crate) struct ConnectionTraffic {
     traffic: Arc<Traffic>,
+    /// Its entry among those of whom nobody knows who they are. `None`: it has shown a token.
+    stranger: Mutex<Option<Stranger>>,
     doing: Mutex<Doing>,
     /// Grants whose answers have not left yet.
     undelivered: Mutex<Vec<Owed>>,
@@ -127,7 +133,7 @@ pub(crate) enum SocketVerdict {
 }
 
 impl ConnectionTraffic {
-    pub(crate) fn new(traffic: Arc<Traffic>) -> Self {
+    pub(crate) fn new(traffic: Arc<Traffic>, stranger: Option<Stranger>) -> Self {
         let doing = Doing {
             requests: 0,
             is_shared: false,
@@ -137,7 +143,18 @@ impl ConnectionTraffic {
             next: 0,
         };
         let (undelivered, held) = (Mutex::default(), Mutex::default());
-        ConnectionTraffic { traffic, doing: Mutex::new(doing), undelivered, held }
+        let stranger = Mutex::new(stranger);
+        ConnectionTraffic { traffic, stranger, doing: Mutex::new(doing), undelivered, held }
+    }
+
+    fn stranger(&self) -> MutexGuard<'_, Option<Stranger>> {
+        self.stranger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether nobody knows whose it is and it has as many requests under way as such a connection may have: what it asks now
+    /// is not answered. Answers that nobody reads cost memory, and a caller with a token is counted by the budget of bytes.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.doing().requests > STRANGER_REQUESTS_MAX && self.stranger().is_some()
     }
 
     /// From now on many requests share the connection.
@@ -245,6 +262,10 @@ impl ConnectionTraffic {
         match doing.head_since {
             Some(since) if now >= since + config.head_max => SocketVerdict::SlowHead,
             Some(since) => SocketVerdict::Well(since + config.head_max),
+            // Who comes has something to ask.
+            None if doing.next == 0 && now >= doing.idle_since + config.head_max => {
+                SocketVerdict::Over
+            }
             None if now >= doing.idle_since + config.idle_max => SocketVerdict::Over,
             None => SocketVerdict::Well(now + ConnectionTraffic::look_every(config)),
         }
@@ -285,6 +306,13 @@ impl Turn {
             owes,
             is_shared: self.is_shared,
         })
+    }
+
+    /// Its caller showed a token, or what else opens this server.
+    pub(crate) fn is_of_a_caller(&self) {
+        // The entry is given back without the lock.
+        let stranger = self.line.stranger().take();
+        drop(stranger);
     }
 
     /// A drain waits for it from now on.
@@ -368,7 +396,7 @@ mod tests {
     #[test]
     fn a_connection_is_let_go_when_its_head_is_slow_or_nobody_uses_or_reads_it() {
         let config = Config::default();
-        let line = Arc::new(ConnectionTraffic::new(Arc::new(Traffic::new())));
+        let line = Arc::new(ConnectionTraffic::new(Arc::new(Traffic::new()), None));
         let at = Instant::now();
         assert!(matches!(line.look(&config, at), SocketVerdict::Well(_)));
         assert_eq!(line.look(&config, at + config.idle_max * 2), SocketVerdict::Over);
@@ -396,7 +424,7 @@ mod tests {
     #[test]
     fn a_drain_waits_for_what_it_found_and_for_leases_alone() {
         let traffic = Arc::new(Traffic::new());
-        let line = Arc::new(ConnectionTraffic::new(traffic.clone()));
+        let line = Arc::new(ConnectionTraffic::new(traffic.clone(), None));
         let found = line.begin();
         traffic.drain();
         assert!(!traffic.is_quiet(Duration::ZERO));

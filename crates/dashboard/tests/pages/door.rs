@@ -126,3 +126,50 @@ fn the_token_begins_a_session_that_does_not_hold_it() {
     let got = served.request("POST", "/logout", &own, "");
     assert!(got.header("set-cookie").unwrap().contains("Max-Age=0"));
 }
+
+/// Of somebody who has shown nothing no more is read than a login takes.
+#[test]
+fn a_strangers_form_is_not_read() {
+    let served = Served::with(Some(TOKEN));
+    // Nothing of the body is sent: a server that reads it waits for it.
+    for (path, length, status) in [
+        ("/login", 5_000, 413),
+        ("/jobs", 1_000_000, 401),
+        ("/jobs/j/cancel", 1_000_000, 401),
+        ("/nothing", 1_000_000, 401),
+    ] {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{FORM}Sec-Fetch-Site: same-origin\r\n\
+             Connection: close\r\nContent-Length: {length}\r\n\r\n"
+        );
+        let got = Served::read(served.connect(&head));
+        assert_eq!(got.status, status, "{path}: {}", got.body);
+    }
+    // A login is read.
+    let form = format!("token={TOKEN}&to=%2Fjobs");
+    let headers = format!("{FORM}Sec-Fetch-Site: same-origin\r\n");
+    assert_eq!(served.request("POST", "/login", &headers, &form).leads_to(), "/jobs");
+}
+
+/// A tab that follows a page ends with the session that opened it.
+#[test]
+fn a_stream_of_news_ends_with_its_session() {
+    let served = Served::with(Some(TOKEN));
+    let form = format!("token={TOKEN}&to=%2F");
+    let headers = format!("{FORM}Sec-Fetch-Site: same-origin\r\n");
+    let login = served.request("POST", "/login", &headers, &form);
+    let cookie = login.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+    let head = format!(
+        "GET /live HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nCookie: {cookie}\r\n\r\n",
+        served.at
+    );
+    let stream = served.connect(&head);
+    assert_eq!(stream.peek(&mut [0]).unwrap(), 1, "it begins");
+    served.tokens.replace(vec![tenure_core::secret::Secret::new(
+        "another-token-of-more-than-32-characters",
+    )]);
+    // Read to its end.
+    let got = Served::read(stream);
+    assert_eq!(got.status, 200);
+    assert!(got.body.contains("retry:"), "{}", got.body);
+}

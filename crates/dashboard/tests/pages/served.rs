@@ -49,6 +49,8 @@ impl Store {
 
 pub struct Served {
     pub at: SocketAddr,
+    /// Its tokens, which a test may replace.
+    pub tokens: Tokens,
     engine: Arc<dyn Engine>,
     runtime: tokio::runtime::Runtime,
     stop: Option<oneshot::Sender<()>>,
@@ -111,6 +113,7 @@ impl Served {
         };
         let tokens = Tokens::of(token.map(Secret::new).into_iter().collect());
         let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history);
+        let shared = tokens.clone();
         let deps = Deps {
             whereabouts: Whereabouts::always(engine.clone()),
             tokens,
@@ -127,7 +130,7 @@ impl Served {
         runtime.spawn(tenure_server::run(listener, deps, async {
             let _ = stopped.await;
         }));
-        Served { at, engine, runtime, stop: Some(stop), _store: store }
+        Served { at, tokens: shared, engine, runtime, stop: Some(stop), _store: store }
     }
 
     /// Tells it to drain.
@@ -185,9 +188,13 @@ impl Served {
         } else {
             format!("Host: {}\r\n", self.at)
         };
-        let mut stream = self.connect(&format!(
+        Served::read(self.connect(&format!(
             "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
-        ));
+        )))
+    }
+
+    /// The answer to what was sent, read until the server closes.
+    pub fn read(mut stream: TcpStream) -> Got {
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
         let text = String::from_utf8(bytes).unwrap();

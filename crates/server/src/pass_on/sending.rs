@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::response::Parts as AnswerParts;
 use hyper::{Method, Response, StatusCode};
 use tenure::remote::wire::NotBegun;
@@ -29,6 +29,7 @@ use crate::budget::{Budget, HeldBytes, overloaded};
 use crate::config::Config;
 use crate::out::Out;
 use crate::problem;
+use crate::tokens::Tokens;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
 use crate::whereabouts::{OwnerAddress, Serves, Whereabouts};
@@ -51,6 +52,8 @@ pub(crate) struct PassingServer<'s> {
     pub whereabouts: &'s Whereabouts,
     /// Says when the server drains.
     pub traffic: &'s Arc<Traffic>,
+    /// A stream ends with the token that began it.
+    pub tokens: &'s Tokens,
     /// Counts the lines of a body that is read while it is sent.
     pub budget: &'s Arc<Budget>,
     /// How long an owner is looked for, and the times of a body that is read.
@@ -166,7 +169,7 @@ impl PassingServer<'_> {
             return self.refused(call, owner, head, body, link, held).await;
         }
         let is_stream = head.headers.get(CONTENT_TYPE).is_some_and(|of| of == "text/event-stream");
-        let cutting = self.cutting(serves, is_stream);
+        let cutting = self.cutting(serves, is_stream.then_some(&call.head.headers));
         let unread = body.size_hint().exact().unwrap_or(0);
         if unread > SMALL_BYTES && held.grow(unread.min(UNREAD_BYTES) as usize).is_err() {
             if call.spec.effect == Some(Effect::Reads) {
@@ -186,9 +189,12 @@ impl PassingServer<'_> {
     }
 
     /// When the rest of an answer is no longer waited for.
-    fn cutting(&self, serves: Serves, is_stream: bool) -> Cutting {
-        let (whereabouts, traffic) = (self.whereabouts.clone(), self.traffic.clone());
-        Box::pin(cut(whereabouts, traffic, serves, is_stream))
+    /// `streamed`: it is a stream, and this is what its caller showed.
+    fn cutting(&self, serves: Serves, streamed: Option<&HeaderMap>) -> Cutting {
+        let whereabouts = self.whereabouts.clone();
+        let Some(headers) = streamed else { return Box::pin(cut(whereabouts, serves)) };
+        let ends = self.tokens.removed_of(headers);
+        Box::pin(end(whereabouts, self.traffic.clone(), serves, ends))
     }
 
     /// An answer that may be no answer for the caller: the owner owns no longer, or does not know this server.
@@ -294,22 +300,26 @@ impl Drop for InHand {
     }
 }
 
-async fn cut(
-    whereabouts: Whereabouts,
-    traffic: Arc<Traffic>,
-    serves: Serves,
-    is_stream: bool,
-) -> Cut {
-    if is_stream {
-        tokio::select! {
-            () = whereabouts.moved(&serves) => {}
-            () = traffic.drained() => {}
-        }
-        return Cut::Ends;
-    }
+/// When the rest of an answer that has an end is waited for no longer.
+async fn cut(whereabouts: Whereabouts, serves: Serves) -> Cut {
     whereabouts.moved(&serves).await;
     sleep(LAST_WORDS).await;
     Cut::Breaks
+}
+
+/// When a stream ends: its owner is another one, this server drains, or the token is removed with which it was asked for.
+async fn end(
+    whereabouts: Whereabouts,
+    traffic: Arc<Traffic>,
+    serves: Serves,
+    removed: impl Future<Output = ()>,
+) -> Cut {
+    tokio::select! {
+        () = whereabouts.moved(&serves) => {}
+        () = traffic.drained() => {}
+        () = removed => {}
+    }
+    Cut::Ends
 }
 
 /// The answer of the owner as the caller gets it.

@@ -91,7 +91,8 @@ pub(crate) fn head() -> Response<Out> {
     response
 }
 
-/// Answers with a stream, which goes on until the caller leaves or `drains` says that the server drains. The first page is
+/// Answers with a stream, which goes on until the caller leaves, `drains` says that the server drains, or `ends` is done: the
+/// token was removed with which it was asked for. The first page is
 /// asked for before it begins, so that what is refused is refused with a status.
 pub(crate) async fn stream(
     engine: Arc<dyn Engine>,
@@ -99,6 +100,7 @@ pub(crate) async fn stream(
     asked: ReadEvents,
     streams: &EventStreams,
     drains: impl Fn() -> bool + Send + 'static,
+    ends: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Response<Out>, Refusal> {
     let counted = streams.one_more()?;
     let first = ReadEvents { wait: Span::ZERO, ..asked.clone() };
@@ -107,8 +109,11 @@ pub(crate) async fn stream(
     let task = tokio::spawn(async move {
         let _counted = counted;
         let mut stream = SentStream { sender, engine, namespace, asked };
-        // Whoever is gone hears of nothing more.
-        let _ = stream.run(first, drains).await;
+        tokio::select! {
+            // Whoever is gone hears of nothing more.
+            _ = stream.run(first, drains) => {}
+            () = ends => {}
+        }
     });
     let mut response = Response::new(Out::lines(receiver, Tied(task.abort_handle())));
     response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);

@@ -89,6 +89,13 @@ impl Http2 {
         self.runtime.block_on(async { timeout(PATIENCE, &mut sent.0).await }).unwrap().unwrap()
     }
 
+    /// The same; `None`: the call was reset.
+    pub fn try_head(&self, sent: Sent) -> Option<Response<Incoming>> {
+        let mut sent = sent;
+        let ended = self.runtime.block_on(async { timeout(PATIENCE, &mut sent.0).await }).unwrap();
+        ended.ok()
+    }
+
     /// The next piece of a body; `None` at its end.
     pub fn piece(&self, response: &mut Response<Incoming>) -> Option<Bytes> {
         let frame = async { timeout(PATIENCE, response.frame()).await.unwrap() };

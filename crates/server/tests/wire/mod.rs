@@ -31,6 +31,8 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// A server on a port of its own.
 pub struct Server {
     pub at: SocketAddr,
+    /// Its tokens, which a test may replace.
+    pub tokens: Tokens,
     pub engine: Arc<dyn Engine>,
     runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
@@ -119,9 +121,10 @@ impl Server {
             .enable_all()
             .build()
             .unwrap();
+        let tokens = Tokens::of(token.map(Secret::new).into_iter().collect());
         let deps = Deps {
             whereabouts,
-            tokens: Tokens::of(token.map(Secret::new).into_iter().collect()),
+            tokens: tokens.clone(),
             tls,
             config,
             gauge_hosts: Default::default(),
@@ -135,7 +138,15 @@ impl Server {
         let running = runtime.spawn(tenure_server::run(listener, deps, async {
             let _ = stopped.await;
         }));
-        Server { at, engine, runtime, stop: Some(stop), running: Some(running), owner: None }
+        Server {
+            at,
+            tokens,
+            engine,
+            runtime,
+            stop: Some(stop),
+            running: Some(running),
+            owner: None,
+        }
     }
 
     /// Tells it to drain.
@@ -295,6 +306,20 @@ impl Conn {
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         !matches!(self.reader.read(&mut byte), Ok(1))
+    }
+
+    /// Whether the other side has closed by now, without another word.
+    pub fn was_closed(&mut self) -> bool {
+        use std::io::ErrorKind;
+        let mut byte = [0];
+        let stream = self.reader.get_ref();
+        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let read = self.reader.read(&mut byte);
+        self.reader.get_ref().set_read_timeout(Some(PATIENCE)).unwrap();
+        match read {
+            Ok(read) => read == 0,
+            Err(why) => !matches!(why.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        }
     }
 
     /// The next line of what comes.
