@@ -4,9 +4,15 @@
 //! own query, which refuses what it does not know.
 
 use tenure_core::decode;
-use tenure_core::job::JobState;
+use tenure_core::job::{JobState, JobView};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{JobFilter, ListJobs};
+
+/// What stands before the colons of a search.
+const KEYS: [&str; 11] = [
+    "queue", "state", "kind", "label", "error", "group", "flow", "schedule", "after", "before",
+    "id",
+];
 
 /// One word of a search, as it is written.
 pub(crate) fn term(key: &str, value: &str) -> String {
@@ -70,6 +76,28 @@ impl JobSearch {
     /// The one job that is looked for.
     pub(crate) fn id(&self) -> Option<&str> {
         self.get("id")
+    }
+
+    /// Words without a key: where none is the id of a job, a job has each of them.
+    pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
+        self.terms.iter().filter(|(key, _)| key == "id").map(|(_, value)| value.as_str())
+    }
+
+    /// Whether a job has all words: as the begin of its id, as its kind, or as a label or the value of one.
+    pub(crate) fn has_words(&self, job: &JobView) -> bool {
+        let is_label = |word: &str| {
+            job.labels.iter().any(|(key, value)| {
+                value.as_str() == word
+                    || word.split_once('=') == Some((key.as_str(), value.as_str()))
+            })
+        };
+        self.words()
+            .all(|word| job.id.as_str().starts_with(word) || job.kind == word || is_label(word))
+    }
+
+    /// The first key that no search has.
+    pub(crate) fn unknown_key(&self) -> Option<&str> {
+        self.terms.iter().map(|(key, _)| key.as_str()).find(|key| !KEYS.contains(key))
     }
 
     /// The group, which the API cannot filter by: whoever shows a list looks at it.

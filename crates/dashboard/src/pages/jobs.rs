@@ -7,6 +7,7 @@ use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::job::{JobState, JobView};
+use tenure_core::refusal::Code;
 use tenure_core::requests::{BulkChange, GetJob, GetStats, ListJobs, Listed, Page, Stats};
 
 use super::{PageRow, Section, bulk, draw};
@@ -27,6 +28,9 @@ sentences! { Says;
     none_yet: "There are no jobs yet. Push one:", "还没有任务。推送一个：";
     how: "Words of the filter: queue, state, kind, label (label:key=value), error, group, flow, schedule, after, before (of the end), id.",
         "筛选词：queue、state、kind、label（label:key=value）、error、group、flow、schedule、after、before（结束时间）、id。";
+    unknown(key): "\"{key}\" is not a word of the filter.", "“{key}”不是筛选词。";
+    by_words: "No job has this id. Shown are jobs whose id begins with it, or that have it as their kind or in a label; 10,000 are looked at for each page.",
+        "没有此 ID 的任务。显示 ID 以其开头、或以其为类型或标签的任务；每页查看 10,000 个。";
     group_only: "A group is looked for in what is shown here; cancel, retry and delete cannot be bounded to one.",
         "group 仅用于筛选此处显示的任务；批量取消、重试和删除无法限定到某个组。";
     job: "Job", "任务";
@@ -52,14 +56,21 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     if let Some(id) = search.id() {
         // A job that is there is shown at once.
         let job = decode::job_path(id)?;
-        visit.ask(GetJob { job }).await?;
-        return Ok(Drawn::Elsewhere(visit.to("jobs", id)));
+        match visit.ask(GetJob { job }).await {
+            Ok(_) => return Ok(Drawn::Elsewhere(visit.to("jobs", id))),
+            Err(Unanswered::Refused(no))
+                if no.code == Code::JobNotFound && !id.starts_with("key:") => {}
+            Err(stop) => return Err(stop),
+        }
     }
     let stats = visit.ask(GetStats).await?;
-    let found = match look(visit, &search, &stats).await {
-        Ok(list) => Ok(list),
-        Err(Unanswered::Refused(no)) => Err(no),
-        Err(stop) => return Err(stop),
+    let found = match search.unknown_key() {
+        Some(key) => Err(format!("{} {}", says.unknown(key), says.how())),
+        None => match look(visit, &search, &stats).await {
+            Ok(list) => Ok(list),
+            Err(Unanswered::Refused(no)) => Err(format!("{}. {}", no.detail, no.hint)),
+            Err(stop) => return Err(stop),
+        },
     };
     let text = search.text();
     let options = search.options();
@@ -79,9 +90,10 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         }
         (tabs(visit, says, &search, &stats))
         @match &found {
-            Err(no) => p class="notice bad" role="alert" { (no.detail) ". " (no.hint) },
+            Err(no) => p class="notice bad" role="alert" { (no) },
             Ok(list) => {
                 @if search.group().is_some() { p class="faint" { (says.group_only()) } }
+                @if search.id().is_some() { p class="faint" { (says.by_words()) } }
                 section class="panel" {
                     @if list.items.is_empty() {
                         @if search == JobSearch::default() {
@@ -132,11 +144,14 @@ async fn look(
         return Ok(Listed { items: Vec::new(), next: None, partial: false });
     }
     let cursor = visit.query.get("cursor").map(str::to_owned);
-    let Some(group) = search.group() else {
+    if search.group().is_none() && search.id().is_none() {
         return first_found(visit, search.request(LIST_DEFAULT, cursor.as_deref())?).await;
-    };
+    }
     let ask = async |page: Page| visit.ask(search.request(page.max, page.cursor.as_deref())?).await;
-    let is_of = |job: &JobView| job.group.as_ref().is_some_and(|of| of.as_str() == group);
+    let is_of_group = |job: &JobView| {
+        search.group().is_none_or(|group| job.group.as_ref().is_some_and(|of| of.as_str() == group))
+    };
+    let is_of = |job: &JobView| is_of_group(job) && search.has_words(job);
     look_through(cursor, LIST_MAX, ask, is_of).await
 }
 

@@ -326,8 +326,36 @@ fn a_search_names_its_jobs_and_stays_in_its_field() {
         assert_eq!(page.contains("/bulk/delete"), !search.contains("group"), "{search}");
     }
     let page = served.get("/jobs?q=colour:red").page();
-    assert!(page.contains("colour") && page.contains("role=\"alert\""), "{page}");
+    assert!(page.contains("&quot;colour&quot; is not a word of the filter."), "{page}");
+    assert!(page.contains("role=\"alert\"") && !page.contains("finished_after"), "{page}");
     assert_eq!(served.get(&format!("/jobs?q={a}")).leads_to(), format!("/jobs/{a}"));
+}
+
+#[test]
+fn a_word_finds_jobs_by_the_begin_of_their_id_by_kind_and_by_label() {
+    let served = Served::start();
+    for (id, kind, site) in
+        [("maps-1", "page", "a.b"), ("maps-2", "tile", "c.d"), ("x", "maps", "e")]
+    {
+        served.push(&format!(
+            r#"{{"id":"{id}","queue":"q","kind":"{kind}","labels":{{"site":"{site}"}}}}"#
+        ));
+    }
+    for (search, shown) in [
+        ("maps", vec!["maps-1", "maps-2", "x"]),
+        ("maps-", vec!["maps-1", "maps-2"]),
+        ("maps+tile", vec!["maps-2"]),
+        ("site=a.b", vec!["maps-1"]),
+        ("c.d", vec!["maps-2"]),
+        ("nothing", vec![]),
+    ] {
+        let page = served.get(&format!("/jobs?q={search}")).page();
+        for id in ["maps-1", "maps-2", "x"] {
+            let is_shown = page.contains(&format!("data-copy=\"{id}\""));
+            assert_eq!(is_shown, shown.contains(&id), "{search}: {id}");
+        }
+    }
+    assert_eq!(served.get("/jobs?q=maps-1").leads_to(), "/jobs/maps-1");
 }
 
 #[test]
