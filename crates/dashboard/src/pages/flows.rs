@@ -1,11 +1,15 @@
 //! Flows: how far each is, and its jobs.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, html};
-use tenure_core::bounds::LIST_DEFAULT;
+use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
 use tenure_core::count::grouped;
 use tenure_core::decode;
 use tenure_core::flow::{FlowState, FlowView};
-use tenure_core::requests::{CancelFlow, GetFlow, JobFilter, ListFlows, ListJobs, Page};
+use tenure_core::requests::{
+    CancelFlow, GetFlow, GetStats, JobFilter, ListFlows, ListJobs, Listed, Page,
+};
 use tenure_core::time::Span;
 
 use super::{PageRow, Section, draw, flow_graph};
@@ -46,8 +50,7 @@ pub(super) const ROWS: &[PageRow] = &[
 
 async fn show_all(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
-    let cursor = visit.query.get("cursor").map(str::to_owned);
-    let list = visit.ask(ListFlows { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let list = listed(visit).await?;
     let body = html! {
         div class="head" { h1 { (says.title()) } }
         section class="panel" {
@@ -57,6 +60,29 @@ async fn show_all(visit: &Visit) -> Result<Drawn, Unanswered> {
         (command(visit, &visit.command(&["flow"])))
     };
     Sheet::live(says.title(), body)
+}
+
+/// A page of flows, newest first. The store lists the oldest first: more than ten thousand stay in its order.
+async fn listed(visit: &Visit) -> Result<Listed<FlowView>, Unanswered> {
+    let cursor = visit.query.get("cursor");
+    if visit.ask(GetStats).await?.flows > LIST_SCAN_MAX as u64 {
+        let page = Page { max: LIST_DEFAULT, cursor: cursor.map(str::to_owned) };
+        return visit.ask(ListFlows { page }).await;
+    }
+    let (mut all, mut next) = (Vec::new(), None);
+    for _ in 0..LIST_SCAN_MAX / LIST_MAX {
+        let list = visit.ask(ListFlows { page: Page { max: LIST_MAX, cursor: next } }).await?;
+        all.extend(list.items);
+        next = list.next;
+        if next.is_none() {
+            break;
+        }
+    }
+    all.sort_by_key(|flow: &FlowView| Reverse(flow.created_at));
+    let from = cursor.and_then(|from| from.parse().ok()).unwrap_or(0).min(all.len());
+    let to = (from + LIST_DEFAULT).min(all.len());
+    let next = (to < all.len()).then(|| to.to_string());
+    Ok(Listed { items: all.drain(from..to).collect(), next, partial: false })
 }
 
 fn parts(flow: &FlowView) -> [BarPart; 4] {

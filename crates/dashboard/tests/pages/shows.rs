@@ -196,6 +196,21 @@ fn a_flow_is_drawn_step_by_step_and_says_what_it_leaves_out() {
 }
 
 #[test]
+fn flows_stand_newest_first() {
+    let served = Served::start();
+    for n in 0..120 {
+        served.push(&format!(r#"{{"queue":"q","flow":"flow-{n:03}"}}"#));
+    }
+    let first = served.get("/flows").page();
+    let places = [119, 118, 20].map(|n| first.find(&format!("/flows/flow-{n:03}")));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}");
+    assert!(!first.contains("/flows/flow-019"), "a page has a hundred");
+    let second = served.get("/flows?cursor=100").page();
+    assert!(second.contains("/flows/flow-019") && second.contains("/flows/flow-000"));
+    assert!(!second.contains("/flows/flow-020"));
+}
+
+#[test]
 fn events_stand_newest_first_and_are_filtered() {
     let served = Served::start();
     served.push(r#"{"id":"first","queue":"q"}"#);
