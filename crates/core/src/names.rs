@@ -17,7 +17,32 @@ fn too_long(what: &'static str, bytes: usize, most: usize) -> Refusal {
     NameRefusal::TooLong { what: what.into(), bytes, most }.into()
 }
 
+/// A character that nobody sees at the end of a text: white space of Unicode, or one without a width.
+fn is_blank(c: char) -> bool {
+    let no_width =
+        |c| matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
+    c.is_whitespace() || no_width(c)
+}
+
+/// The blank at one end of a text, if there is one.
+fn blank_at_end(text: &str) -> Option<char> {
+    let mut ends = text.chars().next().into_iter().chain(text.chars().next_back());
+    ends.find(|c| is_blank(*c))
+}
+
 fn check_name(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_known_name(what, text)?;
+    match blank_at_end(text) {
+        Some(character) => {
+            let shown = cut(text);
+            Err(NameRefusal::BlankAtEnd { what: what.into(), shown, character }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Earlier releases took a name with a blank other than a space at its ends.
+fn check_known_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     let bad = |c: char| c.is_control() || matches!(c, '/' | '?' | '#' | ',');
     if text.is_empty() {
         return Err(NameRefusal::Empty { what: what.into() }.into());
@@ -26,7 +51,8 @@ fn check_name(what: &'static str, text: &str) -> Result<(), Refusal> {
         return Err(too_long(what, text.len(), NAME_BYTES_MAX));
     }
     if text.starts_with(' ') || text.ends_with(' ') {
-        return Err(NameRefusal::SpaceAtEnd { what: what.into(), shown: cut(text) }.into());
+        let shown = cut(text);
+        return Err(NameRefusal::BlankAtEnd { what: what.into(), shown, character: ' ' }.into());
     }
     match text.chars().find(|c| bad(*c)) {
         Some(character) => {
@@ -45,11 +71,28 @@ fn check_path_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     }
 }
 
+/// Ids and keys that may be as long as a key.
 fn check_key(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key_of(what, text, KEY_BYTES_MAX)
 }
 
 fn check_key_of(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
+    check_known_key_of(what, text, most)?;
+    match blank_at_end(text) {
+        Some(character) => {
+            let shown = cut(text);
+            Err(NameRefusal::KeyBlankAtEnd { what: what.into(), shown, character, most }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_known_key(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_known_key_of(what, text, KEY_BYTES_MAX)
+}
+
+/// Earlier releases took a key with a blank at its ends.
+fn check_known_key_of(what: &'static str, text: &str, most: usize) -> Result<(), Refusal> {
     if text.is_empty() {
         return Err(NameRefusal::KeyEmpty { what: what.into(), most }.into());
     }
@@ -73,6 +116,11 @@ fn check_id(what: &'static str, text: &str) -> Result<(), Refusal> {
 
 fn check_job_id(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_id(what, text)?;
+    check_known_job_id(what, text)
+}
+
+fn check_known_job_id(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_known_key(what, text)?;
     if text.starts_with("key:") {
         return Err(NameRefusal::JobIdIsReference { shown: cut(text) }.into());
     }
@@ -83,8 +131,16 @@ fn check_owner(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key_of(what, text, OWNER_BYTES_MAX)
 }
 
+fn check_known_owner(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_known_key_of(what, text, OWNER_BYTES_MAX)
+}
+
 fn check_flow(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key_of(what, text, FLOW_BYTES_MAX)
+}
+
+fn check_known_flow(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_known_key_of(what, text, FLOW_BYTES_MAX)
 }
 
 fn check_ref(what: &'static str, text: &str) -> Result<(), Refusal> {
@@ -95,6 +151,11 @@ fn check_ref(what: &'static str, text: &str) -> Result<(), Refusal> {
 /// resolve `.` and `..` before they send them.
 fn check_schedule_id(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key_of(what, text, SCHEDULE_ID_BYTES_MAX)?;
+    check_known_schedule_id(what, text)
+}
+
+fn check_known_schedule_id(what: &'static str, text: &str) -> Result<(), Refusal> {
+    check_known_key_of(what, text, SCHEDULE_ID_BYTES_MAX)?;
     if text.starts_with("key:") || matches!(text, "." | "..") {
         return Err(NameRefusal::ScheduleIdReserved { shown: cut(text) }.into());
     }
@@ -119,7 +180,7 @@ fn check_limit(what: &'static str, text: &str) -> Result<(), Refusal> {
 }
 
 fn check_known_limit(what: &'static str, text: &str) -> Result<(), Refusal> {
-    check_name(what, text)?;
+    check_known_name(what, text)?;
     let (family, key) = match text.split_once(':') {
         Some((family, key)) => (family, Some(key)),
         None => (text, None),
@@ -221,33 +282,33 @@ names! {
     /// The unit of isolation and of atomicity.
     Namespace "namespace" check_namespace;
     /// A named line of jobs.
-    QueueName "queue name" check_path_name known check_name;
+    QueueName "queue name" check_path_name known check_known_name;
     /// `family`, `family:key` or the template `family:*`.
     LimitName "limit name" check_limit known check_known_limit;
     /// A named set of things that are handed out.
-    PoolName "pool name" check_path_name known check_name;
+    PoolName "pool name" check_path_name known check_known_name;
     /// One thing of a pool.
-    ResourceId "resource id" check_key;
+    ResourceId "resource id" check_key known check_known_key;
     /// A word by which resources of a pool are told apart.
-    Tag "tag" check_name;
+    Tag "tag" check_name known check_known_name;
     /// A tenant, a site: who shares turns with the others of a queue.
-    Group "group" check_key;
+    Group "group" check_key known check_known_key;
     /// "There is one of these."
-    UniqueKey "unique key" check_key;
+    UniqueKey "unique key" check_key known check_known_key;
     /// A job's id, chosen by the client or made.
-    JobId "job id" check_job_id;
+    JobId "job id" check_job_id known check_known_job_id;
     /// A schedule's id, chosen by the client: its jobs are called `ID@MOMENT`.
-    ScheduleId "schedule id" check_schedule_id;
+    ScheduleId "schedule id" check_schedule_id known check_known_schedule_id;
     /// The table outside from which a whole set of schedules is synced.
-    Owner "owner" check_owner;
+    Owner "owner" check_owner known check_known_owner;
     /// What jobs belong to, for showing, waiting and cancelling as a whole.
-    FlowName "flow" check_flow;
+    FlowName "flow" check_flow known check_known_flow;
     /// The name of an item within its call; it is never stored.
     Ref "ref" check_ref;
     /// A lease call's id, by which it can be repeated.
-    RequestId "request id" check_id;
+    RequestId "request id" check_id known check_known_key;
     /// A process that leases; random per process.
-    WorkerId "worker id" check_id;
+    WorkerId "worker id" check_id known check_known_key;
 }
 
 impl Namespace {
@@ -297,11 +358,11 @@ pub enum JobRef {
 }
 
 impl JobRef {
-    /// `key:KEY` or an id.
+    /// `key:KEY` or an id. It names a job that is there, so what an earlier release took is taken here.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         match text.strip_prefix("key:") {
-            Some(key) => UniqueKey::parse(key).map(JobRef::Key),
-            None => JobId::parse(text).map(JobRef::Id),
+            Some(key) => UniqueKey::known(key).map(JobRef::Key),
+            None => JobId::known(text).map(JobRef::Id),
         }
     }
 }
@@ -356,6 +417,50 @@ mod tests {
         assert!(QueueName::parse("...").is_ok() && LimitName::parse("lock:..").is_ok());
         assert!(QueueName::parse(&"x".repeat(128)).is_ok());
         assert_eq!(QueueName::parse(&"x".repeat(129)).unwrap_err().code, OutOfBounds);
+    }
+
+    #[test]
+    fn ids_and_names_have_no_blank_at_either_end() {
+        fn check<T>(
+            parse: fn(&str) -> Result<T, Refusal>,
+            known: fn(&str) -> Result<T, Refusal>,
+            spaces_refused: bool,
+        ) {
+            for blank in [
+                ' ', '\u{a0}', '\u{ad}', '\u{1680}', '\u{180e}', '\u{2003}', '\u{200b}',
+                '\u{200d}', '\u{200e}', '\u{2028}', '\u{202f}', '\u{2060}', '\u{3000}', '\u{feff}',
+            ] {
+                for text in [format!("{blank}a"), format!("a{blank}"), blank.to_string()] {
+                    let no = parse(&text).err().unwrap_or_else(|| panic!("{text:?} is taken"));
+                    assert_eq!(no.code, Code::InvalidField, "{text:?}");
+                    assert!(no.detail.contains(&format!("{blank:?}")), "{}", no.detail);
+                    assert!(no.hint.contains("space at either end"), "{}", no.hint);
+                    // An earlier release took it, unless a name had a space: what it stored is still read.
+                    assert!(known(&text).is_ok() || spaces_refused && blank == ' ', "{text:?}");
+                }
+                assert!(parse(&format!("a{blank}b")).is_ok(), "{blank:?} between others");
+            }
+        }
+        check(QueueName::parse, QueueName::known, true);
+        let limit = LimitName::parse("site:a\u{200b}").unwrap_err();
+        assert!(limit.detail.contains("'\\u{200b}'"), "{}", limit.detail);
+        assert!(LimitName::known("site:a\u{200b}").is_ok());
+        check(PoolName::parse, PoolName::known, true);
+        check(Tag::parse, Tag::known, true);
+        check(ResourceId::parse, ResourceId::known, false);
+        check(Group::parse, Group::known, false);
+        check(UniqueKey::parse, UniqueKey::known, false);
+        check(JobId::parse, JobId::known, false);
+        check(ScheduleId::parse, ScheduleId::known, false);
+        check(Owner::parse, Owner::known, false);
+        check(FlowName::parse, FlowName::known, false);
+        check(RequestId::parse, RequestId::known, false);
+        check(WorkerId::parse, WorkerId::known, false);
+        assert!(Ref::parse("a ").is_err());
+        assert!(
+            JobRef::parse(" a").is_ok() && JobRef::parse("key:a ").is_ok(),
+            "one that is there"
+        );
     }
 
     #[test]

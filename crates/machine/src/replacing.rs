@@ -82,7 +82,7 @@ impl Space {
     }
 
     pub(crate) fn restore_replacing(&mut self, by: &str, value: &str) -> Option<()> {
-        let by = JobId::parse(by).ok()?;
+        let by = JobId::known(by).ok()?;
         let row: ReplacingRow = serde_json::from_str(value).ok()?;
         let until = moment(row.until);
         let past = Replacing {

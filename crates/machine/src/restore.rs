@@ -125,7 +125,7 @@ impl Space {
                 self.restore_resource_row(row);
             }
             Kind::Schedule => {
-                let read = Schedule::of_row(ScheduleId::parse(key).ok()?, value)?;
+                let read = Schedule::of_row(ScheduleId::known(key).ok()?, value)?;
                 self.restore_schedule(read.schedule)?;
             }
             Kind::ScheduledJob => {
@@ -138,7 +138,7 @@ impl Space {
                 self.schedules.pack(slot);
             }
             Kind::SyncedSet => {
-                self.synced_sets.insert(Owner::parse(key).ok()?, value.parse().ok()?);
+                self.synced_sets.insert(Owner::known(key).ok()?, value.parse().ok()?);
             }
             Kind::Edge | Kind::Followed | Kind::Leaving | Kind::Flow => {
                 self.restore_kin(kind, key, value)?;
@@ -149,7 +149,7 @@ impl Space {
             }
             Kind::Key => {
                 let row: KeyRow = serde_json::from_str(value).ok()?;
-                let key = UniqueKey::parse(key).ok()?;
+                let key = UniqueKey::known(key).ok()?;
                 let until = row.until.map(moment);
                 if let Some(until) = until {
                     self.key_ends.set(until, key.clone());
@@ -161,7 +161,7 @@ impl Space {
             }
             Kind::Request => {
                 let row: RequestRow = serde_json::from_str(value).ok()?;
-                let id = RequestId::parse(key).ok()?;
+                let id = RequestId::known(key).ok()?;
                 let until = moment(row.until);
                 self.request_ends.set(until, id.clone());
                 self.requests.insert(id, PastRequest { fences: row.fences, until });
@@ -256,7 +256,7 @@ impl Space {
 
     fn restore_known_job(&mut self, row: &LiveRow<'_>, now: Moment) -> Option<()> {
         let life = StoredLife::decode(row.life)?;
-        let id = JobId::parse(row.id).ok()?;
+        let id = JobId::known(row.id).ok()?;
         // All that can be wrong comes first: a job that is refused leaves nothing behind, and the
         // others go on without it.
         let stands = match (row.state, &life.lease) {

@@ -154,7 +154,7 @@ impl Schedule {
         s.catch_up_max = r.u32()?;
         s.version = r.u64()?;
         s.created_at = r.moment()?;
-        s.owner = present.value(|| Owner::parse(r.text()?).ok())?;
+        s.owner = present.value(|| Owner::known(r.text()?).ok())?;
         s.timing.every = present.value(|| r.span())?;
         s.timing.starts_at = present.value(|| r.moment())?;
         s.cursor = present.value(|| r.moment())?.unwrap_or(s.created_at);
@@ -212,7 +212,7 @@ impl Schedule {
 
     pub(crate) fn unpacked(text: &str) -> Option<Self> {
         let r = &mut TextReader::new(text);
-        let id = ScheduleId::parse(r.text()?).ok()?;
+        let id = ScheduleId::known(r.text()?).ok()?;
         let ReadRow { schedule: mut s, .. } = Schedule::read_row(id, r)?;
         let mut present = Present(r.u64()?);
         s.place = present.value(|| r.moment())?;
@@ -238,7 +238,7 @@ fn write_some<T>(w: &mut TextWriter, value: Option<T>, write: impl FnOnce(&mut T
 }
 
 fn job_id(r: &mut TextReader<'_>) -> Option<JobId> {
-    JobId::parse(r.text()?).ok()
+    JobId::known(r.text()?).ok()
 }
 
 /// Each moment by how far it is from the one before it, and when it is due by how far that is from it.
@@ -314,7 +314,7 @@ pub(crate) fn job_of_text(text: &str) -> Option<ScheduledJob> {
     }
     job.kind = present.value(|| r.text().map(str::to_owned))?.unwrap_or_default();
     job.priority = present.value(|| u8::try_from(r.u64()?).ok())?.unwrap_or_default() as i8;
-    job.group = present.value(|| Group::parse(r.text()?).ok())?;
+    job.group = present.value(|| Group::known(r.text()?).ok())?;
     job.needs = present.value(|| read_json::<Vec<Need>>(r))?;
     job.retry = present.value(|| read_json::<Retry>(r))?;
     job.timeout = present.value(|| r.span())?;

@@ -88,7 +88,7 @@ impl StoredShape {
         Some(StoredShape {
             queue: QueueName::known(r.text()?).ok()?,
             priority: r.byte()? as i8,
-            group: r.option(|r| Group::parse(r.text()?).ok())?,
+            group: r.option(|r| Group::known(r.text()?).ok())?,
             needs: r.list(|r| {
                 Some(match r.byte()? {
                     0 => Need::Limit {
@@ -98,9 +98,9 @@ impl StoredShape {
                     },
                     1 => Need::Pool {
                         pool: PoolName::known(r.text()?).ok()?,
-                        tag: r.option(|r| Tag::parse(r.text()?).ok())?,
-                        prefer: r.option(|r| ResourceId::parse(r.text()?).ok())?,
-                        id: r.option(|r| ResourceId::parse(r.text()?).ok())?,
+                        tag: r.option(|r| Tag::known(r.text()?).ok())?,
+                        prefer: r.option(|r| ResourceId::known(r.text()?).ok())?,
+                        id: r.option(|r| ResourceId::known(r.text()?).ok())?,
                         count: r.u32()?,
                     },
                     _ => return None,
@@ -180,15 +180,15 @@ impl StoredLease {
     pub(crate) fn decode(r: &mut Reader<'_>) -> Option<Self> {
         let mut lease = StoredLease {
             fence: Fence::new(r.u64()?),
-            holder: r.option(|r| WorkerId::parse(r.text()?).ok())?,
+            holder: r.option(|r| WorkerId::known(r.text()?).ok())?,
             granted_at: r.moment()?,
             ttl: r.span()?,
             deadline: r.option(Reader::moment)?,
             limits: r.list(|r| Some((LimitName::known(r.text()?).ok()?, r.u32()?, r.u32()?)))?,
             resources: r.list(|r| {
-                Some((PoolName::known(r.text()?).ok()?, ResourceId::parse(r.text()?).ok()?))
+                Some((PoolName::known(r.text()?).ok()?, ResourceId::known(r.text()?).ok()?))
             })?,
-            request: r.option(|r| RequestId::parse(r.text()?).ok())?,
+            request: r.option(|r| RequestId::known(r.text()?).ok())?,
             local: false,
             first: false,
         };
@@ -278,14 +278,14 @@ impl Kin {
     }
 
     fn decode(r: &mut Reader<'_>) -> Option<Kin> {
-        let flow = r.option(|r| FlowName::parse(r.text()?).ok())?;
+        let flow = r.option(|r| FlowName::known(r.text()?).ok())?;
         let bits = r.byte()?;
         let turn = r.u32()?;
         let parents = r.list(|r| {
             Some(match r.byte()? {
-                0 => Parent::Job(Seq::new(r.u64()?), JobId::parse(r.text()?).ok()?),
-                1 => Parent::Gone(JobId::parse(r.text()?).ok()?),
-                2 => Parent::Flow(FlowName::parse(r.text()?).ok()?),
+                0 => Parent::Job(Seq::new(r.u64()?), JobId::known(r.text()?).ok()?),
+                1 => Parent::Gone(JobId::known(r.text()?).ok()?),
+                2 => Parent::Flow(FlowName::known(r.text()?).ok()?),
                 _ => return None,
             })
         })?;
@@ -390,7 +390,7 @@ impl StoredLife {
             keeps_place: r.byte()? & 2 != 0,
             unique: r.option(|r| {
                 Some(JobKey::of(Unique {
-                    key: UniqueKey::parse(r.text()?).ok()?,
+                    key: UniqueKey::known(r.text()?).ok()?,
                     until: if r.byte()? == 1 { Until::Start } else { Until::End },
                     hold: r.option(Reader::span)?,
                     on_conflict: match r.byte()? {
@@ -429,7 +429,7 @@ impl StoredLife {
             }
             let settles = &mut life.settles;
             life.origin = r.option(|r| {
-                let id = ScheduleId::parse(r.text()?).ok()?;
+                let id = ScheduleId::known(r.text()?).ok()?;
                 let by = MadeBy { id, at: r.option(Reader::moment)? };
                 let origin = Origin { by, era: r.u64()? };
                 for past in settles.iter_mut() {
@@ -671,7 +671,7 @@ mod tests {
 
     fn kin() -> Kin {
         let flow = FlowName::parse("f").unwrap();
-        let job = |name| JobId::parse(name).unwrap();
+        let job = |name| JobId::known(name).unwrap();
         let parents = [
             Parent::Job(Seq::new(8), job("a")),
             Parent::Gone(job("b")),

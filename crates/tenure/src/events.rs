@@ -107,15 +107,15 @@ impl EventReader {
     }
     /// Only what is about this job.
     pub fn job(self, id: impl AsRef<str>) -> Self {
-        self.of(JobId::parse(id.as_ref()), |filter, id| filter.job = Some(id))
+        self.of(JobId::known(id.as_ref()), |filter, id| filter.job = Some(id))
     }
     /// Only what is about this flow.
     pub fn flow(self, name: &str) -> Self {
-        self.of(FlowName::parse(name), |filter, name| filter.flow = Some(name))
+        self.of(FlowName::known(name), |filter, name| filter.flow = Some(name))
     }
     /// Only what is about this schedule.
     pub fn schedule(self, id: &str) -> Self {
-        self.of(ScheduleId::parse(id), |filter, id| filter.schedule = Some(id))
+        self.of(ScheduleId::known(id), |filter, id| filter.schedule = Some(id))
     }
     /// Only what is about this limit, also as what a job lacks.
     pub fn limit(self, name: &str) -> Self {

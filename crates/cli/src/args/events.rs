@@ -35,13 +35,13 @@ pub struct EventsArgs {
     #[arg(long, value_parser = parse_name(QueueName::parse))]
     pub queue: Option<QueueName>,
     /// Only about this job, by its id.
-    #[arg(long, value_name = "ID", value_parser = parse_name(JobId::parse))]
+    #[arg(long, value_name = "ID", value_parser = parse_name(JobId::known))]
     pub job: Option<JobId>,
     /// Only about this flow and its jobs.
-    #[arg(long, value_parser = parse_name(FlowName::parse))]
+    #[arg(long, value_parser = parse_name(FlowName::known))]
     pub flow: Option<FlowName>,
     /// Only about this schedule and its jobs.
-    #[arg(long, value_name = "ID", value_parser = parse_name(ScheduleId::parse))]
+    #[arg(long, value_name = "ID", value_parser = parse_name(ScheduleId::known))]
     pub schedule: Option<ScheduleId>,
     /// Only about this limit.
     #[arg(long, value_parser = parse_name(LimitName::parse))]

@@ -96,7 +96,7 @@ pub struct FlowArgs {
     #[command(subcommand)]
     pub action: Option<FlowAction>,
     /// Show this one; without it list all.
-    #[arg(value_parser = parse_name(FlowName::parse))]
+    #[arg(value_parser = parse_name(FlowName::known))]
     pub flow: Option<FlowName>,
     /// The page of the list.
     #[command(flatten)]
@@ -109,19 +109,19 @@ pub enum FlowAction {
     /// Cancel every unfinished job of it, and what these push into it.
     Cancel {
         /// The name of the flow.
-        #[arg(value_parser = parse_name(FlowName::parse))]
+        #[arg(value_parser = parse_name(FlowName::known))]
         flow: FlowName,
     },
     /// Make its failed and cancelled jobs ready again, until none is left that can be.
     Retry {
         /// The name of the flow.
-        #[arg(value_parser = parse_name(FlowName::parse))]
+        #[arg(value_parser = parse_name(FlowName::known))]
         flow: FlowName,
     },
     /// Wait until all its jobs have ended; exit 0 if all of them succeeded, and 1 otherwise.
     Wait {
         /// The name of the flow.
-        #[arg(value_parser = parse_name(FlowName::parse))]
+        #[arg(value_parser = parse_name(FlowName::known))]
         flow: FlowName,
         /// No longer than this; without it however long it takes.
         #[arg(value_name = "D", value_parser = span)]

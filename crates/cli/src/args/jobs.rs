@@ -227,10 +227,10 @@ pub struct FilterArgs {
     #[arg(long, value_name = "T", value_parser = past_moment)]
     pub finished_before: Option<Moment>,
     /// Only those of this flow.
-    #[arg(long, value_parser = parse_name(FlowName::parse))]
+    #[arg(long, value_parser = parse_name(FlowName::known))]
     pub flow: Option<FlowName>,
     /// Only those that this schedule made.
-    #[arg(long, value_name = "ID", value_parser = parse_name(ScheduleId::parse))]
+    #[arg(long, value_name = "ID", value_parser = parse_name(ScheduleId::known))]
     pub schedule: Option<ScheduleId>,
 }
 

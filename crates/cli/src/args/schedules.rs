@@ -31,10 +31,10 @@ pub struct ScheduleArgs {
     #[command(subcommand)]
     pub action: Option<ScheduleAction>,
     /// Show this one; without it list all.
-    #[arg(value_parser = parse_name(ScheduleId::parse))]
+    #[arg(value_parser = parse_name(ScheduleId::known))]
     pub id: Option<ScheduleId>,
     /// List only those of this owner.
-    #[arg(long, value_name = "O", conflicts_with = "id", value_parser = parse_name(Owner::parse))]
+    #[arg(long, value_name = "O", conflicts_with = "id", value_parser = parse_name(Owner::known))]
     pub owner: Option<Owner>,
     /// The page of the list.
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub enum ScheduleAction {
     /// Stop a schedule for a while; moments within the pause are skipped.
     Pause {
         /// The schedule's id.
-        #[arg(value_parser = parse_name(ScheduleId::parse))]
+        #[arg(value_parser = parse_name(ScheduleId::known))]
         id: ScheduleId,
         /// How long; without it until it is resumed.
         #[command(flatten)]
@@ -60,7 +60,7 @@ pub enum ScheduleAction {
     /// End a pause.
     Resume {
         /// The schedule's id.
-        #[arg(value_parser = parse_name(ScheduleId::parse))]
+        #[arg(value_parser = parse_name(ScheduleId::known))]
         id: ScheduleId,
     },
     /// Push a job of a schedule at once, paused or not, and print its id.
@@ -69,7 +69,7 @@ While a job of the schedule is unfinished, and unless its overlap is allow, no s
 that job is made ready, and its id is printed.")]
     RunNow {
         /// The schedule's id.
-        #[arg(value_parser = parse_name(ScheduleId::parse))]
+        #[arg(value_parser = parse_name(ScheduleId::known))]
         id: ScheduleId,
         /// The job's id: with the same one again, the job that is there is answered.
         #[arg(long = "id", value_name = "ID", value_parser = parse_name(JobId::parse))]
@@ -78,7 +78,7 @@ that job is made ready, and its id is printed.")]
     /// Forget a schedule; the jobs that it made go on.
     Delete {
         /// The schedule's id.
-        #[arg(value_parser = parse_name(ScheduleId::parse))]
+        #[arg(value_parser = parse_name(ScheduleId::known))]
         id: ScheduleId,
     },
     /// Show the next moments of a timing. Asks no server and stores nothing.

@@ -390,7 +390,7 @@ pub struct ResourceArgs {
     #[arg(value_parser = parse_name(PoolName::parse))]
     pub name: PoolName,
     /// The resources.
-    #[arg(required = true, value_name = "ID", value_parser = parse_name(ResourceId::parse))]
+    #[arg(required = true, value_name = "ID", value_parser = parse_name(ResourceId::known))]
     pub ids: Vec<ResourceId>,
 }
 

@@ -40,7 +40,7 @@ fn parent(value: Value<'_, '_>) -> Result<After, Refusal> {
         fields.take("gone", |v| v.one_of("a word for a parent that is gone", &[("done", ())]))?;
     let job = fields.take("job", |v| v.parsed(JobRef::parse))?.map(Parent::Job);
     let item = fields.take("ref", |v| v.parsed(Ref::parse))?.map(Parent::Item);
-    let flow = fields.take("flow", |v| v.parsed(FlowName::parse))?.map(Parent::Flow);
+    let flow = fields.take("flow", |v| v.parsed(FlowName::known))?.map(Parent::Flow);
     match job.or(item).or(flow) {
         Some(parent) => Ok(After { parent, gone_is_done: done.is_some() }),
         None => {

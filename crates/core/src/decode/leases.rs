@@ -2,6 +2,7 @@
 
 use super::fields::{Fields, ObjectShape, Value, document};
 use super::needs::needs;
+use super::paths::there;
 use crate::bounded::{Spans, needs_leave_no_ttl};
 use crate::bounds::{ITEMS_MAX, KEY_BYTES_MAX, PROGRESS_BYTES_MAX, QUEUES_MAX, TTL_US_DEFAULT};
 use crate::json::Kind;
@@ -67,7 +68,9 @@ fn ask(fields: &Fields<'_, '_, 8>) -> Result<Ask, Refusal> {
     }
     let form = "\"queues\": [\"crawl\"], or \"needs\": [{\"limit\": \"lock:deploy\"}]";
     let queues = fields.required("queues", form)?;
-    let queues = queues.each(1..=QUEUES_MAX, |item| item.parsed(QueueName::parse))?;
+    let queues = queues.each(1..=QUEUES_MAX, |item| {
+        item.parsed(|text| there(text, QueueName::parse, QueueName::known))
+    })?;
     Ok(Ask::Jobs { queues, max: max as usize })
 }
 

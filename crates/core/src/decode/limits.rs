@@ -3,7 +3,7 @@
 use super::fields::{ObjectShape, Value, document};
 use super::gauges::gauge_of;
 use super::needs::one_limit;
-use super::paths::limit_path;
+use super::paths::{limit_path, made_path};
 use super::rates::rate;
 use super::times::{body_later, no_body};
 use crate::bounded::{AMOUNT, Spans};
@@ -43,7 +43,7 @@ pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
 /// The body of `PATCH /v1/limits/{name}`: what it names; a `rate` replaces the rate whole. Whether
 /// what is left is a limit is for the state machine.
 pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
-    let limit = limit_path(name)?;
+    let limit = made_path(name, LimitName::parse)?;
     let document = document(body)?;
     let fields = Value::body(&document).fields(&LIMIT)?;
     Ok(PatchLimit {

@@ -53,8 +53,8 @@ fn many(body: &[u8]) -> Result<(JobFilter, usize, Option<String>), Refusal> {
         error: fields.take("error", |v| v.parsed(error_part))?,
         finished_after: fields.take("finished_after", |v| v.moment())?,
         finished_before: fields.take("finished_before", |v| v.moment())?,
-        flow: fields.take("flow", |v| v.parsed(FlowName::parse))?,
-        schedule: fields.take("schedule", |v| v.parsed(ScheduleId::parse))?,
+        flow: fields.take("flow", |v| v.parsed(FlowName::known))?,
+        schedule: fields.take("schedule", |v| v.parsed(ScheduleId::known))?,
     };
     let max: u32 =
         fields.take("max", |v| v.integer(1..=LIST_MAX as i64))?.unwrap_or(LIST_MAX as u32);

@@ -1,9 +1,10 @@
 //! Settings of pools.
 
 use super::fields::{ObjectShape, Value, document};
-use super::paths::pool_path;
+use super::paths::made_path;
 use super::rates::rate;
 use crate::bounded::{COUNT, Spans};
+use crate::names::PoolName;
 use crate::refusal::Refusal;
 use crate::requests::{Change, PatchPool, PutPool};
 use crate::settings::Pick;
@@ -21,7 +22,7 @@ pub fn put_pool(name: &str, body: &[u8]) -> Result<PutPool, Refusal> {
 
 /// The body of `PATCH /v1/pools/{name}`: what it names; a `rate` replaces the rate whole.
 pub fn patch_pool(name: &str, body: &[u8]) -> Result<PatchPool, Refusal> {
-    let pool = pool_path(name)?;
+    let pool = made_path(name, PoolName::parse)?;
     let document = document(body)?;
     let fields = Value::body(&document).fields(&POOL)?;
     let picks = [("lru", Pick::Lru), ("random", Pick::Random)];

@@ -2,7 +2,7 @@
 
 use super::jobs::kind;
 use super::parameters;
-use super::paths::{flow_path, job_path, pool_path};
+use super::paths::{flow_path, job_path, pool_path, there};
 use super::words::{integer, moment, one_of, phrases, span};
 use crate::at::escaped;
 use crate::bounded::{PAGE, Spans, VERSION, short};
@@ -126,15 +126,15 @@ pub fn list_jobs<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListJ
     let query = Query::read(query, parameters::LIST_JOBS)?;
     Ok(ListJobs {
         filter: JobFilter {
-            queue: query.take("queue", QueueName::parse)?,
+            queue: query.take("queue", |text| there(text, QueueName::parse, QueueName::known))?,
             states: query.take("state", states)?.unwrap_or_default(),
             kind: query.take("kind", kind)?,
             label: query.take("label", label)?,
             error: query.take("error", error_part)?,
             finished_after: query.take("finished_after", moment)?,
             finished_before: query.take("finished_before", moment)?,
-            flow: query.take("flow", FlowName::parse)?,
-            schedule: query.take("schedule", ScheduleId::parse)?,
+            flow: query.take("flow", FlowName::known)?,
+            schedule: query.take("schedule", ScheduleId::known)?,
         },
         page: query.page()?,
         full: query.take("full", boolean)?.unwrap_or_default(),
@@ -194,7 +194,7 @@ pub fn list_failures<K: AsRef<str>, V: AsRef<str>>(
 ) -> Result<ListFailures, Refusal> {
     let query = Query::read(query, parameters::LIST_FAILURES)?;
     Ok(ListFailures {
-        queue: query.take("queue", QueueName::parse)?,
+        queue: query.take("queue", |text| there(text, QueueName::parse, QueueName::known))?,
         kind: query.take("kind", kind)?,
         finished_after: query.take("finished_after", moment)?,
         max: query.max()?.unwrap_or(ListFailures::default().max),
@@ -228,12 +228,12 @@ pub fn read_events<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Rea
         since: query.take("since", events_since)?.unwrap_or_default(),
         filter: EventFilter {
             types: query.take("type", event_types)?.map(|types| types.to_vec()).unwrap_or_default(),
-            queue: query.take("queue", QueueName::parse)?,
-            job: query.take("job", JobId::parse)?,
-            flow: query.take("flow", FlowName::parse)?,
-            schedule: query.take("schedule", ScheduleId::parse)?,
-            limit: query.take("limit", LimitName::parse)?,
-            pool: query.take("pool", PoolName::parse)?,
+            queue: query.take("queue", |text| there(text, QueueName::parse, QueueName::known))?,
+            job: query.take("job", JobId::known)?,
+            flow: query.take("flow", FlowName::known)?,
+            schedule: query.take("schedule", ScheduleId::known)?,
+            limit: query.take("limit", |text| there(text, LimitName::parse, LimitName::known))?,
+            pool: query.take("pool", |text| there(text, PoolName::parse, PoolName::known))?,
         },
         max: query.max()?.unwrap_or(ReadEvents::default().max),
         wait: query.take("wait", |text| span(text, Spans::WAIT))?.unwrap_or_default(),
@@ -244,9 +244,9 @@ pub fn read_events<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Rea
 pub fn list_leases<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListLeases, Refusal> {
     let query = Query::read(query, parameters::LIST_LEASES)?;
     Ok(ListLeases {
-        queue: query.take("queue", QueueName::parse)?,
-        limit: query.take("limit", LimitName::parse)?,
-        pool: query.take("pool", PoolName::parse)?,
+        queue: query.take("queue", |text| there(text, QueueName::parse, QueueName::known))?,
+        limit: query.take("limit", |text| there(text, LimitName::parse, LimitName::known))?,
+        pool: query.take("pool", |text| there(text, PoolName::parse, PoolName::known))?,
         worker: query.take("worker", |text| Ok(text.to_owned()))?,
         page: query.page()?,
     })
@@ -308,7 +308,7 @@ pub fn list_schedules<K: AsRef<str>, V: AsRef<str>>(
 ) -> Result<ListSchedules, Refusal> {
     let query = Query::read(query, parameters::LIST_SCHEDULES)?;
     Ok(ListSchedules {
-        owner: query.take("owner", Owner::parse)?,
+        owner: query.take("owner", Owner::known)?,
         full: query.take("full", boolean)?.unwrap_or_default(),
         page: query.page()?,
     })
@@ -319,7 +319,7 @@ pub fn sync_schedules_query<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<(Owner, Meant, Option<u64>), Refusal> {
     let query = Query::read(query, parameters::SYNC_SCHEDULES)?;
-    let Some(owner) = query.take("owner", Owner::parse)? else {
+    let Some(owner) = query.take("owner", Owner::known)? else {
         return Err(Refusal::from(ValueRefusal::OwnerMissing).at("/query/owner"));
     };
     let (meant, version) = meant_and_version(&query)?;

@@ -2,11 +2,11 @@
 
 use super::fields::{ObjectShape, Value, document};
 use super::needs::needs;
-use super::paths::queue_path;
+use super::paths::{made_path, queue_path};
 use super::retry::retry;
 use super::times::body_later_optional;
 use crate::bounded::{AMOUNT, SHARES, Spans};
-use crate::names::Group;
+use crate::names::{Group, QueueName};
 use crate::refusal::Refusal;
 use crate::requests::{Change, PatchQueue, PauseQueue, PutQueue};
 use crate::sentences::BodyRefusal;
@@ -25,7 +25,7 @@ pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
 
 /// The body of `PATCH /v1/queues/{name}`: what it names; `null` is back to the default.
 pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
-    let queue = queue_path(name)?;
+    let queue = made_path(name, QueueName::parse)?;
     let document = document(body)?;
     let fields = Value::body(&document).fields(&QUEUE)?;
     Ok(PatchQueue {

@@ -84,12 +84,12 @@ const JOB_FORM: &str = "\"job\": {\"queue\": \"news\"}";
 
 /// A schedule's id; the pointer of a refusal is `/path/id`.
 pub fn schedule_path(id: &str) -> Result<ScheduleId, Refusal> {
-    ScheduleId::parse(id).map_err(|no| no.at("/path/id"))
+    ScheduleId::known(id).map_err(|no| no.at("/path/id"))
 }
 
 /// The body of `PUT /v1/schedules/{id}`: all settings; an absent one is the default.
 pub fn put_schedule(id: &str, body: &[u8]) -> Result<PutSchedule, Refusal> {
-    let schedule = schedule_path(id)?;
+    let schedule = ScheduleId::parse(id).map_err(|no| no.at("/path/id"))?;
     let document = document(body)?;
     let fields = Value::body(&document).fields(&SCHEDULE)?;
     same_id(&fields, &schedule)?;

@@ -178,8 +178,8 @@ fn resource_verdict(value: Value<'_, '_>) -> Result<ResourceVerdict, Refusal> {
         Ban,
     }
     let fields = value.fields(&RESOURCE)?;
-    let pool = fields.required("pool", "\"pool\": \"accounts\"")?.parsed(PoolName::parse)?;
-    let id = fields.required("id", "\"id\": \"RESOURCE\"")?.parsed(ResourceId::parse)?;
+    let pool = fields.required("pool", "\"pool\": \"accounts\"")?.parsed(PoolName::known)?;
+    let id = fields.required("id", "\"id\": \"RESOURCE\"")?.parsed(ResourceId::known)?;
     let words = [("ok", Word::Ok), ("cool", Word::Cool), ("ban", Word::Ban)];
     let word = fields.take("verdict", |v| v.one_of("a verdict", &words))?.unwrap_or(Word::Ok);
     let verdict = match word {

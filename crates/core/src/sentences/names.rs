@@ -29,9 +29,9 @@ refusals! {
         detail("{what} \"\" is empty")
         hint("{NAME_FORM}");
 
-    SpaceAtEnd "name_space_at_end" { what: Phrase, shown: String }
+    BlankAtEnd "name_blank_at_end" { what: Phrase, shown: String, character: char }
         InvalidField
-        detail("{what} {shown:?} begins or ends with a space")
+        detail("{what} {shown:?} begins or ends with a space or an invisible character, {character:?}")
         hint("{NAME_FORM}");
 
     Contains "name_contains" { what: Phrase, shown: String, character: char }
@@ -47,12 +47,17 @@ refusals! {
     KeyEmpty "key_empty" { what: Phrase, most: usize }
         InvalidField
         detail("{what} \"\" is empty")
-        hint("use 1 to {most} bytes of UTF-8 without control characters");
+        hint("use 1 to {most} bytes of UTF-8 without control characters, and without a space at either end");
 
     KeyContains "key_contains" { what: Phrase, shown: String, character: char, most: usize }
         InvalidField
         detail("{what} {shown:?} contains {character:?}")
-        hint("use 1 to {most} bytes of UTF-8 without control characters");
+        hint("use 1 to {most} bytes of UTF-8 without control characters, and without a space at either end");
+
+    KeyBlankAtEnd "key_blank_at_end" { what: Phrase, shown: String, character: char, most: usize }
+        InvalidField
+        detail("{what} {shown:?} begins or ends with a space or an invisible character, {character:?}")
+        hint("use 1 to {most} bytes of UTF-8 without control characters, and without a space at either end");
 
     JobIdIsReference "job_id_is_reference" { shown: String }
         InvalidField

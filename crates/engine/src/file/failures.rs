@@ -61,7 +61,7 @@ fn count(
 fn failed(row: &rusqlite::Row<'_>) -> rusqlite::Result<Option<FailedJob>> {
     let (id, queue) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
     let life = seen_in_life(row.get_ref(4)?.as_blob()?);
-    let parsed = (JobId::parse(id), QueueName::known(queue), life.and_then(|l| l.finished_at));
+    let parsed = (JobId::known(id), QueueName::known(queue), life.and_then(|l| l.finished_at));
     let (Ok(job), Ok(queue), Some(finished_at)) = parsed else { return Ok(None) };
     let error = row.get_ref(3)?.as_str_or_null()?.unwrap_or_default().to_owned();
     Ok(Some(FailedJob { queue, kind: row.get(2)?, error, finished_at, job }))

@@ -82,7 +82,7 @@ fn trace(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<TraceParent>> 
 }
 
 fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<JobId> {
-    JobId::parse(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
+    JobId::known(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
 }
 
 pub(crate) fn seq(row: &Row<'_>, column: usize) -> rusqlite::Result<Seq> {

@@ -34,7 +34,7 @@ pub fn kept_for_others(value: &str) -> Option<KeptForOthers> {
 pub(super) fn flow(name: &str, value: &str) -> Option<Item> {
     let row: FlowRow = serde_json::from_str(value).ok()?;
     Some(Item::Flow(CopiedFlow {
-        flow: FlowName::parse(name).ok()?,
+        flow: FlowName::known(name).ok()?,
         ended: row.ended,
         rows: row.rows,
         cancelling: row.cancelling.is_some(),

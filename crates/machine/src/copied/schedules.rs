@@ -15,7 +15,7 @@ pub fn schedule<E>(
     value: &str,
     job: impl FnOnce() -> Result<String, E>,
 ) -> Result<Option<Item>, E> {
-    let read = ScheduleId::parse(id).ok().and_then(|id| Schedule::of_row(id, value));
+    let read = ScheduleId::known(id).ok().and_then(|id| Schedule::of_row(id, value));
     let Some(ReadRow { schedule: s, is_without_job }) = read else { return Ok(None) };
     let job = if is_without_job { job_of_text(&job()?) } else { s.scheduled_job() };
     let Some(job) = job else { return Ok(None) };
@@ -49,7 +49,7 @@ pub fn schedule<E>(
 
 /// The row of an owner's last version as a thing.
 pub(super) fn set(owner: &str, value: &str) -> Option<Item> {
-    let (owner, version) = (Owner::parse(owner).ok()?, value.parse().ok()?);
+    let (owner, version) = (Owner::known(owner).ok()?, value.parse().ok()?);
     Some(Item::Set(CopiedSet { owner, version }))
 }
 

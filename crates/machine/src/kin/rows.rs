@@ -43,7 +43,7 @@ fn edge_of(key: &str) -> Option<(ParentKey, Seq)> {
     let (parent, child) = key.rsplit_once('/')?;
     let parent = match parent.split_once(':')? {
         ("job", seq) => ParentKey::Job(seq.parse().ok()?),
-        ("flow", name) => ParentKey::Flow(FlowName::parse(name).ok()?),
+        ("flow", name) => ParentKey::Flow(FlowName::known(name).ok()?),
         _ => return None,
     };
     Some((parent, child.parse().ok()?))
@@ -149,7 +149,7 @@ impl Space {
             }
             _ => {
                 let row: FlowRow = serde_json::from_str(value).ok()?;
-                let name = FlowName::parse(key).ok()?;
+                let name = FlowName::known(key).ok()?;
                 if row.cancelling.is_some() {
                     self.cancelling.insert(name.clone());
                 }
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_edge_is_read_back_from_its_key() {
-        let flow = |name| ParentKey::Flow(FlowName::parse(name).unwrap());
+        let flow = |name| ParentKey::Flow(FlowName::known(name).unwrap());
         let child = Seq::new(70_000);
         for parent in [ParentKey::Job(Seq::new(9)), flow("a"), flow("a:b/7"), flow("job:1/2")] {
             assert_eq!(edge_of(&edge_key(&parent, child)), Some((parent, child)));

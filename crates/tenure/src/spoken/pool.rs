@@ -316,7 +316,7 @@ impl Pool {
     }
     fn one(self, id: &str) -> Result<(Client, PoolName, ResourceId), Refusal> {
         let (client, pool) = self.named()?;
-        Ok((client, pool, ResourceId::parse(id)?))
+        Ok((client, pool, ResourceId::known(id)?))
     }
 }
 

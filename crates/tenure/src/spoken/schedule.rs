@@ -129,14 +129,14 @@ impl Schedule {
     /// # Errors
     /// As [`Client::run`]; `schedule_not_found`.
     pub async fn view(self) -> Result<ScheduleView, CallError> {
-        self.client.get_schedule(ScheduleId::parse(&self.id)?).await
+        self.client.get_schedule(ScheduleId::known(&self.id)?).await
     }
     /// Fires nothing until [`Schedule::resume`]. What falls into a pause is not made up.
     ///
     /// # Errors
     /// As [`Schedule::view`].
     pub async fn pause(self) -> Result<ScheduleView, CallError> {
-        self.client.pause_schedule(ScheduleId::parse(&self.id)?, None).await
+        self.client.pause_schedule(ScheduleId::known(&self.id)?, None).await
     }
     /// Fires nothing for this long. What falls into a pause is not made up.
     ///
@@ -144,7 +144,7 @@ impl Schedule {
     /// As [`Schedule::view`].
     pub async fn pause_for(self, rest: Duration) -> Result<ScheduleView, CallError> {
         let until = Later::For(rest.into());
-        self.client.pause_schedule(ScheduleId::parse(&self.id)?, Some(until)).await
+        self.client.pause_schedule(ScheduleId::known(&self.id)?, Some(until)).await
     }
     /// Fires nothing before this moment. What falls into a pause is not made up.
     ///
@@ -162,14 +162,14 @@ impl Schedule {
     /// As [`Schedule::view`].
     pub async fn pause_until(self, moment: impl Into<Moment>) -> Result<ScheduleView, CallError> {
         let until = Later::Until(moment.into());
-        self.client.pause_schedule(ScheduleId::parse(&self.id)?, Some(until)).await
+        self.client.pause_schedule(ScheduleId::known(&self.id)?, Some(until)).await
     }
     /// Ends a pause; without one it changes nothing.
     ///
     /// # Errors
     /// As [`Schedule::view`].
     pub async fn resume(self) -> Result<ScheduleView, CallError> {
-        self.client.resume_schedule(ScheduleId::parse(&self.id)?).await
+        self.client.resume_schedule(ScheduleId::known(&self.id)?).await
     }
     /// Makes its job at once, beside its moments, paused or not. While a job of it is unfinished, and unless its overlap is
     /// `allow`, that job is made ready and answered instead.
@@ -179,7 +179,7 @@ impl Schedule {
     pub async fn run_now(self) -> Result<PushedJob, CallError> {
         // An id of its own, so that a repeat of the call makes no second job.
         let job = crate::ids::job_id();
-        self.client.run_schedule_now(ScheduleId::parse(&self.id)?, Some(job)).await
+        self.client.run_schedule_now(ScheduleId::known(&self.id)?, Some(job)).await
     }
     /// The same under an id of yours, by which a repeat is known.
     ///
@@ -197,14 +197,14 @@ impl Schedule {
     /// As [`Schedule::run_now`].
     pub async fn run_now_as(self, job: &str) -> Result<PushedJob, CallError> {
         let job = JobId::parse(job)?;
-        self.client.run_schedule_now(ScheduleId::parse(&self.id)?, Some(job)).await
+        self.client.run_schedule_now(ScheduleId::known(&self.id)?, Some(job)).await
     }
     /// Forgets it; the jobs that it made go on.
     ///
     /// # Errors
     /// As [`Schedule::view`].
     pub async fn delete(self) -> Result<(), CallError> {
-        self.client.delete_schedule(ScheduleId::parse(&self.id)?).await
+        self.client.delete_schedule(ScheduleId::known(&self.id)?).await
     }
 }
 
@@ -316,7 +316,8 @@ impl SetSchedule {
     /// # Errors
     /// A value that has no form as JSON.
     pub fn push_task<T: Task>(self, task: &T) -> Result<Self, NotJson> {
-        self.push(T::QUEUE).kind(T::KIND).payload(task)
+        let schedule = self.push(T::QUEUE).kind(T::KIND).payload(task)?;
+        Ok(task.needs().into_iter().fold(schedule, SetSchedule::need))
     }
     /// The kind by which a worker finds its handler.
     pub fn kind(self, kind: &str) -> Self {

@@ -368,6 +368,16 @@ fn a_resource_is_patched_cooled_and_banned() {
 }
 
 #[test]
+fn resources_have_no_blank_at_the_ends_of_their_ids() {
+    for (id, pointer) in [(r#"a\u00a0"#, "/id"), (" a", "/id")] {
+        let no = resource_line(format!(r#"{{"id":"{id}"}}"#).as_bytes()).unwrap_err();
+        assert_eq!((no.code, no.pointer.as_deref()), (InvalidField, Some(pointer)));
+    }
+    let path = ResourcePath { name: "p", id: "a " };
+    assert!(resource_path(path).is_ok(), "one that an earlier release took can be deleted");
+}
+
+#[test]
 fn secrets_are_not_repeated() {
     let secret = "hunter2hunter2";
     for body in [

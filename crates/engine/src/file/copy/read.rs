@@ -333,7 +333,7 @@ impl CopyReader<'_> {
         if known().map_err(self.folder.broken())? {
             return Ok(None);
         }
-        let key = tenure_core::names::UniqueKey::parse(key).map_err(CopyError::from)?;
+        let key = tenure_core::names::UniqueKey::known(key).map_err(CopyError::from)?;
         Ok(Some(Item::Key(tenure_core::copy::CopiedKey {
             key,
             job: held.job,

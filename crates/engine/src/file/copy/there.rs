@@ -78,7 +78,7 @@ impl RowsThere for FolderRows<'_> {
             one.query_row(of, |row| row.get::<_, String>(0)).optional()
         };
         let id = read().map_err(self.folder.broken())?;
-        id.map(|id| JobId::parse(&id).map_err(|_| self.folder.bad_row("a job"))).transpose()
+        id.map(|id| JobId::known(&id).map_err(|_| self.folder.bad_row("a job"))).transpose()
     }
 
     fn life(&self, seq: Seq) -> Result<Option<LifeThere>, CopyError> {
