@@ -53,6 +53,7 @@ mod order;
 mod outcomes;
 mod patch;
 mod pauses;
+mod payload_needs;
 mod place;
 mod pools;
 mod progress;

@@ -124,7 +124,7 @@ fields! {
     flow: FlowName,
     /// The schedule that made the job, or that was changed, fired or moved.
     schedule: ScheduleId,
-    /// Why: of `job.ready` `due`, `parents`, `retry` or `run_now`; of a schedule `overlap` or `queue_full`; of a resource
+    /// Why: of `job.ready` `due`, `parents`, `retry` or `run_now`; of a schedule `overlap`, `queue_full` or `invalid_field`; of a resource
     /// what was given as the reason; else a sentence.
     why: Cow<'static, str>,
     /// What the job lacks.

@@ -18,6 +18,7 @@ pub mod json;
 pub mod lease;
 pub mod moments;
 pub mod names;
+pub mod need_template;
 mod number;
 #[cfg(any(feature = "chrono", feature = "jiff"))]
 mod other_times;

@@ -10,8 +10,9 @@ use tenure_core::bounds::{CATCH_UP_NONE_US, FIRE_MAX};
 use tenure_core::events::{About, EventType};
 use tenure_core::job::JobState;
 use tenure_core::moments::moment_id;
-use tenure_core::names::JobId;
+use tenure_core::names::{JobId, QueueName};
 use tenure_core::schedule::{CatchUp, LastEnded, LastFired, MadeBy, Overlap, Plan, PlannedMoment};
+use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
 /// Why a moment is skipped while a job of the schedule is unfinished.
@@ -127,9 +128,20 @@ impl Space {
         let s = self.schedules.read(slot);
         let Some(job) = s.scheduled_job() else { return };
         let overlaps = s.overlap == Overlap::Skip && s.unfinished > 0;
-        if overlaps || self.check_room(&job.queue, 1).is_err() {
+        // The settings of the queue may be newer than the schedule.
+        let payload = job.payload.as_ref();
+        let lacks = || job.needs.is_none() && self.lacks_field(&job.queue, payload);
+        let why = if overlaps {
+            Some(SKIPPED_BY_JOB)
+        } else if self.check_room(&job.queue, 1).is_err() {
+            Some("queue_full")
+        } else if lacks() {
+            Some("invalid_field")
+        } else {
+            None
+        };
+        if let Some(why) = why {
             self.schedules.open(slot).skipped += 1;
-            let why = if overlaps { SKIPPED_BY_JOB } else { "queue_full" };
             self.skipped_some(slot, moment.moment, (why, 1), now);
             let queue = self.queue_for(&job.queue, now);
             self.queues[queue].skipped += 1;
@@ -141,7 +153,7 @@ impl Space {
             return self.missed_some(slot, Some(moment.moment), 1, now);
         }
         let (id, era) = (s.id.clone(), s.era);
-        let Ok(job_id) = JobId::parse(&moment_id(id.as_str(), moment.moment)) else { return };
+        let Ok(job_id) = JobId::known(&moment_id(id.as_str(), moment.moment)) else { return };
         let lives = self.job_by_id(job_id.as_str()).is_some();
         let ended = if lives { None } else { self.ended(&job_id, archive) };
         if !lives && ended.as_ref().is_none_or(|there| there.until <= now) {
@@ -166,6 +178,12 @@ impl Space {
         s.last = Some(LastFired { at: moment.moment, job: job_id.clone() });
         let about = About { job: Some(job_id), moment: Some(moment.moment), ..About::default() };
         self.schedule_happens(slot, EventType::ScheduleFired, about, now);
+    }
+
+    /// Whether the needs of the queue cannot be filled in from this payload.
+    fn lacks_field(&self, queue: &QueueName, payload: Option<&Json>) -> bool {
+        let null = Json::null();
+        self.queue_needs(queue, payload.unwrap_or(&null)).is_err()
     }
 
     /// Takes moments that were computed, if they go on from what is known of the schedule as it is now; otherwise they

@@ -1,5 +1,6 @@
 //! Live jobs: their index, their shapes, their unique keys.
 
+use std::borrow::Cow;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use super::stored::{Stands, StoredLease, StoredLife, StoredShape};
 use tenure_core::job::{EndedJob, JobState, Need, NewJob, Until};
 use tenure_core::lease::Fence;
 use tenure_core::names::{JobId, JobRef, UniqueKey};
+use tenure_core::need_template::filled;
 use tenure_core::time::Moment;
 
 /// Job ids come from outside, so their hash must not be foreseeable.
@@ -281,7 +283,9 @@ impl Space {
             group: job.group.clone(),
             needs: match (&job.needs, settings) {
                 (Some(needs), _) => needs.clone(),
-                (None, Some(settings)) => settings.needs.clone(),
+                // Who pushes has checked that they can be filled in.
+                (None, Some(settings)) => filled(&settings.needs, &job.payload, &job.queue)
+                    .map_or_else(|_| settings.needs.clone(), Cow::into_owned),
                 (None, None) => Vec::new(),
             },
             retry: job

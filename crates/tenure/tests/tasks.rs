@@ -307,3 +307,33 @@ fn a_kind_has_one_handler() {
     let one = |_: Sum| async { Ok::<_, TaskError>(()) };
     let _ = Handlers::new().on(one).on(one);
 }
+
+#[derive(Serialize, Deserialize)]
+struct Visit {
+    host: String,
+}
+
+impl Task for Visit {
+    const KIND: &'static str = "visit";
+    fn needs(&self) -> Vec<Need> {
+        vec![Need::limit(format!("site:{}", self.host))]
+    }
+}
+
+#[tokio::test]
+async fn a_task_makes_its_needs_of_its_values() {
+    let sandbox = Sandbox::new().unwrap();
+    let client = sandbox.client();
+    client.limit("site:*").concurrency(1).set().await.unwrap();
+    let visit = |host: &str| Visit { host: host.to_owned() };
+    let needs = async |id: &str| serde_json::to_value(job(&sandbox, id).await.needs).unwrap();
+    client.push_task(&visit("a")).unwrap().id("pushed").await.unwrap();
+    assert_eq!(needs("pushed").await[0]["limit"], "site:a");
+    client.schedule("daily").cron("@daily").push_task(&visit("b")).unwrap().set().await.unwrap();
+    let made = client.schedule("daily").run_now_as("scheduled").await.unwrap();
+    assert_eq!(needs(made.job.id.as_str()).await[0]["limit"], "site:b");
+    let follow_up = SettleOutcome::succeeded().then_task(&visit("c")).push.remove(0);
+    assert_eq!(serde_json::to_value(follow_up.needs).unwrap()[0]["limit"], "site:c");
+    let lost = SettleOutcome::succeeded().then_task(&visit(""));
+    assert!(lost.push.is_empty(), "a name that is none is a failed attempt");
+}

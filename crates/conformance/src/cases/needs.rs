@@ -47,6 +47,13 @@ macro_rules! sentences_of_needs {
                 nobody_reserves_a_limit_that_waits_for_a_reading
                 rests_and_what_was_read_outlive_a_crash
             }
+            payload_needs {
+                a_queues_need_takes_a_field_of_each_payload
+                a_payload_without_the_field_is_refused_by_name
+                a_template_must_name_a_field_of_the_payload
+                a_patched_job_gets_the_needs_of_its_new_payload
+                a_schedules_jobs_have_the_needs_of_their_payload
+            }
             quarantines {
                 a_permit_rests_after_every_end_that_is_no_settle
                 a_permit_that_was_settled_rests_no_quarantine

@@ -2,7 +2,7 @@
 
 use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
-use crate::names::{LimitName, PoolName, ResourceId};
+use crate::names::{LimitName, PoolName, QueueName, ResourceId};
 
 /// How the command line writes a need.
 const NEED_FORM: &str = "write limit:NAME[,weight=N][,cost=N], or pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N], or \
@@ -52,6 +52,34 @@ refusals! {
         DuplicateNeed
         detail("the pool {pool:?} is needed twice")
         hint("name it once, with a \"count\"");
+
+    NotATemplate "need_not_template" { limit: LimitName }
+        InvalidField
+        detail("{limit:?} has a placeholder that names no field of the payload")
+        hint("write \"{{payload.FIELD}}\", such as \"site:{{payload.host}}\"; a field within another is \
+              \"{{payload.page.host}}\"");
+
+    PayloadLacks "need_payload_lacks" { queue: QueueName, field: String }
+        InvalidField
+        detail("the needs of the queue {queue:?} are filled in from the payload, which has no {field:?}")
+        hint("send {field:?} in the payload, as text or as a whole number, or name the needs of the job: \"needs\": []");
+
+    PayloadNoText "need_payload_no_text" { queue: QueueName, field: String }
+        InvalidField
+        detail("the needs of the queue {queue:?} are filled in from {field:?} of the payload, which is neither text nor a \
+                whole number")
+        hint("send {field:?} as text, or name the needs of the job: \"needs\": []");
+
+    PayloadNoName "need_payload_no_name" { queue: QueueName, why: String }
+        InvalidField
+        detail("the needs of the queue {queue:?} are filled in from this value, and that makes no name of a limit: {why}")
+        hint("send a value of at most 128 bytes without '/', '?', '#', ',' and '*', or name the needs of the job: \
+              \"needs\": []");
+
+    PatchLacksPayload "need_patch_lacks_payload" { queue: QueueName }
+        InvalidField
+        detail("the needs of the queue {queue:?} are filled in from the payload, and this patch names none")
+        hint("send \"payload\" in the same patch, or name the needs of the job");
 
     NotANeed "not_a_need" { shown: String }
         InvalidField

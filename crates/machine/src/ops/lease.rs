@@ -1,5 +1,7 @@
 //! lease: asks for jobs of queues, or for needs alone; answered at once, or when something frees.
 
+use std::borrow::Cow;
+
 use crate::answer::{Act, Context, Elsewhere};
 use crate::facts::Granted;
 use crate::state::{Asker, QueueId, Space, Taker, TakerId};
@@ -7,8 +9,10 @@ use crate::waiting::{Called, NewCaller, TRIES_MAX};
 use tenure_core::job::Need;
 use tenure_core::lease::{LeaseSummary, Leased, Reason};
 use tenure_core::names::{QueueName, RequestId};
+use tenure_core::need_template::filled;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Ask, Lease, ListLeases, Listed};
+use tenure_core::secret::Json;
 use tenure_core::sentences::{LeaseRefusal, NeedRefusal};
 use tenure_core::time::{Moment, Span};
 
@@ -155,18 +159,29 @@ impl Space {
 
     // ---- What can never be is said at once ----
 
-    /// A job's needs, or its queue's: unknown names and what never fits are refused.
+    /// A job's needs, or its queue's, filled in from its payload: unknown names, what never fits, and a payload that lacks a
+    /// field are refused.
     pub(crate) fn check_needs_exist(
         &self,
         needs: Option<&[Need]>,
         queue: &QueueName,
+        payload: &Json,
     ) -> Result<(), Refusal> {
         match needs {
             Some(needs) => self.check_needs(needs).map_err(|no| no.below("/needs")),
-            None => match self.queue_by_name.get(queue) {
-                Some(queue) => self.check_needs(&self.queues[*queue].settings.needs),
-                None => Ok(()),
-            },
+            None => self.check_needs(&self.queue_needs(queue, payload)?),
+        }
+    }
+
+    /// What a job with this payload needs by the settings of its queue.
+    pub(crate) fn queue_needs(
+        &self,
+        queue: &QueueName,
+        payload: &Json,
+    ) -> Result<Cow<'_, [Need]>, Refusal> {
+        match self.queue_by_name.get(queue) {
+            Some(slot) => filled(&self.queues[*slot].settings.needs, payload, queue),
+            None => Ok(Cow::Borrowed(&[])),
         }
     }
 

@@ -8,9 +8,11 @@ use crate::state::{Due, Seq, Space, Stand};
 use crate::stored::StoredShape;
 use tenure_core::events::EventType;
 use tenure_core::job::When;
+use tenure_core::need_template::{filled, has_templates};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Patch, PatchJob};
-use tenure_core::sentences::JobRefusal;
+use tenure_core::secret::Json;
+use tenure_core::sentences::{JobRefusal, NeedRefusal};
 use tenure_core::time::{Moment, Span};
 
 impl Space {
@@ -38,7 +40,23 @@ impl Space {
         patch.group.apply(&mut new.group);
         match patch.needs {
             Patch::Keep => {}
-            Patch::Reset => new.needs = settings.needs,
+            Patch::Reset => {
+                new.needs = match &patch.payload {
+                    Patch::Set(payload) => {
+                        filled(&settings.needs, payload, &new.queue)?.into_owned()
+                    }
+                    // Only the row knows the payload that is there.
+                    Patch::Keep if has_templates(&settings.needs) => {
+                        let queue = new.queue.clone();
+                        let no = NeedRefusal::PatchLacksPayload { queue };
+                        return Err(Refusal::from(no).at("/needs"));
+                    }
+                    Patch::Keep => settings.needs,
+                    Patch::Reset => {
+                        filled(&settings.needs, &Json::null(), &new.queue)?.into_owned()
+                    }
+                }
+            }
             Patch::Set(needs) => new.needs = needs,
         }
         match patch.timeout {

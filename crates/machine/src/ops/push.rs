@@ -272,7 +272,7 @@ impl Space {
                 return Ok(PushPlan::Duplicate(past.seq, past.id.clone()));
             }
         }
-        self.check_needs_exist(job.needs.as_deref(), &job.queue)?;
+        self.check_needs_exist(job.needs.as_deref(), &job.queue, &job.payload)?;
         let Some(unique) = &job.unique else { return Ok(PushPlan::Store(over)) };
         if let Some(index) = brought.keys.get(&unique.key) {
             return Ok(PushPlan::Earlier(*index));

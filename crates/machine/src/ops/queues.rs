@@ -6,6 +6,7 @@ use tenure_core::bounds::{FORGET_AGAIN_US, FORGET_US};
 use tenure_core::events::{About, EventType};
 use tenure_core::lease::Later;
 use tenure_core::names::QueueName;
+use tenure_core::need_template::check_templates;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{
     DeleteQueue, GetQueue, ListQueues, Listed, PatchQueue, PauseQueue, Put, PutQueue, ResumeQueue,
@@ -29,7 +30,9 @@ impl Space {
         put: PutQueue,
         now: Moment,
     ) -> Result<(QueueId, bool), Refusal> {
-        self.check_needs(&put.settings.needs).map_err(|no| no.below("/needs"))?;
+        let needs = &put.settings.needs;
+        check_templates(needs).map_err(|no| no.below("/needs"))?;
+        self.check_needs(needs).map_err(|no| no.below("/needs"))?;
         let created = self.queue_named(&put.queue).is_err();
         let queue = self.queue_for(&put.queue, now);
         if created || self.queues[queue].settings != put.settings {

@@ -57,7 +57,9 @@ impl Space {
     /// Checks what a schedule makes, as a push would.
     fn check_scheduled(&self, settings: &ScheduleSettings) -> Result<(), Refusal> {
         let job = &settings.job;
-        self.check_needs_exist(job.needs.as_deref(), &job.queue).map_err(|no| no.below("/job"))
+        let payload = job.payload.clone().unwrap_or_default();
+        self.check_needs_exist(job.needs.as_deref(), &job.queue, &payload)
+            .map_err(|no| no.below("/job"))
     }
 
     /// Whether a timing has a moment after the cursor that it would begin with.

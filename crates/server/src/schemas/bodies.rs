@@ -95,7 +95,11 @@ const LATER: Fields = &[
 ];
 
 pub(super) const QUEUE_SETTINGS: Fields = &[
-    ("needs", "Need[]", "Needs of a pushed job that states none, at most 16."),
+    (
+        "needs",
+        "Need[]",
+        "Needs of a pushed job that states none, at most 16. {payload.FIELD} in the name of a limit is filled in from its payload.",
+    ),
     ("retry", "Retry?", "The retry of a pushed job that states none; null is the default retry."),
     ("timeout", "duration?", "The timeout of a pushed job that states none; null is no timeout."),
     (

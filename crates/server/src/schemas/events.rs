@@ -56,7 +56,7 @@ fn field(field: Field) -> (&'static str, &'static str) {
         ),
         Field::why => (
             "string?",
-            "job.ready: due, parents, retry or run_now. schedule.skipped: overlap or queue_full. Of other types a sentence.",
+            "job.ready: due, parents, retry or run_now. schedule.skipped: overlap, queue_full or invalid_field. Of other types a sentence.",
         ),
         Field::on => ("BlockedOn?", "What the job at the head of its line lacks."),
         Field::lease => ("string?", "The id of the lease that was granted or ended."),

@@ -77,6 +77,7 @@ pub use self::failure::{Success, TaskError};
 pub use self::handlers::{Async, Blocking, Handlers, TaskHandler, UnknownKind};
 pub use self::route::Handling;
 use crate::client::Client;
+use crate::need::Need;
 use crate::outcome::SettleOutcome;
 use crate::push::Pushing;
 
@@ -90,6 +91,27 @@ pub trait Task: Serialize + DeserializeOwned + Send + 'static {
 
     /// The queue into which [`Client::push_task`] pushes it.
     const QUEUE: &'static str = "default";
+
+    /// The permits and resources that its job holds while it runs, made of its own values; empty for those of its queue.
+    ///
+    /// ```
+    /// use serde::{Deserialize, Serialize};
+    /// use tenure::{Need, Task};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Visit {
+    ///     host: String,
+    /// }
+    /// impl Task for Visit {
+    ///     const KIND: &'static str = "visit";
+    ///     fn needs(&self) -> Vec<Need> {
+    ///         vec![Need::limit(format!("site:{}", self.host))]
+    ///     }
+    /// }
+    /// ```
+    fn needs(&self) -> Vec<Need> {
+        Vec::new()
+    }
 }
 
 impl Client {
@@ -109,24 +131,26 @@ impl SettleOutcome {
         let lost = |why: &dyn fmt::Display| {
             SettleOutcome::failed(format_args!("the follow-up {:?} is lost: {why}", T::KIND))
         };
-        match (QueueName::parse(T::QUEUE), Json::of(task)) {
-            (Ok(queue), Ok(payload)) => {
+        let needs = task.needs().into_iter().map(Need::checked).collect::<Result<Vec<_>, _>>();
+        match (QueueName::parse(T::QUEUE), Json::of(task), needs) {
+            (Ok(queue), Ok(payload), Ok(needs)) => {
                 let mut job = NewJob::new(queue);
                 (job.kind, job.payload) = (T::KIND.to_owned(), payload);
+                job.needs = Some(needs).filter(|needs| !needs.is_empty());
                 self.then(job)
             }
-            (Err(no), _) => lost(&no.detail),
-            (_, Err(why)) => lost(&why),
+            (Err(no), _, _) | (_, _, Err(no)) => lost(&no.detail),
+            (_, Err(why), _) => lost(&why),
         }
     }
 }
 
 impl Pushing {
-    /// Makes it a job for this task: its kind and its payload. The queue stays as it is.
+    /// Makes it a job for this task: its kind, its payload and its needs. The queue stays as it is.
     ///
     /// # Errors
     /// A value that has no form as JSON.
     pub fn task<T: Task>(self, task: &T) -> Result<Self, NotJson> {
-        self.kind(T::KIND).payload(task)
+        Ok(task.needs().into_iter().fold(self.kind(T::KIND).payload(task)?, Pushing::need))
     }
 }
