@@ -2,7 +2,8 @@
 //!
 //! A server reads a gauge from its own place in the network, and whoever may set a limit names the address. Link-local
 //! addresses are those of the machine's own surroundings: cloud providers answer credentials there, without a password,
-//! to whoever asks from inside. So nothing is asked there unless the operator names the host.
+//! to whoever asks from inside; some do so at addresses of their own. So nothing is asked there unless the operator names
+//! the host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,13 +11,13 @@ use super::{Gauge, GaugeAddress, GaugeSource};
 use crate::refusal::Refusal;
 use crate::sentences::LimitRefusal;
 
-/// Hosts that a gauge may ask although their addresses are link-local, as `--gauge-allow` names them: names, or addresses
+/// Hosts that a gauge may ask although their addresses are guarded, as `--gauge-allow` names them: names, or addresses
 /// without brackets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GaugeHosts(Vec<String>);
 
 impl GaugeHosts {
-    /// These hosts, beside all that is not link-local.
+    /// These hosts, beside all that is neither link-local nor a cloud's metadata.
     pub fn allowing<H: Into<String>>(hosts: impl IntoIterator<Item = H>) -> Self {
         let bare = |host: String| unbracketed(&host).to_owned();
         GaugeHosts(hosts.into_iter().map(|host| bare(host.into())).collect())
@@ -25,10 +26,10 @@ impl GaugeHosts {
     /// Whether this host, a name or an address, may be asked at the address to which it leads.
     pub fn let_ask(&self, host: &str, at: IpAddr) -> bool {
         let host = unbracketed(host);
-        !is_link_local(at) || self.0.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
+        !is_guarded(at) || self.0.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
     }
 
-    /// Refuses a gauge whose address is a link-local one as it is written. Where a name leads is known when it is asked,
+    /// Refuses a gauge whose address is a guarded one as it is written. Where a name leads is known when it is asked,
     /// and is checked again then.
     ///
     /// # Errors
@@ -63,25 +64,45 @@ fn unbracketed(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// 169.254.0.0/16 and fe80::/10, also where the first is written as an address of IPv6: mapped, compatible, or behind the
-/// well-known prefix of a translator.
-fn is_link_local(at: IpAddr) -> bool {
+/// Where clouds answer the metadata of a machine at an address of IPv4 that is not link-local: Alibaba, Azure, Oracle.
+const METADATA_V4: [Ipv4Addr; 3] = [
+    Ipv4Addr::new(100, 100, 100, 200),
+    Ipv4Addr::new(168, 63, 129, 16),
+    Ipv4Addr::new(192, 0, 0, 192),
+];
+/// The same at an address of IPv6: AWS.
+const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// 169.254.0.0/16, fe80::/10 and the addresses of metadata, also where one of IPv4 is written as one of IPv6: mapped,
+/// compatible, 6to4, or behind a prefix of a translator.
+fn is_guarded(at: IpAddr) -> bool {
     match at.to_canonical() {
-        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V4(v4) => is_guarded_v4(v4),
         IpAddr::V6(v6) => {
-            v6.is_unicast_link_local() || embedded(v6).is_some_and(|v4| v4.is_link_local())
+            v6.is_unicast_link_local()
+                || v6 == METADATA_V6
+                || embedded(v6).into_iter().any(is_guarded_v4)
         }
     }
 }
 
-/// The address of IPv4 in `::a.b.c.d` and `64:ff9b::a.b.c.d`.
-fn embedded(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+fn is_guarded_v4(at: Ipv4Addr) -> bool {
+    at.is_link_local() || METADATA_V4.contains(&at)
+}
+
+/// The addresses of IPv4 that `::a.b.c.d`, `64:ff9b::a.b.c.d`, `2002:ab:cd::` and `64:ff9b:1::/48` may mean. In the last the
+/// operator of the translator chooses the length of the prefix, so all places of RFC 6052 count.
+fn embedded(v6: Ipv6Addr) -> Vec<Ipv4Addr> {
+    let octets = v6.octets();
+    let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| octets[place]));
+    let last = [12, 13, 14, 15];
     match v6.segments() {
-        [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-            Some(Ipv4Addr::new(a, b, c, d))
+        [0, 0, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => vec![at(last)],
+        [0x64, 0xff9b, 1, ..] => {
+            vec![at([6, 7, 9, 10]), at([7, 9, 10, 11]), at([9, 10, 11, 12]), at(last)]
         }
-        _ => None,
+        [0x2002, ..] => vec![at([2, 3, 4, 5])],
+        _ => Vec::new(),
     }
 }
 
@@ -100,6 +121,22 @@ mod tests {
             ("::ffff:169.254.169.254", false),
             ("::169.254.169.254", false),
             ("64:ff9b::169.254.169.254", false),
+            ("64:ff9b:1::169.254.169.254", false),
+            ("64:ff9b:1:a9fe:a9:fe00::", false),
+            ("64:ff9b:1:12a9:fe:a9fe::", false),
+            ("64:ff9b:1:1234:a9:fea9:fe00:0", false),
+            ("64:ff9b:1::10.0.0.1", true),
+            ("2002:a9fe:a9fe::", false),
+            ("2002:a9fe:a9fe::1:2", false),
+            ("2002:a00:1::a9fe:a9fe", true),
+            ("fd00:ec2::254", false),
+            ("fd00:ec2::253", true),
+            ("100.100.100.200", false),
+            ("100.100.100.201", true),
+            ("168.63.129.16", false),
+            ("192.0.0.192", false),
+            ("::ffff:168.63.129.16", false),
+            ("2002:a83f:8110::", false),
             ("fe80::1", false),
             ("febf::1", false),
             ("fec0::1", true),
@@ -123,6 +160,7 @@ mod tests {
             (r#"{"url":"http://169.254.169.254","count":["/n"]}"#, Some("/gauge/url")),
             (r#"{"url":"http://me:x@[fe80::1]:80/","count":["/n"]}"#, Some("/gauge/url")),
             (r#"{"scrapyd":"http://[::ffff:169.254.1.1]:6800"}"#, Some("/gauge/scrapyd")),
+            (r#"{"scrapyd":"http://[fd00:ec2::254]:6800"}"#, Some("/gauge/scrapyd")),
             (r#"{"scrapyd":"http://scrapyd.example:6800"}"#, None),
             (r#"{"scrapyd":"http://[::1]:6800?a=169.254.1.1"}"#, None),
         ] {

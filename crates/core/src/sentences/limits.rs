@@ -51,7 +51,7 @@ refusals! {
 
     GaugeLinkLocal "limit_gauge_link_local"
         InvalidField
-        detail("the address of the gauge is link-local, where a cloud answers credentials of the machine")
+        detail("the address of the gauge is link-local or that of a cloud's metadata, where credentials of the machine are answered")
         hint("name another address; to ask this one all the same, start the server with --gauge-allow HOST");
 
     GaugePointerMalformed "limit_gauge_pointer_malformed"

@@ -28,7 +28,9 @@ pub(super) enum ReadFailed {
     /// Of an address that an earlier release took.
     #[error("the address cannot be asked; set the gauge again")]
     Address,
-    #[error("the address is link-local; only --gauge-allow HOST lets a gauge ask there")]
+    #[error(
+        "the address is link-local or that of a cloud's metadata; only --gauge-allow HOST lets a gauge ask there"
+    )]
     LinkLocal,
     #[error("could not connect: {0}")]
     Connect(#[source] io::Error),
