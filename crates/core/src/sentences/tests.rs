@@ -160,7 +160,8 @@ fn every_case_says_what_is_wrong_and_what_to_do() {
             }
         }
         for secret in ["payload", "data", "result", "token", "password"] {
-            let told = |text: &str| text.contains(&format!("{{{secret}"));
+            // Of a doubled brace one stands in the text, and is no parameter.
+            let told = |text: &str| text.replace("{{", "").contains(&format!("{{{secret}"));
             assert!(!told(row.detail) && !told(row.hint), "{name} tells a {secret}");
         }
         let first = detail.chars().next().expect("a first letter");
