@@ -52,7 +52,7 @@ impl Advertised {
     /// What is said if nothing was given: where it listens, or a guess where others cannot reach that.
     pub async fn guessed(at: SocketAddr, tls: bool, store: &Address) -> Advertised {
         let ip = at.ip().to_canonical();
-        let on_one_machine = hosts(store).iter().all(|host| is_loopback(&host.host));
+        let on_one_machine = is_here(store).await;
         let said = |ip: IpAddr| url(&SocketAddr::new(ip, at.port()).to_string(), tls);
         if ip.is_loopback() {
             let warning = (!on_one_machine).then(|| {
@@ -81,6 +81,16 @@ impl Advertised {
     }
 }
 
+impl Advertised {
+    /// Whether only this machine reaches the server at this address, although its store is on another one: the servers of the
+    /// store would each reach themselves there, and take the store from one another.
+    pub async fn is_only_for_this_machine(&self, store: &Address) -> bool {
+        let authority = self.url.split_once("://").map_or("", |(_, authority)| authority);
+        let host = Endpoint::parse(authority, 0).map(|endpoint| endpoint.host);
+        host.is_ok_and(|host| is_loopback(&host)) && !is_here(store).await
+    }
+}
+
 fn url(authority: &str, tls: bool) -> String {
     let scheme = if tls { "https" } else { "http" };
     format!("{scheme}://{authority}")
@@ -98,16 +108,45 @@ fn is_loopback(host: &str) -> bool {
     ip.unwrap_or_else(|_| host.eq_ignore_ascii_case("localhost"))
 }
 
+/// Whether the store is on this machine, all of it. A name that is not found is elsewhere.
+async fn is_here(store: &Address) -> bool {
+    for Endpoint { host, port } in hosts(store) {
+        if !is_loopback(host) && !is_own(host, *port).await {
+            return false;
+        }
+    }
+    true
+}
+
+/// Whether the host is this machine: who calls one of its own addresses comes from that same address. Nothing is sent.
+async fn is_own(host: &str, port: u16) -> bool {
+    let targets = timeout(RESOLVE_WITHIN, tokio::net::lookup_host((host, port))).await;
+    let Ok(Ok(targets)) = targets else { return false };
+    let mut is_any = false;
+    for target in targets {
+        is_any = true;
+        if source(target).await != Some(target.ip()) {
+            return false;
+        }
+    }
+    is_any
+}
+
+/// From which address of this machine the target is called. Nothing is sent.
+async fn source(target: SocketAddr) -> Option<IpAddr> {
+    let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let socket = UdpSocket::bind(any).await.ok()?;
+    socket.connect(target).await.ok()?;
+    socket.local_addr().ok().map(|own| own.ip())
+}
+
 /// The address of this machine from which it reaches the store. Nothing is sent.
 async fn own_address(store: &Address) -> Option<IpAddr> {
     let Endpoint { host, port } = hosts(store).first()?;
     let targets = tokio::net::lookup_host((host.as_str(), *port));
     for target in timeout(RESOLVE_WITHIN, targets).await.ok()?.ok()? {
-        let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
-        let Ok(socket) = UdpSocket::bind(any).await else { continue };
-        if socket.connect(target).await.is_ok() {
-            let own = socket.local_addr().ok().map(|own| own.ip());
-            return own.filter(|own| !own.is_unspecified());
+        if let Some(own) = source(target).await {
+            return Some(own).filter(|own| !own.is_unspecified());
         }
     }
     None
@@ -136,6 +175,26 @@ mod tests {
                 (Err(why), Err(part)) => assert!(why.contains(part), "{text}: {why}"),
                 (said, _) => panic!("{text}: {said:?}"),
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn loopback_is_for_a_store_on_this_machine_alone() {
+        for (advertised, store, is) in [
+            ("127.0.0.1:7", "redis://localhost", false),
+            ("localhost:7", "redis://[::1]", false),
+            ("[::1]:7", "redis://192.0.2.1", true),
+            ("localhost:7", "redis://user:pw@192.0.2.1:6380", true),
+            ("127.0.0.1:7", "redis://no-such-name.invalid", true),
+            ("127.0.0.1:7", "redis-cluster://127.0.0.1,192.0.2.1", true),
+            ("127.0.0.1:7", "redis-sentinel://127.0.0.1,localhost/main", false),
+            ("192.0.2.9:7", "redis://192.0.2.1", false),
+            ("a.example:7", "redis://192.0.2.1", false),
+        ] {
+            let advertised = Advertised::given(advertised, false).unwrap();
+            let address: Address = store.parse().unwrap();
+            let only = advertised.is_only_for_this_machine(&address).await;
+            assert_eq!(only, is, "{advertised:?} {store}");
         }
     }
 

@@ -118,6 +118,17 @@ impl ServePlace {
                 );
             }
         };
+        if said.is_only_for_this_machine(address).await {
+            let what = format!(
+                "other servers of this store would call this one at {}, which is the machine of whoever calls, and the Redis \
+                 is not on this machine",
+                said.url
+            );
+            return Err(Failure::usage(what).hint(
+                "say with --advertise HOST:PORT how other servers and clients reach this one, or listen on an address of the \
+                 network with --listen HOST:PORT",
+            ));
+        }
         if let Some(warning) = said.warning {
             tracing::warn!("{warning}");
         }
