@@ -1,6 +1,7 @@
 //! The servers that are registered or were a while ago: whom to ask, and where.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use tenure_core::time::Span;
 use tenure_journal_redis::{FORMAT, ServerEntry, StoreServers};
@@ -62,12 +63,26 @@ impl KnownServers {
 
     /// How far the standbys are behind the entry `end`.
     pub fn standbys(&self, end: u64) -> Vec<StandbyHealth> {
-        let standbys = self.0.values().filter(|known| known.is_standby());
-        let health = |known: &KnownServer| StandbyHealth {
-            url: known.entry.url.clone(),
-            behind: end.saturating_sub(known.entry.applied),
+        let health = |entry: &ServerEntry| StandbyHealth {
+            url: entry.url.clone(),
+            behind: end.saturating_sub(entry.applied),
         };
-        standbys.map(health).collect()
+        self.registered().into_iter().map(health).collect()
+    }
+
+    /// The other servers, each once: where one was started again, its last process.
+    pub fn registered(&self) -> Vec<&ServerEntry> {
+        let mut by_url: BTreeMap<&str, &KnownServer> = BTreeMap::new();
+        for known in self.0.values().filter(|known| known.is_standby()) {
+            match by_url.entry(&known.entry.url) {
+                Entry::Vacant(vacant) => drop(vacant.insert(known)),
+                Entry::Occupied(mut occupied) if occupied.get().said < known.said => {
+                    occupied.insert(known);
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
+        by_url.into_values().map(|known| &known.entry).collect()
     }
 
     /// The standby whose rows are furthest; of equal ones that with the latest word.
@@ -122,6 +137,19 @@ mod tests {
                 standbys,
                 furthest.map(|_| "http://3".to_owned()).into_iter().collect::<Vec<_>>()
             );
+        }
+    }
+
+    #[test]
+    fn a_server_that_was_started_again_is_listed_once() {
+        let process = |id, applied| ServerEntry { id, url: "http://2".to_owned(), applied, ..me() };
+        // The order of the ids, which are random, says nothing.
+        for (before, now) in [(2, 3), (3, 2)] {
+            let servers = vec![(5, process(before, 10)), (9, process(now, 90))];
+            let mut known = KnownServers::default();
+            known.read(&me(), &StoreServers { secret: Secret::new("x"), servers }, Span::ZERO);
+            let url = "http://2".to_owned();
+            assert_eq!(known.standbys(100), [StandbyHealth { url, behind: 10 }]);
         }
     }
 

@@ -13,7 +13,7 @@ use tenure_journal_redis::{FORMAT, RedisStore, ServerEntry, SnapshotName};
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, ServerId, StoreId};
 use tenure_owner::owner::{Input, LOOK_EVERY, ServerWord};
-use tenure_seam::{Clock, Engine};
+use tenure_seam::{Clock, Engine, SharedServer};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;
@@ -151,6 +151,12 @@ impl Member {
     /// How it is; never waits.
     pub fn health(&self) -> MemberHealth {
         self.hands.lock().health(self.hands.clock.at())
+    }
+
+    /// This server and the others of the store; never waits. Which cannot be reached is not known here.
+    pub fn servers(&self) -> Vec<SharedServer> {
+        let (hands, applied) = (&self.hands, self.applied());
+        hands.lock().shared_servers(&hands.entry, applied, hands.clock.at())
     }
 
     /// The address of the owner refused a connection: looks at once whether it is dead.

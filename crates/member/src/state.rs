@@ -8,11 +8,12 @@ use tenure_core::secret::Secret;
 use tenure_core::time::Span;
 use tenure_engine::Embedded;
 use tenure_journal::Hears;
-use tenure_journal_redis::{ReplicaShortage, StoreCall};
+use tenure_journal_redis::{ReplicaShortage, ServerEntry, StoreCall};
 use tenure_owner::Owner;
 use tenure_owner::ids::{Epoch, Generation, ServerId, StoreId};
 use tenure_owner::owner::{Action, Input, ServerWord, Warning};
 use tenure_owner::scripts::{Ownership, ScriptCall, SnapshotName};
+use tenure_seam::SharedServer;
 
 use crate::appends::Appends;
 use crate::clock::StoreClock;
@@ -141,7 +142,7 @@ impl MemberState {
             given_up: VecDeque::new(),
             seen: None,
             warnings: Vec::new(),
-            why: "this server has just started, and looks who owns the store".to_owned(),
+            why: "this server has just started and looks for the others".to_owned(),
             trouble: None,
             shortage: None,
             evicts: None,
@@ -386,6 +387,32 @@ impl MemberState {
         let warnings = shortage.into_iter().chain(known).chain(warnings);
         let standbys = self.owner.sent().map(|sent| self.servers.standbys(sent.number));
         MemberHealth { owner, warnings: warnings.collect(), standbys: standbys.unwrap_or_default() }
+    }
+
+    /// This server (`me`, whose rows have the entries up to `applied`) and the others, whoever leads the store.
+    pub fn shared_servers(&self, me: &ServerEntry, applied: u64, at: Span) -> Vec<SharedServer> {
+        let leader = match self.place(at) {
+            StorePlace::Here { .. } => Some(ServerId(me.id)),
+            StorePlace::There { .. } => self.seen.map(|(leader, _)| leader),
+            StorePlace::Nobody(_) | StorePlace::Paused(_) => None,
+        };
+        let applied = self.owner.sent().map_or(applied, |sent| sent.number);
+        let me = ServerEntry { applied, ..me.clone() };
+        let mut all = vec![&me];
+        all.extend(self.servers.registered());
+        // The leader registers the last entry that it sent.
+        let end = all.iter().map(|entry| entry.applied).max().unwrap_or_default();
+        let shared = |entry: &&ServerEntry| {
+            let is_leader = leader == Some(ServerId(entry.id));
+            SharedServer {
+                url: entry.url.clone(),
+                is_self: entry.id == me.id,
+                is_leader,
+                behind: if is_leader { 0 } else { end.saturating_sub(entry.applied) },
+                unreachable: None,
+            }
+        };
+        all.iter().map(shared).collect()
     }
 
     /// What this server answers another one.

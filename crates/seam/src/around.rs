@@ -4,7 +4,7 @@ use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 
-use crate::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture, StoreWork};
+use crate::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture, SharedServer, StoreWork};
 
 /// An engine around another one. It says here what it does itself; all else the inner one does, so that no wrapper leaves
 /// out a part of [`Engine`] that has a default.
@@ -32,6 +32,9 @@ impl<E: AroundEngine> Engine for E {
     }
     fn notice(&self) -> Option<String> {
         self.notice_around()
+    }
+    fn servers(&self) -> Vec<SharedServer> {
+        self.inner().servers()
     }
     fn store_work(&self) -> StoreWork {
         self.inner().store_work()

@@ -15,6 +15,7 @@ pub mod joining;
 mod last_leap;
 pub mod schedules;
 mod seldom;
+mod shared_servers;
 mod store_work;
 mod test_clock;
 
@@ -27,6 +28,7 @@ pub use fault::{CallError, Fault};
 pub use gauges::{ClaimedGauge, GaugeFeed, GaugeReader, ReadingFuture};
 pub use last_leap::LastLeap;
 pub use seldom::Seldom;
+pub use shared_servers::SharedServer;
 pub use store_work::{SLOW, StoreTimes, StoreWork};
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
@@ -59,6 +61,11 @@ pub trait Engine: Send + Sync + 'static {
     /// never waits. Callers are to be sent to it as ever.
     fn notice(&self) -> Option<String> {
         None
+    }
+
+    /// The servers that share its store, itself among them; never waits. Empty where no other server can have the store.
+    fn servers(&self) -> Vec<SharedServer> {
+        Vec::new()
     }
 
     /// What it did with its store since it was opened, for metrics; never waits. Empty for an engine that has no store of its

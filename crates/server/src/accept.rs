@@ -3,13 +3,14 @@
 use std::convert::Infallible;
 use std::future::{Future, pending};
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::budget::Budget;
 use crate::conn::{self, Stage};
@@ -40,6 +41,9 @@ pub struct DrainReport {
 /// refused. All else is answered, and each connection is told to close. The drain ends when the requests that it found are
 /// answered and no heartbeat or settle has come for [`Config::quiet`](crate::Config::quiet), at the latest after
 /// [`Config::drain_max`](crate::Config::drain_max). Dropping it cuts everything off.
+///
+/// Where several servers share the store, the listener closes as soon as another one may lead it: at once, except on the leader,
+/// which hands the store over first. From then on heartbeats and settles do not prolong the drain.
 ///
 /// Whether it may listen there without a token is for [`may_listen`](crate::may_listen).
 pub async fn run(
@@ -90,18 +94,27 @@ pub async fn run(
     tracing::info!("draining");
     traffic.drain();
     whereabouts.drain();
-    let quiet = async {
+    let mut quiet = pin!(timeout_at(end, async {
         while !traffic.is_quiet(config.quiet) {
             sleep(LOOK).await;
         }
+    }));
+    let is_quiet = tokio::select! {
+        () = accepter.accept() => false,
+        _ = &mut quiet => true,
+        // The next leader answers who connects from now on: callers move on to it, and none keeps this server from ending.
+        () = whereabouts.handed_over() => {
+            // Those who connected before are in the listener's own line.
+            let _ = timeout(Duration::ZERO, accepter.accept()).await;
+            false
+        }
     };
-    tokio::select! {
-        () = accepter.accept() => {}
-        _ = timeout_at(end, quiet) => {}
-    }
-    stage.send_replace(Stage::Ending);
     let Accepter { listener, mut conns, .. } = accepter;
     drop(listener);
+    if !is_quiet {
+        let _ = quiet.await;
+    }
+    stage.send_replace(Stage::Ending);
     let all = async { while conns.join_next().await.is_some() {} };
     // A connection that just got its last request is given a moment in any case.
     let _ = timeout_at(end.max(Instant::now() + config.quiet), all).await;

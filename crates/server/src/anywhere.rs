@@ -13,7 +13,7 @@ use tenure::repeat::identify;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Request};
-use tenure_seam::{CallError, CallFuture, Engine, Fault, Health, StoreWork};
+use tenure_seam::{CallError, CallFuture, Engine, Fault, Health, SharedServer, StoreWork};
 use tokio::time::Instant;
 
 use crate::config::Config;
@@ -147,6 +147,8 @@ impl AnywhereInner {
 
     async fn call(&self, call: &mut OwnCall) -> CallAnswer {
         let mut vain = InVain::default();
+        let reads = call.request.effect() == Effect::Reads;
+        let cut_off_most = Whereabouts::cut_off_after(reads, self.most);
         loop {
             let serves = self.whereabouts.now();
             let why = match &serves {
@@ -156,7 +158,7 @@ impl AnywhereInner {
                     let answer = tokio::select! {
                         biased;
                         answer = asked => answer,
-                        why = self.whereabouts.cut_off(&serves, self.most) => {
+                        why = self.whereabouts.cut_off(&serves, cut_off_most) => {
                             let unknown = call.unknown || call.request.effect() != Effect::Reads;
                             return Err(NotYet::Because(why).at_last(unknown));
                         }
@@ -179,7 +181,7 @@ impl AnywhereInner {
                 Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),
             };
             let ends = call.unknown && !call.is_repeatable();
-            if ends || !vain.may_try_again(&self.whereabouts, &serves, self.most).await {
+            if ends || !vain.may_try_again(&self.whereabouts, &serves, self.most, reads).await {
                 return Err(why.at_last(call.unknown));
             }
         }
@@ -231,7 +233,11 @@ impl Engine for Anywhere {
     }
 
     fn notice(&self) -> Option<String> {
-        self.0.whereabouts.now().notice()
+        self.0.whereabouts.news()
+    }
+
+    fn servers(&self) -> Vec<SharedServer> {
+        self.0.whereabouts.servers()
     }
 
     /// What this process did with the store.

@@ -45,7 +45,7 @@ use crate::target;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
-use crate::whereabouts::Serves;
+use crate::whereabouts::{Serves, Whereabouts};
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -253,7 +253,9 @@ impl Service {
             }
             Found::Nothing => return Err(nothing_at(head)),
         };
-        if route.rank == Rank::Vital {
+        // Another server answers the next heartbeat of a store that is led elsewhere.
+        let is_leaving = self.traffic.is_draining() && self.deps.whereabouts.is_elsewhere();
+        if route.rank == Rank::Vital && !is_leaving {
             turn.keeps();
         }
         let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
@@ -304,8 +306,9 @@ impl Service {
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
                 let is_refused = self.passes_on.is_refused();
-                let ready =
-                    Ready::at(&self.deps.whereabouts, self.traffic.is_draining(), is_refused);
+                let is_stranger = !from_server && gate::token(&head.headers, tokens).is_err();
+                let draining = self.traffic.is_draining();
+                let ready = Ready::at(&self.deps.whereabouts, draining, is_refused, is_stranger);
                 Ok(answer::json(ready.status(), &ready))
             }
             Does::Preview => {
@@ -395,6 +398,8 @@ impl Service {
     ) -> Result<Response<Out>, Stop> {
         let &StoreCall { spec, head, .. } = call;
         let began = Instant::now();
+        let is_read = spec.effect == Some(Effect::Reads);
+        let cut_off_most = Whereabouts::cut_off_after(is_read, self.deps.config.pass_on_max);
         let mut passed: Option<PassedCall<'_>> = None;
         let mut vain = InVain::default();
         loop {
@@ -409,7 +414,7 @@ impl Service {
                     let answered = tokio::select! {
                         biased;
                         answered = self.here(engine, call, lines, own, turn) => answered,
-                        why = self.deps.whereabouts.cut_off(&serves, self.deps.config.pass_on_max) => {
+                        why = self.deps.whereabouts.cut_off(&serves, cut_off_most) => {
                             let unknown = spec.effect != Some(Effect::Reads);
                             let why = NotYet::Because(why).at_last(unknown);
                             return Err(problem::of_error(why).into());
@@ -440,6 +445,10 @@ impl Service {
             };
             if from_server {
                 return Err(pass_on::not_owner().into());
+            }
+            let may_be_done = passed.as_ref().is_some_and(|passed| passed.unknown);
+            if spec.name == "lease" && self.traffic.is_draining() && !may_be_done {
+                return Err(Stop::Refused(StoreRefusal::Draining.into()));
             }
             let passed = passed.get_or_insert_with(|| {
                 let rest = RestRefused::default();

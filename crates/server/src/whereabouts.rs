@@ -5,14 +5,15 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tenure::ServerUrl;
 use tenure::remote::Trust;
 use tenure_core::secret::Secret;
-use tenure_seam::{Engine, Health};
+use tenure_seam::{Engine, Health, SharedServer};
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::snapshots::WritesSnapshots;
 
@@ -20,6 +21,48 @@ use crate::snapshots::WritesSnapshots;
 const TOLD_WITHIN: Duration = Duration::from_millis(100);
 /// A call at an owner that is told to be cut off has waited for it this long already: the store was silent before.
 const SILENT_BEFORE: Duration = Duration::from_secs(3);
+
+/// A read waits no longer than this for a store that nobody serves. A person may look at a page, and whoever reads can ask again.
+const READS_WAIT: Duration = Duration::from_secs(3);
+
+/// A read at an owner that is cut off is refused so much after that is known: a short silence is none.
+const READS_LINGER: Duration = Duration::from_millis(200);
+
+/// Since when nobody serves the store, as far as calls have seen it.
+#[derive(Debug)]
+struct NobodySince {
+    /// When this server began to look.
+    base: Instant,
+    /// Milliseconds from `base`, and one; 0: somebody serves. Starts as 0.
+    since: AtomicU64,
+}
+
+impl NobodySince {
+    fn new() -> Arc<Self> {
+        Arc::new(NobodySince { base: Instant::now(), since: AtomicU64::new(0) })
+    }
+
+    fn saw(&self, serves: &Serves) {
+        let is_known = self.since.load(Ordering::Relaxed) > 0;
+        match (serves, is_known) {
+            (Serves::Here { .. } | Serves::There(_), true) => {
+                self.since.store(0, Ordering::Relaxed)
+            }
+            (Serves::Nobody(_), false) => self.put(Instant::now()),
+            _ => {}
+        }
+    }
+
+    fn put(&self, at: Instant) {
+        let ms = at.saturating_duration_since(self.base).as_millis();
+        self.since.store(u64::try_from(ms).unwrap_or(u64::MAX - 1) + 1, Ordering::Relaxed);
+    }
+
+    fn at(&self) -> Option<Instant> {
+        let ms = self.since.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.base + Duration::from_millis(ms))
+    }
+}
 
 /// Where calls are answered now.
 #[derive(Clone)]
@@ -121,12 +164,19 @@ pub struct Whereabouts {
     describes: Option<Arc<dyn Describes>>,
     /// One word for what the store is kept in, where this process does not serve it.
     kind: &'static str,
+    nobody: Arc<NobodySince>,
 }
 
 /// Says how the store is served, where several servers share it.
 pub trait Describes: Send + Sync + 'static {
     /// One sentence for an operator; `None` if there is nothing to say.
     fn described(&self) -> Option<String>;
+
+    /// What an operator should do something about, although calls are answered; `None`: nothing.
+    fn warning(&self) -> Option<String>;
+
+    /// The servers that share the store.
+    fn servers(&self) -> Vec<SharedServer>;
 }
 
 impl Whereabouts {
@@ -135,8 +185,8 @@ impl Whereabouts {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
         // Its other end is gone, so it never changes.
         let standing = watch::channel(standing).1;
-        let (kind, fellowship) = ("embedded", watch::channel(None).1);
-        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
+        let (kind, fellowship, nobody) = ("embedded", watch::channel(None).1, NobodySince::new());
+        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind, nobody }
     }
 
     /// Several servers share the store, which is kept in something of this kind.
@@ -155,7 +205,8 @@ impl Whereabouts {
         fellowship: watch::Receiver<Option<Arc<Fellowship>>>,
         standing: watch::Receiver<Standing>,
     ) -> Self {
-        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
+        let nobody = NobodySince::new();
+        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind, nobody }
     }
 
     /// While another server owns the store, this one writes snapshots for it.
@@ -184,9 +235,39 @@ impl Whereabouts {
         self.describes.as_ref()?.described()
     }
 
+    /// The servers that share the store; empty where no other server has it.
+    pub(crate) fn servers(&self) -> Vec<SharedServer> {
+        self.describes.as_ref().map_or_else(Vec::new, |describes| describes.servers())
+    }
+
+    /// What who looks at this server should know while it is well. That it forwards calls is no news.
+    pub(crate) fn news(&self) -> Option<String> {
+        match self.now() {
+            Serves::Here { engine, .. } => engine.notice(),
+            Serves::There(_) => self.describes.as_ref()?.warning(),
+            Serves::Nobody(_) | Serves::Paused(_) => None,
+        }
+    }
+
     /// Where calls are answered at this moment.
     pub fn now(&self) -> Serves {
-        self.standing.borrow().serves.clone()
+        let serves = self.standing.borrow().serves.clone();
+        self.nobody.saw(&serves);
+        serves
+    }
+
+    /// For how long a call waits at an owner that is cut off: see [`cut_off`](Self::cut_off).
+    pub(crate) fn cut_off_after(reads: bool, most: Duration) -> Duration {
+        if reads { most.min(SILENT_BEFORE + READS_LINGER) } else { most }
+    }
+
+    /// For how long a call waits that nobody answers: `most`, and a read less while nobody serves the store.
+    pub(crate) fn waits(&self, serves: &Serves, reads: bool, most: Duration) -> Duration {
+        if !reads || !matches!(serves, Serves::Nobody(_)) {
+            return most;
+        }
+        let since = self.nobody.at().unwrap_or_else(Instant::now);
+        most.min(READS_WAIT.saturating_sub(since.elapsed()))
     }
 
     /// The last epoch at which this process served.
@@ -217,6 +298,27 @@ impl Whereabouts {
         timeout(TOLD_WITHIN, self.moved(before)).await.is_ok()
     }
 
+    /// Whether several servers may share the store.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.describes.is_some() || self.fellowship().is_some()
+    }
+
+    /// Whether several servers share the store and this one does not lead it.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.fellowship().is_some() && !matches!(self.now(), Serves::Here { .. })
+    }
+
+    /// Ends when [`is_elsewhere`](Self::is_elsewhere) is true; never if no other server has the store.
+    pub(crate) async fn handed_over(&self) {
+        let mut standing = self.standing.clone();
+        let is_elsewhere = |now: &Standing| {
+            self.fellowship().is_some() && !matches!(now.serves, Serves::Here { .. })
+        };
+        if standing.wait_for(is_elsewhere).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     /// Ends when calls are answered elsewhere than they were; never if no other server has the store.
     pub(crate) async fn moved(&self, before: &Serves) {
         let mut standing = self.standing.clone();
@@ -239,6 +341,8 @@ impl Whereabouts {
             };
             let mut standing = self.standing.clone();
             let serves = |now: &Standing| !matches!(now.serves, Serves::Nobody(_));
+            // The silence before that counts for the reads that come next.
+            self.nobody.put(Instant::now().checked_sub(SILENT_BEFORE).unwrap_or(self.nobody.base));
             if timeout(most, standing.wait_for(serves)).await.is_err() {
                 return why;
             }

@@ -22,6 +22,7 @@ use tenure_testkit::TempDir;
 use tenure_testkit::certificates::Authority;
 use tenure_tls::{ServerFiles, ServerTls, Trust};
 use tokio::sync::watch;
+use wire::http2::Http2;
 use wire::{Conn, PATIENCE, Server, until};
 
 const SECRET: &str = "of-the-servers";
@@ -261,6 +262,73 @@ fn servers_go_on_while_the_secret_of_their_store_changes() {
 }
 
 #[test]
+fn a_connection_header_changes_nothing_that_tenure_reads() {
+    let (leader, other) = two(Config::default());
+    let named = "Host: localhost\r\nTenure-Namespace: elsewhere\r\n";
+    let listed = "Connection: Tenure-Namespace, Content-Type\r\nContent-Type: application/json\r\n";
+    let headers = format!("{listed}{named}");
+    let body = br#"{"id": "a", "queue": "q"}"#;
+    assert_eq!(other.server.connect().ask_with("POST", "/v1/jobs", &headers, body).status, 201);
+    assert_eq!(leader.server.get("/v1/jobs/a").status, 404);
+    let found = leader.server.connect().ask_with("GET", "/v1/jobs/a", named, b"");
+    assert_eq!(found.status, 200, "{}", found.text());
+}
+
+#[test]
+fn a_head_of_many_headers_is_answered_alike_by_every_server() {
+    let (leader, other) = two(Config::default());
+    let named =
+        "Host: localhost\r\nTenure-Namespace: elsewhere\r\nContent-Type: application/json\r\n";
+    let body = br#"{"id": "a", "queue": "q"}"#;
+    leader.server.connect().ask_with("POST", "/v1/jobs", named, body);
+    for extra in [70, 90, 95, 120] {
+        let many: String = (0..extra).map(|number| format!("X-{number}: 1\r\n")).collect();
+        let headers = format!("{many}{named}");
+        let at = |server: &Server| server.connect().ask_with("GET", "/v1/jobs/a", &headers, b"");
+        let (led, forwarded) = (at(&leader.server), at(&other.server));
+        assert_eq!(led.status, if extra == 120 { 431 } else { 200 }, "{extra}");
+        assert_eq!(forwarded.status, led.status, "{extra}: {}", forwarded.text());
+    }
+}
+
+#[test]
+fn strangers_are_told_no_address_of_another_server() {
+    let engine = memory();
+    let leader = Member::new(1, &engine, here(&engine, 77), Config::default());
+    let there = there(&leader, 77);
+    let config = Config::default();
+    let other = Member::with(fellowship(2, SECRET), &engine, there, config, Some(TOKEN));
+    let address = leader.server.at.to_string();
+    let told = other.server.get("/readyz");
+    assert_eq!(told.status, 200);
+    assert!(!told.text().contains(&address), "{}", told.text());
+    assert!(told.text().contains("passes calls on"), "{}", told.text());
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    let known = other.server.connect().ask_with("GET", "/readyz", &token, b"");
+    assert!(known.text().contains(&address), "{}", known.text());
+    other.tells.nobody();
+    let told = other.server.get("/readyz");
+    assert_eq!(told.status, 503);
+    assert!(!told.text().contains("its owner is gone"), "{}", told.text());
+    let known = other.server.connect().ask_with("GET", "/readyz", &token, b"");
+    assert!(known.text().contains("its owner is gone"), "{}", known.text());
+}
+
+#[test]
+fn reads_of_a_store_that_nobody_serves_are_refused_soon() {
+    let (_leader, other) = two(Config::default());
+    other.tells.nobody();
+    let began = Instant::now();
+    other.server.get("/v1/stats").refused(503, "store_unavailable", None);
+    let first = began.elapsed();
+    assert!(first > Duration::from_secs(1) && first < Duration::from_secs(5), "{first:?}");
+    // A page asks several times.
+    let began = Instant::now();
+    other.server.get("/v1/queues").refused(503, "store_unavailable", None);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+#[test]
 fn a_call_has_one_hop() {
     let config = Config { pass_on_max: Duration::from_millis(200), ..Config::default() };
     let (owner, other) = two(config);
@@ -415,6 +483,84 @@ fn a_server_that_drains_does_not_wait_for_calls_that_wait_elsewhere() {
     owner.server.post("/v1/jobs", r#"{"id": "b", "queue": "q"}"#).good();
     let leased = owner.server.post("/v1/leases", r#"{"queues": ["q"], "wait": "10s"}"#).good();
     assert_eq!(leased["leases"][0]["job"]["id"], "b");
+}
+
+fn takes_nobody(server: &Server) -> bool {
+    TcpStream::connect(server.at).is_err()
+}
+
+#[test]
+fn a_draining_follower_closes_its_listener_and_refuses_lease_calls() {
+    let (leader, mut other) = two(Config { quiet: Duration::from_secs(1), ..Config::default() });
+    leader.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    let mut open = [other.server.connect(), other.server.connect()];
+    for conn in &mut open {
+        conn.call("GET", "/v1/stats", "").good();
+    }
+    other.server.drain();
+    until("its listener is closed", || takes_nobody(&other.server));
+    let lease = r#"{"queues": ["q"], "worker": "w"}"#;
+    open[0].call("POST", "/v1/leases", lease).refused(503, "draining", None);
+    open[1].call("POST", "/v1/jobs", r#"{"id": "b", "queue": "q"}"#).good();
+    assert_eq!(other.server.ended().cut, 0);
+    assert_eq!(leader.server.live_leases(), 0);
+}
+
+#[test]
+fn a_draining_leader_closes_its_listener_once_it_handed_over() {
+    let mut leader = two(Config { quiet: Duration::from_secs(1), ..Config::default() }).0;
+    let (engine, config) = (memory(), Config::default());
+    let next = Member::new(3, &engine, here(&engine, 2), config);
+    next.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    let lease = r#"{"queues": ["q"], "worker": "w"}"#;
+    let mut open = [leader.server.connect(), leader.server.connect()];
+    for conn in &mut open {
+        conn.call("GET", "/v1/stats", "").good();
+    }
+    leader.server.drain();
+    until("it drains", || leader.server.get("/readyz").status == 503);
+    open[0].call("POST", "/v1/leases", lease).refused(503, "draining", None);
+    leader.tells.there(next.server.at, 2);
+    until("its listener is closed", || takes_nobody(&leader.server));
+    open[1].call("POST", "/v1/leases", lease).refused(503, "draining", None);
+    assert_eq!(leader.server.ended().cut, 0);
+    assert_eq!(next.server.live_leases(), 0);
+}
+
+/// The only server of a store: nobody takes the store that it gave up.
+#[test]
+fn a_call_does_not_hold_up_the_end_of_the_last_server() {
+    let mut leader = two(Config { quiet: Duration::from_millis(200), ..Config::default() }).0;
+    let mut open = leader.server.connect();
+    open.call("GET", "/v1/stats", "").good();
+    leader.server.drain();
+    until("it drains", || leader.server.get("/readyz").status == 503);
+    leader.tells.nobody();
+    let began = Instant::now();
+    open.call("POST", "/v1/jobs", r#"{"queue": "q"}"#).refused(503, "store_unavailable", None);
+    assert_eq!(leader.server.ended().cut, 0);
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+}
+
+#[test]
+fn steady_heartbeats_do_not_hold_up_the_end_of_a_follower() {
+    let (leader, mut other) = two(Config { quiet: Duration::from_secs(1), ..Config::default() });
+    leader.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
+    let leased = leader.server.post("/v1/leases", r#"{"queues": ["q"]}"#).good();
+    let lease = leased["leases"][0]["lease"].as_str().unwrap().to_owned();
+    let extend = json!({"leases": [lease]}).to_string();
+    let client = Http2::clear(other.server.at, 65_535);
+    assert_eq!(client.call("POST", "/v1/leases/extend", &extend).status, 200);
+    let began = Instant::now();
+    other.server.drain();
+    let mut beats = 0;
+    while !client.is_closed() && began.elapsed() < Duration::from_secs(8) {
+        let sent = client.ask("POST", "/v1/leases/extend", &[], &extend);
+        beats += usize::from(client.try_head(sent).is_some());
+    }
+    other.server.ended();
+    assert!(beats > 0);
+    assert!(began.elapsed() < Duration::from_secs(6), "{beats} beats, {:?}", began.elapsed());
 }
 
 #[test]

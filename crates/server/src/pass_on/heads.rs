@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderMap,
-    HeaderName, HeaderValue, InvalidHeaderValue, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION,
-    TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, AUTHORIZATION, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, COOKIE,
+    EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, InvalidHeaderValue, ORIGIN,
+    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
 use hyper::{Request, Uri};
 use tenure::ServerUrl;
 pub(crate) use tenure::remote::wire::OWNER;
+use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::time::Span;
@@ -48,6 +49,21 @@ const OF_ONE_HOP: [HeaderName; 9] = [
 const OF_THE_CALLER: [HeaderName; 7] =
     [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH, WAITED];
 
+/// The headers of a call that Tenure itself reads. They go along whatever `Connection` says: the leader must not understand
+/// another call than the first server.
+const READ_BY_TENURE: [HeaderName; 7] = [
+    ACCEPT,
+    CONTENT_ENCODING,
+    CONTENT_TYPE,
+    gate::NAMESPACE,
+    HeaderName::from_static("last-event-id"),
+    HeaderName::from_static("prefer"),
+    HeaderName::from_static("traceparent"),
+];
+/// Of a head with more headers than this only [`READ_BY_TENURE`] go along: a server reads 100 at most, and a forwarded call has
+/// some of its own.
+const HEADERS_MAX: usize = 80;
+
 /// The headers that go along to the other side.
 fn passed(headers: &HeaderMap, without: &[HeaderName]) -> HeaderMap {
     let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
@@ -55,13 +71,22 @@ fn passed(headers: &HeaderMap, without: &[HeaderName]) -> HeaderMap {
     let stays = |name: &HeaderName| {
         OF_ONE_HOP.contains(name)
             || without.contains(name)
-            || named.iter().any(|named| named.eq_ignore_ascii_case(name.as_str()))
+            || !READ_BY_TENURE.contains(name)
+                && named.iter().any(|named| named.eq_ignore_ascii_case(name.as_str()))
     };
     let mut passed = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers.iter().filter(|(name, _)| !stays(name)) {
         passed.append(name.clone(), value.clone());
     }
     passed
+}
+
+fn read_by_tenure(headers: &HeaderMap) -> HeaderMap {
+    let mut read = HeaderMap::new();
+    for (name, value) in headers.iter().filter(|(name, _)| READ_BY_TENURE.contains(name)) {
+        read.append(name.clone(), value.clone());
+    }
+    read
 }
 
 /// The headers of an answer that go along to the caller.
@@ -157,9 +182,10 @@ pub(crate) struct SentWhen {
     pub hurries: bool,
 }
 
-/// The call as it is sent to the server at this address.
+/// The call in this namespace as it is sent to the server at this address.
 pub(crate) fn request(
     head: &Parts,
+    namespace: &Namespace,
     when: SentWhen,
     to: &ServerUrl,
     mark: &ServerMark,
@@ -167,6 +193,10 @@ pub(crate) fn request(
 ) -> Result<Request<SentBody>, hyper::http::Error> {
     let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let mut headers = passed(&head.headers, &OF_THE_CALLER);
+    if headers.len() > HEADERS_MAX {
+        headers = read_by_tenure(&headers);
+    }
+    headers.insert(gate::NAMESPACE, HeaderValue::from_str(namespace.as_str())?);
     mark.put(&mut headers, to)?;
     if let waited @ 1.. = when.waited.as_millis() {
         headers.insert(WAITED, HeaderValue::from_str(&waited.to_string())?);
@@ -205,7 +235,7 @@ mod tests {
             .header("host", "a.example")
             .header("authorization", "Bearer of-the-caller")
             .header("origin", "http://a.example")
-            .header("connection", "keep-alive, X-Mine")
+            .header("connection", "keep-alive, X-Mine, Tenure-Namespace, prefer")
             .header("x-mine", "1")
             .header("transfer-encoding", "chunked")
             .header("cookie", "session")
@@ -216,7 +246,8 @@ mod tests {
             .header("x-two", "2");
         let (head, ()) = came.body(()).unwrap().into_parts();
         let body = SentBody::whole(Bytes::from_static(b"{}"));
-        let sent = request(&head, SentWhen::default(), &to, &mark("s3cret"), body).unwrap();
+        let other = "other".parse().unwrap();
+        let sent = request(&head, &other, SentWhen::default(), &to, &mark("s3cret"), body).unwrap();
         assert_eq!(
             (sent.method().as_str(), sent.uri().to_string().as_str()),
             ("POST", "/below/v1/jobs?full=true")

@@ -79,10 +79,20 @@ impl PassingServer<'_> {
     ) -> Result<(), Refusal> {
         let (most, whereabouts) = (self.config.pass_on_max, self.whereabouts);
         let sent = matches!(call.body, CallBody::Streamed(None));
+        let reads = call.spec.effect == Some(Effect::Reads);
         let ends = sent || call.unknown && !call.body.is_repeatable();
-        match !ends && vain.may_try_again(whereabouts, serves, most).await {
-            true => Ok(()),
-            false => Err(problem::of_error(why.at_last(call.unknown))),
+        let tries = async {
+            // Nobody is there to take the store of a server that ends.
+            let is_last = || matches!(whereabouts.now(), Serves::Nobody(_) | Serves::Paused(_));
+            tokio::select! {
+                again = vain.may_try_again(whereabouts, serves, most, reads) => again,
+                () = self.ends(), if is_last() => !is_last(),
+            }
+        };
+        if !ends && tries.await {
+            Ok(())
+        } else {
+            Err(problem::of_error(why.at_last(call.unknown)))
         }
     }
 
@@ -115,7 +125,8 @@ impl PassingServer<'_> {
         let waited = if call.was_sent { call.began.elapsed() } else { Duration::ZERO };
         let when = SentWhen { waited, hurries: call.hurries };
         call.was_sent = true;
-        let request = match heads::request(call.head, when, &owner.url, &passes_on.mark, body) {
+        let (to, mark) = (&owner.url, &passes_on.mark);
+        let request = match heads::request(call.head, call.namespace, when, to, mark, body) {
             Ok(request) => request,
             Err(why) => return PassOutcome::NotDone(at(why.to_string())),
         };

@@ -9,6 +9,7 @@ mod asks;
 mod builder;
 mod opened;
 mod shared;
+mod unreachable;
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -10,13 +10,14 @@ use std::time::Duration;
 use tenure::remote::Trust;
 use tenure_core::gauge::GaugeHosts;
 use tenure_member::{
-    Epoch, Member, MemberError, MemberOptions, STORE_KIND, StandbyHealth, StorePlace, StoreSettings,
+    Epoch, Member, MemberError, MemberOptions, STORE_KIND, StorePlace, StoreSettings,
 };
 use tenure_redis_address::Address;
-use tenure_seam::Engine;
+use tenure_seam::{Engine, SharedServer};
 use tokio::sync::watch;
 
 use super::asks::{AsksByHttp, MemberSnapshots, server_url};
+use super::unreachable::UnreachableServers;
 use crate::whereabouts::{
     Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts, passes_on,
 };
@@ -44,6 +45,7 @@ pub struct SharedStore {
     standing: watch::Sender<Standing>,
     /// Whose certificates are trusted where another server speaks HTTPS.
     trust: Trust,
+    unreachable: Arc<UnreachableServers>,
 }
 
 impl SharedStore {
@@ -55,7 +57,8 @@ impl SharedStore {
         let member = Arc::new(Member::open(options)?);
         let serves = Serves::Nobody("this server has just started".to_owned());
         let standing = watch::Sender::new(Standing { serves, served_at: None });
-        Ok(SharedStore { member, fellowship: watch::Sender::new(None), standing, trust })
+        let (fellowship, unreachable) = (watch::Sender::new(None), Arc::default());
+        Ok(SharedStore { member, fellowship, standing, trust, unreachable })
     }
 
     /// What answers calls while this server owns the store.
@@ -68,7 +71,10 @@ impl SharedStore {
         let standing = self.standing.subscribe();
         Whereabouts::joining(STORE_KIND, self.fellowship.subscribe(), standing)
             .writing(Arc::new(MemberSnapshots(self.member.clone())))
-            .described_by(Arc::new(DescribesMember(self.member.clone())))
+            .described_by(Arc::new(DescribesMember {
+                member: self.member.clone(),
+                unreachable: self.unreachable.clone(),
+            }))
     }
 
     /// Tells the server where calls are answered, for as long as it is polled. `engine` answers those of this process.
@@ -84,6 +90,7 @@ impl SharedStore {
         tokio::select! {
             never = self.tell_places(|place| Some(serves(place, &engine))) => never,
             never = self.tell_secrets() => never,
+            never = self.unreachable.follow(&self.member) => never,
         }
     }
 
@@ -163,31 +170,60 @@ impl SharedStore {
 }
 
 /// Says who owns the store: on the owner how far the other servers are, and on another server what an operator should know of it.
-struct DescribesMember(Arc<Member>);
+struct DescribesMember {
+    member: Arc<Member>,
+    unreachable: Arc<UnreachableServers>,
+}
 
 impl Describes for DescribesMember {
     fn described(&self) -> Option<String> {
-        let place = self.0.place();
-        let health = self.0.health();
+        let place = self.member.place();
         let epoch = match &*place.borrow() {
             StorePlace::Here { epoch, .. } => *epoch,
             StorePlace::There { url, .. } => {
-                let warning = health.warnings.into_iter().next()?;
-                return Some(format!("{}; {warning}", passes_on(url)));
+                return Some(format!("{}; {}", passes_on(url), self.warning()?));
             }
             _ => return None,
         };
-        let standbys = health.standbys;
-        let one = |standby: &StandbyHealth| match standby.behind {
-            1 => format!("{} is one entry behind", standby.url),
-            behind => format!("{} is {behind} entries behind", standby.url),
+        let one = |server: SharedServer| {
+            let SharedServer { url, behind, unreachable, .. } = server;
+            let lag = match behind {
+                1 => format!("{url} is one entry behind"),
+                behind => format!("{url} is {behind} entries behind"),
+            };
+            match unreachable {
+                Some(why) => format!("{lag} and is unreachable from here ({why})"),
+                None => lag,
+            }
         };
-        let others: Vec<String> = standbys.iter().map(one).collect();
-        let others = match others.is_empty() {
-            true => "no other server is there to go on without it".to_owned(),
-            false => others.join(", "),
+        let others = self.servers().into_iter().filter(|server| !server.is_self);
+        let others: Vec<String> = others.map(one).collect();
+        let others = if others.is_empty() {
+            "no other server is there to go on without it".to_owned()
+        } else {
+            others.join(", ")
         };
         Some(format!("the server answers calls and owns the store, at epoch {epoch}; {others}"))
+    }
+
+    fn warning(&self) -> Option<String> {
+        let is_unreachable = |server: &SharedServer| server.unreachable.is_some();
+        let unreachable = self.servers().into_iter().find(is_unreachable).map(|server| {
+            let why = server.unreachable.unwrap_or_default();
+            format!(
+                "{} is unreachable from here ({why}): see that --advertise of it is right",
+                server.url
+            )
+        });
+        self.member.health().warnings.into_iter().next().or(unreachable)
+    }
+
+    fn servers(&self) -> Vec<SharedServer> {
+        let mut servers = self.member.servers();
+        for server in servers.iter_mut().filter(|server| !server.is_self) {
+            server.unreachable = self.unreachable.why(&server.url);
+        }
+        servers
     }
 }
 

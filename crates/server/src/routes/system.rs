@@ -81,8 +81,17 @@ pub(crate) struct Ready {
 
 impl Ready {
     /// How a server is whose store is served here or elsewhere.
-    /// `is_refused`: the owner does not take what this server passes on.
-    pub(crate) fn at(whereabouts: &Whereabouts, draining: bool, is_refused: bool) -> Self {
+    /// `is_refused`: the owner does not take what this server passes on. `is_stranger`: who asks has shown no token, and is told
+    /// no address of another server or of the store.
+    pub(crate) fn at(
+        whereabouts: &Whereabouts,
+        draining: bool,
+        is_refused: bool,
+        is_stranger: bool,
+    ) -> Self {
+        if is_stranger && whereabouts.is_shared() {
+            return Ready::told_to_strangers(whereabouts, draining, is_refused);
+        }
         let (now, described) = (whereabouts.now(), whereabouts.described());
         let described = described.filter(|_| !draining);
         let notice = match &now {
@@ -98,6 +107,23 @@ impl Ready {
             ));
         }
         Ready::of(health, notice, draining)
+    }
+
+    fn told_to_strangers(whereabouts: &Whereabouts, draining: bool, is_refused: bool) -> Self {
+        let health = whereabouts.health();
+        let is_well = health.degraded.is_none();
+        let (wrong, notice) = match whereabouts.now() {
+            Serves::Here { .. } => ((!is_well).then_some("the store is not well"), None),
+            Serves::There(_) => (
+                is_refused.then_some("the server that owns the store refuses this one"),
+                Some("the server passes calls on to the one that owns the store"),
+            ),
+            Serves::Nobody(_) => (Some("no server owns the store"), None),
+            Serves::Paused(_) => (Some("the store is paused"), None),
+        };
+        let degraded = wrong.map(|what| format!("{what}; show a token to read more"));
+        let notice = notice.filter(|_| !draining).map(str::to_owned);
+        Ready::of(Health { degraded, ..health }, notice, draining)
     }
 
     /// How an engine and its server are. A notice is told and changes no status: who balances must not

@@ -1,0 +1,53 @@
+//! Which of the other servers cannot be reached from here.
+//!
+//! Nothing is decided by it: it is shown to who runs the servers. A connection is opened and closed, and nothing is sent.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tenure_member::Member;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use super::asks::server_url;
+
+/// Each server is tried this often.
+const TRY_EVERY: Duration = Duration::from_secs(5);
+/// A server that takes no connection within this is unreachable.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+
+/// Why servers cannot be reached, by their addresses. Empty at first.
+#[derive(Default)]
+pub(super) struct UnreachableServers(Mutex<BTreeMap<String, String>>);
+
+impl UnreachableServers {
+    /// Why this one cannot be reached.
+    pub fn why(&self, url: &str) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
+    }
+
+    /// Tries the others for as long as it is polled.
+    pub async fn follow(&self, member: &Member) -> Infallible {
+        loop {
+            let mut found = BTreeMap::new();
+            for server in member.servers().into_iter().filter(|server| !server.is_self) {
+                if let Err(why) = reach(&server.url).await {
+                    found.insert(server.url, why);
+                }
+            }
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = found;
+            sleep(TRY_EVERY).await;
+        }
+    }
+}
+
+async fn reach(url: &str) -> Result<(), String> {
+    let Some(to) = server_url(url) else { return Err("this is no address".to_owned()) };
+    match timeout(CONNECT_WITHIN, TcpStream::connect((to.host.as_str(), to.port))).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(why)) => Err(why.to_string()),
+        Err(_) => Err(format!("no connection within {} s", CONNECT_WITHIN.as_secs())),
+    }
+}
