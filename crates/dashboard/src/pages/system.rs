@@ -1,5 +1,7 @@
 //! The system: the store, how it is, and the audit of what it holds.
 
+mod servers;
+
 use maud::html;
 use tenure_core::count::grouped;
 use tenure_core::requests::{Audit, GetStats};
@@ -33,8 +35,8 @@ sentences! { Says;
     doctor: "What tenure doctor finds of the machine, the settings and a Redis is seen from the command line alone: it looks at the machine on which it runs.",
         "tenure doctor 对机器、设置和 Redis 的检查仅可在命令行中查看：它检查的是运行它的机器。";
     called: "Namespaces called on this server", "在本服务器上被调用过的命名空间";
-    others: "The API lists neither the other namespaces nor the other servers of a store. Go to a namespace by the field on the left, or by ?ns=NAME.",
-        "API 不列出存储的其他命名空间或其他服务器。可通过左侧输入框或 ?ns=NAME 前往命名空间。";
+    others: "The API does not list the other namespaces. Go to a namespace by the field on the left, or by ?ns=NAME.",
+        "API 不列出其他命名空间。可通过左侧输入框或 ?ns=NAME 前往命名空间。";
 }
 
 pub(super) const ROWS: &[PageRow] = &[
@@ -52,6 +54,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = html! {
         div class="head" { h1 { (says.title()) } }
         (attention::panel(visit, &found))
+        (servers::panel(visit.tongue, &visit.engine.servers()))
         section class="panel" {
             header { h2 { (says.store()) } }
             div class="body" {
