@@ -11,4 +11,3 @@ pub mod output;
 pub mod program;
 pub mod scratch;
 pub mod standing;
-pub mod stderr;

@@ -47,7 +47,7 @@ let again = false;
 function busy() {
   const at = document.activeElement;
   if (at && at.closest("main") && at.matches("input, select, textarea")) return true;
-  if (document.querySelector("dialog[open]")) return true;
+  if (document.querySelector("dialog[open], main input[type=checkbox]:checked")) return true;
   const selection = getSelection();
   return Boolean(selection && !selection.isCollapsed);
 }

@@ -18,6 +18,11 @@ impl NamedValues {
         pairs.collect::<Option<Vec<_>>>().map(NamedValues)
     }
 
+    /// All values of this name, in their order.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
     /// Whether this name is there, also if it says nothing.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name)

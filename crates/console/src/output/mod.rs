@@ -17,16 +17,15 @@ use serde::Serialize;
 use tenure_core::refusal::Problem;
 
 use crate::exit::Failure;
-use crate::stderr;
 
 /// Says something on stderr. That nobody reads it stops nothing.
 pub fn tell(sentence: &str) {
-    stderr::say(format!("tenure: {}\n", printable(sentence)).as_bytes());
+    let _ = writeln!(std::io::stderr(), "tenure: {}", printable(sentence));
 }
 
 /// Says on stderr what to do next.
 pub fn hint(hint: &str) {
-    stderr::say(format!("hint: {}\n", printable(hint)).as_bytes());
+    let _ = writeln!(std::io::stderr(), "hint: {}", printable(hint));
 }
 
 /// Text for people in which every character can be seen. All that is written is made so; who counts its columns does it

@@ -54,6 +54,21 @@ fn label(says: Says, change: BulkChange) -> String {
     }
 }
 
+/// What a button of the change says.
+pub(super) fn name(visit: &Visit, change: BulkChange) -> String {
+    label(Says(visit.tongue), change)
+}
+
+/// What is asked before the change, and what it does.
+pub(super) fn question(visit: &Visit, change: BulkChange) -> (String, String) {
+    let says = Says(visit.tongue);
+    match change {
+        BulkChange::Cancel => (says.cancel_title(), says.cancel_what()),
+        BulkChange::Retry => (says.retry_title(), says.retry_what()),
+        BulkChange::Delete => (says.delete_title(), says.delete_what()),
+    }
+}
+
 /// Links to the three, for a search that can be acted on.
 pub(super) fn buttons(visit: &Visit, search: &str) -> Markup {
     let says = Says(visit.tongue);
@@ -93,11 +108,7 @@ async fn ask(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
         (n, false) => says.counted(grouped(n)),
         (n, true) => says.counted_more(grouped(n)),
     };
-    let (title, what) = match change {
-        BulkChange::Cancel => (says.cancel_title(), says.cancel_what()),
-        BulkChange::Retry => (says.retry_title(), says.retry_what()),
-        BulkChange::Delete => (says.delete_title(), says.delete_what()),
-    };
+    let (title, what) = question(visit, change);
     let text = search.text();
     let options = search.options();
     let mut words = vec![key(change)];

@@ -44,7 +44,7 @@ sentences! { Says;
     finished: "Finished", "结束于";
     expires: "Must run before", "须在此前运行";
     timeout: "Timeout", "超时";
-    kept: "Kept after its end", "结束后保留";
+    kept: "Retention", "结束后保留";
     unique: "Unique key", "唯一键";
     flow: "Flow", "流程";
     schedule: "Schedule", "定时";

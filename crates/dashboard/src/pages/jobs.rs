@@ -10,7 +10,7 @@ use tenure_core::job::{JobState, JobView};
 use tenure_core::refusal::Code;
 use tenure_core::requests::{BulkChange, GetJob, GetStats, ListJobs, Listed, Page, Stats};
 
-use super::{PageRow, Section, bulk, draw};
+use super::{PageRow, Section, bulk, chosen, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::look_through::look_through;
@@ -102,7 +102,12 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                                 code class="cmd" tabindex="0" { "tenure push hello '{\"n\": 1}'" }
                             }
                         } @else { (empty(&if list.next.is_some() { says.none_so_far() } else { says.none() })) }
-                    } @else { (table(visit, &list.items)) }
+                    } @else {
+                        form method="post" action=(visit.link("/chosen")) {
+                            (table(visit, &list.items, true))
+                            (chosen::buttons(visit, &text))
+                        }
+                    }
                     (pager(visit, "/jobs", &[("q", &text)], list.next.as_deref(), list.partial))
                 }
             },
@@ -208,13 +213,16 @@ fn tabs(visit: &Visit, says: Says, search: &JobSearch, stats: &Stats) -> Markup 
 }
 
 /// Jobs, a row each.
-pub(super) fn table(visit: &Visit, jobs: &[JobView]) -> Markup {
+///
+/// `has_boxes`: each has a box, by which the form around the table names it.
+pub(super) fn table(visit: &Visit, jobs: &[JobView], has_boxes: bool) -> Markup {
     let says = Says(visit.tongue);
     html! {
         div class="scroll" {
             table class="rows" {
                 thead {
                     tr {
+                        @if has_boxes { td class="c-box" {} }
                         th scope="col" class="c-id" { (says.job()) }
                         th scope="col" class="c-state" { (says.state()) }
                         th scope="col" class="c-queue" { (says.queue()) }
@@ -224,13 +232,13 @@ pub(super) fn table(visit: &Visit, jobs: &[JobView]) -> Markup {
                         th scope="col" class="c-when num" { (says.when()) }
                     }
                 }
-                tbody { @for job in jobs { (row(visit, says, job)) } }
+                tbody { @for job in jobs { (row(visit, says, job, has_boxes)) } }
             }
         }
     }
 }
 
-fn row(visit: &Visit, says: Says, job: &JobView) -> Markup {
+fn row(visit: &Visit, says: Says, job: &JobView, has_boxes: bool) -> Markup {
     // What one asks of a job in this state: when it ended, began, may run, or came.
     let when = match job.state {
         JobState::Scheduled => Some(job.run_at),
@@ -244,6 +252,9 @@ fn row(visit: &Visit, says: Says, job: &JobView) -> Markup {
     let error = job.error.as_deref().and_then(|error| error.lines().next());
     html! {
         tr {
+            @if has_boxes {
+                td class="c-box" { input type="checkbox" name="job" value=(job.id) aria-label=(job.id); }
+            }
             th scope="row" class="c-id mono" {
                 (id_link(visit, &visit.to("jobs", &job.id), job.id.as_str()))
             }

@@ -2,6 +2,7 @@
 //! there. A row without a form is a page to look at; one that has both asks first and then acts.
 
 mod bulk;
+mod chosen;
 mod coming;
 mod edit;
 mod events;
@@ -91,6 +92,7 @@ fn all() -> impl Iterator<Item = &'static PageRow> {
         queue::ROWS,
         jobs::ROWS,
         bulk::ROWS,
+        chosen::ROWS,
         job::ROWS,
         edit::ROWS,
         failures::ROWS,

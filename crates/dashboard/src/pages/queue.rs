@@ -115,7 +115,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         }
         section class="panel" {
             header { h2 { (says.newest()) } a href=(visit.to_jobs(&of_queue)) { (says.jobs_of()) } }
-            @if newest.items.is_empty() { (empty(&says.no_jobs())) } @else { (jobs::table(visit, &newest.items)) }
+            @if newest.items.is_empty() { (empty(&says.no_jobs())) } @else { (jobs::table(visit, &newest.items, false)) }
         }
         (settings(visit, says, &queue, &path("set")))
         (commands(visit, &[

@@ -12,7 +12,7 @@ sentences! { RateWords;
     rate: "Rate: how many", "速率：次数";
     no_rate: "no rate", "无速率";
     per: "in which time, such as 1m", "时间窗口，例如 1m";
-    burst: "of which at once, after a rest", "空闲后可一次发放的次数";
+    burst: "burst: how many at once after a pause", "空闲后可一次发放的次数";
 }
 
 /// The fields, as they are set.

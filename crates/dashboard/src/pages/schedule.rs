@@ -115,7 +115,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         }
         section class="panel" {
             header { h2 { (says.history()) } a href=(visit.to_jobs(&term("schedule", &id))) { (says.jobs_of()) } }
-            @if made.items.is_empty() { (empty(&says.none_made())) } @else { (jobs::table(visit, &made.items)) }
+            @if made.items.is_empty() { (empty(&says.none_made())) } @else { (jobs::table(visit, &made.items, false)) }
         }
         (facts(visit, says, &one))
         (commands(visit, &[

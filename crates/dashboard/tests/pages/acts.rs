@@ -200,3 +200,23 @@ fn many_jobs_are_counted_first_and_then_changed() {
         assert_eq!(served.state("other"), JobState::Ready, "{search}");
     }
 }
+
+#[test]
+fn the_jobs_whose_boxes_are_checked_are_changed_after_a_question() {
+    let served = Served::start();
+    for id in ["a", "b", "c"] {
+        served.push(&format!(r#"{{"id":"{id}","queue":"q"}}"#));
+    }
+    let page = served.get("/jobs").page();
+    assert_eq!(page.matches("type=\"checkbox\" name=\"job\"").count(), 3, "{page}");
+    let asked = served.post("/chosen", "do=cancel&q=queue%3Aq&job=a&job=c").page();
+    assert!(asked.contains("Jobs: a, c") && asked.contains("name=\"sure\""), "{asked}");
+    let state = |id: &str| {
+        let page = served.get(&format!("/jobs/{id}")).page();
+        page.contains("state pill cancelled")
+    };
+    assert!(!state("a") && !state("c"), "a question changes nothing");
+    let done = served.post("/chosen", "do=cancel&q=queue%3Aq&sure=1&job=a&job=c&job=gone");
+    assert!(served.get(done.leads_to()).page().contains("Jobs cancelled, or asked to stop: 2."));
+    assert_eq!(["a", "b", "c"].map(state), [true, false, true]);
+}

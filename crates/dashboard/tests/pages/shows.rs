@@ -86,7 +86,7 @@ fn the_last_hour_is_drawn_from_what_was_counted() {
     assert_eq!(page.matches("class=\"good\"").count(), 60 + 1, "{page}");
     // What was pushed; two lines of waits, each with a gap where no job was granted; and the oldest ready job.
     assert_eq!(page.matches("<polyline").count(), 1 + 4 + 1, "{page}");
-    for part in ["Runs that ended, per minute", "role=\"img\"", "60 min ago", "Runs that failed"] {
+    for part in ["Runs per minute", "role=\"img\"", "60 min ago", "Runs that failed"] {
         assert!(page.contains(part), "{part} is missing in {page}");
     }
     let page = served.get("/?over=day").page();
