@@ -175,7 +175,10 @@ impl AnywhereInner {
                     }
                 }
                 Serves::There(owner) => match self.ask(call, owner, &serves).await {
-                    Ok(answered) => return answered,
+                    Ok(answered) => {
+                        self.whereabouts.is_answered();
+                        return answered;
+                    }
                     Err(why) => why,
                 },
                 Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),

@@ -473,7 +473,10 @@ impl Service {
                     passed.body = self.passing().streamed(spec, reading, &passed.rest);
                 }
                 why = match self.passing().send(passed, owner, turn, held.another()).await {
-                    PassOutcome::Answered(response) => return Ok(response),
+                    PassOutcome::Answered(response) => {
+                        self.deps.whereabouts.is_answered();
+                        return Ok(response);
+                    }
                     PassOutcome::Refused(no) => return Err(no.into()),
                     PassOutcome::NotDone(why) => {
                         *lines = passed.unread();

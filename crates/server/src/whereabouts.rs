@@ -45,9 +45,7 @@ impl NobodySince {
     fn saw(&self, serves: &Serves) {
         let is_known = self.since.load(Ordering::Relaxed) > 0;
         match (serves, is_known) {
-            (Serves::Here { .. } | Serves::There(_), true) => {
-                self.since.store(0, Ordering::Relaxed)
-            }
+            (Serves::Here { .. }, true) => self.since.store(0, Ordering::Relaxed),
             (Serves::Nobody(_), false) => self.put(Instant::now()),
             _ => {}
         }
@@ -262,12 +260,23 @@ impl Whereabouts {
     }
 
     /// For how long a call waits that nobody answers: `most`, and a read less while nobody serves the store.
+    /// A server that is named as the owner and did not answer counts as nobody.
     pub(crate) fn waits(&self, serves: &Serves, reads: bool, most: Duration) -> Duration {
-        if !reads || !matches!(serves, Serves::Nobody(_)) {
+        if matches!(serves, Serves::Here { .. }) {
             return most;
         }
-        let since = self.nobody.at().unwrap_or_else(Instant::now);
-        most.min(READS_WAIT.saturating_sub(since.elapsed()))
+        let since = self.nobody.at().unwrap_or_else(|| {
+            self.nobody.put(Instant::now());
+            Instant::now()
+        });
+        if reads { most.min(READS_WAIT.saturating_sub(since.elapsed())) } else { most }
+    }
+
+    /// Another server answered a call.
+    pub(crate) fn is_answered(&self) {
+        if self.nobody.at().is_some() {
+            self.nobody.since.store(0, Ordering::Relaxed);
+        }
     }
 
     /// The last epoch at which this process served.

@@ -197,6 +197,16 @@ fn only_a_good_token_opens_it_to_others_and_is_never_said() {
 }
 
 #[test]
+fn loopback_beside_a_redis_elsewhere_is_wrong_usage() {
+    let serve = ["serve", "--store", "redis://192.0.2.1", "--listen", "127.0.0.1:0"];
+    for more in [&[][..], &["--advertise", "localhost:7171"][..]] {
+        let (code, said) = end(&[&serve[..], more].concat(), None);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("--advertise HOST:PORT") && said.contains("--listen"), "{said}");
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_wrong_usage() {
     for args in [
         ["serve", "--store", "redis://"],
