@@ -214,6 +214,15 @@ impl Embedded {
         self.shared.ask(&Namespace::main(), Ask::Recover(span)).await.map(drop)
     }
 
+    /// Does as [`recover`](Embedded::recover) while it is asked whether the store forgot anything, for `span` at most; but streams
+    /// of events go on. What `recover` says then counts instead of this.
+    ///
+    /// # Errors
+    /// The engine has stopped, or is closed.
+    pub async fn doubt(&self, span: Span) -> Result<(), CallError> {
+        self.shared.ask(&Namespace::main(), Ask::Doubt(span)).await.map(drop)
+    }
+
     /// Ends a recovery before its time: nothing was forgotten, or whoever asks answers for it. Without one it does nothing.
     ///
     /// # Errors

@@ -45,6 +45,8 @@ pub(crate) enum Ask {
     Settled,
     /// The store may have forgotten grants that had this much time left, or less.
     Recover(Span),
+    /// Whether the store forgot anything is asked, for this long at most.
+    Doubt(Span),
     /// A recovery ends before its time.
     EndRecovery,
     /// Other settings of the machine hold from now on.

@@ -24,6 +24,6 @@ end
 local function larger(a, b) return tonumber(a) > tonumber(b) and a or b end
 local function beat(moment, ttl, notes_run, ...)
   redis.call('HSET', KEYS[1], 'beat', time, 'moment', larger(own[6], moment), 'largest_ttl', larger(own[7], ttl), ...)
-  if notes_run ~= '' then redis.call('HSET', KEYS[1], 'noted_run', notes_run) end
+  if notes_run ~= '' then redis.call('HSET', KEYS[1], 'noted_run', notes_run == '-' and '' or notes_run) end
   return 'done ' .. time
 end

@@ -6,7 +6,7 @@ use tenure_journal::{
     Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot, StoreFacts,
 };
 
-use crate::scripts::{Acquisition, AppendCall, Own, Ownership, ScriptReply};
+use crate::scripts::{Acquisition, AppendCall, Own, Ownership, RunNote, ScriptReply};
 use crate::store::{RedisStore, StoreError};
 
 /// How often an acquisition looks anew when another process was faster.
@@ -92,12 +92,12 @@ impl RedisJournal {
 impl Journal for RedisJournal {
     fn append(&self, append: Append, hears: Hears) {
         let (tip, entry, ttl): (Position, Option<JournalEntry>, Duration) = match append {
-            Append::Entry { entry, ttl } => (entry.position(), Some(entry), ttl),
+            Append::Entry { entry, ttl, grants: _ } => (entry.position(), Some(entry), ttl),
             Append::Nothing(end) => (end, None, Duration::ZERO),
         };
         let by = self.by.clone();
         let ttl = ttl.as_micros() as u64;
-        let call = AppendCall { by, tip, entry, moment: 0, ttl, notes_run: false };
+        let call = AppendCall { by, tip, entry, moment: 0, ttl, note: RunNote::Stays };
         let said = move |said: Result<_, String>| {
             let appended = match said.map(|value| ScriptReply::read(&value)) {
                 Ok(Some(ScriptReply::Done { .. })) => Appended::Done,

@@ -81,12 +81,12 @@ impl KnownScripts {
 mod tests {
     use super::*;
     use crate::keys::StoreKeys;
-    use crate::scripts::{AppendCall, HandOver, Ownership, StoreNaming};
+    use crate::scripts::{AppendCall, HandOver, Ownership, RunNote, StoreNaming};
 
     fn append(run: &str) -> ScriptCall {
         let by = Ownership { store: 7, epoch: 1, owner: 2, run: run.to_owned() };
-        let (moment, ttl, notes_run) = (0, 0, false);
-        AppendCall { by, tip: Default::default(), entry: None, moment, ttl, notes_run }
+        let (moment, ttl, note) = (0, 0, RunNote::Stays);
+        AppendCall { by, tip: Default::default(), entry: None, moment, ttl, note }
             .call(&StoreKeys::of("shop"))
     }
 

@@ -44,7 +44,7 @@ pub use plain::PlainRedis;
 pub use resp::RespValue;
 pub use room::STORE_KIND;
 pub use scripts::{
-    Acquisition, AppendCall, FORMAT, HandOver, Own, Ownership, PieceCall, ScriptReply,
+    Acquisition, AppendCall, FORMAT, HandOver, Own, Ownership, PieceCall, RunNote, ScriptReply,
     SnapshotName, SnapshotTurn, StoreNaming,
 };
 pub use server_entry::ServerEntry;

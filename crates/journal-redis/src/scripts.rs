@@ -108,9 +108,24 @@ fn hex(id: u128) -> String {
     format!("{id:032x}")
 }
 
-/// The run of the caller, if it is to be noted.
-fn noted(notes_run: bool, by: &Ownership) -> &str {
-    if notes_run { &by.run } else { "" }
+/// What an append or a turn notes of the run of Redis.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RunNote {
+    /// What is noted stays.
+    Stays,
+    /// The run of the caller: nothing is missing under it.
+    Whole,
+    /// No run: entries may be missing, so whoever takes the store over recovers.
+    Lossy,
+}
+
+/// As the scripts take it.
+fn noted(note: RunNote, by: &Ownership) -> &str {
+    match note {
+        RunNote::Stays => "",
+        RunNote::Whole => &by.run,
+        RunNote::Lossy => "-",
+    }
 }
 
 pub(crate) fn flag(is_set: bool) -> &'static str {
@@ -172,8 +187,8 @@ pub struct AppendCall {
     pub moment: u64,
     /// The longest time to live that the owner has granted, in microseconds.
     pub ttl: u64,
-    /// A recovery is over: from now on nothing is missing under the run of `by`.
-    pub notes_run: bool,
+    /// What is noted of the run of `by`.
+    pub note: RunNote,
 }
 
 /// Writes or unlinks one piece of a snapshot.
@@ -234,8 +249,8 @@ pub struct SnapshotTurn {
     pub moment: u64,
     /// The longest time to live that the owner has granted, in microseconds.
     pub ttl: u64,
-    /// Nothing is missing any more, so the run of `by` is noted.
-    pub notes_run: bool,
+    /// What is noted of the run of `by`.
+    pub note: RunNote,
 }
 
 /// Names another server as the owner.
@@ -304,7 +319,7 @@ impl AppendCall {
             .by(&self.by)
             .tip(self.tip)
             .args([self.moment.to_string(), self.ttl.to_string()])
-            .args([noted(self.notes_run, &self.by)]);
+            .args([noted(self.note, &self.by)]);
         match &self.entry {
             Some(entry) => {
                 let (field, packed) = packed::pack(entry);
@@ -334,7 +349,7 @@ impl SnapshotTurn {
             .by(&self.by)
             .tip(tip)
             .args([self.moment.to_string(), self.ttl.to_string()])
-            .args([noted(self.notes_run, &self.by), flag(self.heals)])
+            .args([noted(self.note, &self.by), flag(self.heals)])
             .args([generation.to_string(), self.snapshot.text()])
     }
 }

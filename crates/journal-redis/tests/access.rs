@@ -8,8 +8,8 @@ use tenure_core::secret::Secret;
 use tenure_journal::memory::MemorySnapshot;
 use tenure_journal::{Append, Appended, Journal, JournalEntry, Position, Reply, Snapshot};
 use tenure_journal_redis::{
-    AcquireError, COMMANDS, Generation, RedisJournal, RedisStore, ScriptReply, ServerEntry,
-    SnapshotTurn, StoreNaming,
+    AcquireError, COMMANDS, Generation, RedisJournal, RedisStore, RunNote, ScriptReply,
+    ServerEntry, SnapshotTurn, StoreNaming,
 };
 use tenure_redis_address::Address;
 use tenure_testkit::TempDir;
@@ -38,7 +38,7 @@ fn entries() -> Vec<JournalEntry> {
 }
 
 fn begin(journal: &RedisJournal, entry: &JournalEntry) -> Reply {
-    Reply::to(journal, Append::Entry { entry: entry.clone(), ttl: Duration::ZERO })
+    Reply::to(journal, Append::Entry { entry: entry.clone(), ttl: Duration::ZERO, grants: false })
 }
 
 fn appended(journal: &RedisJournal, entry: &JournalEntry) -> Appended {
@@ -73,8 +73,8 @@ fn everything(url: &str, name: &str) -> Result<(), String> {
     let mut parts = MemorySnapshot::with(end, entries.clone());
     let written = store.write_snapshot(&by, generation, &mut parts);
     let snapshot = written.map_err(|why| why.to_string())?;
-    let (heals, notes_run) = (false, false);
-    let turn = SnapshotTurn { by: by.clone(), snapshot, heals, moment: 0, ttl: 0, notes_run };
+    let (heals, note) = (false, RunNote::Stays);
+    let turn = SnapshotTurn { by: by.clone(), snapshot, heals, moment: 0, ttl: 0, note };
     assert!(matches!(store.turn(&turn).map_err(failed)?, ScriptReply::Done { .. }));
     let mut back = store.snapshot().map_err(failed)?.unwrap();
     let mut count = 0;

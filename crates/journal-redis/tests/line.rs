@@ -33,7 +33,7 @@ fn entries(count: u32) -> Vec<JournalEntry> {
 
 fn begin(journal: &RedisJournal, entries: &[JournalEntry]) -> Vec<Reply> {
     let append = |entry: &JournalEntry| {
-        let append = Append::Entry { entry: entry.clone(), ttl: Duration::ZERO };
+        let append = Append::Entry { entry: entry.clone(), ttl: Duration::ZERO, grants: false };
         Reply::to(journal, append)
     };
     entries.iter().map(append).collect()

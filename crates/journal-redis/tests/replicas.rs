@@ -51,7 +51,7 @@ fn acquired(redis: &RedisServer, replicas: u32, owner: u128) -> RedisJournal {
 fn after(end: &mut Position, n: u32) -> Append {
     let entry = JournalEntry::after(*end, 1, &n.to_le_bytes());
     *end = entry.position();
-    Append::Entry { entry, ttl: Duration::ZERO }
+    Append::Entry { entry, ttl: Duration::ZERO, grants: false }
 }
 
 fn said(journal: &RedisJournal, append: &Append) -> Appended {

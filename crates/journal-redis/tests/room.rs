@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tenure_journal::{Append, Appended, JournalEntry, Position, Reply};
 use tenure_journal_redis::{
-    Generation, RedisJournal, RedisStore, ScriptReply, SnapshotTurn, StoreError, UnfitServer,
+    Generation, RedisJournal, RedisStore, RunNote, ScriptReply, SnapshotTurn, StoreError,
+    UnfitServer,
 };
 use tenure_redis_address::Address;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
@@ -35,7 +36,8 @@ fn the_bytes_of_the_log_are_counted_between_two_looks_at_it() {
     let mut append = |bytes| {
         let entry = JournalEntry::after(end, 1, &noise(end.number, bytes));
         end = entry.position();
-        let reply = Reply::to(&journal, Append::Entry { entry, ttl: Duration::ZERO });
+        let reply =
+            Reply::to(&journal, Append::Entry { entry, ttl: Duration::ZERO, grants: false });
         assert_eq!(reply.wait(LONG), Some(Appended::Done));
         end
     };
@@ -56,8 +58,8 @@ fn the_bytes_of_the_log_are_counted_between_two_looks_at_it() {
         vec![JournalEntry::after(Position::default(), 1, &noise(1, 3 << 20))],
     );
     let snapshot = store.write_snapshot(&by, generation, &mut parts).unwrap();
-    let (heals, notes_run) = (false, false);
-    let turn = SnapshotTurn { by, snapshot, heals, moment: 0, ttl: 0, notes_run };
+    let (heals, note) = (false, RunNote::Stays);
+    let turn = SnapshotTurn { by, snapshot, heals, moment: 0, ttl: 0, note };
     assert!(matches!(store.turn(&turn).unwrap(), ScriptReply::Done { .. }));
     let sizes = store.measure().unwrap();
     assert!(sizes.log >= 200_000 && sizes.log < 400_000, "{sizes:?}");

@@ -13,7 +13,8 @@ use tenure_engine::{Embedded, Location, Options, Replica};
 use tenure_journal::memory::MemorySnapshot;
 use tenure_journal::{Journal, ReadError, Snapshot};
 use tenure_journal_redis::{
-    Generation, RedisJournal, RedisStore, ScriptReply, SnapshotName, SnapshotTurn, WriteError,
+    Generation, RedisJournal, RedisStore, RunNote, ScriptReply, SnapshotName, SnapshotTurn,
+    WriteError,
 };
 use tenure_redis_address::Address;
 use tenure_seam::EngineExt;
@@ -66,8 +67,8 @@ impl Here {
 
     fn turn(&self, snapshot: SnapshotName) -> ScriptReply {
         let by = self.journal.ownership().clone();
-        let (heals, notes_run) = (false, false);
-        let turn = SnapshotTurn { by, snapshot, heals, moment: 0, ttl: 0, notes_run };
+        let (heals, note) = (false, RunNote::Stays);
+        let turn = SnapshotTurn { by, snapshot, heals, moment: 0, ttl: 0, note };
         self.journal.store().turn(&turn).unwrap()
     }
 
@@ -261,9 +262,8 @@ fn pieces_that_an_owner_left_are_unlinked_by_whoever_writes_the_next_snapshot() 
     let generation = Generation { epoch: by.epoch, count: 1 };
     let second = next.store().write_snapshot(&by, generation, &mut parts.unwrap()).unwrap();
     assert_eq!(pieces(), (first.pieces + second.pieces) as usize);
-    let (heals, notes_run) = (false, false);
-    let turn =
-        SnapshotTurn { by: by.clone(), snapshot: second, heals, moment: 0, ttl: 0, notes_run };
+    let (heals, note) = (false, RunNote::Stays);
+    let turn = SnapshotTurn { by: by.clone(), snapshot: second, heals, moment: 0, ttl: 0, note };
     assert!(matches!(next.store().turn(&turn).unwrap(), ScriptReply::Done { .. }));
     assert_eq!(next.store().look().unwrap().own.unwrap().writing, None);
     next.store().unlink_snapshot(&by, first.generation, first.pieces).unwrap();

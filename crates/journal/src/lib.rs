@@ -28,6 +28,8 @@ pub enum Append {
         entry: JournalEntry,
         /// The longest time to live of any lease so far. Who takes the store over after a loss waits this long.
         ttl: Duration,
+        /// It grants leases.
+        grants: bool,
     },
     /// No entry: the answer only proves that the journal has all up to here, and that it still takes entries of this
     /// process. A repeat may find more behind it, and is done all the same.

@@ -309,7 +309,7 @@ mod tests {
     }
 
     fn put(entry: JournalEntry) -> Append {
-        Append::Entry { entry, ttl: Duration::ZERO }
+        Append::Entry { entry, ttl: Duration::ZERO, grants: false }
     }
 
     fn answer(journal: &MemoryJournal, append: &Append) -> Appended {

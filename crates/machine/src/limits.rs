@@ -122,7 +122,7 @@ impl Space {
         settings
     }
 
-    fn setting_now(&self, limit: LimitId) -> Option<LimitSettings> {
+    pub(crate) fn setting_now(&self, limit: LimitId) -> Option<LimitSettings> {
         match self.limits[limit].cached {
             Some((at, settings)) if at == self.settings_generation => settings,
             _ => self.setting_of(&self.limits[limit].name).map(|found| found.0),

@@ -21,6 +21,8 @@ pub(crate) struct Recovery {
     until: Moment,
     /// From its beginning to its end: it never has more than this before it.
     span: Span,
+    /// Whether the store forgot anything is being asked.
+    is_doubt: bool,
 }
 
 impl Machine {
@@ -28,14 +30,39 @@ impl Machine {
     /// answered grants calls this after [`restored`](Machine::restored) with the largest ttl that is noted there; an owner
     /// that loses its store's memory, with the larger of that and its own [`largest_ttl`](Machine::largest_ttl).
     pub fn recover_for(&mut self, span: Span, clock: Moment) {
-        let (mut until, mut longest) = (clock.plus(span), span);
-        if let Some(recovery) = self.recovery {
-            (until, longest) = (until.max(recovery.until), longest.max(recovery.span));
+        let mut recovery = Recovery { until: clock.plus(span), span, is_doubt: false };
+        // How long the asking takes was not known, so what was said of that does not count any more.
+        if let Some(known) = self.recovery.filter(|known| !known.is_doubt) {
+            recovery.until = recovery.until.max(known.until);
+            recovery.span = recovery.span.max(known.span);
         }
-        if until > clock {
-            self.recovery = Some(Recovery { until, span: longest });
-            self.each_space(|space| space.recovers(until, clock));
+        self.begin_recovery(recovery, clock);
+    }
+
+    /// Whether the store forgot grants is being asked, for `span` at most: until [`recover_for`](Machine::recover_for) or
+    /// [`end_recovery`](Machine::end_recovery) says more, all is as in a recovery, and nothing is told of one.
+    pub fn doubt_for(&mut self, span: Span, clock: Moment) {
+        let mut doubt = Recovery { until: clock.plus(span), span, is_doubt: true };
+        if let Some(known) = self.recovery {
+            doubt.until = doubt.until.max(known.until);
+            doubt.span = doubt.span.max(known.span);
         }
+        self.begin_recovery(doubt, clock);
+    }
+
+    fn begin_recovery(&mut self, recovery: Recovery, clock: Moment) {
+        if recovery.until <= clock {
+            return;
+        }
+        let goes_on = self.recovery.is_some_and(|known| !known.is_doubt);
+        let tells = !recovery.is_doubt && !goes_on;
+        self.recovery = Some(recovery);
+        self.each_space(|space| space.recovers(recovery.until, tells, clock));
+    }
+
+    /// Whether it recovers, and does not merely ask whether it has to.
+    pub fn is_lossy(&self) -> bool {
+        self.recovery.is_some_and(|recovery| !recovery.is_doubt)
     }
 
     /// Ends a recovery before its time: whoever asks knows that nothing was forgotten, or answers for it. What waits is
@@ -54,7 +81,7 @@ impl Machine {
     /// Time goes on for a recovery. `leapt`: what the clock gained on a monotonic one since the last tick; that time has not
     /// passed for whoever holds what is forgotten. Nor has more of it to come than the whole, if the clock was set back.
     pub(super) fn tick_recovery(&mut self, clock: Moment, leapt: Span) {
-        let Some(Recovery { mut until, span }) = self.recovery else { return };
+        let Some(Recovery { mut until, span, is_doubt }) = self.recovery else { return };
         if leapt > Span::from_us(LEAP_US) && !forgets(Mutant::LeapShortensRecovery) {
             until = until.plus(leapt);
         }
@@ -63,7 +90,7 @@ impl Machine {
             return self.end_recovery();
         }
         if self.recovers_until() != Some(until) {
-            self.recovery = Some(Recovery { until, span });
+            self.recovery = Some(Recovery { until, span, is_doubt });
             self.each_space(|space| space.recovers_until = Some(until));
         }
     }
@@ -74,7 +101,7 @@ impl Machine {
         if let Some(until) = self.recovers_until()
             && !forgets(Mutant::NewNamespaceIsWhole)
         {
-            space.recovers(until, clock);
+            space.recovers(until, self.is_lossy(), clock);
         }
         space
     }
@@ -88,9 +115,11 @@ impl Machine {
 }
 
 impl Space {
-    fn recovers(&mut self, until: Moment, clock: Moment) {
+    /// `tells`: the event of it is written.
+    fn recovers(&mut self, until: Moment, tells: bool, clock: Moment) {
         let now = self.advance(clock);
-        if self.recovers_until.replace(until).is_none() {
+        self.recovers_until = Some(until);
+        if tells {
             let why = Some(STORE_FORGOT.into());
             let about = About { why, until: Some(until), ..About::default() };
             self.happens(EventType::EngineLearning, about, now);

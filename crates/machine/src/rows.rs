@@ -232,6 +232,11 @@ impl Rows {
             && self.childless.is_empty()
             && self.data.is_empty()
     }
+    /// Whether a lease is among them that was granted, or changed.
+    pub fn grants(&self) -> bool {
+        self.jobs.values().any(|change| change.state == Some(JobState::Running))
+            || self.other.iter().any(|(key, row)| key.kind == Kind::Lease && row.is_some())
+    }
     /// About what they take in a journal.
     pub fn bytes(&self) -> usize {
         let text = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.text().len());

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tenure_journal::threads::spawn_or_die;
 
-use tenure_core::time::Moment;
+use tenure_core::bounds::TTL_US_MAX;
+use tenure_core::time::{Moment, Span};
 use tenure_journal::Appended;
 use tenure_journal_redis::{ScriptReply, StoreCall, StoreError};
 use tenure_owner::ids::ServerId;
@@ -43,6 +44,8 @@ pub(crate) fn do_deed(hands: &Arc<Hands>, deed: Deed) {
             start(hands, "tenure-load", move |hands| loading::load(&hands, term, recovers));
         }
         Deed::Recover(engine, span) => begin(engine.recover(span)),
+        // How long the others are asked is not known, but no lease lasts longer than this. The value says when it is over.
+        Deed::Doubt(engine) => begin(engine.doubt(Span::from_us(TTL_US_MAX))),
         Deed::EndRecovery(engine) => begin(engine.end_recovery()),
         Deed::Write { term, by, generation, has: None } => {
             start(hands, "tenure-snapshot", move |hands| {

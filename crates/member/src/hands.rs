@@ -234,7 +234,9 @@ impl Hands {
                 state.servers.read(&self.entry, &all, self.clock.at());
                 (state.secret, state.is_registered) = (all.secret, true);
                 let others = state.servers.ids();
+                let known = state.servers.applied().max(applied);
                 state.take(Input::Others(others), &self.clock);
+                state.take(Input::Known(known), &self.clock);
                 self.show(&state);
                 self.act(state);
                 true
@@ -259,7 +261,7 @@ impl Hands {
             match engine {
                 Some(engine) if !recovers => begin(engine.end_recovery()),
                 Some(engine) if engine.recovers_for().is_none() => {
-                    begin(engine.recover(Span::from_us(TTL_US_MAX)));
+                    begin(engine.doubt(Span::from_us(TTL_US_MAX)));
                 }
                 _ => {}
             }

@@ -63,10 +63,10 @@ impl Journal for MemberJournal {
                 return drop(before);
             }
             Append::Nothing(_) => Input::AnswerWaits { ticket: state.appends.add(None, hears) },
-            Append::Entry { entry, ttl } => {
+            Append::Entry { entry, ttl, grants } => {
                 let checksum = entry.position().sum;
                 let ticket = state.appends.add(Some(entry), hears);
-                Input::Decided { checksum, ticket, ttl: Span::from(ttl) }
+                Input::Decided { checksum, ticket, ttl: Span::from(ttl), grants }
             }
         };
         state.take(input, &hands.clock);

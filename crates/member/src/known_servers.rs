@@ -57,6 +57,11 @@ impl KnownServers {
         self.0.keys().copied().collect()
     }
 
+    /// The highest entry that one of them has.
+    pub fn applied(&self) -> u64 {
+        self.0.values().map(|known| known.entry.applied).max().unwrap_or(0)
+    }
+
     pub fn url(&self, id: ServerId) -> Option<&str> {
         self.0.get(&id).map(|known| known.entry.url.as_str())
     }

@@ -21,7 +21,7 @@ use crate::options::{AskedServer, SnapshotWish};
 use crate::priority;
 use crate::snapshots::{unlink_late, written_is};
 use crate::standby::follows;
-use crate::translate::generation as named;
+use crate::translate::{generation as named, position};
 
 /// A standby that writes no piece for this long is given up.
 const PIECE_WITHIN: Duration = Duration::from_secs(5);
@@ -106,6 +106,8 @@ pub(crate) fn have(
             drop(state);
             tracing::info!("{} writes no snapshot, so this server does", standby.url);
             hands.tell(Input::SnapshotFailed { generation, reply: ScriptReply::Refused });
+            // Also where none is due: an operator may have asked for it.
+            hands.tell(Input::SnapshotDue);
         }
     }
 }
@@ -118,11 +120,16 @@ fn is_wanted(hands: &Hands, term: u64, by: &Ownership) -> bool {
 }
 
 /// Whether a snapshot ends with an entry of the journal, by number and checksum. Checksums are chained, so its rows come from
-/// this journal and no other. Nobody but the asking owner takes entries out of the journal, so the last one is there.
+/// this journal and no other.
 fn is_of_the_store(hands: &Hands, wish: &SnapshotWish, name: &redis::SnapshotName) -> bool {
     let Position { number, .. } = name.tip;
     if name.generation != wish.generation() || number < wish.reached.max(1) {
         return false;
+    }
+    // The turn before may have taken all entries out of the journal: then it ends with this one, or the turn is refused.
+    let last = hands.lock().owner.sent().map(position);
+    if last == Some(name.tip) {
+        return true;
     }
     let entries = hands.bulk.read(number - 1);
     entries.is_ok_and(|all| all.first().map(JournalEntry::position) == Some(name.tip))

@@ -167,7 +167,6 @@ impl Member {
     /// Ends: what waits at the engine is answered or called off, and the store is given to another server, if there is one. A
     /// store that cannot be reached is waited for, for some seconds. Blocks. Repeating it does nothing.
     pub fn close(&self) {
-        let begun = Instant::now();
         let engine = {
             let mut state = self.hands.lock();
             if state.is_over {
@@ -197,6 +196,8 @@ impl Member {
         // So that a server that came a moment ago is known.
         self.hands.register();
         let mut given = None;
+        // The engine may have needed all of its time: handing over has its own.
+        let begun = Instant::now();
         while !self.hands.lock().owner.has_ended() && begun.elapsed() < CLOSE_WITHIN {
             let to = {
                 let state = self.hands.lock();

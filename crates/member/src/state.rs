@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use tenure_core::bounds::TTL_US_MAX;
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
 use tenure_engine::Embedded;
@@ -77,6 +76,8 @@ pub(crate) struct MemberState {
     /// The owner as it was seen last, and its epoch; 0 as long as the store was not looked at since it was given to that owner.
     pub seen: Option<(ServerId, Epoch)>,
     pub warnings: Vec<Warning>,
+    /// A recovery was told of, and not its end. Starts as `false`.
+    pub is_recovering: bool,
     /// Why nobody serves.
     pub why: String,
     /// The first reason that Redis, or the way to it, gave since this owner is cut off. `None` once it is not.
@@ -116,6 +117,7 @@ pub(crate) enum Deed {
     Unknown(ServerId),
     Load { term: u64, recovers: Option<Span> },
     Recover(Arc<Embedded>, Span),
+    Doubt(Arc<Embedded>),
     EndRecovery(Arc<Embedded>),
     Write { term: u64, by: Ownership, generation: Generation, has: Option<AskedServer> },
     Unlink { by: Ownership, snapshot: SnapshotName },
@@ -142,6 +144,7 @@ impl MemberState {
             given_up: VecDeque::new(),
             seen: None,
             warnings: Vec::new(),
+            is_recovering: false,
             why: "this server has just started and looks for the others".to_owned(),
             trouble: None,
             shortage: None,
@@ -258,9 +261,15 @@ impl MemberState {
                 self.served_from = self.owner.epoch().unwrap_or_default();
                 Deed::Prove(self.proof.take())
             }
-            Action::DropAll => {
+            Action::DropAll | Action::Reload => {
+                let is_taken = action == Action::DropAll;
+                self.is_recovering = false;
                 self.term += 1;
-                if self.engine.is_some() && !self.is_closing {
+                if !is_taken {
+                    tracing::warn!(
+                        "leases that were granted when the store forgot are not answered, since a server could not be asked; the store is read again"
+                    );
+                } else if self.engine.is_some() && !self.is_closing {
                     tracing::warn!(
                         "another server has taken the store from this one; calls that were on their way are answered as `outcome_unknown`"
                     );
@@ -268,6 +277,7 @@ impl MemberState {
                 self.is_loading = false;
                 self.why = match self.is_closing {
                     true => ENDS,
+                    false if !is_taken => "this server reads the store again after a loss",
                     false => "another server has taken the store, or it has none",
                 }
                 .to_owned();
@@ -288,20 +298,22 @@ impl MemberState {
             }
             Action::Warn(warning) => {
                 self.warn(warning);
-                // How long the others are asked is not known, but no lease lasts longer than this. The value says when it is over.
-                let span = match warning {
-                    Warning::StoreForgot => Some(Span::from_us(TTL_US_MAX)),
-                    Warning::Recovering => self.owner.recovery(),
-                    _ => None,
-                };
+                self.is_recovering |= warning == Warning::Recovering;
                 // An engine that is being opened is told when that is through.
-                match self.engine.clone().zip(span) {
-                    Some((engine, span)) => Deed::Recover(engine, span),
-                    None => Deed::Nothing,
+                match (self.engine.clone(), warning, self.owner.recovery()) {
+                    (Some(engine), Warning::StoreForgot, _) => Deed::Doubt(engine),
+                    (Some(engine), Warning::Recovering, Some(span)) => Deed::Recover(engine, span),
+                    _ => Deed::Nothing,
                 }
             }
             Action::RecoveryOver => {
-                tracing::info!("the recovery of the store is over");
+                if std::mem::take(&mut self.is_recovering) {
+                    tracing::info!("the recovery of the store is over");
+                } else {
+                    tracing::info!(
+                        "the store lost nothing that this server does not know, and is whole again"
+                    );
+                }
                 self.engine.clone().map_or(Deed::Nothing, Deed::EndRecovery)
             }
             Action::ClockLeapt(by) => {
@@ -384,6 +396,12 @@ impl MemberState {
         };
         let warnings = self.warnings.iter().map(|warning| sentence(*warning).to_owned());
         let known = [&self.unreadable, &self.evicts].into_iter().flatten().cloned();
+        let unreached = self.owner.unreached().and_then(|id| self.servers.url(id));
+        let known = known.chain(unreached.map(|url| {
+            format!(
+                "{url} owns the store and lives, and this server cannot reach it: see its --advertise, and what lies between the two"
+            )
+        }));
         let warnings = shortage.into_iter().chain(known).chain(warnings);
         let standbys = self.owner.sent().map(|sent| self.servers.standbys(sent.number));
         MemberHealth { owner, warnings: warnings.collect(), standbys: standbys.unwrap_or_default() }

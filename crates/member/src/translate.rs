@@ -5,7 +5,7 @@ use tenure_journal::{JournalEntry, Position};
 use tenure_journal_redis as redis;
 use tenure_journal_redis::StoreCall;
 use tenure_owner::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
-use tenure_owner::scripts::{Own, Ownership, ScriptCall, ScriptReply, SnapshotName};
+use tenure_owner::scripts::{Own, Ownership, RunNote, ScriptCall, ScriptReply, SnapshotName};
 
 /// `own` names two snapshots, and one is written at a time.
 const SNAPSHOTS_MAX: usize = 8;
@@ -28,6 +28,14 @@ pub(crate) fn position(of: Tip) -> Position {
 
 pub(crate) fn generation(of: Generation) -> redis::Generation {
     redis::Generation { epoch: of.epoch.0, count: of.count }
+}
+
+fn note(of: RunNote) -> redis::RunNote {
+    match of {
+        RunNote::Stays => redis::RunNote::Stays,
+        RunNote::Whole => redis::RunNote::Whole,
+        RunNote::Lossy => redis::RunNote::Lossy,
+    }
 }
 
 impl Dictionary {
@@ -112,7 +120,7 @@ impl Dictionary {
                 },
                 moment: call.moment.us(),
                 ttl: call.ttl.us(),
-                notes_run: call.notes_run,
+                note: note(call.note),
             }),
             ScriptCall::Turn(call) => StoreCall::Turn(redis::SnapshotTurn {
                 by: self.ownership(&call.by),
@@ -120,7 +128,7 @@ impl Dictionary {
                 heals: call.heals,
                 moment: call.moment.us(),
                 ttl: call.ttl.us(),
-                notes_run: call.notes_run,
+                note: note(call.note),
             }),
             ScriptCall::Give(call) => StoreCall::Give(redis::HandOver {
                 by: self.ownership(&call.by),

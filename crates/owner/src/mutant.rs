@@ -55,6 +55,14 @@ pub(crate) enum Mutant {
     GrantsWhileItAsks,
     /// R12: nobody recovers.
     NobodyRecovers,
+    /// R12: what was granted before a loss was known goes out, although a server that may know more cannot be asked.
+    DoubtfulGrantsGoOut,
+    /// R12: a store that ends before an entry that is known is taken for whole, as long as Redis is in the same run.
+    SetBackIsUnseen,
+    /// R12: a recovery under the run that is noted leaves that note, so who follows does not recover.
+    RecoveryKeepsTheNote,
+    /// R7: a refused connection is death, although the beat goes on or the server was never reached.
+    RefusalIsDeath,
     /// R13: the replicas are not waited for.
     #[cfg(test)]
     NobodyWaits,

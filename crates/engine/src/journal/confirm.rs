@@ -53,7 +53,7 @@ impl Confirming {
             true => Append::Nothing(*end),
             false => {
                 let entry = JournalEntry::after(*end, CHANGES_FORMAT, &batch.changes.encode());
-                Append::Entry { entry, ttl: batch.ttl }
+                Append::Entry { entry, ttl: batch.ttl, grants: batch.changes.rows.grants() }
             }
         };
         let begun = Begun {

@@ -204,6 +204,10 @@ impl StateThread {
                 self.recover(span);
                 self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
             }
+            Ask::Doubt(span) => {
+                self.doubt(span);
+                self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));
+            }
             Ask::EndRecovery => {
                 self.end_recovery();
                 self.answer(namespace, reply, Ok(Answer::Done(Done::Nothing)));

@@ -12,13 +12,20 @@ impl StateThread {
     /// Recovers for this long from now on.
     pub(crate) fn recover(&mut self, span: Span) {
         let now = self.shared.clock.now();
-        let goes_on = self.machine.recovers_until().is_some();
+        let goes_on = self.machine.is_lossy();
         self.machine.recover_for(span, now);
         // Numbers of events that were forgotten come again with other content. The machine says in each namespace that it
         // recovers, so the other life is in the next entry, and whoever follows the journal has it too.
-        if !goes_on && self.machine.recovers_until().is_some() {
+        if !goes_on && self.machine.is_lossy() {
             self.streams.begin_lives(now, &mut self.batch.changes.events);
         }
+        self.absorb();
+        self.tell_of_recovery();
+    }
+
+    /// Does the same while nobody knows whether anything was forgotten, and streams of events go on.
+    pub(super) fn doubt(&mut self, span: Span) {
+        self.machine.doubt_for(span, self.shared.clock.now());
         self.absorb();
         self.tell_of_recovery();
     }

@@ -1,7 +1,7 @@
 //! Acquisitions and appends.
 
 use tenure_journal::Position;
-use tenure_journal_redis::{Acquisition, AppendCall, HandOver, Ownership, ScriptReply};
+use tenure_journal_redis::{Acquisition, AppendCall, HandOver, Ownership, RunNote, ScriptReply};
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 use crate::{A, B, STORE, Said, World, empty_call, entry, entry_call, said};
@@ -138,7 +138,7 @@ fn a_run_is_noted_by_the_append_that_says_so() {
     let by = world.own(B);
     let mut call = empty_call(&by, Position::default());
     assert_eq!((world.append(&call), world.seen().noted_run.as_str()), (Said::Done, ""));
-    call.notes_run = true;
+    call.note = RunNote::Whole;
     assert_eq!((world.append(&call), world.seen().noted_run), (Said::Done, by.run));
 }
 

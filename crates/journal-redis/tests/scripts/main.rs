@@ -10,7 +10,7 @@ mod snapshots;
 
 use tenure_journal::{JournalEntry, Position};
 use tenure_journal_redis::{
-    Acquisition, AppendCall, HandOver, Own, Ownership, PieceCall, RedisStore, ScriptReply,
+    Acquisition, AppendCall, HandOver, Own, Ownership, PieceCall, RedisStore, RunNote, ScriptReply,
     SnapshotTurn,
 };
 use tenure_redis_address::Address;
@@ -123,7 +123,7 @@ fn entry_call(by: &Ownership, entry: &JournalEntry) -> AppendCall {
 }
 
 fn empty_call(by: &Ownership, tip: Position) -> AppendCall {
-    AppendCall { by: by.clone(), tip, entry: None, moment: 0, ttl: 0, notes_run: false }
+    AppendCall { by: by.clone(), tip, entry: None, moment: 0, ttl: 0, note: RunNote::Stays }
 }
 
 fn entry(before: Position, body: &[u8]) -> JournalEntry {

@@ -15,6 +15,14 @@ use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 use crate::World;
 
+fn note(of: model::RunNote) -> real::RunNote {
+    match of {
+        model::RunNote::Stays => real::RunNote::Stays,
+        model::RunNote::Whole => real::RunNote::Whole,
+        model::RunNote::Lossy => real::RunNote::Lossy,
+    }
+}
+
 type Call = ScriptCall<JournalEntry>;
 
 const STEPS: u64 = 400;
@@ -126,7 +134,7 @@ impl Both {
                 entry: call.body.clone(),
                 moment: call.moment.us(),
                 ttl: call.ttl.us(),
-                notes_run: call.notes_run,
+                note: note(call.note),
             }),
             ScriptCall::Piece(call) => store.piece(&real::PieceCall {
                 by: self.by(&call.by),
@@ -140,7 +148,7 @@ impl Both {
                 heals: call.heals,
                 moment: call.moment.us(),
                 ttl: call.ttl.us(),
-                notes_run: call.notes_run,
+                note: note(call.note),
             }),
             ScriptCall::Give(call) => store.give(&real::HandOver {
                 by: self.by(&call.by),
@@ -320,7 +328,12 @@ impl Both {
             return old.clone();
         }
         let moment = Moment::from_us(self.dice.below(100));
-        let (ttl, notes_run) = (self.some_ttl(), self.dice.one_in(4));
+        let ttl = self.some_ttl();
+        let note = match self.dice.below(8) {
+            0 | 1 => model::RunNote::Whole,
+            2 => model::RunNote::Lossy,
+            _ => model::RunNote::Stays,
+        };
         match self.dice.below(10) {
             0 => {
                 let seen = self.keys.own.as_ref().map(|own| (own.epoch, own.owner));
@@ -340,7 +353,7 @@ impl Both {
                 let tip = body.as_ref().map(|body| tip(body.position()));
                 let tip = tip.unwrap_or_else(|| self.some_tip());
                 let by = self.some_by();
-                ScriptCall::Append(model::Append { by, tip, body, moment, ttl, notes_run })
+                ScriptCall::Append(model::Append { by, tip, body, moment, ttl, note })
             }
             5..8 => ScriptCall::Piece(model::PieceCall {
                 by: self.some_by(),
@@ -352,14 +365,7 @@ impl Both {
                 let (generation, pieces) = (self.some_generation(), self.dice.below(3) as u32);
                 let snapshot = model::SnapshotName { generation, tip: self.some_tip(), pieces };
                 let (by, heals) = (self.some_by(), self.dice.one_in(3));
-                ScriptCall::Turn(model::SnapshotTurn {
-                    by,
-                    snapshot,
-                    heals,
-                    moment,
-                    ttl,
-                    notes_run,
-                })
+                ScriptCall::Turn(model::SnapshotTurn { by, snapshot, heals, moment, ttl, note })
             }
             _ => ScriptCall::Give(model::HandOver {
                 by: self.some_by(),

@@ -1,7 +1,7 @@
 //! Pieces of snapshots, and turns to them.
 
 use tenure_journal::Position;
-use tenure_journal_redis::{Generation, Ownership, PieceCall, SnapshotName, SnapshotTurn};
+use tenure_journal_redis::{Generation, Ownership, PieceCall, RunNote, SnapshotName, SnapshotTurn};
 use tenure_testkit::redis::wanted;
 
 use crate::{A, B, Said, World, empty_call, entry, entry_call};
@@ -14,7 +14,14 @@ fn piece(by: &Ownership, count: u64, index: u32, body: Option<&[u8]>) -> PieceCa
 fn turn(by: &Ownership, count: u64, tip: Position, heals: bool) -> SnapshotTurn {
     let generation = Generation { epoch: by.epoch, count };
     let snapshot = SnapshotName { generation, tip, pieces: 2, bytes: 10, sum: u64::MAX };
-    SnapshotTurn { by: by.clone(), snapshot, heals, moment: 9, ttl: 8, notes_run: heals }
+    SnapshotTurn {
+        by: by.clone(),
+        snapshot,
+        heals,
+        moment: 9,
+        ttl: 8,
+        note: if heals { RunNote::Whole } else { RunNote::Stays },
+    }
 }
 
 fn write(world: &World, by: &Ownership, count: u64) {

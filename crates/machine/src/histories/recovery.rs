@@ -8,7 +8,9 @@ use tenure_core::events::{EventType, Happened};
 use tenure_core::gauge::{Gauge, GaugeAddress, GaugeResult, GaugeSource, OnStale};
 use tenure_core::job::{Need, NewJob};
 use tenure_core::lease::{Ending, ExtendItem, Reason, SettleItem};
-use tenure_core::names::{JobId, JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId};
+use tenure_core::names::{
+    JobId, JobRef, LimitName, Namespace, PoolName, QueueName, RequestId, ResourceId,
+};
 use tenure_core::requests::{
     AddResources, ExplainJob, Extend, ForceLease, Lease, Push, PushAnswer, PutLimit, Settle,
 };
@@ -295,6 +297,43 @@ fn the_longer_of_two_recoveries_counts() {
     let mut here = Recovering::new();
     here.world.machine.recover_for(Span::ZERO, here.world.now);
     assert!(!here.recovers(), "no lease was ever granted there");
+}
+
+#[test]
+fn a_repeat_is_not_told_of_an_exclusive_lease_while_a_store_recovers() {
+    let mut here = Recovering::new();
+    let mut grants = |here: &mut Recovering| {
+        let request_id = RequestId::parse("once").ok();
+        let ask = Lease { request_id, ttl: SPAN, ..Lease::needs(vec![lock("x")]) };
+        match here.world.apply(Command::Lease(Box::new(ask), TakerId::new(1))) {
+            Done::Lease(LeaseOutcome::Now(granted)) => granted.grants.len(),
+            done => panic!("{done:?}"),
+        }
+    };
+    assert_eq!((grants(&mut here), grants(&mut here)), (1, 1));
+    here.world.machine.recover_for(SPAN, here.world.now);
+    assert_eq!(grants(&mut here), 0, "somebody else may have got it since");
+    here.world.machine.end_recovery();
+    assert_eq!(grants(&mut here), 1);
+}
+
+#[test]
+fn an_answer_replaces_the_time_for_which_it_was_asked() {
+    let hour = Span::from_s(3_600);
+    let mut here = Recovering::new();
+    here.world.machine.doubt_for(hour, here.world.now);
+    here.ticks(Span::ZERO);
+    assert!(here.recovers() && !here.world.machine.is_lossy());
+    assert_eq!(here.happened(EventType::EngineLearning), 0, "nothing may have been lost");
+    here.world.machine.recover_for(SPAN, here.world.now);
+    here.ticks(Span::ZERO);
+    assert_eq!(here.world.machine.recovers_until(), Some(here.world.now.plus(SPAN)));
+    assert_eq!(here.happened(EventType::EngineLearning), 1);
+    here.world.machine.doubt_for(hour, here.world.now);
+    here.world.machine.end_recovery();
+    here.ticks(Span::ZERO);
+    assert!(!here.recovers());
+    assert_eq!(here.happened(EventType::EngineLearning), 1);
 }
 
 #[test]

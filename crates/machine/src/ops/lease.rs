@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use crate::answer::{Act, Context, Elsewhere};
 use crate::facts::Granted;
-use crate::state::{Asker, QueueId, Space, Taker, TakerId};
+use crate::state::{Asker, HeldLimit, QueueId, Space, Taker, TakerId};
 use crate::waiting::{Called, NewCaller, TRIES_MAX};
 use tenure_core::job::Need;
-use tenure_core::lease::{LeaseSummary, Leased, Reason};
+use tenure_core::lease::{Fence, LeaseSummary, Leased, Reason};
 use tenure_core::names::{QueueName, RequestId};
 use tenure_core::need_template::filled;
 use tenure_core::refusal::Refusal;
@@ -51,8 +51,13 @@ impl Space {
     }
 
     /// A repeat gets those of its leases that live, and never a second grant.
-    fn repeated(&mut self, request: Option<&RequestId>) -> Option<LeaseOutcome> {
-        let fences = self.requests.get(request?)?.fences.clone();
+    /// While the store recovers, one that holds what is exclusive is not told again: what was forgotten may have ended it and
+    /// granted the same to somebody else.
+    fn repeated(&mut self, request: Option<&RequestId>, now: Moment) -> Option<LeaseOutcome> {
+        let mut fences = self.requests.get(request?)?.fences.clone();
+        if self.closed_until(now).is_some() {
+            fences.retain(|fence| !self.holds_exclusive(*fence));
+        }
         for fence in &fences {
             if let Some(lease) = self.leases.get_mut(fence) {
                 lease.answered_again = true;
@@ -60,6 +65,16 @@ impl Space {
         }
         let grants = fences.iter().filter_map(|fence| self.grant_view(*fence)).collect();
         Some(LeaseOutcome::Now(Granted { grants, answer: Leased::default() }))
+    }
+
+    /// Whether a lease has permits of a limit with a concurrency, or a resource.
+    fn holds_exclusive(&self, fence: Fence) -> bool {
+        self.leases.get(&fence).is_some_and(|lease| {
+            let is_capped = |held: &HeldLimit| {
+                self.setting_now(held.limit).is_some_and(|settings| settings.concurrency.is_some())
+            };
+            !lease.resources.is_empty() || lease.limits.iter().any(is_capped)
+        })
     }
 
     fn lease_jobs(
@@ -79,7 +94,7 @@ impl Space {
             }
         }
         self.see_worker(&ask.worker, &slots, now);
-        if let Some(again) = self.repeated(ask.request_id.as_ref()) {
+        if let Some(again) = self.repeated(ask.request_id.as_ref(), now) {
             return Ok(again);
         }
         // The same request while the first still waits takes its place over.
@@ -117,7 +132,7 @@ impl Space {
     ) -> Result<LeaseOutcome, Refusal> {
         self.check_needs(needs).map_err(|no| no.below("/needs"))?;
         self.see_worker(&ask.worker, &[], now);
-        if let Some(again) = self.repeated(ask.request_id.as_ref()) {
+        if let Some(again) = self.repeated(ask.request_id.as_ref(), now) {
             return Ok(again);
         }
         let place = ask.place.clone().or_else(|| ask.request_id.clone());

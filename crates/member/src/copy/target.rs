@@ -8,7 +8,8 @@ use tenure_core::refusal::Refusal;
 use tenure_engine::{CopyFolder, RowsSnapshot};
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
 use tenure_journal_redis::{
-    Generation, RedisJournal, RedisStore, ScriptReply, SnapshotTurn, StoreError, WriteError,
+    Generation, RedisJournal, RedisStore, RunNote, ScriptReply, SnapshotTurn, StoreError,
+    WriteError,
 };
 use tenure_seam::copy::{Begun, CopyError, Found, Step, Target};
 
@@ -94,8 +95,8 @@ impl CopyRedis {
             WriteError::Refused(_) => self.was_taken(),
             WriteError::Parts(why) => CopyError::Disk(why.to_string()),
         })?;
-        let (moment, heals, notes_run) = (journal.acquired().beat, true, true);
-        let turn = SnapshotTurn { by, snapshot, heals, moment, ttl: 0, notes_run };
+        let (moment, heals, note) = (journal.acquired().beat, true, RunNote::Whole);
+        let turn = SnapshotTurn { by, snapshot, heals, moment, ttl: 0, note };
         match self.store.turn(&turn).map_err(|why| away(&why))? {
             ScriptReply::Done { .. } => Ok(()),
             _ => Err(self.was_taken()),

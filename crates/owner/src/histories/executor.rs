@@ -6,7 +6,7 @@ use tenure_core::time::Moment;
 
 use super::judge::Violation;
 use super::work::{Body, Change, Machine, TTL, chain, has, last};
-use super::world::{Event, Loading, Message, World};
+use super::world::{Event, Loading, Message, Server, World};
 use crate::ids::ServerId;
 use crate::mutant::{Mutant, forgets};
 use crate::owner::{Action, Input, ServerWord};
@@ -53,12 +53,12 @@ fn filled(call: ScriptCall<()>, machine: Option<&Machine>) -> Option<ScriptCall<
         ScriptCall::Acquire(acquisition) => ScriptCall::Acquire(acquisition),
         ScriptCall::Turn(turn) => ScriptCall::Turn(turn),
         ScriptCall::Give(give) => ScriptCall::Give(give),
-        ScriptCall::Append(Append { by, tip, body, moment, ttl, notes_run }) => {
+        ScriptCall::Append(Append { by, tip, body, moment, ttl, note }) => {
             let body = match body {
                 Some(()) => Some(Body::Rows(*machine?.changes.get(tip.number as usize - 1)?)),
                 None => None,
             };
-            ScriptCall::Append(Append { by, tip, body, moment, ttl, notes_run })
+            ScriptCall::Append(Append { by, tip, body, moment, ttl, note })
         }
         ScriptCall::Piece(_) => return None,
     })
@@ -82,8 +82,17 @@ impl World {
         let (id, is_far, tick) = (self.servers[at].id, self.servers[at].is_far, self.tick);
         match action {
             Action::Look => {
+                let is_heard = |own: &Own| {
+                    let is_owner = |server: &Server| server.is_alive && server.id == own.owner;
+                    self.servers.iter().any(|server| is_owner(server) && !server.is_cut)
+                };
+                let cut = self.keys_of(is_far).own.as_ref().is_some_and(|own| !is_heard(own));
                 let keys = self.keys(is_far);
-                let own = keys.own.clone().map(Box::new);
+                let mut own = keys.own.clone().map(Box::new);
+                // Anybody may take the store at any moment: R7 is for calm.
+                if let Some(own) = own.as_mut().filter(|_| cut) {
+                    own.beat = Moment::ZERO;
+                }
                 return Some(Input::Looked { store: keys.store, own, run: keys.run, time });
             }
             Action::NameStore(store, ttl) => self.keys(is_far).name_store(store, ttl),
@@ -143,7 +152,7 @@ impl World {
                 self.net.push(Message::Call { from: id, is_far, number: PIECE_CALL, call });
             }
             Action::Release { up_to } => self.release(at, up_to, stamp),
-            Action::DropAll => {
+            Action::DropAll | Action::Reload => {
                 let server = &mut self.servers[at];
                 let machine = server.machine.take();
                 let is_early = server.counts && !server.owner.has_ended();
@@ -178,7 +187,7 @@ impl World {
     /// What comes of asking a server.
     fn ask(&self, id: ServerId) -> ServerWord {
         match self.servers.iter().find(|server| server.is_alive && server.id == id) {
-            Some(server) if server.is_cut => ServerWord::Refused,
+            Some(server) if server.is_cut || server.refuses => ServerWord::Refused,
             Some(server) if server.is_stopped => ServerWord::Silent,
             Some(server) => server.owner.word(self.at()),
             None => ServerWord::Refused,
@@ -264,6 +273,7 @@ impl World {
         self.end_beliefs();
         for at in servers {
             if self.runs_at(*at) {
+                self.follow(*at);
                 self.feed(*at, Input::Time, usize::MAX);
             }
         }

@@ -20,6 +20,7 @@ const NONE: Faults = Faults {
     losses: 0,
     doubles: 0,
     failovers: 0,
+    set_backs: 0,
     flushes: 0,
     splits: 0,
     steps: 0,

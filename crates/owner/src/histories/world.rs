@@ -30,6 +30,8 @@ pub(super) struct Faults {
     pub(super) doubles: u8,
     /// The replica is promoted, and lacks what it has not yet got.
     pub(super) failovers: u8,
+    /// The store is as the replica has it, in the same run: a promotion there and back, or a machine set back to a snapshot.
+    pub(super) set_backs: u8,
     /// Everything in the store is deleted.
     pub(super) flushes: u8,
     /// The replica is promoted, while some servers still reach the old primary.
@@ -61,8 +63,12 @@ pub(super) struct Server {
     pub(super) is_stopped: bool,
     /// Refuses the connections of other servers.
     pub(super) is_cut: bool,
+    /// The same, and others see its beat all the same.
+    pub(super) refuses: bool,
     /// Reaches the old primary.
     pub(super) is_far: bool,
+    /// The last entry that its rows had while another server owned the store.
+    pub(super) applied: u64,
     pub(super) machine: Option<Machine>,
     /// The machine is the one by which answers stand: not taken over by somebody else.
     pub(super) counts: bool,
@@ -125,6 +131,7 @@ pub(super) enum Event {
     Lose(usize),
     Double(usize),
     Failover,
+    SetBack,
     Flush,
     Split(usize),
     Rejoin,
@@ -232,7 +239,9 @@ impl World {
             is_alive: true,
             is_stopped: false,
             is_cut: false,
+            refuses: false,
             is_far: false,
+            applied: 0,
             machine: None,
             counts: false,
             is_given_up: false,
@@ -265,6 +274,13 @@ impl World {
         }
     }
 
+    pub(super) fn keys_of(&self, is_far: bool) -> &Keys<Body> {
+        match (is_far, &self.old_primary) {
+            (true, Some(old)) => old,
+            _ => &self.primary,
+        }
+    }
+
     pub(super) fn runs_at(&self, at: usize) -> bool {
         self.servers.get(at).is_some_and(|server| server.is_alive && !server.is_stopped)
     }
@@ -290,6 +306,7 @@ impl World {
                 self.tick += 1;
                 for at in 0..self.servers.len() {
                     if self.runs_at(at) {
+                        self.follow(at);
                         self.feed(at, Input::Time, usize::MAX);
                     }
                 }
@@ -371,6 +388,13 @@ impl World {
                 (self.old_primary.is_none()).then_some(())?;
                 self.promote();
             }
+            Event::SetBack => {
+                spend(&mut self.left.set_backs)?;
+                self.old_primary.is_none().then_some(())?;
+                self.forgot |= self.primary != self.replica;
+                self.replica.run = self.primary.run;
+                self.primary = self.replica.clone();
+            }
             Event::Flush => {
                 spend(&mut self.left.flushes)?;
                 self.forgot = true;
@@ -426,6 +450,18 @@ impl World {
         }
     }
 
+    /// A server reads the entries that it lacks, as a standby does, and hears how far the others are.
+    pub(super) fn follow(&mut self, at: usize) {
+        let number =
+            self.keys_of(self.servers[at].is_far).own.as_ref().map_or(0, |own| own.tip.number);
+        let server = &mut self.servers[at];
+        server.applied = server.applied.max(number);
+        let known =
+            self.servers.iter().filter(|server| server.is_alive).map(|server| server.applied);
+        let known = known.max().unwrap_or(0);
+        self.servers[at].owner.take(Input::Known(known), Span::ZERO);
+    }
+
     fn promote(&mut self) {
         self.forgot |= self.primary != self.replica;
         self.runs += 1;
@@ -470,11 +506,13 @@ impl World {
         let server = &mut self.servers[at];
         let moment = server.owner.moment(now).map_or(0, Moment::us);
         let Some(machine) = &mut server.machine else { return };
+        let grants = matches!(change, Change::Grant { .. });
         machine.apply(change);
         machine.tickets += 1;
         let (tip, ticket) = (machine.tip(), machine.tickets);
         machine.pending.push(Pending { ticket, tip, moment, to });
-        let decided = Input::Decided { checksum: tip.checksum, ticket, ttl: Span::from_s(TTL) };
+        let decided =
+            Input::Decided { checksum: tip.checksum, ticket, ttl: Span::from_s(TTL), grants };
         self.feed(at, decided, usize::MAX);
     }
 

@@ -2,11 +2,14 @@
 
 use tenure_core::time::Span;
 
+use super::looking::Watch;
 use super::message::ServerWord;
 use super::{Action, Owner, OwnerStage, Queued, Tenancy, Warning};
 use crate::ids::{Epoch, Generation, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
-use crate::scripts::{Own, Ownership, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn};
+use crate::scripts::{
+    Own, Ownership, RunNote, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn,
+};
 
 /// What an owner asks after a loss.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -125,7 +128,7 @@ impl Owner {
         // A recovery that is not over goes on: its loss is not this one.
         let recovers = silent || tenancy.recovers_until.is_some();
         if !recovers && (own.tip == tenancy.done || own.tip == tenancy.sent()) {
-            tenancy.notes_run = true;
+            tenancy.note = RunNote::Whole;
             tenancy.snapshot = own.snapshot;
             tenancy.before = own.before.map(|before| (before, at));
             actions.push(Action::RecoveryOver);
@@ -155,7 +158,12 @@ impl Owner {
             heals: true,
             moment: tenancy.wall.at(at),
             ttl,
-            notes_run: !healing.recovers && tenancy.recovers_until.is_none(),
+            // The run may be the one that is noted, if the store was set back in it.
+            note: match healing.recovers || tenancy.recovers_until.is_some() {
+                true if forgets(Mutant::RecoveryKeepsTheNote) => RunNote::Stays,
+                true => RunNote::Lossy,
+                false => RunNote::Whole,
+            },
         };
         let call = self.send(ScriptCall::Turn(turn), actions);
         if let OwnerStage::Healing(healing) = &mut self.stage {
@@ -176,6 +184,14 @@ impl Owner {
                 let Some((pieces, tip)) = healing.written else { return };
                 let snapshot = SnapshotName { generation: healing.generation, tip, pieces };
                 tenancy.turned_to(snapshot, at, actions);
+                let is_doubtful = healing.recovers && tenancy.granted > tenancy.done.number;
+                if is_doubtful && !forgets(Mutant::DoubtfulGrantsGoOut) {
+                    // The server that could not be asked may have granted the same: nobody hears of these, and the machine
+                    // recovers from the store, where they are.
+                    self.served = tenancy.by.epoch;
+                    self.stage = OwnerStage::Looking(Watch::default());
+                    return actions.extend([Action::Reload, Action::Look]);
+                }
                 if healing.recovers {
                     let until = Span::from_us(at.us() + self.largest_ttl.us());
                     tenancy.recovers_until = Some(until);

@@ -4,11 +4,12 @@ use tenure_core::time::{Moment, Span};
 
 use super::message::ServerWord;
 use super::{
-    ABSENT_FOR, Action, BEAT_STANDS, LOOK_EVERY, Owner, OwnerStage, RESTS_FOR, Tenancy, Warning,
+    ABSENT_FOR, Action, BEAT_STANDS, DOUBTS_FOR, LOOK_EVERY, Owner, OwnerStage, REFUSED_STANDS,
+    RESTS_FOR, Tenancy, UNREACHED_STANDS, Warning,
 };
 use crate::ids::{Epoch, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
-use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptReply};
+use crate::scripts::{Acquisition, Append, Own, Ownership, RunNote, ScriptCall, ScriptReply};
 use crate::wall::Wall;
 
 /// What was seen of the owner.
@@ -21,18 +22,55 @@ pub(super) struct Watch {
     /// Whether the beat has stood for long enough.
     stands: bool,
     absent_since: Option<Span>,
+    /// How old the beat was by the store's clock when it was looked at.
+    age: Span,
+    /// It refused a connection: the beat as it was then, once that was looked at.
+    refused: Option<Refusal>,
     /// It could not serve what it took: until then it takes nothing.
     rests_until: Option<Span>,
 }
 
+/// What is known of an owner that refused a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Refusal {
+    /// The beat is to be looked at.
+    New,
+    /// The beat stood since this moment of the store's clock.
+    Stands(Moment),
+    /// The beat went on: it lives.
+    Lives,
+}
+
 impl Watch {
+    pub(super) fn unreached(&self) -> Option<ServerId> {
+        let (_, owner, ..) = self.beat?;
+        (self.refused == Some(Refusal::Lives)).then_some(owner)
+    }
+
+    /// R7: the owner refused a connection. Whether its beat is too old for one that lives; otherwise it is looked at again.
+    fn refuses(&mut self, doubts: bool, actions: &mut Vec<Action>) -> bool {
+        let late = if doubts { BEAT_STANDS } else { UNREACHED_STANDS };
+        if self.age >= late || forgets(Mutant::RefusalIsDeath) {
+            return true;
+        }
+        if self.refused.is_none() {
+            self.refused = Some(Refusal::New);
+            actions.push(Action::Look);
+        }
+        false
+    }
+
     pub(super) fn is_due(&self, at: Span) -> bool {
         self.due_at().is_none_or(|due| at >= due)
     }
 
     /// When it is to look; `None`: at once.
     pub(super) fn due_at(&self) -> Option<Span> {
-        self.looked.map(|looked| Span::from_us(looked.us() + LOOK_EVERY.us()))
+        let pause = match self.refused {
+            Some(Refusal::New | Refusal::Stands(_)) => REFUSED_STANDS,
+            _ => LOOK_EVERY,
+        };
+        self.looked.map(|looked| Span::from_us(looked.us() + pause.us()))
     }
 
     /// Looks on, and leaves the store to others for a while.
@@ -64,7 +102,7 @@ impl Owner {
                     None => self.found_none(store, at, actions),
                     Some(own) => {
                         self.store = Some(own.store);
-                        self.found(&own, time, actions);
+                        self.found(&own, time, at, actions);
                     }
                 }
             }
@@ -97,7 +135,8 @@ impl Owner {
         }
     }
 
-    fn found(&mut self, own: &Own, time: Moment, actions: &mut Vec<Action>) {
+    fn found(&mut self, own: &Own, time: Moment, at: Span, actions: &mut Vec<Action>) {
+        let (reached, doubts) = (self.reached, self.doubts_refusals(at));
         let OwnerStage::Looking(watch) = &mut self.stage else { return };
         watch.absent_since = None;
         if own.owner == self.me {
@@ -108,11 +147,30 @@ impl Owner {
             return;
         }
         let beat = Some((own.epoch, own.owner, own.moment, own.beat));
-        if watch.beat != beat {
+        let has_moved = watch.beat != beat;
+        if watch.beat.is_some_and(|(epoch, owner, ..)| (epoch, owner) != (own.epoch, own.owner)) {
+            watch.refused = None;
+        }
+        if has_moved {
             watch.beat = beat;
             watch.since = time;
         }
         watch.stands = time.since(watch.since) >= BEAT_STANDS;
+        watch.age = time.since(own.beat);
+        match watch.refused {
+            Some(Refusal::New) => watch.refused = Some(Refusal::Stands(time)),
+            Some(Refusal::Stands(_)) if has_moved => {
+                watch.refused = Some(Refusal::Lives);
+                self.reached = None;
+            }
+            Some(Refusal::Stands(since)) => {
+                let may_be_busy = time.since(since) < REFUSED_STANDS;
+                if reached == Some(own.owner) && !doubts && !may_be_busy {
+                    return self.acquire(Some((own.epoch, own.owner)), false, None, actions);
+                }
+            }
+            Some(Refusal::Lives) | None => {}
+        }
         actions.push(Action::PassOn(own.owner));
         actions.push(Action::AskServer(own.owner));
     }
@@ -121,26 +179,39 @@ impl Owner {
         &mut self,
         from: ServerId,
         word: ServerWord,
-        _at: Span,
+        at: Span,
         actions: &mut Vec<Action>,
     ) {
-        match &self.stage {
+        let doubts = self.doubts_refusals(at);
+        match &mut self.stage {
             OwnerStage::Asking(_) => self.heard_after_loss(from, word, actions),
             OwnerStage::Looking(watch) => {
                 let Some((epoch, owner, ..)) = watch.beat else { return };
+                if owner != from {
+                    return;
+                }
                 let may_be_taken = match word {
-                    ServerWord::Refused => true,
-                    ServerWord::Says { serves: true, .. } => false,
+                    ServerWord::Refused => watch.refuses(doubts, actions),
+                    ServerWord::Says { serves: true, .. } => {
+                        watch.refused = None;
+                        self.reached = Some(from);
+                        false
+                    }
                     ServerWord::Says { .. } | ServerWord::Silent => {
                         watch.stands && !forgets(Mutant::OnlyTheDeadAreReplaced)
                     }
                 };
-                if owner == from && may_be_taken && watch.rests_until.is_none() {
+                if may_be_taken && watch.rests_until.is_none() {
                     self.acquire(Some((epoch, owner)), false, None, actions);
                 }
             }
             _ => {}
         }
+    }
+
+    /// Whether another server took a refusal of this one for its death not long ago.
+    fn doubts_refusals(&self, at: Span) -> bool {
+        self.robbed.is_some_and(|robbed| at.us() < robbed.us() + DOUBTS_FOR.us())
     }
 
     /// Sends an acquisition; with what this server owned before, and whether it recovers, if it is to heal.
@@ -213,7 +284,10 @@ impl Owner {
             body: None,
             moment: wall.at(at),
             ttl: self.largest_ttl,
-            notes_run: false,
+            note: match self.may_have_lost(own, *by) && own.noted_run == by.run {
+                true if !forgets(Mutant::RecoveryKeepsTheNote) => RunNote::Lossy,
+                _ => RunNote::Stays,
+            },
         };
         let call = self.send(ScriptCall::Append(append), actions);
         if let OwnerStage::Loading { proof, .. } = &mut self.stage {
@@ -275,7 +349,10 @@ impl Owner {
 
     /// R12: the store may have lost answered entries since its run of Redis was noted.
     pub(super) fn may_have_lost(&self, own: &Own, by: Ownership) -> bool {
-        own.noted_run != by.run && !self.forgets_never && !forgets(Mutant::NobodyRecovers)
+        // A store that was set back ends before what is known, whatever run it is in.
+        let is_set_back = self.known > own.tip.number && !forgets(Mutant::SetBackIsUnseen);
+        let may_lack = own.noted_run != by.run || is_set_back;
+        may_lack && !self.forgets_never && !forgets(Mutant::NobodyRecovers)
     }
 
     /// The load is whole: the machine opens. R12: under another run than is noted it recovers first.
@@ -289,7 +366,9 @@ impl Owner {
             tenancy.recovers_until = Some(Span::from_us(at.us() + self.largest_ttl.us()));
             actions.push(Action::Warn(Warning::Recovering));
         } else if own.noted_run != by.run {
-            tenancy.notes_run = self.forgets_never;
+            if self.forgets_never {
+                tenancy.note = RunNote::Whole;
+            }
         }
         self.served = by.epoch;
         self.stage = OwnerStage::Owning(Box::new(tenancy));

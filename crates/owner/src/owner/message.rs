@@ -10,6 +10,8 @@ use crate::scripts::{Own, Ownership, ScriptCall, ScriptReply, SnapshotName};
 pub enum Input {
     /// The servers that are registered or known, without this one.
     Others(Vec<ServerId>),
+    /// The highest entry that the rows of this server have, or that a registered server says it has; 0: none.
+    Known(u64),
     /// Time has passed.
     Time,
     /// The reply to [`Action::Look`].
@@ -62,6 +64,8 @@ pub enum Input {
         ticket: u64,
         /// The longest time to live that was granted.
         ttl: Span,
+        /// The batch granted leases.
+        grants: bool,
     },
     /// The machine decided an answer that changed no rows, or rows were read from the file.
     AnswerWaits {
@@ -157,6 +161,8 @@ pub enum Action {
     RecoveryOver,
     /// The wall clock leapt ahead by this much.
     ClockLeapt(Span),
+    /// As [`Action::DropAll`]; but nobody has taken the store. What was decided is in it, and is read from there.
+    Reload,
     /// Drop memory, file and unsent batches; tell the callers of the batch `outcome_unknown`, pass all others on.
     DropAll,
     /// Take back the entry that was in flight. Only a left-out rule says this.

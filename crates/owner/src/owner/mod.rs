@@ -8,6 +8,8 @@ mod looking;
 mod message;
 mod owning;
 #[cfg(test)]
+mod refusal_tests;
+#[cfg(test)]
 mod tests;
 
 pub use message::{Action, Input, ServerWord, Warning};
@@ -18,7 +20,9 @@ use tenure_core::time::{Moment, Span};
 
 use crate::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
-use crate::scripts::{Acquisition, Append, Own, Ownership, ScriptCall, ScriptReply, SnapshotName};
+use crate::scripts::{
+    Acquisition, Append, Own, Ownership, RunNote, ScriptCall, ScriptReply, SnapshotName,
+};
 use crate::wall::Wall;
 use looking::Watch;
 
@@ -32,6 +36,12 @@ pub const LOOK_EVERY: Span = Span::from_ms(200);
 pub const RESTS_FOR: Span = Span::from_s(10);
 /// An owner whose beat has stood for this long by the store's clock may be dead.
 pub const BEAT_STANDS: Span = Span::from_s(3);
+/// The beat of an owner that has just begun to refuse connections has to stand for this long: one that is busy appends sooner.
+pub const REFUSED_STANDS: Span = Span::from_ms(50);
+/// And for this long by the store's clock if this server never reached that owner: one that is idle beats each second.
+pub const UNREACHED_STANDS: Span = Span::from_ms(1_500);
+/// A server from which the store was taken while it lived believes no refusal for this long: the others may be as wrong.
+pub const DOUBTS_FOR: Span = Span::from_s(600);
 /// A store that has been absent for this long is made: living servers would have written its id by then.
 pub const ABSENT_FOR: Span = Span::from_s(2);
 
@@ -46,6 +56,12 @@ pub struct Owner {
     others: Vec<ServerId>,
     /// The highest epoch that was seen anywhere.
     highest: Epoch,
+    /// The highest entry that a server is known to have, as it was told last.
+    known: u64,
+    /// The owner that answered this server, until it refuses a connection and lives.
+    reached: Option<ServerId>,
+    /// Another server took the store although this one lived, at this time: for a while a refused connection says little.
+    robbed: Option<Span>,
     /// The last epoch at which the store took an append of this server: one that was only acquired may be that of a
     /// primary that is cut off, and proves nothing.
     served: Epoch,
@@ -97,8 +113,10 @@ struct Tenancy {
     appended: Span,
     /// Until then nothing is reaped and nothing exclusive is granted.
     recovers_until: Option<Span>,
-    /// Nothing is missing any more, and the next append says so.
-    notes_run: bool,
+    /// What the next append notes of the run.
+    note: RunNote,
+    /// The last entry that granted leases.
+    granted: u64,
     wall: Wall,
     snapshot: Option<SnapshotName>,
     /// The one before it, and since when that is so, or was seen to be.
@@ -138,6 +156,9 @@ impl Owner {
             fresh,
             others: Vec::new(),
             highest: Epoch(0),
+            known: 0,
+            reached: None,
+            robbed: None,
             served: Epoch(0),
             largest_ttl: Span::ZERO,
             run: RunId::NONE,
@@ -167,6 +188,7 @@ impl Owner {
         }
         match input {
             Input::Others(others) => self.others = others,
+            Input::Known(number) => self.known = number,
             Input::Time => self.time_passed(at, &mut actions),
             Input::Looked { store, own, run, time } => {
                 self.run = run;
@@ -180,8 +202,8 @@ impl Owner {
             Input::Loaded { tip } => self.loaded(tip, at, &mut actions),
             Input::LoadFailed { damaged } => self.load_failed(damaged, at, &mut actions),
             Input::CannotServe { to } => self.cannot_serve(to, at, &mut actions),
-            Input::Decided { checksum, ticket, ttl } => {
-                self.decided(checksum, ticket, ttl, at, &mut actions);
+            Input::Decided { checksum, ticket, ttl, grants } => {
+                self.decided(checksum, ticket, (ttl, grants), at, &mut actions);
             }
             Input::AnswerWaits { ticket } => self.answer_waits(ticket, at, &mut actions),
             Input::SnapshotDue => self.snapshot_due(&mut actions),
@@ -319,8 +341,17 @@ impl Owner {
         self.calls
     }
 
+    /// The owner of the store, which refuses the connections of this server and lives: its beat goes on.
+    pub fn unreached(&self) -> Option<ServerId> {
+        match &self.stage {
+            OwnerStage::Looking(watch) => watch.unreached(),
+            _ => None,
+        }
+    }
+
     /// R5: everything is dropped, and the store is looked at.
     fn drop_all(&mut self, actions: &mut Vec<Action>) {
+        self.robbed = self.tenancy().map(|_| self.heard).or(self.robbed);
         self.stage = OwnerStage::Looking(Watch::default());
         actions.push(Action::DropAll);
     }
@@ -388,7 +419,8 @@ impl Tenancy {
             queue: VecDeque::new(),
             appended: at,
             recovers_until: None,
-            notes_run: false,
+            note: RunNote::Stays,
+            granted: 0,
             wall,
             snapshot: own.snapshot,
             before: own.before.map(|before| (before, at)),

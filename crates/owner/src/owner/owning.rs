@@ -6,7 +6,9 @@ use super::looking::Watch;
 use super::{Action, BEAT_EVERY, BEFORE_KEPT, Flight, Owner, OwnerStage, Queued, Tenancy};
 use crate::ids::{Generation, ServerId, Tip};
 use crate::mutant::{Mutant, forgets};
-use crate::scripts::{Append, HandOver, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn};
+use crate::scripts::{
+    Append, HandOver, RunNote, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn,
+};
 
 /// A snapshot on its way: first its pieces, then the turn.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -35,7 +37,7 @@ impl Tenancy {
             body: has_rows.then_some(()),
             moment: self.wall.at(at),
             ttl,
-            notes_run: self.notes_run,
+            note: self.note,
         }
     }
 }
@@ -120,7 +122,7 @@ impl Owner {
         let Some(tenancy) = self.owning() else { return };
         if tenancy.recovers_until.is_some_and(|until| at >= until) {
             tenancy.recovers_until = None;
-            tenancy.notes_run = true;
+            tenancy.note = RunNote::Whole;
             actions.push(Action::RecoveryOver);
         }
         if tenancy.before.is_some_and(|(_, since)| at.us() >= since.us() + BEFORE_KEPT.us()) {
@@ -137,13 +139,16 @@ impl Owner {
         &mut self,
         checksum: u64,
         ticket: u64,
-        ttl: Span,
+        (ttl, grants): (Span, bool),
         at: Span,
         actions: &mut Vec<Action>,
     ) {
         self.largest_ttl = self.largest_ttl.max(ttl);
         let Some(tenancy) = self.tenancy_mut() else { return };
         tenancy.decided = Tip { number: tenancy.decided.number + 1, checksum };
+        if grants {
+            tenancy.granted = tenancy.decided.number;
+        }
         tenancy.queue.push_back(Queued { entry: Some(tenancy.decided), ticket });
         tenancy.ticket = ticket;
         self.go_on(at, actions);
@@ -214,7 +219,9 @@ impl Owner {
         let Some(flight) = tenancy.flight.take() else { return };
         tenancy.done = flight.append.tip;
         let epoch = flight.append.by.epoch;
-        tenancy.notes_run &= !flight.append.notes_run;
+        if tenancy.note == flight.append.note {
+            tenancy.note = RunNote::Stays;
+        }
         let covers = match forgets(Mutant::AppendsLetOutAll) {
             true => tenancy.ticket,
             false => flight.covers,
@@ -310,7 +317,7 @@ impl Owner {
             heals: false,
             moment: tenancy.wall.at(at),
             ttl,
-            notes_run: false,
+            note: RunNote::Stays,
         };
         let call = self.send(ScriptCall::Turn(turn), actions);
         if let Some(Tenancy { turning: Some(turning), .. }) = self.owning() {

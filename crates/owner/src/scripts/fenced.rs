@@ -2,8 +2,10 @@
 
 use tenure_core::time::{Moment, Span};
 
-use super::{Append, HandOver, Keys, Logged, Own, Ownership, PieceCall, ScriptReply, SnapshotTurn};
-use crate::ids::{Epoch, Tip};
+use super::{
+    Append, HandOver, Keys, Logged, Own, Ownership, PieceCall, RunNote, ScriptReply, SnapshotTurn,
+};
+use crate::ids::{Epoch, RunId, Tip};
 use crate::mutant::{Mutant, forgets};
 
 impl Own {
@@ -62,11 +64,13 @@ impl<B: Clone> Keys<B> {
     }
 
     /// The last act of an append and of a turn.
-    fn note(&mut self, mut own: Own, ttl: Span, notes_run: bool) -> ScriptReply {
+    fn note(&mut self, mut own: Own, ttl: Span, note: RunNote) -> ScriptReply {
         own.largest_ttl = own.largest_ttl.max(ttl);
-        if notes_run {
-            own.noted_run = self.run;
-        }
+        own.noted_run = match note {
+            RunNote::Stays => own.noted_run,
+            RunNote::Whole => self.run,
+            RunNote::Lossy => RunId::NONE,
+        };
         self.own = Some(own);
         ScriptReply::Done
     }
@@ -91,7 +95,7 @@ impl<B: Clone> Keys<B> {
         if call.body.is_some() || !forgets(Mutant::EmptyAppendsDoNotBeat) {
             own.beats(call.moment, time);
         }
-        self.note(own, call.ttl, call.notes_run)
+        self.note(own, call.ttl, call.note)
     }
 
     pub(super) fn piece(&mut self, call: &PieceCall<B>) -> ScriptReply {
@@ -137,7 +141,7 @@ impl<B: Clone> Keys<B> {
             own.before = own.snapshot.replace(call.snapshot);
         }
         own.beats(call.moment, time);
-        self.note(own, call.ttl, call.notes_run)
+        self.note(own, call.ttl, call.note)
     }
 
     /// A repeat finds the other server named at a later epoch.

@@ -140,8 +140,19 @@ pub struct Append<B> {
     pub moment: Moment,
     /// The longest time to live that the owner has granted.
     pub ttl: Span,
-    /// A recovery is over: from now on nothing is missing under the run of `by`.
-    pub notes_run: bool,
+    /// What is noted of the run of `by`.
+    pub note: RunNote,
+}
+
+/// What an append or a turn notes of the run of Redis.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RunNote {
+    /// What is noted stays.
+    Stays,
+    /// Nothing is missing under this run from now on.
+    Whole,
+    /// Something may be missing although this run may be noted: no run is noted, so the next owner recovers too.
+    Lossy,
 }
 
 /// See [`ScriptCall::Piece`].
@@ -171,8 +182,8 @@ pub struct SnapshotTurn {
     pub moment: Moment,
     /// The longest time to live that the owner has granted.
     pub ttl: Span,
-    /// With `heals`: nothing is missing, so the run of `by` is noted.
-    pub notes_run: bool,
+    /// With `heals`: what is noted of the run of `by`.
+    pub note: RunNote,
 }
 
 /// See [`ScriptCall::Give`].

@@ -33,7 +33,7 @@ fn taken(reply: &ScriptReply) -> Epoch {
 
 fn append(by: Ownership, number: u64, checksum: u64, body: Option<u8>) -> ScriptCall<u8> {
     let tip = Tip { number, checksum };
-    ScriptCall::Append(Append { by, tip, body, moment: NOW, ttl: Span::ZERO, notes_run: false })
+    ScriptCall::Append(Append { by, tip, body, moment: NOW, ttl: Span::ZERO, note: RunNote::Stays })
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn every_append_beats_and_no_repeat_takes_the_moment_back() {
         body: None,
         moment: later,
         ttl: Span::from_s(5),
-        notes_run: false,
+        note: RunNote::Stays,
     };
     assert_eq!(keys.call(&ScriptCall::Append(empty.clone()), later), ScriptReply::Done);
     empty.moment = NOW;
@@ -127,7 +127,7 @@ fn a_turn_needs_its_pieces_and_no_piece_that_is_named_is_unlinked() {
         heals: false,
         moment: NOW,
         ttl: Span::ZERO,
-        notes_run: false,
+        note: RunNote::Stays,
     });
     assert_eq!(keys.call(&turn, NOW), ScriptReply::Refused);
     let piece = |body| ScriptCall::Piece(PieceCall { by, generation, index: 0, body });
@@ -153,7 +153,7 @@ fn a_turn_that_heals_ends_the_journal_with_its_snapshot() {
         heals: true,
         moment: NOW,
         ttl: Span::ZERO,
-        notes_run: true,
+        note: RunNote::Whole,
     };
     assert_eq!(keys.call(&ScriptCall::Turn(turn), NOW), ScriptReply::Done);
     assert!(keys.log.is_empty());
