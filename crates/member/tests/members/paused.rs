@@ -2,9 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use tenure_journal_redis::SnapshotName;
 use tenure_member::{AskServer, AskedServer, ServerWord, SnapshotWish, StorePlace};
@@ -14,14 +14,22 @@ use crate::bench::Bench;
 
 const MARK: &[u8] = b"HSET {shop}:store copy '{\"role\":\"target\",\"copy\":\"c\"}'\r\n";
 
-/// Marks the store between the look at it and its acquisition: that is when the owner is asked.
+/// The beat of an owner that refuses is too old by then.
+const REFUSES_AFTER: Duration = Duration::from_secs(2);
+
+/// Marks the store between the look at it and its acquisition: that is when the owner is asked, and refuses.
 struct MarksIt {
     port: u16,
+    /// When the owner was asked first.
+    asked: OnceLock<Instant>,
     is_done: AtomicBool,
 }
 
 impl AskServer for MarksIt {
     fn ask(&self, _server: &AskedServer, _within: Duration) -> ServerWord {
+        if self.asked.get_or_init(Instant::now).elapsed() < REFUSES_AFTER {
+            return ServerWord::Silent;
+        }
         if !self.is_done.swap(true, Ordering::Relaxed) {
             let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
             stream.write_all(MARK).unwrap();
@@ -51,7 +59,8 @@ fn a_store_that_was_taken_after_it_was_marked_is_let_go_of() {
     bench.push(&engine, 0..3).unwrap();
     drop(engine);
     bench.crash(&first, "http://first");
-    let marks = Arc::new(MarksIt { port: bench.redis.port(), is_done: AtomicBool::new(false) });
+    let (port, is_done) = (bench.redis.port(), AtomicBool::new(false));
+    let marks = Arc::new(MarksIt { port, asked: OnceLock::new(), is_done });
     let url = bench.redis.url();
     let second = bench.member_with(&url, "http://second", |options| options.asks = marks.clone());
     bench.until(&second, "it lets go", |place| match place {
