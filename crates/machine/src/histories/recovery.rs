@@ -302,7 +302,7 @@ fn the_longer_of_two_recoveries_counts() {
 #[test]
 fn a_repeat_is_not_told_of_an_exclusive_lease_while_a_store_recovers() {
     let mut here = Recovering::new();
-    let mut grants = |here: &mut Recovering| {
+    let grants = |here: &mut Recovering| {
         let request_id = RequestId::parse("once").ok();
         let ask = Lease { request_id, ttl: SPAN, ..Lease::needs(vec![lock("x")]) };
         match here.world.apply(Command::Lease(Box::new(ask), TakerId::new(1))) {
