@@ -281,7 +281,7 @@ fn a_head_of_many_headers_is_answered_alike_by_every_server() {
         "Host: localhost\r\nTenure-Namespace: elsewhere\r\nContent-Type: application/json\r\n";
     let body = br#"{"id": "a", "queue": "q"}"#;
     leader.server.connect().ask_with("POST", "/v1/jobs", named, body);
-    for extra in [70, 90, 95, 120] {
+    for extra in [70, 90, 96, 120] {
         let many: String = (0..extra).map(|number| format!("X-{number}: 1\r\n")).collect();
         let headers = format!("{many}{named}");
         let at = |server: &Server| server.connect().ask_with("GET", "/v1/jobs/a", &headers, b"");
