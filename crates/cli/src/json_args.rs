@@ -89,7 +89,7 @@ pub fn retry(said: Option<&str>) -> Result<Option<Json>, Failure> {
 }
 
 /// Fields of a retry itself, and those of its backoff.
-const RETRY_FIELDS: [&str; 2] = ["max_attempts", "max_lost"];
+const RETRY_FIELDS: [&str; 3] = ["max_attempts", "max_lost", "max_snoozes"];
 const BACKOFF_FIELDS: [&str; 5] = ["kind", "base", "max", "delays", "jitter"];
 
 fn short_retry(text: &str) -> Result<Map<String, Value>, Failure> {

@@ -1,8 +1,9 @@
 //! What each outcome makes of a job: state, attempt, moment of the next run.
 
 use tenure_core::bounds::{ERROR_BYTES_MAX, ERRORS_KEPT};
-use tenure_core::job::{Backoff, JobState, Outcome};
+use tenure_core::job::{Backoff, JobState, Outcome, Retry};
 use tenure_core::lease::{Ending, Later};
+use tenure_core::settings::QueueSettings;
 use tenure_core::time::Span;
 
 use crate::bench::Bench;
@@ -140,6 +141,51 @@ pub(crate) async fn a_snooze_costs_no_attempt(b: &mut Bench) {
         b.none("q").await;
         b.pass(ms(300)).await;
     }
+}
+
+pub(crate) async fn snoozes_are_counted_until_a_retry(b: &mut Bench) {
+    b.push(job("q").id("j")).await;
+    assert_eq!(b.job("j").await.snoozed, 0);
+    for n in 1..=3 {
+        let lease = b.take_job("q", "j").await;
+        let item = if n == 2 { snoozed_anew(&lease, s(1)) } else { snoozed(&lease, s(1)) };
+        b.settle(item).await;
+        assert_eq!(b.job("j").await.snoozed, n);
+        b.leap(s(1)).await;
+    }
+    // A store that is opened again knows them.
+    b.reopen().await;
+    let lease = b.take_job("q", "j").await;
+    b.settle(failed_for_good(&lease)).await;
+    assert_eq!(b.job("j").await.snoozed, 3);
+    assert_eq!(b.retried("j").await.snoozed, 0);
+}
+
+pub(crate) async fn a_snooze_beyond_its_bound_fails_the_job(b: &mut Bench) {
+    let bounded = |most| Retry { max_snoozes: Some(most), ..Retry::default() };
+    b.push(job("q").id("j").retry(bounded(2))).await;
+    assert_eq!(b.job("j").await.retry.max_snoozes, Some(2));
+    for _ in 0..2 {
+        let lease = b.take_job("q", "j").await;
+        b.settle(snoozed(&lease, s(1))).await;
+        b.leap(s(1)).await;
+    }
+    b.reopen().await;
+    let lease = b.take_job("q", "j").await;
+    let settled = b.settle(snoozed(&lease, s(1))).await;
+    assert_eq!((settled.state, settled.run_at), (Some(JobState::Failed), None));
+    let there = b.is("j", JobState::Failed).await;
+    assert_eq!((there.snoozed, there.attempt), (3, 1));
+    let error = there.error.expect("it says why");
+    assert!(error.contains("max_snoozes") && error.contains("(2)"), "{error}");
+    assert_eq!(there.errors.last().map(|last| last.error.clone()), Some(error));
+    // A queue may say it for its jobs, and 0 lets none.
+    b.set_queue("none", QueueSettings { retry: Some(bounded(0)), ..QueueSettings::default() })
+        .await;
+    b.push(job("none").id("at once")).await;
+    let lease = b.take_job("none", "at once").await;
+    b.settle(snoozed(&lease, s(1))).await;
+    b.is("at once", JobState::Failed).await;
 }
 
 pub(crate) async fn a_snooze_may_name_its_moment(b: &mut Bench) {

@@ -123,7 +123,7 @@ pub(crate) fn fixed(base: Span) -> Backoff {
     Backoff::Fixed { base, jitter: false }
 }
 pub(crate) fn retry(max_attempts: u32, max_lost: u32, backoff: Backoff) -> Retry {
-    Retry { max_attempts, max_lost, backoff }
+    Retry { max_attempts, max_lost, backoff, ..Retry::default() }
 }
 
 pub(crate) fn need(name: &str) -> Need {

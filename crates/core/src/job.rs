@@ -154,6 +154,9 @@ pub struct Retry {
     pub max_attempts: u32,
     /// Reaps in a row that make it a poison job; 0 = never.
     pub max_lost: u32,
+    /// Snoozes of a job; the one beyond them makes it `failed`. `None`: as many as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_snoozes: Option<u32>,
     /// The waits between attempts.
     pub backoff: Backoff,
 }
@@ -165,7 +168,7 @@ impl Default for Backoff {
 }
 impl Default for Retry {
     fn default() -> Self {
-        Retry { max_attempts: 20, max_lost: 3, backoff: Backoff::default() }
+        Retry { max_attempts: 20, max_lost: 3, max_snoozes: None, backoff: Backoff::default() }
     }
 }
 
@@ -417,6 +420,9 @@ pub struct JobView {
     /// Reaps in a row.
     #[serde(default)]
     pub lost: u32,
+    /// Runs that ended in `snoozed`; 0 again when it is retried by hand or its content is replaced.
+    #[serde(default)]
+    pub snoozed: u32,
     /// When it may run, or might first.
     pub run_at: Moment,
     /// When it was pushed.
@@ -527,6 +533,7 @@ impl JobView {
             needs: Vec::new(),
             attempt: 0,
             lost: 0,
+            snoozed: 0,
             run_at: created_at,
             created_at,
             started_at: None,

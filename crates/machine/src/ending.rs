@@ -16,7 +16,7 @@ use tenure_core::job::{Backoff, EndedJob, JobError, JobState, Outcome, Retry, re
 use tenure_core::lease::Fence;
 use tenure_core::names::JobId;
 use tenure_core::secret::Json;
-use tenure_core::sentences::StoredNote;
+use tenure_core::sentences::{StoredNote, snoozed_too_often};
 use tenure_core::settings::ResourceState;
 use tenure_core::spread::{head, share};
 use tenure_core::time::{Moment, Span};
@@ -211,10 +211,21 @@ impl Space {
                 }
             }
             End::Snoozed { until, wait, reset } => {
-                if reset {
-                    job.ended = 0;
+                job.snoozed = job.snoozed.saturating_add(1);
+                match retry.max_snoozes.filter(|most| job.snoozed > *most) {
+                    Some(most) => {
+                        job.ended += 1;
+                        let text = snoozed_too_often(most);
+                        error = Some((attempt, text.clone(), Outcome::Failed));
+                        Next::Finish(JobState::Failed, None, Some(text))
+                    }
+                    None => {
+                        if reset {
+                            job.ended = 0;
+                        }
+                        Next::Later { run_at: until, wait, keeps_place: false, error: None }
+                    }
                 }
-                Next::Later { run_at: until, wait, keeps_place: false, error: None }
             }
             End::Released => back_again(job, now),
             End::Unheard => {

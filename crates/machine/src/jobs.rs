@@ -108,6 +108,7 @@ impl Space {
             lost: job.lost,
             released: job.released,
             undelivered: job.undelivered,
+            snoozed: job.snoozed,
             ended_unsettled: job.ended_unsettled,
             cancel_requested: job.cancel_requested,
             keeps_place: job.keeps_place,

@@ -284,6 +284,7 @@ impl Space {
             lost: life.lost,
             released: life.released,
             undelivered: life.undelivered,
+            snoozed: life.snoozed,
             ended_unsettled: life.ended_unsettled,
             cancel_requested: life.cancel_requested,
             keeps_place: life.keeps_place,

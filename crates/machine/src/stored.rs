@@ -80,12 +80,16 @@ impl StoredShape {
         }
         w.option(self.timeout, |w, span| w.span(span));
         w.option(self.retain, |w, span| w.span(span));
+        // Without it a shape is that of earlier releases, which is shared with theirs.
+        if let Some(most) = self.retry.max_snoozes {
+            w.u32(most);
+        }
         w.finish()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let r = &mut Reader(bytes);
-        Some(StoredShape {
+        let mut shape = StoredShape {
             queue: QueueName::known(r.text()?).ok()?,
             priority: r.byte()? as i8,
             group: r.option(|r| Group::known(r.text()?).ok())?,
@@ -109,6 +113,7 @@ impl StoredShape {
             retry: Retry {
                 max_attempts: r.u32()?,
                 max_lost: r.u32()?,
+                max_snoozes: None,
                 backoff: match r.byte()? {
                     0 => Backoff::Exponential {
                         base: r.span()?,
@@ -122,7 +127,11 @@ impl StoredShape {
             },
             timeout: r.option(Reader::span)?,
             retain: r.option(Reader::span)?,
-        })
+        };
+        if !r.is_at_end() {
+            shape.retry.max_snoozes = Some(r.u32()?);
+        }
+        Some(shape)
     }
 }
 
@@ -215,6 +224,7 @@ pub(crate) struct StoredLife {
     pub lost: u32,
     pub released: u32,
     pub undelivered: u32,
+    pub snoozed: u32,
     pub ended_unsettled: bool,
     pub cancel_requested: bool,
     pub keeps_place: bool,
@@ -367,6 +377,10 @@ impl StoredLife {
             }
         });
         w.option(self.kin.as_ref(), |w, kin| kin.encode(w));
+        // A row of a job that never snoozed is that of earlier releases.
+        if self.snoozed > 0 {
+            w.u32(self.snoozed);
+        }
         w.finish()
     }
 
@@ -384,6 +398,7 @@ impl StoredLife {
             lost: r.u32()?,
             released: r.u32()?,
             undelivered: 0,
+            snoozed: 0,
             edits: 0,
             cancel_requested: r.0.first()? & 1 != 0,
             ended_unsettled: r.0.first()? & 4 != 0,
@@ -438,6 +453,9 @@ impl StoredLife {
                 Some(Box::new(origin))
             })?;
             life.kin = r.option(|r| Kin::decode(r).map(Box::new))?;
+        }
+        if !r.is_at_end() {
+            life.snoozed = r.u32()?;
         }
         Some(life)
     }
@@ -494,6 +512,7 @@ pub fn unreadable_end(shape: &[u8], now: Moment) -> Option<UnreadableEnd> {
         lost: 0,
         released: 0,
         undelivered: 0,
+        snoozed: 0,
         ended_unsettled: false,
         cancel_requested: false,
         keeps_place: false,
@@ -607,6 +626,7 @@ impl StoredJob {
             needs: shape.needs,
             attempt: life.ended + u32::from(running),
             lost: life.lost,
+            snoozed: life.snoozed,
             run_at: life.run_at,
             created_at: life.created_at,
             started_at: life.started_at,
@@ -653,6 +673,7 @@ mod tests {
             lost: 2,
             released: 3,
             undelivered: 2,
+            snoozed: 0,
             ended_unsettled: true,
             cancel_requested: false,
             keeps_place: true,
@@ -719,6 +740,7 @@ mod tests {
             StoredLife { unique: unique(None, None), ..life(None) },
             StoredLife { unique: unique(Some(5), Some(6)), ..life(Some(lease())) },
             StoredLife { kin: Some(Box::new(kin())), ..life(None) },
+            StoredLife { snoozed: 300, ..life(Some(lease())) },
         ] {
             assert_eq!(StoredLife::decode(&life.encode()), Some(life));
         }

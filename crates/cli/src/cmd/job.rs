@@ -27,6 +27,7 @@ pub fn people(job: &JobView) -> String {
         .maybe("cancel", job.cancel_requested.then_some("requested"))
         .field("attempt", format!("{} of {}", job.attempt, attempts(job.retry.max_attempts)))
         .maybe("lost", Some(job.lost).filter(|lost| *lost > 0))
+        .maybe("snoozed", Some(job.snoozed).filter(|snoozed| *snoozed > 0))
         .maybe("priority", Some(job.priority).filter(|priority| *priority != 0))
         .maybe("group", job.group.as_ref())
         .maybe("needs", Some(json(&job.needs)).filter(|_| !job.needs.is_empty()))

@@ -275,6 +275,7 @@ fn new_job(planned: &Planned, call: &[Planned], dice: &mut Dice) -> NewJob {
             max_attempts: 2,
             // A holder is killed more often than three times in a row here.
             max_lost: 0,
+            max_snoozes: None,
             backoff: Backoff::Fixed { base: RETRIED_IN, jitter: false },
         }),
         after,

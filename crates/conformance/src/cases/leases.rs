@@ -83,6 +83,8 @@ macro_rules! sentences_of_leases {
                 a_stated_retry_replaces_the_backoff
                 a_stated_retry_does_not_add_attempts
                 a_snooze_costs_no_attempt
+                snoozes_are_counted_until_a_retry
+                a_snooze_beyond_its_bound_fails_the_job
                 a_snooze_may_name_its_moment
                 a_release_costs_nothing
                 attempts_count_what_succeeded_or_failed

@@ -110,6 +110,9 @@ pub(crate) fn unique_key(unique: &Unique, at: At<'_>) -> Result<(), Refusal> {
 pub(crate) fn retry(retry: &Retry, at: At<'_>) -> Result<(), Refusal> {
     At::Member(&at, "max_attempts").number(retry.max_attempts, AMOUNT)?;
     At::Member(&at, "max_lost").number(retry.max_lost, AMOUNT)?;
+    if let Some(most) = retry.max_snoozes {
+        At::Member(&at, "max_snoozes").number(most, AMOUNT)?;
+    }
     let at = At::Member(&at, "backoff");
     match &retry.backoff {
         Backoff::Exponential { base, max, .. } => {

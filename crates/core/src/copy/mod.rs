@@ -408,6 +408,8 @@ pub struct CopiedJob {
     pub released: u32,
     /// Leases in a row that were never delivered.
     pub undelivered: u32,
+    /// Runs that ended in `snoozed`.
+    pub snoozed: u32,
     /// A lease of it ended once otherwise than by a settle, so a run of it may go on that nobody holds.
     pub ended_unsettled: bool,
     /// Its holder is to stop.

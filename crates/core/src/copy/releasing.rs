@@ -245,6 +245,7 @@ mod tests {
             lost: 1,
             released: 0,
             undelivered: 0,
+            snoozed: 0,
             ended_unsettled: false,
             cancel_requested: false,
             keeps_place: false,

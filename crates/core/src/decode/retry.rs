@@ -8,8 +8,11 @@ use crate::job::{Backoff, Retry};
 use crate::refusal::Refusal;
 use crate::time::Span;
 
-static RETRY: ObjectShape<3> =
-    ObjectShape { what: "a retry", fields: ["max_attempts", "max_lost", "backoff"], answered: &[] };
+static RETRY: ObjectShape<4> = ObjectShape {
+    what: "a retry",
+    fields: ["max_attempts", "max_lost", "max_snoozes", "backoff"],
+    answered: &[],
+};
 static BACKOFF: ObjectShape<5> = ObjectShape {
     what: "a backoff",
     fields: ["kind", "base", "max", "delays", "jitter"],
@@ -30,6 +33,7 @@ pub(super) fn retry(value: Value<'_, '_>) -> Result<Retry, Refusal> {
     Ok(Retry {
         max_attempts: count("max_attempts")?.unwrap_or(default.max_attempts),
         max_lost: count("max_lost")?.unwrap_or(default.max_lost),
+        max_snoozes: count("max_snoozes")?,
         backoff: fields.take("backoff", backoff)?.unwrap_or(default.backoff),
     })
 }

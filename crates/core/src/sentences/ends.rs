@@ -31,6 +31,11 @@ pub enum StoredNote {
     GaugeOfOtherKind,
 }
 
+/// The error of a job whose run snoozed once more than its retry lets it.
+pub fn snoozed_too_often(most: u32) -> String {
+    format!("it snoozed more often than \"max_snoozes\" ({most}) lets it")
+}
+
 impl StoredNote {
     /// All of them.
     pub const ALL: [StoredNote; 10] = [

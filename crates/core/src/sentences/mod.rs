@@ -30,7 +30,7 @@ mod values;
 
 pub use bodies::{BodyRefusal, SetPlace};
 pub use copies::{CopyRefusal, PausedStore};
-pub use ends::StoredNote;
+pub use ends::{StoredNote, snoozed_too_often};
 pub use flows::FlowRefusal;
 pub use jobs::JobRefusal;
 pub use leases::LeaseRefusal;

@@ -122,7 +122,11 @@ impl Space {
         let is_finished = match ending {
             Ending::Succeeded { .. } => true,
             Ending::Failed { last, .. } => *last || is_last || job.cancel_requested,
-            Ending::Snoozed { .. } | Ending::Released => job.cancel_requested,
+            Ending::Snoozed { .. } => {
+                let most = shape.retry.max_snoozes;
+                job.cancel_requested || most.is_some_and(|most| job.snoozed >= most)
+            }
+            Ending::Released => job.cancel_requested,
         };
         let is_kept = shape.retain != Some(Span::ZERO);
         (is_finished && !is_kept).then(|| Goes { seq: job.seq, id: job.id.clone() })

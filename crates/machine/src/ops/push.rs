@@ -515,6 +515,7 @@ impl Space {
             lost: 0,
             released: 0,
             undelivered: 0,
+            snoozed: 0,
             ended_unsettled: false,
             cancel_requested: false,
             keeps_place: false,
@@ -585,6 +586,7 @@ impl Space {
         there.lost = 0;
         there.released = 0;
         there.undelivered = 0;
+        there.snoozed = 0;
         there.keeps_place = false;
         there.started_at = None;
         there.wait = Span::ZERO;
@@ -670,6 +672,7 @@ impl Space {
             lost: 0,
             released: 0,
             undelivered: 0,
+            snoozed: 0,
             // The run of a holder that died before it ended may go on.
             ended_unsettled: life.ended_unsettled,
             cancel_requested: false,

@@ -137,6 +137,7 @@ fn a_job_is_read_as_it_was_written() {
         retry: Some(Retry {
             max_attempts: 3,
             max_lost: 2,
+            max_snoozes: None,
             backoff: Backoff::Fixed { base: Span::from_s(1), jitter: true },
         }),
         timeout: Some(Span::from_s(1)),

@@ -94,6 +94,8 @@ pub(crate) struct Job {
     /// Leases in a row that were never delivered; starts at 0, again with every accepted settle,
     /// and when they were counted as one `lost`.
     pub undelivered: u32,
+    /// Runs that ended in `snoozed`: starts at 0, again when the job is retried or its content is replaced.
+    pub snoozed: u32,
     /// A lease of it ended once otherwise than by a settle: starts as false, and stays. A run of it may go on that
     /// nobody holds.
     pub ended_unsettled: bool,

@@ -146,7 +146,7 @@ fn job(dice: &mut Dice, n: u64) -> NewJob {
     }
     if dice.one_in(8) {
         let backoff = Backoff::Fixed { base: HOUR, jitter: false };
-        job.retry = Some(Retry { max_attempts: 2, max_lost: 0, backoff });
+        job.retry = Some(Retry { max_attempts: 2, max_lost: 0, max_snoozes: None, backoff });
     }
     if dice.one_in(8) {
         job.labels.insert("tenant".to_owned(), format!("t {n}"));

@@ -44,6 +44,11 @@ pub(super) const GIVEN: &[(&str, Fields)] = &[
                 "integer",
                 "How many times in a row the worker may be lost before the job fails as poison; 0 is never, 3 the default.",
             ),
+            (
+                "max_snoozes",
+                "integer?~",
+                "How often a job may snooze before it fails, 0 to 1,000,000,000; absent is without end.",
+            ),
             ("backoff", "Backoff", "How long a job waits between attempts."),
         ],
     ),

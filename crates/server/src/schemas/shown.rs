@@ -26,6 +26,11 @@ pub(super) const JOB: Fields = &[
         "How many times in a row the worker was lost; any accepted settle sets it to 0.",
     ),
     (
+        "snoozed",
+        "integer",
+        "How many of its runs ended in snoozed; 0 again when it is retried or replaced.",
+    ),
+    (
         "run_at",
         "moment",
         "The moment before which the job does not run, or at which it became due.",

@@ -35,6 +35,11 @@ impl Retry {
         self.0.max_lost = deaths;
         self
     }
+    /// Snoozes of a job; the one beyond them makes it fail. Without it there is no bound.
+    pub fn max_snoozes(mut self, snoozes: u32) -> Self {
+        self.0.max_snoozes = Some(snoozes);
+        self
+    }
     /// The first wait is `base`, and each one is twice as long as the one before it, up to `max`.
     pub fn exponential(mut self, base: Duration, max: Duration) -> Self {
         let (base, max) = (base.into(), max.into());

@@ -135,6 +135,7 @@ pub fn whole_job() -> NewJob {
     job.retry = Some(Retry {
         max_attempts: 0,
         max_lost: 3,
+        max_snoozes: None,
         backoff: Backoff::List { delays: vec![Span::from_s(1)], jitter: false },
     });
     job.timeout = Some(Span::from_s(300));

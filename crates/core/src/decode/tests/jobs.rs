@@ -47,7 +47,7 @@ fn every_field_of_a_job_is_taken() {
     assert_eq!((unique.key.as_str(), unique.hold), ("k", Some(Span::from_s(3_600))));
     let delays = vec![Span::from_s(1), Span::from_s(2)];
     let backoff = Backoff::List { delays, jitter: false };
-    assert_eq!(job.retry, Some(Retry { max_attempts: 0, max_lost: 3, backoff }));
+    assert_eq!(job.retry, Some(Retry { max_attempts: 0, backoff, ..Retry::default() }));
     assert_eq!((job.timeout, job.retain), (Some(Span::from_s(300)), Some(Span::ZERO)));
     assert_eq!(job.expires_at, Some("2026-12-02T00:00:00Z".parse().unwrap()));
     assert_eq!(job.labels.len(), 1);
