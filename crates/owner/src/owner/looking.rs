@@ -365,10 +365,8 @@ impl Owner {
         if self.may_have_lost(own, *by) {
             tenancy.recovers_until = Some(Span::from_us(at.us() + self.largest_ttl.us()));
             actions.push(Action::Warn(Warning::Recovering));
-        } else if own.noted_run != by.run {
-            if self.forgets_never {
-                tenancy.note = RunNote::Whole;
-            }
+        } else if own.noted_run != by.run && self.forgets_never {
+            tenancy.note = RunNote::Whole;
         }
         self.served = by.epoch;
         self.stage = OwnerStage::Owning(Box::new(tenancy));
