@@ -65,7 +65,8 @@ def test_what_a_handler_raises_is_settled_and_raised(app: App, tenure: Tenure) -
     with pytest.raises(KeyError, match="ann"):
         run_until_idle(app)
     shown = tenure.jobs.get(job.id)
-    assert (shown.state, shown.attempt, shown.error) == ("scheduled", 1, "KeyError: 'ann'")
+    assert (shown.state, shown.attempt) == ("scheduled", 1)
+    assert shown.error is not None and shown.error.startswith("KeyError: 'ann'\n")
 
 
 def test_it_can_be_asked_not_to_raise(app: App, tenure: Tenure) -> None:
@@ -75,7 +76,8 @@ def test_it_can_be_asked_not_to_raise(app: App, tenure: Tenure) -> None:
 
     job = send.push()
     (run,) = run_until_idle(app, raises=False)
-    assert (run.outcome, run.error) == ("failed", "KeyError: 'ann'")
+    assert run.outcome == "failed" and run.error is not None
+    assert run.error.startswith("KeyError: 'ann'\n")
     assert tenure.jobs.get(job.id).state == "scheduled"
 
 

@@ -104,7 +104,7 @@ def test_an_exception_is_a_failure_that_is_retried(running: Running) -> None:
     job = running.client.push("work", {"times": 2}, kind="fail", retry=backoff)
     assert job.wait(15).get() == "at last"
     shown = running.client.jobs.get(job.id)
-    assert [each["error"] for each in shown.errors] == [
+    assert [each["error"].partition("\n")[0] for each in shown.errors] == [
         "ValueError: attempt 1",
         "ValueError: attempt 2",
     ]
@@ -115,7 +115,7 @@ def test_a_handler_that_calls_exit_fails_and_the_worker_goes_on(
     running: Running, handler: str
 ) -> None:
     result = running.run(handler, retry={"max_attempts": 1})
-    assert (result.state, result.error) == ("failed", "SystemExit: bye")
+    assert result.state == "failed" and result.error.startswith("SystemExit: bye\n")
     assert running.run("add", {"a": 1}).get() == 3
 
 
@@ -202,6 +202,16 @@ def test_a_kind_that_no_handler_takes_fails_and_is_retried(running: Running) -> 
 def test_a_handler_reads_what_its_parents_made(running: Running) -> None:
     first = running.client.push("work", {"a": 1}, kind="add")
     assert running.run("parents", after=[first]).get() == [3]
+
+
+def test_a_failed_run_says_where_it_failed_in_its_error_and_on_one_line(running: Running) -> None:
+    job = running.run("fail", {"times": 9}, id="broken-1", retry={"max_attempts": 1})
+    record = until(lambda: (found := running.client.jobs.get(job.id)).state == "failed" and found)
+    what, where, code, *_ = (record.error or "").split("\n")
+    assert what == "ValueError: attempt 1" and where.endswith(" in fail")
+    assert "handlers.py:" in where and code == '    raise ValueError(f"attempt {ctx.attempt}")'
+    line = until(lambda: [x for x in running.workers.log().splitlines() if "broken-1" in x])[0]
+    assert "failed in" in line and "ValueError: attempt 1" in line and "handlers.py:" in line
 
 
 def test_a_line_is_logged_for_each_job_without_its_payload(running: Running) -> None:

@@ -16,6 +16,7 @@ pub mod gauge;
 pub mod job;
 pub mod json;
 pub mod lease;
+pub mod leased;
 pub mod moments;
 pub mod names;
 pub mod need_template;

@@ -11,7 +11,7 @@ use hyper::http::uri::Authority;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::{NameRefusal, ServerRefusal};
 
-use crate::tokens::Tokens;
+use crate::tokens::{Tokens, shown_token};
 
 /// Where a server is, as its own pages name it.
 #[derive(Clone, Copy, Debug)]
@@ -99,18 +99,6 @@ pub(crate) fn token(headers: &HeaderMap, tokens: &Tokens) -> Result<(), Refusal>
         None => ServerRefusal::TokenMissing,
     };
     Err(no.into())
-}
-
-/// The token that a request shows, whether it is one or not.
-pub(crate) fn shown_token(headers: &HeaderMap) -> Option<&[u8]> {
-    let mut shown = headers.get_all(AUTHORIZATION).iter();
-    one(&mut shown).and_then(|header| bearer(header.as_bytes()))
-}
-
-fn bearer(header: &[u8]) -> Option<&[u8]> {
-    const SCHEME: &[u8] = b"bearer ";
-    let (scheme, token) = header.split_at_checked(SCHEME.len())?;
-    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
 }
 
 /// The header that names the namespace.

@@ -42,6 +42,7 @@ use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::test_clock::StandingAt;
 use crate::routes::{self, Asked, Call, Does, Found, Read, Route, Takes};
 use crate::target;
+use crate::tokens::shown_token;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
@@ -291,7 +292,7 @@ impl Service {
                         _ => self.anywhere(&call, lines, held, turn, from_server).await,
                     }
                 };
-                match gate::shown_token(&head.headers).filter(|_| is_wait && !from_server) {
+                match shown_token(&head.headers).filter(|_| is_wait && !from_server) {
                     // What waits ends with the token that began it: whoever lost it is granted nothing more.
                     Some(shown) => tokio::select! {
                         biased;

@@ -4,12 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hyper::header::HeaderMap;
+use hyper::header::{AUTHORIZATION, HeaderMap};
 use subtle::{Choice, ConstantTimeEq};
 use tenure_core::secret::Secret;
 use tokio::sync::watch;
-
-use crate::gate;
 
 /// No server takes more tokens at once.
 pub const TOKENS_MAX: usize = 8;
@@ -57,7 +55,7 @@ impl Tokens {
         &self,
         headers: &HeaderMap,
     ) -> impl Future<Output = ()> + Send + use<> {
-        let (tokens, shown) = (self.clone(), gate::shown_token(headers));
+        let (tokens, shown) = (self.clone(), shown_token(headers));
         let taken = shown.filter(|shown| self.take(shown)).map(<[u8]>::to_vec);
         async move {
             match taken {
@@ -74,6 +72,20 @@ impl Tokens {
             current.send_replace(tokens.into());
         }
     }
+}
+
+/// The token that a request shows, whether it is one or not.
+pub(crate) fn shown_token(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut shown = headers.get_all(AUTHORIZATION).iter();
+    // Of two that are shown none counts.
+    let only = shown.next().filter(|_| shown.next().is_none());
+    only.and_then(|header| bearer(header.as_bytes()))
+}
+
+fn bearer(header: &[u8]) -> Option<&[u8]> {
+    const SCHEME: &[u8] = b"bearer ";
+    let (scheme, token) = header.split_at_checked(SCHEME.len())?;
+    scheme.eq_ignore_ascii_case(SCHEME).then(|| token.trim_ascii())
 }
 
 fn among(tokens: &[Secret], shown: &[u8]) -> bool {

@@ -8,12 +8,16 @@ drive the terminal that shows it.
 from __future__ import annotations
 
 import logging
+import os
 import traceback
 import unicodedata
+from typing import Optional
 
 #: Besides controls, surrogates and line separators: what turns the direction of the text after it.
 _BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _HIDDEN = ("Cc", "Cs", "Zl", "Zp")
+#: The folder of this package.
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 #: All that an exception's own code may raise, except `tenure.Stop`, which comes from the worker.
 _FAULTS = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit)
 
@@ -68,17 +72,61 @@ def where(error: BaseException) -> str:
     )
 
 
+def traced(error: BaseException, most: int) -> str:
+    """Return what an exception is and, innermost first, where it came from, in at most so many characters.
+
+    What it is stands first: failures are told apart by how they begin. Frames of this package, and
+    exceptions that led to it beyond the third, are left out.
+    """
+    text = describe(error)[-most:]
+    seen: Optional[BaseException] = error
+    for depth in range(3):
+        if seen is None:
+            break
+        lines = [] if depth == 0 else [f"from {describe(seen)}"]
+        for frame in reversed(traceback.extract_tb(seen.__traceback__)):
+            if frame.filename.startswith(_HERE):
+                continue
+            lines.append(f"  {frame.filename}:{frame.lineno} in {frame.name}")
+            if frame.line:
+                lines.append(f"    {frame.line}")
+        for line in lines:
+            if len(text) + 1 + len(line) > most:
+                return text
+            text += "\n" + storable(line)
+        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    return text
+
+
+class _InMessage(str):
+    """Where an exception came from, for a record whose message says it already.
+
+    `logging.Formatter` writes the traceback of a record that has an exception, many lines with texts
+    of a handler in them, unless this is there; it adds it on a line of its own, which is taken back.
+    """
+
+    def __radd__(self, formatted: str) -> str:
+        return formatted[:-1] if formatted.endswith("\n") else formatted
+
+
 class _OneLine(logging.Filter):
-    """Makes a line of each record: no text of a handler can begin another one."""
+    """Makes a line of each record: no text of a handler can begin another one.
+
+    The exception stays with the record, for handlers that report it elsewhere.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Rewrite a record."""
         message = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
-            message += f": {describe(error)} (at {where(error)})"
+            if not getattr(record, "says_its_error", False):
+                message += f": {describe(error)} (at {where(error)})"
+            record.exc_text = _InMessage(one_line(where(error)) or "-")
+        else:
+            record.exc_info = record.exc_text = None
         record.msg, record.args = one_line(message), ()
-        record.exc_info = record.exc_text = record.stack_info = None
+        record.stack_info = None
         return True
 
 

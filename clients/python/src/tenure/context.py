@@ -9,6 +9,7 @@ from typing import Any, Optional
 
 from ._http import Transport
 from ._paging import walk
+from ._leased import secrets_of, without
 from ._text import storable
 from .durations import Duration, duration_text
 from .payloads import LEVELS, encode, too_deep
@@ -69,6 +70,8 @@ class Context:
             )
         if deep := too_deep(written):
             raise ValueError(f"progress is nested {deep} levels deep; at most {LEVELS} go")
+        if self.resources:
+            written = self._shown(written.decode()).encode()
         self._report(None if value is None else written)
 
     def parents(self) -> list[Parent]:
@@ -111,7 +114,13 @@ class Context:
             item["limits"] = list(pauses.values())
         if self._next_in is not None:
             item.setdefault("next_in", self._next_in)
+        if "error" in item:
+            item["error"] = self._shown(str(item["error"]))
         return item
+
+    def _shown(self, text: str) -> str:
+        """Take out of a text what the resources of this run hold."""
+        return without(text, secrets_of(each.data for each in self.resources))
 
     def __repr__(self) -> str:
         return f"Context(job={self.job.id!r}, attempt={self.attempt}, fence={self.fence})"

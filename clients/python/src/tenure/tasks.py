@@ -8,7 +8,7 @@ import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
 
-from ._text import describe, message_of, storable
+from ._text import describe, message_of, storable, traced
 from .context import Context
 from .fields import JobOptions, job_fields, refuse_unknown
 from .middleware import around_run
@@ -326,7 +326,7 @@ def failed(error: BaseException) -> dict[str, Any]:
         except Exception as why:
             text = f"{describe(error)} (its outcome cannot be read: {describe(why)})"
             return {"outcome": "failed", "error": text[-_ERROR_BYTES:]}
-    return {"outcome": "failed", "error": describe(error)[-_ERROR_BYTES:]}
+    return {"outcome": "failed", "error": traced(error, _ERROR_BYTES)}
 
 
 def final(why: str) -> dict[str, Any]:

@@ -37,10 +37,8 @@ fn items(text: &str) -> Vec<String> {
     for line in list.lines() {
         if line.starts_with("- ") {
             items.push(line.to_owned());
-        } else if line.starts_with("  ") {
-            if let Some(item) = items.last_mut() {
-                item.push_str(line);
-            }
+        } else if let Some(item) = items.last_mut().filter(|_| line.starts_with("  ")) {
+            item.push_str(line);
         }
     }
     items

@@ -12,6 +12,7 @@ use tenure_core::job::JobView;
 use tenure_core::lease::{
     Fence, LeaseView, LeasedResource, LimitVerdict, ResourceVerdict, Verdict,
 };
+use tenure_core::leased::json_without_leased;
 use tenure_core::names::{JobId, JobRef, LimitName, PoolName};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::Page;
@@ -319,7 +320,7 @@ impl Job {
     /// # Errors
     /// `out_of_bounds`: it is longer than 4 KiB.
     pub fn set_progress(&self, progress: Json) -> Result<(), Refusal> {
-        self.inner.held.set_progress(progress)
+        self.inner.held.set_progress(json_without_leased(&progress, &self.lease().resources))
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use tenure_core::bounds::REQUEST_US;
 use tenure_core::lease::{Ending, Leased, SettleItem, SettledLease};
+use tenure_core::leased::{json_without_leased, without_leased};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::Lease;
 use tenure_seam::CallError;
@@ -45,6 +46,13 @@ impl EndedRun {
         let mut outcome = job.with_what_was_said(outcome);
         spans::follow(&job, &mut outcome.push);
         outcome.progress = outcome.progress.or_else(|| job.held().unsent_progress());
+        let resources = &job.lease().resources;
+        if let Ending::Failed { error, .. } = &mut outcome.ending {
+            *error = without_leased(error, resources);
+        }
+        if let Some(progress) = &mut outcome.progress {
+            *progress = json_without_leased(progress, resources);
+        }
         EndedRun { job, outcome, refusals: 0 }
     }
 

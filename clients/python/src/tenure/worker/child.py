@@ -6,7 +6,7 @@ import os
 import pickle
 import signal
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any, Optional
 
@@ -128,6 +128,9 @@ class Child:
                 os.write(self._end_write, b".")
             while self._watcher_reads:
                 self._state.wait()
+        if written is not None:
+            # An exception may hold what no other process can have.
+            written = replace(written, raised=None)
         self._send("done", run.id, written)
 
     def _watch(self) -> None:

@@ -167,21 +167,25 @@ class Coroutines:
 
     async def _run(self, run: Run, context: Context) -> Optional[Written]:
         try:
-            item = await self._call(run, context)
-            return None if item is None else write(item, context)
+            item, raised = await self._call(run, context)
+            return None if item is None else write(item, context, raised)
         except BaseException as why:
             return not_written(why)
 
-    async def _call(self, run: Run, context: Context) -> Optional[dict[str, Any]]:
+    async def _call(
+        self, run: Run, context: Context
+    ) -> tuple[Optional[dict[str, Any]], Optional[BaseException]]:
         try:
             run.begin()
             task, arguments = prepare(self._app, run, context)
-            return arguments if task is None else succeeded(await task.run(arguments, context))
+            if task is None:
+                return arguments, None
+            return succeeded(await task.run(arguments, context)), None
         except asyncio.CancelledError:
             if run.stopping is not None:
-                return None
+                return None, None
             # The handler cancelled itself, or a library did.
-            return {"outcome": "failed", "error": NOT_BY_WORKER}
+            return {"outcome": "failed", "error": NOT_BY_WORKER}, None
         except BaseException as error:
             # `sys.exit()` in a handler ends its run and not the loop.
-            return failed(error)
+            return failed(error), error

@@ -278,6 +278,7 @@ class Worker:
             outcome = CANCELLED
         level = logging.WARNING if outcome in ("lease_lost", "failed") else logging.INFO
         error = f": {written.error}" if written is not None and written.error else ""
+        raised = written.raised if written is not None else None
         # Neither the payload nor the result is logged.
         log.log(
             level,
@@ -289,6 +290,8 @@ class Worker:
             outcome,
             now() - run.began,
             error,
+            exc_info=raised,
+            extra={"says_its_error": True},
         )
 
     @contextlib.contextmanager

@@ -164,6 +164,8 @@ def perform(
 ) -> Optional[Written]:
     """Run a handler on this thread; return its outcome, None if it was ended."""
 
+    raised: list[BaseException] = []
+
     def work() -> dict[str, Any]:
         run.begin()
         task, arguments = prepare(app, run, context)
@@ -178,12 +180,13 @@ def perform(
             raise
         except BaseException as error:
             # `sys.exit()` in a handler ends its run and not the worker.
+            raised.append(error)
             return failed(error)
         return succeeded(value)
 
     try:
         item = interruptible.run(work)
-        return None if item is None else write(item, context)
+        return None if item is None else write(item, context, raised[-1] if raised else None)
     except BaseException as why:
         return not_written(why)
 

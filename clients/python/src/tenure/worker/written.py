@@ -7,7 +7,7 @@ and with it the outcomes of other runs in the same call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring_ascii
 from typing import Any, Optional
 
@@ -26,12 +26,14 @@ class Written:
     error: Optional[str] = field(default=None, repr=False)
     #: What the item says beside its outcome, as JSON without the braces.
     rest: bytes = field(default=b"", repr=False)
+    #: What the handler raised, for handlers of the log; None where it ran in another process.
+    raised: Optional[BaseException] = field(default=None, repr=False, compare=False)
 
     def with_progress(self, progress: Optional[bytes]) -> Written:
         """Add a report that is JSON already."""
         if progress is None:
             return self
-        return Written(self.outcome, self.error, self.rest + b',"progress":' + progress)
+        return replace(self, rest=self.rest + b',"progress":' + progress)
 
     def item(self, lease: str) -> bytes:
         """Write the item of a settle call."""
@@ -47,10 +49,17 @@ _OUTCOMES = {"succeeded", "failed", "snoozed", "released"}
 _OF_NOTHING = {outcome: Written(outcome) for outcome in _OUTCOMES}
 
 
-def write(item: dict[str, Any], context: Optional[Context] = None) -> Written:
+def write(
+    item: dict[str, Any],
+    context: Optional[Context] = None,
+    raised: Optional[BaseException] = None,
+) -> Written:
     """Write an outcome, with what was said beside it; one that cannot be written is a failure."""
     try:
-        return _write(item if context is None else context._complete(item))
+        if context is None:
+            return _write(item)
+        written = _write(context._complete(item))
+        return written if raised is None else replace(written, raised=raised)
     except BaseException as why:
         return not_written(why)
 

@@ -1,0 +1,119 @@
+"""What a failed run says: where it failed, and nothing of what it held."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from tenure._leased import secrets_of, without
+from tenure._text import logger, traced
+from tenure.records import LeaseRecord
+
+DATA = {"proxy": "http://anna:s3cret-of-anna@10.0.0.9:3128", "pin": "1234", "keys": ["k-0123456"]}
+
+
+def inner(word: str) -> str:
+    return {}[word]  # type: ignore[no-any-return]
+
+
+def outer(word: str) -> str:
+    return inner(word)
+
+
+def raised() -> BaseException:
+    try:
+        outer("missing")
+    except KeyError as error:
+        return error
+    raise AssertionError
+
+
+def test_an_error_says_what_it_is_and_then_where_it_came_from() -> None:
+    text = traced(raised(), 8_192)
+    what, where, code, *rest = text.split("\n")
+    assert what == "KeyError: 'missing'"
+    assert where.startswith("  ") and where.endswith("test_traces.py:19 in inner")
+    assert code == "    return {}[word]  # type: ignore[no-any-return]"
+    assert any(line.endswith(" in outer") for line in rest)
+
+
+def test_a_long_trace_is_cut_at_a_line_and_keeps_what_it_is() -> None:
+    for most in (10, 19, 60, 100, 200):
+        text = traced(raised(), most)
+        assert len(text) <= most
+        assert text.startswith("KeyError: 'missing'"[-most:])
+
+
+def test_a_cause_is_told_too() -> None:
+    try:
+        try:
+            outer("missing")
+        except KeyError as why:
+            raise RuntimeError("no price") from why
+    except RuntimeError as error:
+        text = traced(error, 8_192)
+    assert text.startswith("RuntimeError: no price\n")
+    assert "\nfrom KeyError: 'missing'\n" in text and " in inner" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("no route to http://anna:s3cret-of-anna@10.0.0.9:3128", "no route to •••"),
+        ("407 for s3cret-of-anna", "407 for •••"),
+        ("407 for anna:s3cret-of-anna", "407 for •••"),
+        ("key k-0123456 is over", "key ••• is over"),
+        ("pin 1234 is short", "pin 1234 is short"),
+        ("another ftp://bob:pw@host/x@y", "another ftp://•••@host/x@y"),
+        ("two http://a@h and http://b:c@h", "two http://•••@h and http://•••@h"),
+        ("nothing of it", "nothing of it"),
+    ],
+)
+def test_leased_data_is_hidden_in_a_text(text: str, shown: str) -> None:
+    assert without(text, secrets_of([DATA])) == shown
+
+
+def test_leased_data_is_hidden_as_json_writes_it() -> None:
+    secret = 'quote " and ü'
+    for form in (json.dumps({"at": secret}), json.dumps({"at": secret}, ensure_ascii=False)):
+        assert without(form, secrets_of([{"pw": secret}])) == '{"at": "•••"}'
+
+
+def test_a_record_keeps_its_exception_and_is_one_line() -> None:
+    seen: list[logging.LogRecord] = []
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(record)
+
+    log, kept = logger("tenure.test_traces"), Kept()
+    log.addHandler(kept)
+    try:
+        log.error("it failed\nbadly", exc_info=raised())
+    finally:
+        log.removeHandler(kept)
+    (record,) = seen
+    assert record.exc_info is not None and isinstance(record.exc_info[1], KeyError)
+    line = logging.Formatter("%(levelname)s %(message)s").format(record)
+    assert "\n" not in line and line.startswith("ERROR it failed\\nbadly: KeyError: 'missing' (at ")
+
+
+def granted(data: Any) -> LeaseRecord:
+    resource = {"pool": "accounts", "id": "a", "data": data, "tags": []}
+    job = {"id": "j", "queue": "q", "kind": "", "state": "running", "attempt": 1, "payload": None}
+    return LeaseRecord.read({"lease": "l", "fence": 1, "job": job, "resources": [resource]})
+
+
+def test_a_failed_run_and_its_progress_hide_what_the_run_holds() -> None:
+    from tenure.context import Context
+    from tenure.tasks import failed
+
+    reports: list[Any] = []
+    context = Context(granted(DATA), None, reports.append)  # type: ignore[arg-type]
+    item = context._complete(failed(RuntimeError(f"cannot connect by {DATA['proxy']}")))
+    assert item["error"].startswith("RuntimeError: cannot connect by •••")
+    context.progress({"by": DATA["proxy"], "n": 1})
+    assert json.loads(reports[0]) == {"by": "•••", "n": 1}

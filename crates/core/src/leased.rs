@@ -1,0 +1,134 @@
+//! Keeps what a lease holds out of what its holder says: errors and progress, which lists, events and pages show.
+//!
+//! The rule is that of docs/guides/pools.md, and workers in other languages follow it too: a string of at least six characters
+//! out of the data of the leased resources becomes `•••`, and so does the login of an address, out of the data or not, since
+//! libraries print the addresses that they were given. A shorter string stands in too many texts by accident.
+
+use serde_json::Value;
+
+use crate::lease::LeasedResource;
+use crate::secret::Json;
+
+const HIDDEN: &str = "•••";
+const SECRET_CHARACTERS_MIN: usize = 6;
+
+/// A text without what these resources hold, and without the logins of addresses.
+pub fn without_leased(text: &str, resources: &[LeasedResource]) -> String {
+    let mut shown = text.to_owned();
+    for secret in secrets(resources) {
+        // As JSON writes it, too: progress is JSON, and errors quote it.
+        let written = serde_json::to_string(&secret).unwrap_or_default();
+        for form in [secret.as_str(), written.trim_matches('"')] {
+            if shown.contains(form) {
+                shown = shown.replace(form, HIDDEN);
+            }
+        }
+    }
+    without_logins(&shown)
+}
+
+/// The same of JSON. It stays JSON: what is hidden stands within strings.
+pub fn json_without_leased(json: &Json, resources: &[LeasedResource]) -> Json {
+    if resources.is_empty() {
+        return json.clone();
+    }
+    Json::parse(&without_leased(json.text(), resources)).unwrap_or_else(|| Json::from(HIDDEN))
+}
+
+/// The strings that are not shown, the longest first.
+fn secrets(resources: &[LeasedResource]) -> Vec<String> {
+    let mut found = Vec::new();
+    for resource in resources {
+        if let Ok(data) = serde_json::from_str(resource.data.text()) {
+            strings(&data, &mut found);
+        }
+    }
+    found.retain(|secret| secret.chars().count() >= SECRET_CHARACTERS_MIN);
+    found.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    found.dedup();
+    found
+}
+
+fn strings(data: &Value, into: &mut Vec<String>) {
+    match data {
+        Value::String(text) => {
+            for login in logins(text).into_iter().map(|(from, to)| &text[from..to]) {
+                into.push(login.to_owned());
+                into.extend(
+                    login
+                        .split_once(':')
+                        .into_iter()
+                        .flat_map(|(user, password)| [user.to_owned(), password.to_owned()]),
+                );
+            }
+            into.push(text.clone());
+        }
+        Value::Array(items) => items.iter().for_each(|item| strings(item, into)),
+        Value::Object(fields) => fields.values().for_each(|value| strings(value, into)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// Where the logins of the addresses in a text stand: between `://` and the last `@` before the path.
+fn logins(text: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("://") {
+        let from = at + "://".len();
+        let rest = &text[from..];
+        let ends = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"');
+        let authority = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        if let Some(login) = authority.rfind('@').filter(|login| *login > 0) {
+            found.push((from, from + login));
+        }
+    }
+    found
+}
+
+fn without_logins(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut done = 0;
+    for (from, to) in logins(text) {
+        shown.push_str(&text[done..from]);
+        shown.push_str(HIDDEN);
+        done = to;
+    }
+    shown.push_str(&text[done..]);
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::names::{PoolName, ResourceId};
+
+    use super::*;
+
+    fn held(data: &str) -> Vec<LeasedResource> {
+        let (pool, id) = (PoolName::parse("accounts").unwrap(), ResourceId::parse("a").unwrap());
+        vec![LeasedResource { pool, id, data: Json::parse(data).unwrap(), tags: Vec::new() }]
+    }
+
+    const DATA: &str = r#"{"proxy":"http://anna:s3cret-of-anna@10.0.0.9:3128","pin":"1234","keys":["k-0123456"],"n":7}"#;
+
+    #[test]
+    fn leased_data_is_hidden_in_a_text() {
+        for (text, shown) in [
+            ("no route to http://anna:s3cret-of-anna@10.0.0.9:3128", "no route to •••"),
+            ("407 for s3cret-of-anna", "407 for •••"),
+            ("407 for anna:s3cret-of-anna", "407 for •••"),
+            ("key k-0123456 is over", "key ••• is over"),
+            ("pin 1234 is short", "pin 1234 is short"),
+            ("another ftp://bob:pw@host/x@y", "another ftp://•••@host/x@y"),
+            ("two http://a@h and http://b:c@h", "two http://•••@h and http://•••@h"),
+            ("nothing of it, a@b.example", "nothing of it, a@b.example"),
+        ] {
+            assert_eq!(without_leased(text, &held(DATA)), shown);
+        }
+    }
+
+    #[test]
+    fn progress_stays_json() {
+        let data = held(r#"{"pw":"quote \" and ü"}"#);
+        let progress = Json::parse(r#"{"by":"quote \" and ü","n":1}"#).unwrap();
+        assert_eq!(json_without_leased(&progress, &data).text(), r#"{"by":"•••","n":1}"#);
+    }
+}
