@@ -183,21 +183,21 @@ async fn work(client: Client, log: Arc<Log>, chance: Chance) -> Result<(), Failu
 }
 
 /// A run that is written down; its end too, when it is dropped.
-struct RunNote {
+struct JournaledRun {
     log: Arc<Log>,
     job: String,
     fence: Fence,
 }
 
-impl RunNote {
+impl JournaledRun {
     fn begin(log: Arc<Log>, job: &Job) -> Self {
         let (job, fence) = (job.id().to_string(), job.fence());
         log.write(&[Note::Started { job: job.clone(), fence, at_us: now_us() }]);
-        RunNote { log, job, fence }
+        JournaledRun { log, job, fence }
     }
 }
 
-impl Drop for RunNote {
+impl Drop for JournaledRun {
     fn drop(&mut self) {
         let (job, fence) = (self.job.clone(), self.fence);
         self.log.write(&[Note::Ended { job, fence, at_us: now_us() }]);
@@ -210,7 +210,7 @@ async fn handle(
     fences: Fences,
     chance: Arc<Mutex<Chance>>,
 ) -> SettleOutcome {
-    let running = RunNote::begin(log, &job);
+    let running = JournaledRun::begin(log, &job);
     let fence = job.fence();
     fences.lock().unwrap_or_else(PoisonError::into_inner).insert(job.id().clone(), fence);
     let (takes, fails) = {
