@@ -6,7 +6,7 @@
 
 use std::net::SocketAddr;
 
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
+use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use hyper::http::uri::Authority;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::{NameRefusal, ServerRefusal};
