@@ -1,6 +1,18 @@
 -- Writes the entry `number` behind the last one; without a body it looks whether that entry is there. Both beat.
 -- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, then field and body.
 if refused then return refused end
+-- The log can be deleted, expire or be renamed alone. Then the journal ends with the snapshot: `own` says so, so that its owner
+-- writes the store anew and nobody takes what is missing for something that is there.
+local kept, sum = string.match(own[8] or '', '^%S+ (%d+) (%x+)')
+kept, sum = kept or '0', sum or string.rep('0', 16)
+if own[4] ~= kept then
+  local last = redis.pcall('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)
+  if last.err or not last[1] or last[1][1] ~= own[4] .. '-0' then
+    local checksum = string.gsub(sum, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
+    redis.call('HSET', KEYS[1], 'number', kept, 'checksum', string.reverse(checksum))
+    return 'at ' .. kept
+  end
+end
 local said = look(ARGV[5], ARGV[6])
 -- Every journal begins at 0, so a repeat of the check before the first entry is done too.
 local begins = ARGV[5] == '0' and ARGV[6] == string.rep('\0', 8) and not ARGV[11] and string.sub(said, 1, 2) == 'at'

@@ -1,7 +1,7 @@
 -- What every script of an owner begins with: the fence, and the words that the scripts share.
 -- It must never know what a body holds. KEYS: own, log. ARGV: store, epoch, owner, run, as the caller knows them;
 -- `proved` in place of the run if this text was sent to no other run.
-local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl')
+local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl', 'snapshot')
 local refused
 if own[1] ~= ARGV[1] then refused = 'moved'
 elseif own[2] ~= ARGV[2] or own[3] ~= ARGV[3] then

@@ -239,3 +239,31 @@ fn entries_of_any_bytes_and_of_8_mib_come_back_as_they_were() {
     assert_eq!(fields[0].text(), "z", "the text is compressed");
     assert!(fields[1].text().len() < text.len() / 4);
 }
+
+#[test]
+fn a_log_that_is_gone_ends_the_journal_at_its_snapshot() {
+    if !wanted() {
+        return;
+    }
+    let gone: [&[&[&str]]; 4] = [
+        &[&["DEL", "{shop}:log"]],
+        &[&["RENAME", "{shop}:log", "{shop}:elsewhere"]],
+        &[&["DEL", "{shop}:log"], &["SET", "{shop}:log", "x"]],
+        &[&["XTRIM", "{shop}:log", "MAXLEN", "0"]],
+    ];
+    for commands in gone {
+        let world = World::new();
+        let by = world.own(A);
+        let entries = world.fill(&by, &[b"one", b"two"]);
+        let last = entries[1].position();
+        assert_eq!(world.append(&empty_call(&by, last)), Said::Done);
+        for command in commands {
+            world.redis.must(command);
+        }
+        // A heartbeat finds it, and so does an entry.
+        assert_eq!(world.append(&empty_call(&by, last)), Said::At(0), "{commands:?}");
+        assert_eq!(world.seen().tip, Position::default());
+        let next = entry(last, b"three");
+        assert_eq!(world.append(&entry_call(&by, &next)), Said::At(0), "{commands:?}");
+    }
+}

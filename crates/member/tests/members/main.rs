@@ -8,6 +8,7 @@ mod cut;
 mod ending;
 mod formats;
 mod gone_key;
+mod gone_log;
 mod histories;
 mod line;
 mod paused;

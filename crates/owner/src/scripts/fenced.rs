@@ -80,6 +80,13 @@ impl<B: Clone> Keys<B> {
             Ok(own) => own.clone(),
             Err(reply) => return reply,
         };
+        // The log went alone: the journal ends at its snapshot now, and `own` says so.
+        let kept = own.snapshot.map_or_else(Tip::default, |snapshot| snapshot.tip);
+        if own.tip.number != kept.number && !self.log.contains_key(&own.tip.number) {
+            own.tip = kept;
+            self.own = Some(own);
+            return ScriptReply::At(kept.number);
+        }
         match (self.is_there(&own, call.tip.number, call.tip.checksum), &call.body) {
             (Some(ScriptReply::Done), _) => {}
             // A repeat of the check before the first entry: every journal begins there.
