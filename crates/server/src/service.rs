@@ -129,6 +129,18 @@ impl Service {
         self.passes_on.get(&self.deps.whereabouts)
     }
 
+    /// Whether the head of a request shows what opens this server, to callers, to browsers or to other servers.
+    pub(crate) fn knows(&self, head: &Parts) -> bool {
+        let passes_on = self.passes_on();
+        let mark = passes_on.as_ref().map(|passes_on| &passes_on.mark);
+        let former = || self.passes_on.former();
+        let is_server = || pass_on::is_from_server(&head.headers, mark, former, false) == Ok(true);
+        let is_seen = |pages: &Arc<dyn Pages>| pages.admits(head);
+        gate::token(&head.headers, &self.deps.tokens).is_ok()
+            || self.deps.pages.as_ref().is_some_and(is_seen)
+            || is_server()
+    }
+
     /// What a sending to the owner uses of this server.
     fn passing(&self) -> PassingServer<'_> {
         PassingServer {

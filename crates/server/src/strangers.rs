@@ -31,6 +31,12 @@ struct StrangersState {
 }
 
 impl StrangersState {
+    fn end_oldest(&mut self) -> bool {
+        let oldest = self.all.keys().next().copied().and_then(|number| self.take(number));
+        // Kept until it is waited for.
+        oldest.inspect(|entry| entry.ends.notify_one()).is_some()
+    }
+
     fn take(&mut self, number: u64) -> Option<StrangerEntry> {
         let entry = self.all.remove(&number)?;
         if let Some(count) = self.by_address.get_mut(&entry.from) {
@@ -51,13 +57,18 @@ struct StrangerEntry {
 }
 
 impl Strangers {
-    /// One more from this address; `None`: the address, or all together, have as many as they may.
+    /// One more from this address; `None`: the address has as many as it may. Where all together have as many as they may, the
+    /// one that came first ends for it.
     pub fn come(&self, from: IpAddr, most: StrangersMost) -> Option<Stranger> {
         let mut state = self.lock();
         let count = state.by_address.get(&from).copied().unwrap_or(0);
-        if count >= most.of_one_address || state.all.len() >= most.in_all {
+        if count >= most.of_one_address {
             return None;
         }
+        if state.all.len() >= most.in_all {
+            state.end_oldest();
+        }
+        let count = state.by_address.get(&from).copied().unwrap_or(0);
         state.by_address.insert(from, count + 1);
         let (number, ends) = (state.next, Arc::new(Notify::new()));
         state.next += 1;
@@ -67,10 +78,7 @@ impl Strangers {
 
     /// Ends the one that came first: it has had the longest time to say who it is. Whether there is one.
     pub fn end_oldest(&self) -> bool {
-        let mut state = self.lock();
-        let oldest = state.all.keys().next().copied().and_then(|number| state.take(number));
-        // Kept until it is waited for.
-        oldest.inspect(|entry| entry.ends.notify_one()).is_some()
+        self.lock().end_oldest()
     }
 
     fn lock(&self) -> MutexGuard<'_, StrangersState> {
@@ -123,8 +131,13 @@ mod tests {
     fn all_together_have_a_bound() {
         let (strangers, most) =
             (Strangers::default(), StrangersMost { of_one_address: 9, in_all: 2 });
-        let _all: Vec<_> = (1..3).map(|n| strangers.come(address(n), most).unwrap()).collect();
-        assert!(strangers.come(address(3), most).is_none());
+        let all: Vec<_> = (1..9).map(|n| strangers.come(address(n), most).unwrap()).collect();
+        let state = strangers.lock();
+        assert_eq!((state.all.len(), state.by_address.len()), (2, 2));
+        assert!(state.all.keys().copied().eq([6, 7]), "those that came last");
+        drop(state);
+        drop(all);
+        assert!(strangers.lock().by_address.is_empty());
     }
 
     #[tokio::test]
