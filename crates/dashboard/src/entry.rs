@@ -79,6 +79,12 @@ impl Dashboard {
 const LOGIN_BYTES_MAX: usize = 4 * 1024;
 
 impl Pages for Dashboard {
+    fn has(&self, path: &str) -> bool {
+        matches!(path, "/login" | "/logout" | "/live")
+            || assets::at(path).is_some()
+            || pages::find(path).is_some()
+    }
+
     fn admits(&self, head: &Parts) -> bool {
         self.0.door.lets_in(&head.headers, self.0.now())
     }

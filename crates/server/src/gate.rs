@@ -25,6 +25,12 @@ pub(crate) struct Here {
 /// Names by which only this machine reaches itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
+/// Headers that a proxy adds to what it passes on.
+const PASSED_ON: [&str; 3] = ["x-forwarded-for", "forwarded", "x-real-ip"];
+/// By which a browser says whose page asks.
+const FETCH_SITE: &str = "sec-fetch-site";
+const FETCH_MODE: &str = "sec-fetch-mode";
+
 /// Refuses a request that comes from a web page of somebody else. `target` is the authority in the
 /// request line, if there is one: it stands above the header. `any_host`: who calls needs no name of this machine's own,
 /// since it shows a token, or asks for what everybody may know.
@@ -40,6 +46,15 @@ pub(crate) fn origin(
         let header = one(&mut hosts).and_then(|host| host.to_str().ok());
         if !header.is_some_and(is_loopback) || !target.is_none_or(is_loopback) {
             return Err(ServerRefusal::NotLoopback.into());
+        }
+        let says = |name, value: &str| headers.get_all(name).iter().any(|header| header == value);
+        // A link to a page of this server may stand anywhere: whoever follows it reads what comes, and the other page does not.
+        let is_foreign = says(FETCH_SITE, "cross-site") && !says(FETCH_MODE, "navigate");
+        if is_foreign {
+            return Err(ServerRefusal::OtherOrigin.into());
+        }
+        if PASSED_ON.iter().any(|name| headers.contains_key(*name)) {
+            return Err(ServerRefusal::PassedOn.into());
         }
     }
     let mut origins = headers.get_all(ORIGIN).iter();

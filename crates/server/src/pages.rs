@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyper::Method;
+use hyper::header::{ACCEPT, HeaderMap};
 use hyper::http::request::Parts;
 use hyper::http::{Request, Response};
 use tenure_core::refusal::Refusal;
@@ -27,6 +28,9 @@ pub type PageFuture = Pin<Box<dyn Future<Output = Response<PageBody>> + Send>>;
 
 /// Pages beside the API.
 pub trait Pages: Send + Sync + 'static {
+    /// Whether a page or a file stands at this path.
+    fn has(&self, path: &str) -> bool;
+
     /// Whether the caller may see pages, by the head of its request.
     fn admits(&self, head: &Parts) -> bool;
 
@@ -78,13 +82,25 @@ impl fmt::Debug for Drains {
     }
 }
 
-/// Whether a request for no route may be one for a page. Below `/v1` everything is the API's; and what only programs send, JSON
-/// and methods that no form has, is answered as the API answers, so that a program with a wrong path hears a problem.
-pub(crate) fn may_be_page(head: &Parts) -> bool {
+/// Whether a request for no route is one for a page. Below `/v1` everything is the API's; and what only programs send, JSON
+/// and methods that no form has, is answered as the API answers, so that a program with a wrong path hears a problem. Where no
+/// page is, only who asks for HTML is shown one that says so.
+pub(crate) fn is_for_page(head: &Parts, pages: &dyn Pages) -> bool {
     let path = head.uri.path();
     let is_of_api = path == "/v1" || path.starts_with("/v1/");
     let by_browser = matches!(head.method, Method::GET | Method::HEAD | Method::POST);
-    !is_of_api && by_browser && body::media(&head.headers) == Media::Other
+    !is_of_api
+        && by_browser
+        && body::media(&head.headers) == Media::Other
+        && (pages.has(path) || wants_html(&head.headers))
+}
+
+fn wants_html(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut kinds = accepted.flat_map(|kinds| kinds.split(','));
+    kinds.any(|kind| {
+        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/html")
+    })
 }
 
 /// The answer as the server writes it. Its bytes are counted in the budget until they have left.

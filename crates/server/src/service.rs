@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use hyper::body::{Body, Incoming};
-use hyper::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS,
+};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Version};
 use tenure_core::bounds::{BODILESS_BYTES_MAX, BODY_BYTES_MAX};
@@ -99,6 +101,10 @@ struct StoreCall<'c> {
 struct NothingGranted;
 
 /// Why a request has no good answer.
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
+
 enum Stop {
     Refused(Refusal),
     Method {
@@ -201,6 +207,10 @@ impl Service {
         if !is_http2 && (closes || self.traffic.is_draining()) {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
+        let headers = response.headers_mut();
+        // No page of another site may read an answer as a script or a style, or guess that it is one.
+        headers.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+        headers.insert(RESOURCE_POLICY, SAME_ORIGIN);
         if let Some(began) = began {
             request_log::tell(&head, peer, began, &response, self.deps.moved.is_some());
         }
@@ -247,7 +257,7 @@ impl Service {
         let any_host = open || from_server || tokens.are_asked_for();
         gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
         if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
-            && pages::may_be_page(head)
+            && pages::is_for_page(head, pages.as_ref())
         {
             return self.page(pages.as_ref(), head, reading, turn).await;
         }

@@ -8,6 +8,8 @@ use tenure_core::bounds::BODY_BYTES_MAX;
 use tenure_server::Config;
 use wire::Server;
 
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
 #[test]
 fn a_body_needs_its_content_type() {
     let server = Server::start();
@@ -202,4 +204,38 @@ fn who_is_too_slow_is_told() {
     assert_eq!(again.call("GET", "/healthz", "").status, 200);
     again.send(b"GET");
     again.answer().refused(408, "request_timeout", None);
+}
+
+/// Without a token a loopback name is all that is asked for: nothing may give it to others.
+#[test]
+fn without_a_token_what_a_proxy_or_a_foreign_page_sends_is_refused() {
+    let (open, locked) = (Server::start(), Server::with(Some(TOKEN), Config::default()));
+    for (headers, status) in [
+        ("X-Forwarded-For: 10.0.0.9\r\n", 403),
+        ("Forwarded: for=10.0.0.9\r\n", 403),
+        ("X-Real-IP: 10.0.0.9\r\n", 403),
+        ("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n", 403),
+        ("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n", 200),
+        ("Sec-Fetch-Site: same-origin\r\n", 200),
+        ("", 200),
+    ] {
+        let get = |server: &Server, more: &str| {
+            let headers = format!("Host: localhost\r\n{headers}{more}");
+            server.connect().ask_with("GET", "/v1/stats", &headers, b"")
+        };
+        assert_eq!(get(&open, "").status, status, "{headers}");
+        // A proxy in front of a server with a token is as it should be.
+        let token = format!("Authorization: Bearer {TOKEN}\r\n");
+        assert_eq!(get(&locked, &token).status, 200, "{headers}");
+    }
+}
+
+#[test]
+fn no_answer_is_guessed_at_or_read_by_another_site() {
+    let server = Server::start();
+    for path in ["/v1/stats", "/v1/nothing", "/readyz"] {
+        let answer = server.get(path);
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(answer.header("cross-origin-resource-policy"), Some("same-origin"), "{path}");
+    }
 }

@@ -194,7 +194,8 @@ fn installs_a_strangers_name(line: &str) -> bool {
             let name = word.split(['[', '=', '@', ',', '.', ')', ';']).next().unwrap_or_default();
             matches!(name, "tenure" | "tenure-server" | "tenure-cli") && !word.contains('/')
         };
-        let from_a_folder = ["--no-index", "--find-links", "--path", "--git"];
+        // With --find-links alone pip asks its registry, too.
+        let from_a_folder = ["--no-index", "--path", "--git"];
         rest.split_whitespace().any(ours) && !from_a_folder.iter().any(|flag| rest.contains(flag))
     };
     [
@@ -240,6 +241,7 @@ fn lines_that_install_are_told_apart() {
         ("cargo add tenure", true),
         ("pip install ./clients/python", false),
         ("pip install --no-index --find-links target/wheels 'tenure[server]'", false),
+        ("pip install --find-links target/wheels 'tenure[server]'", true),
         ("pip install './clients/python[httpx]'   # for tenure", true),
         ("pip install scrapyd==1.6.0", false),
         ("cargo install --path crates/cli tenure", false),

@@ -100,6 +100,11 @@ refusals! {
         detail("the \"Host\" of the request is not a name of this machine's loopback")
         hint("call it as localhost, 127.0.0.1 or [::1]; to serve others, start the server with TENURE_TOKEN");
 
+    PassedOn "passed_on"
+        ForbiddenOrigin
+        detail("a proxy has passed the request on, and this server asks its callers for no token")
+        hint("start the server with TENURE_TOKEN or --token-file, or call it without the proxy");
+
     OtherOrigin "other_origin"
         ForbiddenOrigin
         detail("the request comes from a web page of another origin")

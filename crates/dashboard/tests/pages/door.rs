@@ -139,7 +139,7 @@ fn a_strangers_form_is_not_read() {
         ("/nothing", 1_000_000, 401),
     ] {
         let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: localhost\r\n{FORM}Sec-Fetch-Site: same-origin\r\n\
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n{FORM}Sec-Fetch-Site: same-origin\r\n\
              Connection: close\r\nContent-Length: {length}\r\n\r\n"
         );
         let got = Served::read(served.connect(&head));
@@ -172,4 +172,30 @@ fn a_stream_of_news_ends_with_its_session() {
     let got = Served::read(stream);
     assert_eq!(got.status, 200);
     assert!(got.body.contains("retry:"), "{}", got.body);
+}
+
+/// A program with a wrong path hears a problem, and a person sees a page.
+#[test]
+fn an_unknown_path_is_a_page_only_to_who_asks_for_html() {
+    let served = Served::start();
+    for (accept, kind) in [
+        ("Accept: */*\r\n", "application/problem+json"),
+        ("Accept: application/json\r\n", "application/problem+json"),
+        ("Accept: application/xhtml+xml, text/HTML;q=0.9\r\n", "text/html; charset=utf-8"),
+    ] {
+        for path in ["/nothing", "/v2/jobs"] {
+            let got = served.request("GET", path, accept, "");
+            assert_eq!(
+                (got.status, got.header("content-type")),
+                (404, Some(kind)),
+                "{accept}{path}"
+            );
+        }
+        // A page that is there is shown to everybody.
+        let got = served.request("GET", "/jobs", accept, "");
+        assert_eq!(
+            (got.status, got.header("content-type")),
+            (200, Some("text/html; charset=utf-8"))
+        );
+    }
 }

@@ -188,8 +188,10 @@ impl Served {
         } else {
             format!("Host: {}\r\n", self.at)
         };
+        // As browsers do.
+        let accept = if headers.contains("Accept:") { "" } else { "Accept: text/html\r\n" };
         Served::read(self.connect(&format!(
-            "{method} {path} HTTP/1.1\r\n{host}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+            "{method} {path} HTTP/1.1\r\n{host}{accept}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
         )))
     }
 
