@@ -16,7 +16,8 @@ DATA = {"proxy": "http://anna:s3cret-of-anna@10.0.0.9:3128", "pin": "1234", "key
 
 
 def inner(word: str) -> str:
-    return {}[word]  # type: ignore[no-any-return]
+    prices: dict[str, str] = {}
+    return prices[word]
 
 
 def outer(word: str) -> str:
@@ -35,8 +36,8 @@ def test_an_error_says_what_it_is_and_then_where_it_came_from() -> None:
     text = traced(raised(), 8_192)
     what, where, code, *rest = text.split("\n")
     assert what == "KeyError: 'missing'"
-    assert where.startswith("  ") and where.endswith("test_traces.py:19 in inner")
-    assert code == "    return {}[word]  # type: ignore[no-any-return]"
+    assert where.startswith("  ") and where.endswith("test_traces.py:20 in inner")
+    assert code == "    return prices[word]"
     assert any(line.endswith(" in outer") for line in rest)
 
 
@@ -48,13 +49,12 @@ def test_a_long_trace_is_cut_at_a_line_and_keeps_what_it_is() -> None:
 
 
 def test_a_cause_is_told_too() -> None:
-    try:
+    with pytest.raises(RuntimeError) as told:
         try:
             outer("missing")
         except KeyError as why:
             raise RuntimeError("no price") from why
-    except RuntimeError as error:
-        text = traced(error, 8_192)
+    text = traced(told.value, 8_192)
     assert text.startswith("RuntimeError: no price\n")
     assert "\nfrom KeyError: 'missing'\n" in text and " in inner" in text
 

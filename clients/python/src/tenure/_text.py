@@ -73,10 +73,10 @@ def where(error: BaseException) -> str:
 
 
 def traced(error: BaseException, most: int) -> str:
-    """Return what an exception is and, innermost first, where it came from, in at most so many characters.
+    """Return what an exception is and where it came from, innermost first.
 
-    What it is stands first: failures are told apart by how they begin. Frames of this package, and
-    exceptions that led to it beyond the third, are left out.
+    It has at most so many characters. What it is stands first: failures are told apart by how they
+    begin. Frames of this package, and exceptions that led to it beyond the third, are left out.
     """
     text = describe(error)[-most:]
     seen: Optional[BaseException] = error
@@ -101,8 +101,9 @@ def traced(error: BaseException, most: int) -> str:
 class _InMessage(str):
     """Where an exception came from, for a record whose message says it already.
 
-    `logging.Formatter` writes the traceback of a record that has an exception, many lines with texts
-    of a handler in them, unless this is there; it adds it on a line of its own, which is taken back.
+    `logging.Formatter` writes the traceback of a record that has an exception, many lines with
+    texts of a handler in them, unless this is there. It adds this on a line of its own, which is
+    taken back.
     """
 
     def __radd__(self, formatted: str) -> str:

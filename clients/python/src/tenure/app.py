@@ -12,7 +12,7 @@ from . import _settings
 from ._settings import Settings
 from .client import AsyncTenure, Tenure
 from .durations import Duration, Moment, seconds
-from .fields import JobDefaults, refuse_unknown
+from .fields import JobDefaults, job_fields, refuse_unknown
 from .hooks import Hooks
 from .jobs import AsyncJob, Job
 from .middleware import Middleware
@@ -141,8 +141,10 @@ class App:
         - `timeout`: how long a run may take.
         - `expires_at`: a job that has not begun by then is cancelled: a moment, or a duration from
           when it may run.
-        - `retry`: `{"max_attempts": 5, "backoff": {"kind": "exponential", "base": "1s"}}`.
-        - `needs`: permits and resources that it holds while it runs: `[limit(…), pool(…)]`.
+        - `retry`: a number of attempts, or
+          `{"max_attempts": 5, "backoff": {"kind": "exponential", "base": "1s"}}`.
+        - `needs`: permits and resources that it holds while it runs: `[limit(…), pool(…)]`, or a
+          function of the handler's arguments that returns them.
         - `unique`: a key that one unfinished job holds at a time, or `{"key": …, "for": "1h"}`.
         - `group`: the groups of a queue take turns, so that none holds up the others.
         - `labels`: up to 16 words to find it by, `{"site": "example"}`.
@@ -151,8 +153,12 @@ class App:
         """
         refuse_unknown(defaults, JobDefaults, "@app.job()")
         chosen = {key: value for key, value in defaults.items() if value is not None}
-        if "needs" in defaults and defaults["needs"] is not None:
-            chosen["needs"] = list(defaults["needs"])
+        needs = defaults.get("needs")
+        if needs is not None and not callable(needs):
+            chosen["needs"] = list(needs)
+        # A wrong value is an error of the line that says it, and not of each push.
+        plain: dict[str, Any] = {key: each for key, each in chosen.items() if not callable(each)}
+        job_fields(**plain)
 
         def make(function: H) -> Task[H]:
             name = function.__name__ if kind is None else kind

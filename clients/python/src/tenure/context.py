@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Optional
 
 from ._http import Transport
-from ._paging import walk
 from ._leased import secrets_of, without
+from ._paging import walk
 from ._text import storable
 from .durations import Duration, duration_text
 from .payloads import LEVELS, encode, too_deep

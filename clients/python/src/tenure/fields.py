@@ -32,9 +32,9 @@ class JobDefaults(TypedDict, total=False):
     delay: Optional[Duration]
     priority: Optional[int]
     group: Optional[str]
-    needs: Optional[Iterable[AnyNeed]]
+    needs: Union[Iterable[AnyNeed], Callable[..., Iterable[AnyNeed]], None]
     unique: Optional[Unique]
-    retry: Optional[Mapping[str, Any]]
+    retry: Union[int, Mapping[str, Any], None]
     timeout: Optional[Duration]
     expires_at: Union[Moment, Duration, None]
     retain: Any
@@ -90,11 +90,27 @@ def _after(parents: Sequence[Any]) -> list[Any]:
     return [getattr(each, "id", each) for each in parents]
 
 
+def _retry(retry: Any) -> Any:
+    """Write how often a job is tried.
+
+    >>> _retry(5)
+    {'max_attempts': 5}
+    """
+    if isinstance(retry, int) and not isinstance(retry, bool):
+        return {"max_attempts": retry}
+    if isinstance(retry, Mapping):
+        return retry
+    raise TypeError(
+        f"retry is a number of attempts or a mapping such as {{'max_attempts': 5}}, not {retry!r}"
+    )
+
+
 _WRITERS: dict[str, Callable[[Any], Any]] = {
     "run_at": moment_text,
     "delay": duration_text,
     "needs": needs_json,
     "unique": lambda unique: {"key": unique} if isinstance(unique, str) else unique,
+    "retry": _retry,
     "timeout": duration_text,
     "after": _after,
 }

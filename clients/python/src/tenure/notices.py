@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 log: logging.Logger = logger("tenure")
 
+#: Of how many queues is known that something was said of them.
+_REMEMBERED = 1_000
 #: What `on_duplicate` may be.
 CHOICES = ("warn", "raise", "ignore")
 
@@ -68,6 +70,9 @@ class Notices:
     def _first(self, notice: str, queue: str) -> bool:
         if (notice, queue) in self._said:
             return False
+        # A program may name queues without end. Saying something twice costs less than a leak.
+        if len(self._said) >= _REMEMBERED:
+            self._said.clear()
         self._said.add((notice, queue))
         return True
 

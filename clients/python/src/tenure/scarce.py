@@ -227,7 +227,8 @@ class _Pools(Part):
         """Make these resources the whole set of a pool, for instance from a database cursor.
 
         Each is `{"id", "data", "tags", "slots"}`, or a row without `data`: then `id` names the
-        column of its id, `tags` the column of its tags (text with commas, or a list), and all
+        column of its id, `tags` the column of its tags (text with commas, or a list; a list under
+        `tags` is taken unasked), a whole number under `slots` is how many may hold it, and all
         other columns are its data. Leases, cooling and bans stay; what is absent retires when it
         is free. A set that is empty or retires more than half is refused without `force`.
         """
@@ -307,6 +308,10 @@ def _resource(row: Mapping[str, Any], id: str, tags: Optional[str]) -> dict[str,
             if isinstance(found, str)
             else [*found]
         )
+    elif isinstance(fields.get("tags"), (list, tuple)):
+        made["tags"] = [*fields.pop("tags")]
+    if isinstance(fields.get("slots"), int) and not isinstance(fields["slots"], bool):
+        made["slots"] = fields.pop("slots")
     made["data"] = fields
     return made
 

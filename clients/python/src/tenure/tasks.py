@@ -136,6 +136,8 @@ class Task(Pushable[F]):
         options: Optional[JobOptions] = None,
     ) -> dict[str, Any]:
         fields = {"kind": self.kind, **self.defaults, **(options or {})}
+        if callable(fields.get("needs")):
+            fields["needs"] = fields["needs"](*args, **kwargs)
         job = job_fields(self.queue, self.payload(args, kwargs), **fields)
         # Said to the client, and not to the server.
         if fields.get("on_duplicate") is not None:
