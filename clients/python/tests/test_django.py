@@ -121,7 +121,7 @@ def test_a_hostile_text_is_one_line_of_the_command_s_log(project: Project, url: 
         )
     project.run('jobs.forge.options(retry={"max_attempts": 1}).push()', url)
     log = project.manage("tenure_worker", "shop.jobs:app", "--until-empty", url=url)
-    assert re.search(r": ValueError: a\\x1b\[2J\\nb$", log, re.M), log
+    assert re.search(r": ValueError: a\\x1b\[2J\\nb\\n  \S*jobs.py:\d+ in forge.*$", log, re.M), log
 
 
 def test_a_run_that_lost_its_lease_overwrites_nothing(project: Project, url: str) -> None:

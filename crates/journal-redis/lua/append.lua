@@ -1,17 +1,20 @@
 -- Writes the entry `number` behind the last one; without a body it looks whether that entry is there. Both beat.
 -- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, then field and body.
 if refused then return refused end
--- The log can be deleted, expire or be renamed alone. Then the journal ends with the snapshot: `own` says so, so that its owner
--- writes the store anew and nobody takes what is missing for something that is there.
+-- The log can be deleted, expire or be renamed alone, or another key be put in its place. Then the journal ends with the
+-- snapshot: `own` says so, so that its owner writes the store anew and nobody takes what is missing for something that is there.
+-- Its length is asked for and not its last entry, which may have a megabyte.
 local kept, sum = string.match(own[8] or '', '^%S+ (%d+) (%x+)')
 kept, sum = kept or '0', sum or string.rep('0', 16)
-if own[4] ~= kept then
-  local last = redis.pcall('XREVRANGE', KEYS[2], '+', '-', 'COUNT', 1)
-  if last.err or not last[1] or last[1][1] ~= own[4] .. '-0' then
-    local checksum = string.gsub(sum, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
-    redis.call('HSET', KEYS[1], 'number', kept, 'checksum', string.reverse(checksum))
-    return 'at ' .. kept
-  end
+local length = redis.pcall('XLEN', KEYS[2])
+if type(length) == 'table' then
+  redis.call('UNLINK', KEYS[2])
+  length = 0
+end
+if own[4] ~= kept and length == 0 then
+  local checksum = string.gsub(sum, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
+  redis.call('HSET', KEYS[1], 'number', kept, 'checksum', string.reverse(checksum))
+  return 'at ' .. kept
 end
 local said = look(ARGV[5], ARGV[6])
 -- Every journal begins at 0, so a repeat of the check before the first entry is done too.

@@ -8,8 +8,8 @@ use tenure_core::requests::OPERATIONS;
 
 use crate::{code, production, root};
 
-/// Files of production code that an operation may cost.
-const FILES_MAX: usize = 8;
+/// Files of production code that an operation may cost. One of them counts its rows, in a match that has an arm for each.
+const FILES_MAX: usize = 9;
 
 /// Operations of the usual kind, and the word of the command line for each.
 const WALKED: &[(&str, &str)] =

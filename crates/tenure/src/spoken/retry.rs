@@ -14,6 +14,7 @@ use tenure_core::time::Span;
 ///
 /// let minute = Duration::from_secs(60);
 /// let patient = Retry::new().attempts(0).exponential(minute, 60 * minute).max_lost(0);
+/// let asks_ten_times = Retry::new().max_snoozes(10);
 /// let steady = Retry::new().attempts(3).fixed(minute).exactly();
 /// let listed = Retry::new().attempts(4).waits([minute, 5 * minute, 60 * minute]);
 /// ```
