@@ -3,15 +3,18 @@
 if refused then return refused end
 -- The log can be deleted, expire or be renamed alone, or another key be put in its place. Then the journal ends with the
 -- snapshot: `own` says so, so that its owner writes the store anew and nobody takes what is missing for something that is there.
--- Its length is asked for and not its last entry, which may have a megabyte.
 local kept, sum = string.match(own[8] or '', '^%S+ (%d+) (%x+)')
 kept, sum = kept or '0', sum or string.rep('0', 16)
-local length = redis.pcall('XLEN', KEYS[2])
-if type(length) == 'table' then
-  redis.call('UNLINK', KEYS[2])
-  length = 0
+local there = redis.call('EXISTS', KEYS[2]) == 1
+if there then
+  -- No entry is there, so this costs nothing; a key of another type says so.
+  local probe = redis.pcall('XRANGE', KEYS[2], '18446744073709551615-0', '+', 'COUNT', 1)
+  if probe.err and string.find(probe.err, 'WRONGTYPE', 1, true) then
+    redis.call('UNLINK', KEYS[2])
+    there = false
+  end
 end
-if own[4] ~= kept and length == 0 then
+if own[4] ~= kept and not there then
   local checksum = string.gsub(sum, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
   redis.call('HSET', KEYS[1], 'number', kept, 'checksum', string.reverse(checksum))
   return 'at ' .. kept
