@@ -5,25 +5,29 @@ if refused then return refused end
 -- snapshot: `own` says so, so that its owner writes the store anew and nobody takes what is missing for something that is there.
 local kept, sum = string.match(own[8] or '', '^%S+ (%d+) (%x+)')
 kept, sum = kept or '0', sum or string.rep('0', 16)
-local there = redis.call('EXISTS', KEYS[2]) == 1
-if there then
-  -- No entry is there, so this costs nothing; a key of another type says so.
-  local probe = redis.pcall('XRANGE', KEYS[2], '18446744073709551615-0', '+', 'COUNT', 1)
-  if probe.err and string.find(probe.err, 'WRONGTYPE', 1, true) then
-    redis.call('UNLINK', KEYS[2])
-    there = false
-  end
-end
-if own[4] ~= kept and not there then
+local expects = own[4] ~= kept
+local function lost()
   local checksum = string.gsub(sum, '%x%x', function(byte) return string.char(tonumber(byte, 16)) end)
   redis.call('HSET', KEYS[1], 'number', kept, 'checksum', string.reverse(checksum))
   return 'at ' .. kept
 end
+local function is_other(reply) return type(reply) == 'table' and reply.err and string.find(reply.err, 'WRONGTYPE', 1, true) end
+-- An entry finds out by itself. No entry is in this range, so it costs little, and a key of another type says so.
+if not ARGV[11] and expects and (redis.call('EXISTS', KEYS[2]) == 0
+    or is_other(redis.pcall('XRANGE', KEYS[2], '18446744073709551615-0', '+', 'COUNT', 1))) then return lost() end
 local said = look(ARGV[5], ARGV[6])
 -- Every journal begins at 0, so a repeat of the check before the first entry is done too.
 local begins = ARGV[5] == '0' and ARGV[6] == string.rep('\0', 8) and not ARGV[11] and string.sub(said, 1, 2) == 'at'
 if said == 'done' or begins then return beat(ARGV[7], ARGV[8], ARGV[9]) end
 if said ~= 'next' then return said end
 if not ARGV[11] then return 'at ' .. own[4] end
-redis.call('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[10], ARGV[11])
+local added
+if expects then added = redis.pcall('XADD', KEYS[2], 'NOMKSTREAM', ARGV[5] .. '-0', ARGV[10], ARGV[11])
+else added = redis.pcall('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[10], ARGV[11]) end
+if not added or is_other(added) then
+  if added then redis.call('UNLINK', KEYS[2]) end
+  if expects then return lost() end
+  added = redis.call('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[10], ARGV[11])
+end
+if type(added) == 'table' then return added end
 return beat(ARGV[7], ARGV[8], ARGV[9], 'number', ARGV[5], 'checksum', ARGV[6])
