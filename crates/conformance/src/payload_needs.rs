@@ -27,7 +27,8 @@ fn visit(host: &str) -> String {
 }
 
 fn lacks_the_host(no: &Refusal, pointer: &str) {
-    assert_eq!(no.pointer.as_deref(), Some(pointer), "{no:?}");
+    // Over HTTP a push is an array.
+    assert!(no.pointer.as_deref().is_some_and(|at| at.ends_with(pointer)), "{no:?}");
     assert!(no.detail.contains("\"host\"") && no.detail.contains("crawl"), "{}", no.detail);
 }
 
@@ -53,7 +54,7 @@ pub(crate) async fn a_payload_without_the_field_is_refused_by_name(b: &mut Bench
     let no = b.refused(Code::InvalidField, briefly(jobs)).await;
     assert_eq!(no.index, Some(1));
     let no = b.no_push(Code::InvalidField, job("crawl").payload(&visit("a/b"))).await;
-    assert_eq!(no.pointer.as_deref(), Some("/payload/host"));
+    assert!(no.pointer.as_deref().is_some_and(|at| at.ends_with("/payload/host")), "{no:?}");
     // Of what is there already nothing is asked again.
     b.push(job("crawl").id("there").payload(&visit("a"))).await;
     assert!(b.push(job("crawl").id("there")).await.duplicate);

@@ -14,10 +14,11 @@ async fn shared(redis: &RedisServer) -> Server {
     Server::open(&redis.url()).listen("127.0.0.1:0").start().await.unwrap()
 }
 
-/// Whether this server answers calls itself. Who passes calls on says so.
+/// Whether this server answers calls itself, and not another one of its store.
 fn owns(server: &Server) -> bool {
     let engine = server.engine();
-    engine.health().degraded.is_none() && engine.notice().is_none()
+    let leads = engine.servers().iter().any(|one| one.is_self && one.is_leader);
+    engine.health().degraded.is_none() && leads
 }
 
 /// Ends when one of these answers calls itself and the others pass them on.

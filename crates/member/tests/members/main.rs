@@ -28,6 +28,7 @@ use tenure_seam::{CallError, Fault};
 use tenure_testkit::redis::wanted;
 
 use crate::bench::{Bench, LONG};
+use crate::line::Line;
 
 #[test]
 fn one_member_serves_and_the_next_one_passes_on_and_takes_over_with_all_that_was_answered() {
@@ -167,15 +168,18 @@ fn a_member_that_was_taken_over_tells_its_callers_and_passes_on() {
         return;
     }
     let bench = Bench::start();
-    let first = bench.member("http://first");
+    let line = Line::to(&bench.runtime, bench.redis.port());
+    let first = bench.member_with(&line.url(), "http://first", |_| {});
     let engine = bench.here(&first);
     bench.push(&engine, 0..1).unwrap();
     let second = bench.member("http://second");
     bench.there(&second, "http://first");
     // Nobody reaches the first, and it reaches no Redis for a moment: its beat stands.
+    line.cut();
     bench.network.members.lock().unwrap().remove("http://first");
     let taken = bench.here(&second);
     bench.push(&taken, 1..2).unwrap();
+    line.mend();
     let refused = bench.push(&engine, 2..3);
     assert!(
         matches!(refused, Err(CallError::Fault(Fault::Unknown(_) | Fault::Unavailable(_)))),
