@@ -4,10 +4,11 @@
 //! and no other crate has promised that.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
 use serde_json::json;
+use tenure_console::stderr::{self, Stderr};
 use tenure_seam::{Clock, SystemClock};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -65,9 +66,10 @@ impl LogFormat {
     }
 }
 
-/// From now on lines are written. A process that writes some already goes on as it did.
+/// From now on lines are written, and nobody waits until they are. A process that writes some already goes on as it did.
 pub fn start(level: LogLevel, format: LogFormat) {
-    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(false);
+    stderr::never_wait();
+    let lines = tracing_subscriber::fmt::layer().with_writer(|| Stderr).with_ansi(false);
     let lines = match format {
         LogFormat::Text => lines.with_target(false).boxed(),
         LogFormat::Json => {
@@ -90,7 +92,7 @@ pub fn listening(scheme: &str, at: impl Display, format: LogFormat) {
             line.to_string()
         }
     };
-    let _ = writeln!(io::stderr(), "{line}");
+    stderr::say(format!("{line}\n").as_bytes());
 }
 
 /// Why the server ends, as its last line. As text that is said where every command says it.

@@ -11,3 +11,4 @@ pub mod output;
 pub mod program;
 pub mod scratch;
 pub mod standing;
+pub mod stderr;

@@ -9,13 +9,14 @@ use clap::{Args, Parser, Subcommand};
 use crate::child_processes;
 use crate::exit::{BUG, Failure, NOT_STARTED};
 use crate::output::Output;
+use crate::stderr;
 
 /// Runs a command in a runtime of its own, says how it ended, and answers the exit code. A panic ends as a bug.
 pub fn exit_code<F>(out: Output, command: impl FnOnce() -> F) -> u8
 where
     F: Future<Output = Result<(), Failure>>,
 {
-    match std::panic::catch_unwind(AssertUnwindSafe(|| run(command()))) {
+    let code = match std::panic::catch_unwind(AssertUnwindSafe(|| run(command()))) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => out.failure(&failure),
         // The panic itself has said what it is on stderr.
@@ -23,7 +24,9 @@ where
             Failure::bug("the command panicked").tell();
             BUG
         }
-    }
+    };
+    stderr::finish();
+    code
 }
 
 fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {

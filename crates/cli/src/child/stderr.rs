@@ -1,9 +1,9 @@
 //! CMD's stderr on its way to ours, of which the end is kept: it is the error of a run that fails.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tenure_console::stderr;
 use tenure_core::bounds::ERROR_BYTES_MAX;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -35,7 +35,7 @@ pub async fn pass_through(mut pipe: impl AsyncRead + Unpin, tail: Tail) {
             Ok(read) => {
                 tail.add(&chunk[..read]);
                 // That nobody reads our stderr must not stop CMD.
-                let _ = io::stderr().write_all(&chunk[..read]);
+                stderr::say(&chunk[..read]);
             }
         }
     }

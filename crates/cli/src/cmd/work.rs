@@ -8,6 +8,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use tenure::keeper::Keeper;
 use tenure::{Client, Event, Execute, Order, WorkError};
+use tenure_console::stderr;
 use tenure_core::bounds::{ITEMS_MAX, LIST_MAX};
 use tenure_core::count;
 use tenure_core::gauge::GaugeHosts;
@@ -98,6 +99,8 @@ async fn with_signals(
     execute: impl Execute<Failure = Failure>,
     gauge_hosts: GaugeHosts,
 ) -> Result<(), Failure> {
+    // Jobs must not wait for whoever reads what is said of them.
+    stderr::never_wait();
     let mut signals = Signals::listen()?;
     heartbeats(client)?;
     // On a store of its own nobody else does; a server reads its gauges itself.

@@ -2,11 +2,12 @@
 //!
 //! Never a payload, a result or an error, which may hold a part of either.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use serde::Serialize;
 use tenure::{Job, SettleOutcome};
+use tenure_console::stderr;
 use tenure_core::lease::{Ending, Later};
 use tenure_core::time::{Moment, Span};
 
@@ -84,7 +85,7 @@ impl JobLines {
 /// One line. That nobody reads it stops nothing.
 fn write(line: &JobLine<'_>) {
     if let Ok(text) = serde_json::to_string(line) {
-        let _ = writeln!(std::io::stderr(), "{text}");
+        stderr::say(format!("{text}\n").as_bytes());
     }
 }
 

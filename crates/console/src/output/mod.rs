@@ -17,15 +17,16 @@ use serde::Serialize;
 use tenure_core::refusal::Problem;
 
 use crate::exit::Failure;
+use crate::stderr;
 
 /// Says something on stderr. That nobody reads it stops nothing.
 pub fn tell(sentence: &str) {
-    let _ = writeln!(std::io::stderr(), "tenure: {}", printable(sentence));
+    stderr::say(format!("tenure: {}\n", printable(sentence)).as_bytes());
 }
 
 /// Says on stderr what to do next.
 pub fn hint(hint: &str) {
-    let _ = writeln!(std::io::stderr(), "hint: {}", printable(hint));
+    stderr::say(format!("hint: {}\n", printable(hint)).as_bytes());
 }
 
 /// Text for people in which every character can be seen. All that is written is made so; who counts its columns does it
