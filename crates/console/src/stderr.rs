@@ -16,16 +16,16 @@ const QUEUE_BYTES_MAX: usize = 1 << 20;
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The queue of this process, once it never waits.
-static QUEUE: OnceLock<Queue> = OnceLock::new();
+static QUEUE: OnceLock<StderrQueue> = OnceLock::new();
 
 #[derive(Default)]
-struct Queue {
-    state: Mutex<QueueState>,
+struct StderrQueue {
+    state: Mutex<StderrState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct QueueState {
+struct StderrState {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
     /// What did not fit since the last line about it.
@@ -37,11 +37,11 @@ struct QueueState {
 /// From now on nothing that this process says on stderr is waited for. Where no thread can be started, all is as before.
 pub fn never_wait() {
     let started = thread::Builder::new().name("tenure-stderr".to_owned()).spawn(|| {
-        let queue = QUEUE.get_or_init(Queue::default);
+        let queue = QUEUE.get_or_init(StderrQueue::default);
         queue.write_to(&mut io::stderr());
     });
     if started.is_ok() {
-        QUEUE.get_or_init(Queue::default);
+        QUEUE.get_or_init(StderrQueue::default);
     }
 }
 
@@ -76,8 +76,8 @@ impl Write for Stderr {
     }
 }
 
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
+impl StderrQueue {
+    fn lock(&self) -> MutexGuard<'_, StderrState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +93,7 @@ impl Queue {
     }
 
     fn finish(&self, within: Duration) {
-        let is_busy = |state: &mut QueueState| state.is_writing || !state.waiting.is_empty();
+        let is_busy = |state: &mut StderrState| state.is_writing || !state.waiting.is_empty();
         let waited = self.changed.wait_timeout_while(self.lock(), within, is_busy);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn what_nobody_reads_is_dropped_and_counted_and_the_rest_comes_in_its_order() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(StderrQueue::default());
         let (go, may) = mpsc::channel();
         let (took, taken) = mpsc::channel();
         let writes = queue.clone();
