@@ -9,6 +9,7 @@ import os
 import sys
 from typing import Any, Optional, Union
 
+from ._stderr import StderrHandler, say
 from ._text import one_line
 from .app import App
 from .errors import TenureError
@@ -51,7 +52,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
     logging.basicConfig(
         level=os.environ.get("TENURE_LOG", "INFO").upper(),
         format="%(asctime)s %(levelname)s %(message)s",
-        stream=sys.stderr,
+        handlers=[StderrHandler()],
     )
     # httpx of a handler would log a line for each of its requests.
     logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -76,7 +77,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
                 f"{done.deleted} deleted, {done.unchanged} as they were"
             )
     except (HookFailed, Unusable, TenureError) as error:
-        print(one_line(f"tenure: {error}"), file=sys.stderr)
+        say(one_line(f"tenure: {error}"))
         return exit_code(error)
     return 0
 
