@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from tenure._leased import secrets_of, without
-from tenure._text import logger, traced
+from tenure._text import bounded, logger, traced
+from tenure.context import Context
 from tenure.records import LeaseRecord
+from tenure.tasks import failed
+from tenure.worker.written import write
 
 DATA = {"proxy": "http://anna:s3cret-of-anna@10.0.0.9:3128", "pin": "1234", "keys": ["k-0123456"]}
 
@@ -33,19 +36,35 @@ def raised() -> BaseException:
 
 
 def test_an_error_says_what_it_is_and_then_where_it_came_from() -> None:
-    text = traced(raised(), 8_192)
+    text = traced(raised())
     what, where, code, *rest = text.split("\n")
     assert what == "KeyError: 'missing'"
-    assert where.startswith("  ") and where.endswith("test_traces.py:20 in inner")
+    assert where.startswith("  ") and where.endswith(" in inner") and "test_traces.py:" in where
     assert code == "    return prices[word]"
     assert any(line.endswith(" in outer") for line in rest)
 
 
 def test_a_long_trace_is_cut_at_a_line_and_keeps_what_it_is() -> None:
-    for most in (10, 19, 60, 100, 200):
-        text = traced(raised(), most)
-        assert len(text) <= most
-        assert text.startswith("KeyError: 'missing'"[-most:])
+    whole = traced(raised())
+    for most in (40, 60, 200, 300):
+        text = bounded(whole, most)
+        assert len(text.encode()) <= most
+        assert whole.startswith(text) and (whole + "\n")[len(text)] == "\n"
+    assert bounded(whole) == whole
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "•", "\N{GRINNING FACE}"])
+def test_a_long_message_leaves_its_start_its_end_and_where_it_was_raised(letter: str) -> None:
+    try:
+        raise ValueError("begin " + letter * 20_000 + " end")
+    except ValueError as error:
+        text = bounded(traced(error))
+    assert len(text.encode()) <= 8_192
+    message, where = text.split("\n")[:2]
+    assert message.startswith(f"ValueError: begin {letter}") and message.endswith(f"{letter} end")
+    assert " … " in message and where.endswith(
+        "in test_a_long_message_leaves_its_start_its_end_and_where_it_was_raised"
+    )
 
 
 def test_a_cause_is_told_too() -> None:
@@ -54,7 +73,7 @@ def test_a_cause_is_told_too() -> None:
             outer("missing")
         except KeyError as why:
             raise RuntimeError("no price") from why
-    text = traced(told.value, 8_192)
+    text = traced(told.value)
     assert text.startswith("RuntimeError: no price\n")
     assert "\nfrom KeyError: 'missing'\n" in text and " in inner" in text
 
@@ -108,12 +127,37 @@ def granted(data: Any) -> LeaseRecord:
 
 
 def test_a_failed_run_and_its_progress_hide_what_the_run_holds() -> None:
-    from tenure.context import Context
-    from tenure.tasks import failed
-
     reports: list[Any] = []
     context = Context(granted(DATA), None, reports.append)  # type: ignore[arg-type]
     item = context._complete(failed(RuntimeError(f"cannot connect by {DATA['proxy']}")))
     assert item["error"].startswith("RuntimeError: cannot connect by •••")
     context.progress({"by": DATA["proxy"], "n": 1})
     assert json.loads(reports[0]) == {"by": "•••", "n": 1}
+
+
+@pytest.mark.parametrize(
+    ("secret", "value", "shown"),
+    [
+        ("100000", {"done": 100000, "pin": "100000"}, {"done": 100000, "pin": "•••"}),
+        ("secret\\", {"at": 'secret\\ "x"', "n": 1.5}, {"at": '••• "x"', "n": 1.5}),
+        ('nuance"', ["a\nuance", {"b": None}, True], ["a\nuance", {"b": None}, True]),
+        ("u00e9t", {"été": "été"}, {"été": "été"}),
+        ("seventy", [["seventy times"]], [["••• times"]]),
+    ],
+)
+def test_progress_stays_json_whatever_a_secret_looks_like(
+    secret: str, value: Any, shown: Any
+) -> None:
+    reports: list[Any] = []
+    context = Context(granted({"pin": secret}), None, reports.append)  # type: ignore[arg-type]
+    context.progress(value)
+    assert json.loads(reports[0]) == shown
+
+
+def test_no_part_of_a_secret_is_left_where_a_long_error_is_cut() -> None:
+    context = Context(granted(DATA), None, lambda _: None)  # type: ignore[arg-type]
+    for before in range(4_000, 4_120):
+        error = RuntimeError(f"{'y' * before}{DATA['proxy']}{'z' * 8_192}")
+        written = write(failed(error), context)
+        assert written.error is not None and len(written.error.encode()) <= 8_192
+        assert "anna" not in written.error and "s3cret" not in written.error

@@ -14,10 +14,29 @@ const SECRET_CHARACTERS_MIN: usize = 6;
 
 /// A text without what these resources hold, and without the logins of addresses.
 pub fn without_leased(text: &str, resources: &[LeasedResource]) -> String {
+    without(text, &secrets(resources))
+}
+
+/// The same of the texts and names in JSON; numbers stay what they are. In its written form a secret of digits would be found in a
+/// number, and one that ends in a backslash would take a quote along.
+pub fn json_without_leased(json: &Json, resources: &[LeasedResource]) -> Json {
+    if resources.is_empty() {
+        return json.clone();
+    }
+    let secrets = secrets(resources);
+    let shown = serde_json::from_str(json.text()).map(|value| value_without(value, &secrets));
+    // What holds no JSON, or is nested too deep to be read, is not known to be free of them.
+    shown
+        .ok()
+        .and_then(|shown| Json::parse(&shown.to_string()))
+        .unwrap_or_else(|| Json::from(HIDDEN))
+}
+
+fn without(text: &str, secrets: &[String]) -> String {
     let mut shown = text.to_owned();
-    for secret in secrets(resources) {
-        // As JSON writes it, too: progress is JSON, and errors quote it.
-        let written = serde_json::to_string(&secret).unwrap_or_default();
+    for secret in secrets {
+        // As JSON writes it, too: errors quote it.
+        let written = serde_json::to_string(secret).unwrap_or_default();
         for form in [secret.as_str(), written.trim_matches('"')] {
             if shown.contains(form) {
                 shown = shown.replace(form, HIDDEN);
@@ -27,12 +46,20 @@ pub fn without_leased(text: &str, resources: &[LeasedResource]) -> String {
     without_logins(&shown)
 }
 
-/// The same of JSON. It stays JSON: what is hidden stands within strings.
-pub fn json_without_leased(json: &Json, resources: &[LeasedResource]) -> Json {
-    if resources.is_empty() {
-        return json.clone();
+fn value_without(value: Value, secrets: &[String]) -> Value {
+    match value {
+        Value::String(text) => Value::String(without(&text, secrets)),
+        Value::Array(items) => {
+            Value::Array(items.into_iter().map(|item| value_without(item, secrets)).collect())
+        }
+        Value::Object(fields) => {
+            let shown = fields
+                .into_iter()
+                .map(|(name, value)| (without(&name, secrets), value_without(value, secrets)));
+            Value::Object(shown.collect())
+        }
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_)) => plain,
     }
-    Json::parse(&without_leased(json.text(), resources)).unwrap_or_else(|| Json::from(HIDDEN))
 }
 
 /// The strings that are not shown, the longest first.
@@ -126,9 +153,24 @@ mod tests {
     }
 
     #[test]
-    fn progress_stays_json() {
-        let data = held(r#"{"pw":"quote \" and ü"}"#);
-        let progress = Json::parse(r#"{"by":"quote \" and ü","n":1}"#).unwrap();
-        assert_eq!(json_without_leased(&progress, &data).text(), r#"{"by":"•••","n":1}"#);
+    fn progress_stays_json_whatever_a_secret_looks_like() {
+        for (data, progress, shown) in [
+            (
+                r#"{"pw":"quote \" and ü"}"#,
+                r#"{"by":"quote \" and ü","n":1}"#,
+                r#"{"by":"•••","n":1}"#,
+            ),
+            (
+                r#"{"pin":"100000"}"#,
+                r#"{"done":100000,"pin":"100000"}"#,
+                r#"{"done":100000,"pin":"•••"}"#,
+            ),
+            (r#"{"pw":"secret\\"}"#, r#"{"at":"secret\\"}"#, r#"{"at":"•••"}"#),
+            (r#"{"pw":"nuance"}"#, r#"["a\nuance",1.5,null]"#, r#"["a\nuance",1.5,null]"#),
+            (r#"{"pw":"germany"}"#, r#"{"germany":1}"#, r#"{"•••":1}"#),
+        ] {
+            let progress = Json::parse(progress).unwrap();
+            assert_eq!(json_without_leased(&progress, &held(data)).text(), shown);
+        }
     }
 }

@@ -40,6 +40,17 @@ def secrets_of(data: Iterable[Any]) -> list[str]:
     )
 
 
+def value_without(value: Any, secrets: list[str]) -> Any:
+    """Return a JSON value without these strings in its texts; all else stays as it is."""
+    if isinstance(value, str):
+        return without(value, secrets)
+    if isinstance(value, dict):
+        return {without(key, secrets): value_without(each, secrets) for key, each in value.items()}
+    if isinstance(value, list):
+        return [value_without(each, secrets) for each in value]
+    return value
+
+
 def without(text: str, secrets: Iterable[str]) -> str:
     """Return a text without these strings, also as JSON writes them, and without logins."""
     for secret in secrets:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import traceback
 import unicodedata
 from typing import Optional
@@ -20,6 +21,11 @@ _HIDDEN = ("Cc", "Cs", "Zl", "Zp")
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 #: All that an exception's own code may raise, except `tenure.Stop`, which comes from the worker.
 _FAULTS = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit)
+#: The most bytes of UTF-8 that the server keeps of an error.
+ERROR_BYTES = 8 * 1024
+#: Where the first frame stands in a text that `traced` made.
+_FRAME = re.compile(r"\n  [^\n]+:\d+ in ")
+_CUT = " … "
 
 
 def storable(text: str) -> str:
@@ -72,30 +78,58 @@ def where(error: BaseException) -> str:
     )
 
 
-def traced(error: BaseException, most: int) -> str:
-    """Return what an exception is and where it came from, innermost first.
+def traced(error: BaseException) -> str:
+    """Return what an exception is, and on lines of their own where it came from, innermost first.
 
-    It has at most so many characters. What it is stands first: failures are told apart by how they
-    begin. Frames of this package, and exceptions that led to it beyond the third, are left out.
+    What it is stands first: failures are told apart by how they begin. Frames of this package, and
+    exceptions that led to it beyond the third, are left out. It may be long: see `bounded`.
     """
-    text = describe(error)[-most:]
+    lines = [describe(error)]
     seen: Optional[BaseException] = error
     for depth in range(3):
         if seen is None:
             break
-        lines = [] if depth == 0 else [f"from {describe(seen)}"]
+        if depth > 0:
+            lines.append(f"from {describe(seen)}")
         for frame in reversed(traceback.extract_tb(seen.__traceback__)):
             if frame.filename.startswith(_HERE):
                 continue
             lines.append(f"  {frame.filename}:{frame.lineno} in {frame.name}")
             if frame.line:
                 lines.append(f"    {frame.line}")
-        for line in lines:
-            if len(text) + 1 + len(line) > most:
-                return text
-            text += "\n" + storable(line)
         seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
-    return text
+    return storable("\n".join(lines))
+
+
+def bounded(text: str, most: int = ERROR_BYTES) -> str:
+    """Cut the text of an error to so many bytes of UTF-8.
+
+    The start of what `traced` says of the exception itself stays, and its end, where the output of
+    a program says why it failed, and then whole lines of where it came from, while there is room.
+    Secrets are taken out before: half of one is none that could be found.
+    """
+    if len(text.encode()) <= most:
+        return text
+    frame = _FRAME.search(text)
+    what = text if frame is None else text[: frame.start()]
+    places = [] if frame is None else text[frame.start() + 1 :].split("\n")
+    kept = _middle_cut(what, most // 2 if places else most)
+    room = most - len(kept.encode())
+    for line in places:
+        room -= len(line.encode()) + 1
+        if room < 0:
+            break
+        kept += "\n" + line
+    return kept
+
+
+def _middle_cut(text: str, most: int) -> str:
+    written = text.encode()
+    if len(written) <= most:
+        return text
+    each = (most - len(_CUT.encode())) // 2
+    # A character that is cut through is left out.
+    return written[:each].decode(errors="ignore") + _CUT + written[-each:].decode(errors="ignore")
 
 
 class _InMessage(str):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Optional
 
 from ._http import Transport
-from ._leased import secrets_of, without
+from ._leased import secrets_of, value_without, without
 from ._paging import walk
 from ._text import storable
 from .durations import Duration, duration_text
@@ -64,14 +65,15 @@ class Context:
         The value is read at once; what is changed in it later is not reported.
         """
         written = encode(value, "progress")
+        if deep := too_deep(written):
+            raise ValueError(f"progress is nested {deep} levels deep; at most {LEVELS} go")
+        if self.resources:
+            # Within its texts: a secret of digits may stand in a number, or be one of JSON's marks.
+            written = encode(value_without(json.loads(written), self._secrets()))
         if len(written) > _PROGRESS_BYTES:
             raise ValueError(
                 f"progress has {len(written)} bytes as JSON; at most {_PROGRESS_BYTES} go"
             )
-        if deep := too_deep(written):
-            raise ValueError(f"progress is nested {deep} levels deep; at most {LEVELS} go")
-        if self.resources:
-            written = self._shown(written.decode()).encode()
         self._report(None if value is None else written)
 
     def parents(self) -> list[Parent]:
@@ -115,12 +117,11 @@ class Context:
         if self._next_in is not None:
             item.setdefault("next_in", self._next_in)
         if "error" in item:
-            item["error"] = self._shown(str(item["error"]))
+            item["error"] = without(str(item["error"]), self._secrets())
         return item
 
-    def _shown(self, text: str) -> str:
-        """Take out of a text what the resources of this run hold."""
-        return without(text, secrets_of(each.data for each in self.resources))
+    def _secrets(self) -> list[str]:
+        return secrets_of(each.data for each in self.resources)
 
     def __repr__(self) -> str:
         return f"Context(job={self.job.id!r}, attempt={self.attempt}, fence={self.fence})"

@@ -29,9 +29,8 @@ else:
 R = TypeVar("R")
 Kinds = tuple[type[BaseException], ...]
 
-#: The bounds of the server: beyond them it would refuse the settle.
+#: The bound of the server: beyond it the settle would be refused.
 _RESULT_BYTES = 256 * 1024
-_ERROR_BYTES = 8 * 1024
 #: What to do instead of raising `tenure.Stop`, by which a worker stops a handler.
 _NOBODY_STOPPED = (
     "the handler raised it, and nobody had stopped the run; raise tenure.Snooze to run again "
@@ -319,7 +318,7 @@ def succeeded(value: Any) -> dict[str, Any]:
 
 
 def failed(error: BaseException) -> dict[str, Any]:
-    """Write what a handler raised as an outcome."""
+    """Write what a handler raised as an outcome; its error is bounded when it is sent."""
     if isinstance(error, Stop):
         return {"outcome": "failed", "error": f"{type(error).__name__}: {_NOBODY_STOPPED}"}
     if isinstance(error, Outcome):
@@ -327,10 +326,10 @@ def failed(error: BaseException) -> dict[str, Any]:
             return error.settle_item()
         except Exception as why:
             text = f"{describe(error)} (its outcome cannot be read: {describe(why)})"
-            return {"outcome": "failed", "error": text[-_ERROR_BYTES:]}
-    return {"outcome": "failed", "error": traced(error, _ERROR_BYTES)}
+            return {"outcome": "failed", "error": text}
+    return {"outcome": "failed", "error": traced(error)}
 
 
 def final(why: str) -> dict[str, Any]:
     """Write a failure that a retry would not mend."""
-    return {"outcome": "failed", "error": storable(why)[-_ERROR_BYTES:], "final": True}
+    return {"outcome": "failed", "error": storable(why), "final": True}

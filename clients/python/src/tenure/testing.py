@@ -27,6 +27,7 @@ from ._calls import check
 from ._http import Transport
 from ._leasing import worker_fields
 from ._settings import Settings
+from ._text import bounded
 from ._wire import new_id, request
 from .app import App, unknown_kind
 from .client import Tenure
@@ -276,6 +277,8 @@ def _run(app: App, lease: LeaseRecord, transport: Transport) -> tuple[Ran, Optio
     except BaseException as raised:
         error, item = raised, failed(raised)
     item = context._complete({"lease": lease.lease, **item, **progress})
+    if "error" in item:
+        item["error"] = bounded(item["error"])
     answer = check(transport.send(request("POST", "leases", "settle", body={"settle": [item]})))
     (settled,) = answer["settled"]
     if not settled["ok"]:

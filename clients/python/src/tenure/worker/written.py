@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from json.encoder import encode_basestring_ascii
 from typing import Any, Optional
 
-from .._text import describe, one_line
+from .._text import bounded, describe, one_line
 from ..context import Context
 from ..payloads import encode
 from ..tasks import final
@@ -85,5 +85,7 @@ def _write(item: dict[str, Any]) -> Written:
         # Most runs: handlers that return nothing.
         return _OF_NOTHING[outcome]
     error = said.get("error")
+    if error is not None:
+        said["error"] = error = bounded(str(error))
     rest = encode(said)[1:-1]
-    return Written(outcome, None if error is None else str(error), rest and b"," + rest)
+    return Written(outcome, error, rest and b"," + rest)
