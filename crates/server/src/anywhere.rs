@@ -14,11 +14,12 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Request};
 use tenure_seam::{CallError, CallFuture, Engine, Fault, Health, SharedServer, StoreWork};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::config::Config;
 use crate::pass_on::{self, InVain, KeptPassesOn, NotYet, PassesOn};
-use crate::whereabouts::{OwnerAddress, Serves, Whereabouts};
+use crate::silence::Silence;
+use crate::whereabouts::{OwnerAddress, SILENT_BEFORE, Serves, Whereabouts};
 
 /// Answers calls wherever the store is served. A call that no owner answers for [`Config::pass_on_max`] is refused as
 /// unavailable, or its outcome is unknown if one sending of it may have been done. Clones share their connections.
@@ -31,6 +32,8 @@ struct AnywhereInner {
     whereabouts: Whereabouts,
     most: Duration,
     passes_on: KeptPassesOn,
+    /// `None`: reads wait as long as other calls.
+    silence: Option<Silence>,
     /// The owner that was asked last, and what it was asked by. The connections to those before it are closed.
     remote: Mutex<Option<(Remote, Arc<PassesOn>)>>,
 }
@@ -44,7 +47,16 @@ impl Anywhere {
     /// The same, with another time for which an owner is looked for.
     pub fn trying_for(whereabouts: Whereabouts, most: Duration) -> Self {
         let (passes_on, remote) = Default::default();
-        Anywhere(Arc::new(AnywhereInner { whereabouts, most, passes_on, remote }))
+        Anywhere(Arc::new(AnywhereInner { whereabouts, most, passes_on, silence: None, remote }))
+    }
+
+    /// Follows the store for pages that people look at: reads that nobody answers are refused after some 3 s, and sooner while
+    /// that lasts.
+    pub fn for_pages(whereabouts: Whereabouts) -> Self {
+        let (passes_on, remote, most) =
+            (KeptPassesOn::default(), Mutex::default(), Config::default().pass_on_max);
+        let silence = Some(Silence::default());
+        Anywhere(Arc::new(AnywhereInner { whereabouts, most, passes_on, silence, remote }))
     }
 }
 
@@ -146,9 +158,29 @@ impl AnywhereInner {
     }
 
     async fn call(&self, call: &mut OwnCall) -> CallAnswer {
+        let is_read = call.request.effect() == Effect::Reads && call.request.wait_mut().is_none();
+        let Some(silence) = self.silence.as_ref().filter(|_| is_read) else {
+            return self.tried(call, self.most, None).await;
+        };
+        let began = Instant::now();
+        let left = silence.left(began);
+        let answer = self.tried(call, left, Some(began + left)).await;
+        let is_silent =
+            matches!(&answer, Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_))));
+        silence.ended(began, !is_silent);
+        answer
+    }
+
+    /// Tries a call for `most` in vain. A server that is asked answers `before`, or takes as long as it needs.
+    async fn tried(
+        &self,
+        call: &mut OwnCall,
+        most: Duration,
+        before: Option<Instant>,
+    ) -> CallAnswer {
         let mut vain = InVain::default();
-        let reads = call.request.effect() == Effect::Reads;
-        let cut_off_most = Whereabouts::cut_off_after(reads, self.most);
+        // What is left after the silence that went before.
+        let cut_off_most = before.map_or(most, |_| SILENT_BEFORE);
         loop {
             let serves = self.whereabouts.now();
             let why = match &serves {
@@ -174,17 +206,15 @@ impl AnywhereInner {
                         Err(why) => why,
                     }
                 }
-                Serves::There(owner) => match self.ask(call, owner, &serves).await {
-                    Ok(answered) => {
-                        self.whereabouts.is_answered();
-                        return answered;
-                    }
+                Serves::There(owner) => match self.ask(call, owner, &serves, before).await {
+                    Ok(answered) => return answered,
                     Err(why) => why,
                 },
                 Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),
             };
-            let ends = call.unknown && !call.is_repeatable();
-            if ends || !vain.may_try_again(&self.whereabouts, &serves, self.most, reads).await {
+            let is_over = before.is_some_and(|before| Instant::now() >= before);
+            let ends = is_over || call.unknown && !call.is_repeatable();
+            if ends || !vain.may_try_again(&self.whereabouts, &serves, most).await {
                 return Err(why.at_last(call.unknown));
             }
         }
@@ -196,6 +226,7 @@ impl AnywhereInner {
         call: &mut OwnCall,
         owner: &OwnerAddress,
         serves: &Serves,
+        before: Option<Instant>,
     ) -> Result<CallAnswer, NotYet> {
         let remote =
             self.remote(owner).map_err(|why| NotYet::Because(pass_on::why_of(&owner.url, why)))?;
@@ -207,8 +238,19 @@ impl AnywhereInner {
             () = pass_on::given_up(&self.whereabouts, serves, call.is_repeatable()) => {
                 Err(Fault::Unknown(pass_on::DEPOSED.to_owned()).into())
             }
+            () = reached(before) => {
+                Err(Fault::Unavailable("it has not answered in time".to_owned()).into())
+            }
         };
         call.heard(answer, owner)
+    }
+}
+
+/// Ends at this time, or never.
+async fn reached(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

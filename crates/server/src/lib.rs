@@ -37,6 +37,7 @@ mod request_log;
 mod routes;
 mod schemas;
 mod service;
+mod silence;
 mod snapshots;
 mod strangers;
 mod target;

@@ -48,7 +48,7 @@ use crate::tokens::shown_token;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
-use crate::whereabouts::{Serves, Whereabouts};
+use crate::whereabouts::Serves;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -421,8 +421,6 @@ impl Service {
     ) -> Result<Response<Out>, Stop> {
         let &StoreCall { spec, head, .. } = call;
         let began = Instant::now();
-        let is_read = spec.effect == Some(Effect::Reads);
-        let cut_off_most = Whereabouts::cut_off_after(is_read, self.deps.config.pass_on_max);
         let mut passed: Option<PassedCall<'_>> = None;
         let mut vain = InVain::default();
         loop {
@@ -437,7 +435,7 @@ impl Service {
                     let answered = tokio::select! {
                         biased;
                         answered = self.here(engine, call, lines, own, turn) => answered,
-                        why = self.deps.whereabouts.cut_off(&serves, cut_off_most) => {
+                        why = self.deps.whereabouts.cut_off(&serves, self.deps.config.pass_on_max) => {
                             let unknown = spec.effect != Some(Effect::Reads);
                             let why = NotYet::Because(why).at_last(unknown);
                             return Err(problem::of_error(why).into());
@@ -496,10 +494,7 @@ impl Service {
                     passed.body = self.passing().streamed(spec, reading, &passed.rest);
                 }
                 why = match self.passing().send(passed, owner, turn, held.another()).await {
-                    PassOutcome::Answered(response) => {
-                        self.deps.whereabouts.is_answered();
-                        return Ok(response);
-                    }
+                    PassOutcome::Answered(response) => return Ok(response),
                     PassOutcome::Refused(no) => return Err(no.into()),
                     PassOutcome::NotDone(why) => {
                         *lines = passed.unread();

@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tenure::ServerUrl;
@@ -13,54 +12,14 @@ use tenure::remote::Trust;
 use tenure_core::secret::Secret;
 use tenure_seam::{Engine, Health, SharedServer};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use crate::snapshots::WritesSnapshots;
 
 /// Where a store is served is told within this after it has changed.
 const TOLD_WITHIN: Duration = Duration::from_millis(100);
 /// A call at an owner that is told to be cut off has waited for it this long already: the store was silent before.
-const SILENT_BEFORE: Duration = Duration::from_secs(3);
-
-/// A read waits no longer than this for a store that nobody serves. A person may look at a page, and whoever reads can ask again.
-const READS_WAIT: Duration = Duration::from_secs(3);
-
-/// A read at an owner that is cut off is refused so much after that is known: a short silence is none.
-const READS_LINGER: Duration = Duration::from_millis(200);
-
-/// Since when nobody serves the store, as far as calls have seen it.
-#[derive(Debug)]
-struct NobodySince {
-    /// When this server began to look.
-    base: Instant,
-    /// Milliseconds from `base`, and one; 0: somebody serves. Starts as 0.
-    since: AtomicU64,
-}
-
-impl NobodySince {
-    fn new() -> Arc<Self> {
-        Arc::new(NobodySince { base: Instant::now(), since: AtomicU64::new(0) })
-    }
-
-    fn saw(&self, serves: &Serves) {
-        let is_known = self.since.load(Ordering::Relaxed) > 0;
-        match (serves, is_known) {
-            (Serves::Here { .. }, true) => self.since.store(0, Ordering::Relaxed),
-            (Serves::Nobody(_), false) => self.put(Instant::now()),
-            _ => {}
-        }
-    }
-
-    fn put(&self, at: Instant) {
-        let ms = at.saturating_duration_since(self.base).as_millis();
-        self.since.store(u64::try_from(ms).unwrap_or(u64::MAX - 1) + 1, Ordering::Relaxed);
-    }
-
-    fn at(&self) -> Option<Instant> {
-        let ms = self.since.load(Ordering::Relaxed).checked_sub(1)?;
-        Some(self.base + Duration::from_millis(ms))
-    }
-}
+pub(crate) const SILENT_BEFORE: Duration = Duration::from_secs(3);
 
 /// Where calls are answered now.
 #[derive(Clone)]
@@ -162,7 +121,6 @@ pub struct Whereabouts {
     describes: Option<Arc<dyn Describes>>,
     /// One word for what the store is kept in, where this process does not serve it.
     kind: &'static str,
-    nobody: Arc<NobodySince>,
 }
 
 /// Says how the store is served, where several servers share it.
@@ -183,8 +141,8 @@ impl Whereabouts {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
         // Its other end is gone, so it never changes.
         let standing = watch::channel(standing).1;
-        let (kind, fellowship, nobody) = ("embedded", watch::channel(None).1, NobodySince::new());
-        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind, nobody }
+        let (kind, fellowship) = ("embedded", watch::channel(None).1);
+        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
     }
 
     /// Several servers share the store, which is kept in something of this kind.
@@ -203,8 +161,7 @@ impl Whereabouts {
         fellowship: watch::Receiver<Option<Arc<Fellowship>>>,
         standing: watch::Receiver<Standing>,
     ) -> Self {
-        let nobody = NobodySince::new();
-        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind, nobody }
+        Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
     }
 
     /// While another server owns the store, this one writes snapshots for it.
@@ -249,34 +206,7 @@ impl Whereabouts {
 
     /// Where calls are answered at this moment.
     pub fn now(&self) -> Serves {
-        let serves = self.standing.borrow().serves.clone();
-        self.nobody.saw(&serves);
-        serves
-    }
-
-    /// For how long a call waits at an owner that is cut off: see [`cut_off`](Self::cut_off).
-    pub(crate) fn cut_off_after(reads: bool, most: Duration) -> Duration {
-        if reads { most.min(SILENT_BEFORE + READS_LINGER) } else { most }
-    }
-
-    /// For how long a call waits that nobody answers: `most`, and a read less while nobody serves the store.
-    /// A server that is named as the owner and did not answer counts as nobody.
-    pub(crate) fn waits(&self, serves: &Serves, reads: bool, most: Duration) -> Duration {
-        if matches!(serves, Serves::Here { .. }) {
-            return most;
-        }
-        let since = self.nobody.at().unwrap_or_else(|| {
-            self.nobody.put(Instant::now());
-            Instant::now()
-        });
-        if reads { most.min(READS_WAIT.saturating_sub(since.elapsed())) } else { most }
-    }
-
-    /// Another server answered a call.
-    pub(crate) fn is_answered(&self) {
-        if self.nobody.at().is_some() {
-            self.nobody.since.store(0, Ordering::Relaxed);
-        }
+        self.standing.borrow().serves.clone()
     }
 
     /// The last epoch at which this process served.
@@ -350,8 +280,6 @@ impl Whereabouts {
             };
             let mut standing = self.standing.clone();
             let serves = |now: &Standing| !matches!(now.serves, Serves::Nobody(_));
-            // The silence before that counts for the reads that come next.
-            self.nobody.put(Instant::now().checked_sub(SILENT_BEFORE).unwrap_or(self.nobody.base));
             if timeout(most, standing.wait_for(serves)).await.is_err() {
                 return why;
             }

@@ -203,6 +203,38 @@ fn leases_are_undone_at_the_owner() {
     });
 }
 
+#[tokio::test(start_paused = true)]
+async fn pages_are_refused_soon_while_nobody_serves_and_reads_of_clients_wait() {
+    let main = Namespace::main();
+    let store = memory();
+    let (tells, whereabouts) = member(2, Serves::Nobody("its owner is gone".to_owned()));
+    let pages = Anywhere::for_pages(whereabouts.clone());
+    let began = Instant::now();
+    for most in [3_100, 3_400] {
+        let said = pages.run(&main, GetStats).await.unwrap_err();
+        assert!(matches!(&said, CallError::Fault(Fault::Unavailable(_))), "{said}");
+        assert!(began.elapsed() < Duration::from_millis(most), "{:?}", began.elapsed());
+    }
+    let clients = Anywhere::new(whereabouts);
+    let read = tokio::spawn(clients.run(&main, GetStats));
+    sleep(Duration::from_secs(7)).await;
+    assert!(!read.is_finished());
+    tells.send_modify(|standing| standing.serves = here(&store, 3));
+    read.await.unwrap().unwrap();
+    pages.run(&main, GetStats).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_page_does_not_wait_long_for_an_owner_that_does_not_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (_tells, whereabouts) = member(2, there(listener.local_addr().unwrap(), 1));
+    let began = Instant::now();
+    let said =
+        Anywhere::for_pages(whereabouts).run(&Namespace::main(), GetStats).await.unwrap_err();
+    assert!(said.to_string().contains("it has not answered in time"), "{said}");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
 #[test]
 fn a_call_at_an_owner_that_is_cut_off_is_answered_after_a_while() {
     let main = Namespace::main();

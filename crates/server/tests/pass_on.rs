@@ -315,28 +315,6 @@ fn strangers_are_told_no_address_of_another_server() {
 }
 
 #[test]
-fn reads_of_a_store_that_nobody_serves_are_refused_soon() {
-    // The leader is cut off from the store, and still named as its leader.
-    let (leader, other) = two(Config::default());
-    leader.tells.nobody();
-    are_refused_soon(&other);
-    let (_leader, other) = two(Config::default());
-    other.tells.nobody();
-    are_refused_soon(&other);
-}
-
-fn are_refused_soon(other: &Member) {
-    let began = Instant::now();
-    other.server.get("/v1/stats").refused(503, "store_unavailable", None);
-    let first = began.elapsed();
-    assert!(first > Duration::from_secs(1) && first < Duration::from_secs(5), "{first:?}");
-    // A page asks several times.
-    let began = Instant::now();
-    other.server.get("/v1/queues").refused(503, "store_unavailable", None);
-    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
-}
-
-#[test]
 fn a_call_has_one_hop() {
     let config = Config { pass_on_max: Duration::from_millis(200), ..Config::default() };
     let (owner, other) = two(config);

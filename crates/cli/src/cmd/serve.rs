@@ -114,8 +114,9 @@ async fn serve(
     let metrics = Arc::new(Metrics::new(anywhere.clone(), counts.clone(), route_names()));
     let sending = otlp.start(&metrics);
     let pages = (!args.no_dashboard).then(|| {
+        let for_pages = Arc::new(Anywhere::for_pages(whereabouts.clone()));
         let history = Some(Arc::new(CountedHistory(counts.clone())) as Arc<dyn History>);
-        let pages = Dashboard::new(anywhere.clone(), tokens.clone(), moved.clone(), history);
+        let pages = Dashboard::new(for_pages, tokens.clone(), moved.clone(), history);
         Arc::new(pages) as Arc<dyn Pages>
     });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);

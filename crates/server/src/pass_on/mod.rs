@@ -314,11 +314,9 @@ impl InVain {
         whereabouts: &Whereabouts,
         serves: &Serves,
         most: Duration,
-        reads: bool,
     ) -> bool {
         let now = Instant::now();
         let left = most.saturating_sub(now - *self.since.get_or_insert(now));
-        let left = whereabouts.waits(serves, reads, left);
         if left.is_zero() || matches!(serves, Serves::Paused(_)) {
             return false;
         }

@@ -79,13 +79,12 @@ impl PassingServer<'_> {
     ) -> Result<(), Refusal> {
         let (most, whereabouts) = (self.config.pass_on_max, self.whereabouts);
         let sent = matches!(call.body, CallBody::Streamed(None));
-        let reads = call.spec.effect == Some(Effect::Reads);
         let ends = sent || call.unknown && !call.body.is_repeatable();
         let tries = async {
             // Nobody is there to take the store of a server that ends.
             let is_last = || matches!(whereabouts.now(), Serves::Nobody(_) | Serves::Paused(_));
             tokio::select! {
-                again = vain.may_try_again(whereabouts, serves, most, reads) => again,
+                again = vain.may_try_again(whereabouts, serves, most) => again,
                 () = self.ends(), if is_last() => !is_last(),
             }
         };
