@@ -28,14 +28,12 @@ impl MemberEngine {
     }
 
     fn here(&self) -> Result<Arc<Embedded>, Fault> {
-        match &*self.0.place.borrow() {
-            StorePlace::Here { engine, .. } => Ok(engine.clone()),
+        match self.0.place_now() {
+            StorePlace::Here { engine, .. } => Ok(engine),
             StorePlace::There { url, .. } => {
                 Err(Fault::Unavailable(format!("the store is served by {url}; call that server")))
             }
-            StorePlace::Nobody(why) | StorePlace::Paused(why) => {
-                Err(Fault::Unavailable(why.clone()))
-            }
+            StorePlace::Nobody(why) | StorePlace::Paused(why) => Err(Fault::Unavailable(why)),
         }
     }
 }
@@ -49,13 +47,13 @@ impl Engine for MemberEngine {
     }
 
     fn health(&self) -> Health {
-        let degraded = match &*self.0.place.borrow() {
+        let degraded = match self.0.place_now() {
             StorePlace::Here { engine, .. } => {
                 let overdue = self.0.is_overdue.load(Ordering::Acquire);
                 engine.health().degraded.or_else(|| overdue.then(|| OVERDUE.to_owned()))
             }
             StorePlace::There { .. } => None,
-            StorePlace::Nobody(why) | StorePlace::Paused(why) => Some(why.clone()),
+            StorePlace::Nobody(why) | StorePlace::Paused(why) => Some(why),
         };
         Health { degraded, store: STORE_KIND }
     }
@@ -93,6 +91,6 @@ impl Engine for MemberEngine {
 
 impl std::fmt::Debug for MemberEngine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MemberEngine").field("place", &*self.0.place.borrow()).finish()
+        f.debug_struct("MemberEngine").field("place", &self.0.place_now()).finish()
     }
 }

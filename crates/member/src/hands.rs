@@ -108,6 +108,11 @@ impl Hands {
         }
     }
 
+    /// Where calls are answered now.
+    pub fn place_now(&self) -> StorePlace {
+        self.place.borrow().clone()
+    }
+
     /// Shows where calls are answered.
     pub fn show(&self, state: &MemberState) {
         let place = state.place(self.clock.at());

@@ -37,7 +37,7 @@ pub use copy::{CopyOpenError, CopyRedis};
 pub use engine::MemberEngine;
 pub use member::Member;
 pub use options::{AskServer, AskedServer, MemberError, MemberOptions, SnapshotWish};
-pub use place::{MemberHealth, StandbyHealth, StorePlace};
+pub use place::{MemberHealth, Places, StandbyHealth, StorePlace};
 pub use settings::StoreSettings;
 pub use tenure_journal::Position;
 pub use tenure_journal_redis::{

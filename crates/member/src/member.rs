@@ -24,7 +24,7 @@ use crate::known_servers::RELEASE;
 use crate::known_settings::KnownSettings;
 use crate::lent_snapshots;
 use crate::options::{MemberError, MemberOptions, SnapshotWish};
-use crate::place::{MemberHealth, StorePlace};
+use crate::place::{MemberHealth, Places};
 use crate::random;
 use crate::settings::StoreSettings;
 use crate::standby;
@@ -97,8 +97,8 @@ impl Member {
     }
 
     /// Where the store is served, and a way to hear of changes.
-    pub fn place(&self) -> watch::Receiver<StorePlace> {
-        self.hands.place.subscribe()
+    pub fn place(&self) -> Places {
+        Places::of(&self.hands.place)
     }
 
     /// The id of this process among the servers of the store.
@@ -269,7 +269,7 @@ impl Drop for Member {
 
 impl std::fmt::Debug for Member {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Member").field("place", &*self.hands.place.borrow()).finish_non_exhaustive()
+        f.debug_struct("Member").field("place", &self.place()).finish_non_exhaustive()
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tenure_core::secret::Secret;
 use tenure_engine::Embedded;
 use tenure_owner::owner::Warning;
+use tokio::sync::watch;
 
 /// Where calls of the store are answered now.
 #[derive(Clone)]
@@ -47,6 +48,48 @@ impl StorePlace {
             | (StorePlace::Paused(why), StorePlace::Paused(other)) => why == other,
             _ => false,
         }
+    }
+}
+
+/// Where the store is served, and a way to hear of changes.
+///
+/// Each answer is a copy. What is told is changed by a thread that holds the lock of the member, so who looked at it in its place
+/// and asked the member something meanwhile would wait for that thread, and it for them.
+pub struct Places(watch::Receiver<StorePlace>);
+
+impl Places {
+    pub(crate) fn of(told: &watch::Sender<StorePlace>) -> Self {
+        Places(told.subscribe())
+    }
+
+    /// Where it is served at this moment.
+    pub fn now(&self) -> StorePlace {
+        self.0.borrow().clone()
+    }
+
+    /// The same; [`changed`](Self::changed) ends when it is no longer so.
+    pub fn seen(&mut self) -> StorePlace {
+        self.0.borrow_and_update().clone()
+    }
+
+    /// Ends at a place that was not [seen](Self::seen). Never, once the member is gone.
+    pub async fn changed(&mut self) {
+        if self.0.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    /// Ends at a place that is so. Never, once the member is gone.
+    pub async fn wait_for(&mut self, is_so: impl Fn(&StorePlace) -> bool) {
+        if self.0.wait_for(|place| is_so(place)).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.now())
     }
 }
 

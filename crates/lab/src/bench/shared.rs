@@ -50,12 +50,9 @@ impl OwningMember {
         let member = OwningMember(member);
         let mut place = member.0.place();
         let owns = place.wait_for(|place| matches!(place, StorePlace::Here { .. }));
-        match timeout(OWNS_WITHIN, owns).await {
-            Ok(Ok(_)) => {}
-            _ => {
-                let why = member.0.health().owner;
-                return Err(Failure::new(UNAVAILABLE, format!("could not own the store: {why}")));
-            }
+        if timeout(OWNS_WITHIN, owns).await.is_err() {
+            let why = member.0.health().owner;
+            return Err(Failure::new(UNAVAILABLE, format!("could not own the store: {why}")));
         }
         Ok(member)
     }

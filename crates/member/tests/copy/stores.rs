@@ -107,9 +107,9 @@ impl Store {
         let place = member.place();
         let begun = Instant::now();
         loop {
-            match &*place.borrow() {
+            match place.now() {
                 StorePlace::Here { .. } => break,
-                StorePlace::Paused(why) if why.contains("tenure copy") => break,
+                StorePlace::Paused(ref why) if why.contains("tenure copy") => break,
                 place => assert!(begun.elapsed() < LONG, "{place:?}"),
             }
             std::thread::sleep(Duration::from_millis(5));

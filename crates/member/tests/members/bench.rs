@@ -131,16 +131,14 @@ impl Bench {
         let mut place = member.place();
         let waits = async {
             loop {
-                if let Some(found) = is(&place.borrow_and_update()) {
+                if let Some(found) = is(&place.seen()) {
                     return found;
                 }
-                place.changed().await.unwrap();
+                place.changed().await;
             }
         };
         let waited = self.runtime.block_on(async { tokio::time::timeout(LONG, waits).await });
-        waited.unwrap_or_else(|_| {
-            panic!("{what}: {:?}, {:?}", member.place().borrow(), member.health())
-        })
+        waited.unwrap_or_else(|_| panic!("{what}: {:?}, {:?}", member.place(), member.health()))
     }
 
     pub fn here(&self, member: &Member) -> Arc<Embedded> {

@@ -20,7 +20,7 @@ fn a_server_that_owns_nothing_says_nothing_of_handing_over_when_it_ends() {
     });
     for _ in 0..2 {
         first.close();
-        let place = first.place().borrow().to_string();
+        let place = first.place().now().to_string();
         assert_eq!(place, "no server serves the store: this server ends");
     }
 }
@@ -35,7 +35,7 @@ fn an_owner_that_ends_without_a_standby_does_not_say_that_another_server_took_th
     drop(bench.here(&first));
     for _ in 0..2 {
         first.close();
-        let place = first.place().borrow().to_string();
+        let place = first.place().now().to_string();
         assert!(place.contains("this server ends"), "{place}");
     }
 }
@@ -50,7 +50,7 @@ fn a_server_that_hands_the_store_over_names_no_epoch_that_it_does_not_know() {
     bench.knows(&first);
     drop(engine);
     first.close();
-    let place = first.place().borrow().to_string();
+    let place = first.place().now().to_string();
     assert_eq!(place, "http://second owns the store; calls are passed on to it");
     let health = first.health().owner;
     assert_eq!(health, "http://second owns the store");

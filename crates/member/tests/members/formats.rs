@@ -16,7 +16,7 @@ impl Bench {
             (Instant::now(), format!("{:032x}", member.id()), BTreeSet::new());
         while said.len() < 4 {
             assert!(begun.elapsed() < LONG, "it says no more that it lives");
-            let place = member.place().borrow().clone();
+            let place = member.place().now();
             assert!(!matches!(place, StorePlace::Here { .. }), "it has taken the store");
             said.insert(self.redis.must(&["HGET", "{shop}:servers", &id]).text());
             thread::sleep(Duration::from_millis(20));

@@ -43,8 +43,8 @@ struct Books {
 
 impl Books {
     fn engine(&self) -> Option<Arc<Embedded>> {
-        self.members.lock().unwrap().iter().find_map(|member| match &*member.place().borrow() {
-            StorePlace::Here { engine, .. } => Some(engine.clone()),
+        self.members.lock().unwrap().iter().find_map(|member| match member.place().now() {
+            StorePlace::Here { engine, .. } => Some(engine),
             _ => None,
         })
     }
@@ -141,8 +141,7 @@ fn whatever_dies_nothing_that_was_answered_is_lost_or_done_twice() {
     };
     for fault in 0..faults.unwrap_or(FAULTS) {
         until_answers(20 + roll(100) as usize);
-        let serves =
-            |member: &Arc<Member>| matches!(&*member.place().borrow(), StorePlace::Here { .. });
+        let serves = |member: &Arc<Member>| matches!(member.place().now(), StorePlace::Here { .. });
         let owner = books.members.lock().unwrap().iter().position(serves);
         let Some(at) = owner else { continue };
         let member_there = books.members.lock().unwrap()[at].clone();

@@ -73,7 +73,7 @@ fn a_server_that_loads_a_store_says_how_many_replicas_are_missing() {
         options.settings.replicas = Some(1);
     });
     bench.is_short(&first, "0 of 1 replicas", "tenure store set --replicas 0");
-    let place = first.place().borrow().to_string();
+    let place = first.place().now().to_string();
     assert!(place.contains("this server has taken the store"), "{place}");
     let of = bench.redis.port().to_string();
     bench.redis.must(&["CONFIG", "SET", "repl-diskless-sync-delay", "0"]);

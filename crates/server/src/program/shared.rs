@@ -97,14 +97,11 @@ impl SharedStore {
     async fn tell_places(&self, says: impl Fn(StorePlace) -> Option<Serves>) -> Infallible {
         let mut places = self.member.place();
         loop {
-            let place = places.borrow_and_update().clone();
-            if let Some(serves) = says(place) {
+            if let Some(serves) = says(places.seen()) {
                 let served_at = self.member.served().map(|Epoch(epoch)| epoch);
                 self.standing.send_replace(Standing { serves, served_at });
             }
-            if places.changed().await.is_err() {
-                std::future::pending().await
-            }
+            places.changed().await;
         }
     }
 
@@ -145,16 +142,10 @@ impl SharedStore {
     pub async fn read_gauges(&self, hosts: GaugeHosts) -> Infallible {
         let mut places = self.member.place();
         loop {
-            let engine = match &*places.borrow_and_update() {
-                StorePlace::Here { engine, .. } => Some(engine.clone()),
-                _ => None,
-            };
-            if let Some(engine) = engine {
+            if let StorePlace::Here { engine, .. } = places.seen() {
                 tenure::read_gauges(engine, hosts.clone()).await;
             }
-            if places.changed().await.is_err() {
-                std::future::pending().await
-            }
+            places.changed().await;
         }
     }
 
@@ -177,11 +168,10 @@ struct DescribesMember {
 
 impl Describes for DescribesMember {
     fn described(&self) -> Option<String> {
-        let place = self.member.place();
-        let epoch = match &*place.borrow() {
-            StorePlace::Here { epoch, .. } => *epoch,
+        let epoch = match self.member.place().now() {
+            StorePlace::Here { epoch, .. } => epoch,
             StorePlace::There { url, .. } => {
-                return Some(format!("{}; {}", passes_on(url), self.warning()?));
+                return Some(format!("{}; {}", passes_on(&url), self.warning()?));
             }
             _ => return None,
         };
