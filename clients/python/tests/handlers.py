@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import multiprocessing
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Optional, TypedDict
@@ -416,3 +418,36 @@ def report_often(ctx: Context) -> None:
         n += 1
         ctx.progress({"n": n})
         time.sleep(0.002)
+
+
+def double(n: int) -> int:
+    return 2 * n
+
+
+@app.job("work")
+def in_processes(how: str) -> list[int]:
+    """Let processes of its own do the work."""
+    if how == "pool":
+        with multiprocessing.Pool(2) as processes:
+            return processes.map(double, range(4))
+    if how == "executor":
+        with ProcessPoolExecutor(2) as executor:
+            return list(executor.map(double, range(4)))
+    with multiprocessing.Manager() as manager:
+        return list(manager.list(map(double, range(4))))
+
+
+def outlast() -> None:
+    note("grandchild", os.getpid())
+    wait_for_file()
+
+
+@app.job("work", retry={"max_attempts": 1})
+def start_another(ctx: Context) -> None:
+    """Start a process, and wait for it without an end."""
+    note("begin", ctx.job.id, os.getpid(), ctx.fence)
+    process = multiprocessing.get_context("fork").Process(target=outlast)
+    process.start()
+    while True:
+        with contextlib.suppress(BaseException):
+            process.join()

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Optional
 
@@ -62,6 +63,62 @@ def test_a_wait_for_a_result_goes_on_over_a_restart(server: Server, namespace: s
         end(client, "q", result=7)
         waiter.join(20)
         assert found[0].get() == 7
+
+
+def waits(client: Tenure) -> list[tuple[str, Any]]:
+    """What may wait for a job of a queue, or for its flow or lock, for 30 s."""
+    job = client.push("q", flow="f")
+    return [
+        ("get", lambda: job.get(30)),
+        ("wait", lambda: job.wait(30).get()),
+        ("progress", lambda: list(job.progress(30)) or 7),
+        ("flow", lambda: client.flows.wait("f", 30).finished and 7),
+        ("lock", lambda: locked(client)),
+    ]
+
+
+def locked(client: Tenure) -> int:
+    with client.lock("l", wait="30s", ttl="10s"):
+        return 7
+
+
+@pytest.mark.parametrize("what", range(5))
+def test_a_wait_outlasts_a_short_patience(own_server: Server, namespace: str, what: int) -> None:
+    with (
+        Tenure(own_server.url, namespace=namespace, retry_for=30) as client,
+        Tenure(own_server.url, namespace=namespace, retry_for=0.2) as impatient,
+        ExitStack() as held,
+    ):
+        held.enter_context(client.lock("l", wait="5s", ttl="20s"))
+        name, call = waits(impatient)[what]
+        found: list[Any] = []
+        waiter = threading.Thread(target=lambda: found.append(call()))
+        waiter.start()
+        if name == "lock":
+            until(lambda: client.limits.get("lock:l").waiting == 1)
+        else:
+            until(lambda: client.stats().raw.get("result_waiters"))
+        restart_in(own_server, 1.5).join()
+        end(client, "q", result=7)
+        held.close()
+        waiter.join(20)
+        assert found == [7], name
+
+
+def test_a_wait_in_a_coroutine_outlasts_a_short_patience(own_server: Server) -> None:
+    async def main() -> Any:
+        async with AsyncTenure(own_server.url, retry_for=0.2) as impatient:
+            job = await impatient.push("q")
+            waiter = asyncio.ensure_future(job.get(30))
+            await asyncio.sleep(0)
+            with Tenure(own_server.url, retry_for=30) as client:
+                await asyncio.to_thread(until, lambda: client.stats().raw.get("result_waiters"))
+                timer = restart_in(own_server, 1.5)
+                await asyncio.to_thread(timer.join)
+                await asyncio.to_thread(end, client, "q", result=7)
+            return await waiter
+
+    assert asyncio.run(main()) == 7
 
 
 def test_events_go_on_over_a_restart(server: Server, namespace: str) -> None:

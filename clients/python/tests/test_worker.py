@@ -7,16 +7,20 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from conftest import Server, Workers, tenure_binary, until
-from tenure import Tenure, errors
+from tenure import App, Tenure, errors
 from tenure._leasing import worker_fields
+from tenure.tasks import Unusable
+from test_worker_ends import is_gone
 
 KINDS = ["threads", "asyncio", "processes"]
 
@@ -370,3 +374,33 @@ def test_a_changed_file_starts_the_worker_again(
     finally:
         worker.send_signal(signal.SIGTERM)
         assert worker.wait(20) == 0
+
+
+def test_the_worker_of_a_killed_reloader_ends(m: Tenure, memory_workers: Workers) -> None:
+    reloader = memory_workers.start("--reload")
+    assert m.push("work", {"a": 1}, kind="add").wait(20).get() == 3
+    children = Path(f"/proc/{reloader.pid}/task/{reloader.pid}/children").read_text().split()
+    assert len(children) == 1
+    reloader.kill()
+    reloader.wait()
+    try:
+        until(lambda: is_gone(int(children[0])))
+    finally:
+        if not is_gone(int(children[0])):
+            os.kill(int(children[0]), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("module", "asks"),
+    [("gevent.monkey", "is_module_patched"), ("eventlet.patcher", "is_monkey_patched")],
+)
+def test_a_worker_without_real_threads_is_refused(
+    m: Tenure, namespace: str, monkeypatch: pytest.MonkeyPatch, module: str, asks: str
+) -> None:
+    app = App(m._settings.url, namespace=namespace)
+    app.job("work")(is_gone)
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{asks: lambda _: True}))
+    with pytest.raises(Unusable, match="has replaced the threads of this process"):
+        app.run(until_empty=True)
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{asks: lambda _: False}))
+    app.run(until_empty=True)

@@ -9,11 +9,12 @@ import os
 import sys
 from typing import Any, Optional, Union
 
+from ._reload import end_with_reloader, watch
 from ._stderr import StderrHandler, say
 from ._text import one_line
 from .app import App
 from .errors import TenureError
-from .hooks import HookFailed
+from .hooks import NotStarted
 from .tasks import Unusable
 
 
@@ -46,9 +47,8 @@ def main(arguments: Optional[list[str]] = None) -> int:
         if given.concurrency is not None and given.concurrency < 1:
             parser.error("--concurrency is at least 1")
         if given.reload:
-            from ._reload import watch
-
             return watch(sys.argv[1:])
+        end_with_reloader()
     logging.basicConfig(
         level=os.environ.get("TENURE_LOG", "INFO").upper(),
         format="%(asctime)s %(levelname)s %(message)s",
@@ -76,7 +76,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
                 f"schedules of {app.owner}: {done.added} added, {done.updated} changed, "
                 f"{done.deleted} deleted, {done.unchanged} as they were"
             )
-    except (HookFailed, Unusable, TenureError) as error:
+    except (NotStarted, Unusable, TenureError) as error:
         say(one_line(f"tenure: {error}"))
         return exit_code(error)
     return 0
@@ -91,9 +91,9 @@ def check(where: str, app: App, queues: Optional[list[str]]) -> str:
     return f"{where} would take jobs of {', '.join(served)} from {app.settings.shown}"
 
 
-def exit_code(error: Union[HookFailed, Unusable, TenureError]) -> int:
+def exit_code(error: Union[NotStarted, Unusable, TenureError]) -> int:
     """Return how a command ends that met an error."""
-    if isinstance(error, HookFailed):
+    if isinstance(error, NotStarted):
         return 1
     if isinstance(error, Unusable):
         return 2

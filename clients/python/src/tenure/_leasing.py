@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 from ._calls import check
 from ._version import VERSION
-from ._wire import Plan, given, new_id, now, request
+from ._wire import Plan, given, left, new_id, now, request
 from .durations import duration_text
 from .errors import NotGranted
 from .needs import AnyNeed, describe, needs_json
@@ -89,8 +89,7 @@ def acquire_plan(
     asked = needs_json(needs)
     place: Optional[str] = None
     while True:
-        left = slice_of(ttl) if until is None else min(until - now(), slice_of(ttl))
-        slice_s = max(0.0, left)
+        slice_s = slice_of(ttl) if until is None else min(left(until), slice_of(ttl))
         id = new_id("request")
         body = {
             "needs": asked,
@@ -101,7 +100,7 @@ def acquire_plan(
             **given(place=place),
         }
         asking.update(body)
-        response = yield request("POST", "leases", body=body, wait=slice_s)
+        response = yield request("POST", "leases", body=body, wait=slice_s, lasts=left(until))
         answer = check(response)
         if answer["leases"]:
             return Granted(LeaseRecord.read(answer["leases"][0]), response.first_sent, ttl)

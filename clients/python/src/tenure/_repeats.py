@@ -1,9 +1,10 @@
 """When a request is sent again, and how long to wait before: decided without I/O or sleeping.
 
 A lost answer, a broken connection and most 503s are repeated with the same request until
-`retry_for` seconds have passed since the first of them; where there are several servers, each is
-tried once before the first pause. Every request that changes something
-carries ids made by the client, so the server answers a repeat as it answered the first.
+`retry_for` seconds have passed since the first of them. A call that waits for something is repeated
+until its own deadline, if that is later. Where there are several servers, each is tried once before
+the first pause. Every request that changes something carries ids made by the client, so the server
+answers a repeat as it answered the first.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class Attempts:
         #: Where the last sending went, and where those went since the last pause.
         self._at: Optional[Address] = None
         self._tried: set[Address] = set()
-        self._retry_for = retry_for if request.retry_for is None else request.retry_for
+        own = retry_for if request.retry_for is None else request.retry_for
+        self._retry_for = max(own, request.lasts)
         self._backoff = Backoff()
         #: When the first sending failed; the patience counts from here, not from the first
         #: sending, since a call may wait at the server for a minute.

@@ -63,6 +63,8 @@ class Request:
     minimal: bool = False
     #: How the driver waits out an outage, in seconds; None: as the client was told.
     retry_for: Optional[float] = None
+    #: At least so long, in seconds: what is left of the time that its caller waits anyway.
+    lasts: float = 0.0
 
     def headers(self) -> dict[str, str]:
         """What this request carries beside the settings' headers."""
@@ -105,6 +107,7 @@ def request(
     repeatable: bool = True,
     minimal: bool = False,
     retry_for: Optional[float] = None,
+    lasts: float = 0.0,
 ) -> Request:
     """Make a request to `/v1/PART/PART…`. Absent values of the query and the body are left out.
 
@@ -130,7 +133,13 @@ def request(
         repeatable=repeatable,
         minimal=minimal,
         retry_for=retry_for,
+        lasts=lasts,
     )
+
+
+def left(until: Optional[float]) -> float:
+    """Return the seconds that are left of a wait, 0 if it has no end."""
+    return 0.0 if until is None else max(0.0, until - now())
 
 
 def given(**fields: Any) -> dict[str, Any]:

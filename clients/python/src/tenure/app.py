@@ -325,7 +325,9 @@ class App:
         left that could run now.
         """
         from .worker import Worker
+        from .worker.refused import refuse_place
 
+        refuse_place()
         self._worker = Worker(
             self,
             self._served(queues),

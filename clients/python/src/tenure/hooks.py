@@ -19,8 +19,12 @@ Hook = Callable[[], Any]
 RunAsync = Callable[[Coroutine[Any, Any, None]], object]
 
 
-class HookFailed(Exception):
-    """A start hook of an app raised, so its worker takes no jobs."""
+class NotStarted(Exception):
+    """What a worker needs to run handlers could not be started, so it takes no jobs."""
+
+
+class HookFailed(NotStarted):
+    """A start hook of an app raised."""
 
 
 class Hooks:

@@ -8,7 +8,7 @@ from typing import Any, Generic, Optional, TypeVar, Union
 
 from ._calls import Awaiting, Blocking, Part, call, check, stream
 from ._paging import walk
-from ._wire import Many, Plan, Stream, given, now, request
+from ._wire import Many, Plan, Stream, given, left, now, request
 from .durations import Duration, Moment, duration_text, moment_text, seconds
 from .fields import job_fields
 from .records import Child, DoneMany, Explained, Failure, JobRecord, Parent, Result, Value
@@ -46,10 +46,10 @@ def result_plan(id: str, timeout: Optional[Duration]) -> Plan[Result[Any]]:
     """Wait for a job's end."""
     until = None if timeout is None else now() + seconds(timeout)
     while True:
-        left = _LONGEST_WAIT_S if until is None else min(until - now(), _LONGEST_WAIT_S)
-        wait = max(left, 0.0)
+        wait = _LONGEST_WAIT_S if until is None else min(left(until), _LONGEST_WAIT_S)
+        query = {"wait": duration_text(wait)}
         response = yield request(
-            "GET", "jobs", id, "result", query={"wait": duration_text(wait)}, wait=wait
+            "GET", "jobs", id, "result", query=query, wait=wait, lasts=left(until)
         )
         result: Result[Any] = Result.read(check(response))
         if result.finished or (until is not None and now() >= until):
@@ -64,16 +64,18 @@ def progress_stream(id: str, timeout: Optional[Duration]) -> Stream[Any]:
     seen, wait = "none", 0.0
     while True:
         query = {"wait": duration_text(wait), "seen": seen}
-        response = yield request("GET", "jobs", id, "result", query=query, wait=wait)
+        response = yield request(
+            "GET", "jobs", id, "result", query=query, wait=wait, lasts=left(until)
+        )
         result: Result[Any] = Result.read(check(response))
         if result.progress_id is not None and result.progress_id != seen:
             seen = result.progress_id
             yield [result.progress]
-        left = _LONGEST_WAIT_S if until is None else min(until - now(), _LONGEST_WAIT_S)
-        if result.finished or left <= 0:
+        wait = _LONGEST_WAIT_S if until is None else min(left(until), _LONGEST_WAIT_S)
+        if result.finished or wait <= 0:
             return
         # As in `result_plan`: a key may pass to another job.
-        id, wait = result.id, left
+        id = result.id
 
 
 class _JobMethods(Generic[Value]):

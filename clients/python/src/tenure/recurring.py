@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 from ._calls import Awaiting, Blocking, Part, call, check, stream
 from ._paging import walk
-from ._wire import Many, Plan, Stream, given, new_id, now, request
+from ._wire import Many, Plan, Stream, given, left, new_id, now, request
 from .durations import Duration, Moment, duration_text, moment_text, read_moment, seconds
 from .records import DoneMany, Flow, JobRecord, Schedule, Synced
 from .scarce import gone, lines_request, until_fields
@@ -136,10 +136,11 @@ class _Flows(Part):
         """Wait until no job of it is unfinished, or `timeout` is over."""
         until = None if timeout is None else now() + seconds(timeout)
         while True:
-            left = _LONGEST_WAIT_S if until is None else min(until - now(), _LONGEST_WAIT_S)
-            wait = max(left, 0.0)
+            wait = _LONGEST_WAIT_S if until is None else min(left(until), _LONGEST_WAIT_S)
             query = {"wait": duration_text(wait)}
-            response = yield request("GET", "flows", name, query=query, wait=wait)
+            response = yield request(
+                "GET", "flows", name, query=query, wait=wait, lasts=left(until)
+            )
             flow = Flow.read(check(response))
             if flow.finished or (until is not None and now() >= until):
                 return flow

@@ -8,10 +8,11 @@ import signal
 import threading
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 from .._http import Transport
 from .._keeper import LOOK_S
+from .._text import describe
 from .._wire import now
 from ..context import Context
 from ..hooks import HookFailed
@@ -52,13 +53,33 @@ class _Run(Run):
 
 def main(pipe: Connection, tasks: list[tuple[str, str]], begun: Any) -> None:
     """Run what comes through the pipe until it is closed."""
+    # What handlers start ends with this process: the parent kills the whole group.
+    os.setsid()
     # The parent decides when this process ends. A function, not SIG_IGN: programs that a handler
     # starts would inherit that.
-    for which in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(which, lambda *_: None)
-    # Imported by name, so that the app here is the one of the module here.
-    app = next(find_task(module, name) for module, name in tasks).app
+    before = {
+        which: signal.signal(which, lambda *_: None) for which in (signal.SIGINT, signal.SIGTERM)
+    }
+    # `multiprocessing` ends the processes of a handler by SIGTERM.
+    os.register_at_fork(after_in_child=lambda: _restore(before))
+    try:
+        # Imported by name, so that the app here is the one of the module here.
+        app = next(find_task(module, name) for module, name in tasks).app
+    except BaseException as error:
+        pipe.send(("not_ready", "", describe(error)))
+        return
     Child(pipe, app, begun).run()
+
+
+def _restore(handlers: dict[signal.Signals, Any]) -> None:
+    for which, handler in handlers.items():
+        signal.signal(which, handler)
+
+
+def _end_with_all() -> NoReturn:
+    """End this process, whose parent is gone, and those that its handlers started."""
+    os.killpg(0, signal.SIGKILL)
+    os._exit(LEASE_LOST)
 
 
 class Child:
@@ -96,7 +117,7 @@ class Child:
             try:
                 kind, *rest = self._pipe.recv()
             except (EOFError, OSError):
-                os._exit(LEASE_LOST)
+                _end_with_all()
             if kind == "run":
                 self._perform(*rest)
             elif kind == "close":
@@ -173,8 +194,8 @@ class Child:
                     self._read(current)
                     continue
             except (EOFError, OSError):
-                # The parent is gone, and nobody extends the lease.
-                os._exit(LEASE_LOST)
+                # Nobody extends the lease.
+                _end_with_all()
             with self._state:
                 if self._current is current and now() >= self._stop_at:
                     os._exit(LEASE_LOST)

@@ -9,8 +9,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import multiprocessing
+import os
 import pickle
 import queue
+import signal
+import socket
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, Optional
@@ -18,9 +21,12 @@ from typing import TYPE_CHECKING, Any, Optional
 from .._holdings import LOST
 from .._text import logger
 from .._wire import now
-from ..hooks import HookFailed
+from ..hooks import HookFailed, NotStarted
+from ..tasks import Unusable
 from .child import LEASE_LOST, main
+from .refused import NO_GUARD, NO_GUARD_SAYS
 from .runs import Run
+from .starts import STARTS_MAX, Starts
 from .threads import Finish
 from .watchdog import Watchdog
 from .written import RELEASED, Written, failure
@@ -44,7 +50,7 @@ _FITS_BYTES = 32 * 1024
 class _Child:
     """One process and what it runs."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, failed: int) -> None:
         # Not forked: this process has threads, and a lock that one holds would stay locked.
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
@@ -52,10 +58,17 @@ class _Child:
         #: The number of the last run that has begun there.
         self._begun: Any = context.RawValue(ctypes.c_ulonglong, 0)
         self._number = 0
-        self.process = context.Process(target=main, args=(theirs, tasks, self._begun), daemon=True)
+        # No daemon: those may have no processes of their own, and handlers may.
+        self.process = context.Process(target=main, args=(theirs, tasks, self._begun), daemon=False)
         self.process.start()
         theirs.close()
         self.id: int = self.process.pid or 0
+        #: It has run the start hooks, and takes runs.
+        self.is_ready = False
+        #: How many starts in a row had failed before it.
+        self.failed_before = failed
+        #: Why it cannot be ready, if it said so.
+        self.cannot: Optional[str] = None
         self.run: Optional[Run] = None
         #: The thread that reads what it says.
         self.listener: Optional[threading.Thread] = None
@@ -98,9 +111,24 @@ class _Child:
             self._out.put(message)
 
     def kill(self) -> None:
-        """End it whatever it does."""
-        self.process.kill()
+        """End it whatever it does, with all processes that its handlers have started."""
+        try:
+            # It leads a group. One that is gone has left its group to those that it started.
+            os.killpg(self.id, signal.SIGKILL)
+        except OSError:
+            self.process.kill()
         self._out.put(None)
+
+    def hang_up(self) -> None:
+        """Let its listener come to an end, also if a process of a handler has the pipe still."""
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.pipe.fileno())) as pipe:
+            pipe.shutdown(socket.SHUT_RD)
+
+    @property
+    def how_it_ended(self) -> str:
+        """Say how it ended."""
+        code = self.process.exitcode
+        return f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
 
     def _write(self) -> None:
         # The end of a process is noticed by the thread that reads.
@@ -130,9 +158,10 @@ class Processes:
         self._ending: dict[str, _Child] = {}
         self._watchdog = Watchdog()
         self._closing = False
-        #: How many processes were ready for a first run.
-        self._ready = 0
+        #: A process was ready for a first run.
+        self._was_ready = False
         self._changed = threading.Event()
+        self._starts = Starts()
         self._count = count
         #: Starting a process takes long, so not under the lock that the clock thread needs.
         self._filling = threading.Lock()
@@ -140,11 +169,12 @@ class Processes:
     def open(self) -> None:
         """Start the processes, each of which runs the start hooks."""
         self._watchdog.look()
-        self._fill()
-        while self._app.hooks.on_start and self._ready == 0:
+        # Before that no job is leased: this worker may be unable to run any.
+        while not self._was_ready:
             if self._exchange.fault is not None:
                 raise self._exchange.fault
-            self._changed.wait(0.2)
+            self._fill()
+            self._changed.wait(0.05)
 
     def run_stop_hooks(self) -> None:
         """Let each process that is free run the stop hooks, and end."""
@@ -160,7 +190,11 @@ class Processes:
     def start(self, run: Run) -> None:
         """Hand a run to a process as soon as one is ready."""
         with self._lock:
-            self._waiting.append(run)
+            closing = self._closing
+            if not closing:
+                self._waiting.append(run)
+        if closing:
+            self._finish(run, RELEASED)
         self._assign()
 
     def _assign(self) -> None:
@@ -216,9 +250,14 @@ class Processes:
     def look(self) -> None:
         """Replace the processes that nobody listens to."""
         with self._lock:
-            deaf = [child for child in self._children if not child.is_listened_to]
-        for child in deaf:
-            self._replace(child)
+            children = list(self._children)
+        for child in children:
+            if not child.is_listened_to:
+                self._replace(child)
+            elif not child.process.is_alive():
+                # What its handler has started may keep the pipe open, and lives without a lease.
+                child.kill()
+                child.hang_up()
         self._watchdog.look()
         self._fill()
         self._assign()
@@ -246,14 +285,24 @@ class Processes:
     def _fill(self) -> None:
         """Start as many processes as are missing."""
         with self._filling:
-            while not self._closing and len(self._children) < self._count:
-                child = _Child(self._app)
+            while not self._closing and self._may_start():
+                child = _Child(self._app, self._starts.in_a_row)
                 child.listener = threading.Thread(
                     target=self._listen, args=(child,), name="tenure-child", daemon=True
                 )
                 with self._lock:
                     self._children.append(child)
+                    closing = self._closing
+                if closing:
+                    # `close` may not have seen it.
+                    child.kill()
                 child.listener.start()
+
+    def _may_start(self) -> bool:
+        with self._lock:
+            missing = self._count - len(self._children)
+            starting = sum(not child.is_ready for child in self._children)
+        return missing > 0 and self._starts.may_start(starting)
 
     def _kill_if_busy(self, run: Run) -> None:
         with self._lock:
@@ -279,15 +328,18 @@ class Processes:
         if kind == "ready":
             with self._lock:
                 self._free.append(child)
-                self._ready += 1
+                child.is_ready = self._was_ready = True
+                self._starts.ready()
             self._changed.set()
             self._assign()
+            self._fill()
+            return
+        if kind == "not_ready":
+            child.cannot = value
             return
         if kind == "hook_failed":
-            self._exchange.fault = HookFailed(value)
             # Another process would fail in the same way.
-            self._closing = True
-            self._changed.set()
+            self._give_up(HookFailed(value))
             return
         run = child.run
         if run is None or run.id != lease:
@@ -312,6 +364,8 @@ class Processes:
         self._watchdog.forget(child.id)
         child.process.join(5)
         child.kill()
+        if not child.is_ready and not self._closing:
+            self._never_ready(child)
         with self._lock:
             self._remove(child)
             run, child.run = child.run, None
@@ -324,6 +378,41 @@ class Processes:
             with self._lock:
                 del self._ending[run.id]
         self._fill()
+
+    def _never_ready(self, child: _Child) -> None:
+        """Say why a process was not ready, and give back what waits for one."""
+        if child.process.exitcode == NO_GUARD:
+            self._give_up(Unusable(NO_GUARD_SAYS))
+            return
+        why = child.cannot or f"it ended {child.how_it_ended}"
+        log.error("a process of the worker was not ready: %s", why)
+        with self._lock:
+            self._starts.failed(child.failed_before)
+            failed = self._starts.in_a_row
+        if failed >= STARTS_MAX:
+            self._give_up(
+                NotStarted(
+                    f"no process of the worker was ready, {failed} times in a row; the last one: "
+                    f"{why}"
+                )
+            )
+            return
+        self._give_back_waiting()
+
+    def _give_up(self, fault: Exception) -> None:
+        """End the worker: no process of it can run what it takes."""
+        with self._lock:
+            self._exchange.fault = self._exchange.fault or fault
+            self._closing = True
+        self._changed.set()
+        self._give_back_waiting()
+
+    def _give_back_waiting(self) -> None:
+        with self._lock:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+        for run in waiting:
+            self._finish(run, RELEASED)
 
     def _replace(self, child: _Child) -> None:
         """End a process that nobody listens to; the worker's own thread settles what it ran."""
@@ -347,13 +436,11 @@ class Processes:
 
 def _end_of(run: Run, child: _Child) -> Written:
     """Write the end of a run whose process ended."""
-    code = child.process.exitcode
-    if code == LEASE_LOST:
+    if child.process.exitcode == LEASE_LOST:
         # It did not hear of an extend in time, though this process may hold the lease still.
         log.warning("job %s: its process stopped, since this one was silent", run.job)
         return RELEASED
     if not run.begun:
         log.warning("job %s: its process ended before the handler began", run.job)
         return RELEASED
-    how = f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
-    return failure(f"its process ended {how}")
+    return failure(f"its process ended {child.how_it_ended}")

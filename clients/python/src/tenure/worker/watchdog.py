@@ -106,8 +106,9 @@ def main() -> None:
             # Without a worker nobody extends a lease.
             if ended or _now() >= at + _LATER_S:
                 del until[process]
+                # With all that its handler started: each of them leads a group.
                 with contextlib.suppress(OSError):
-                    os.kill(process, signal.SIGKILL)
+                    os.killpg(process, signal.SIGKILL)
         if ended:
             return
 

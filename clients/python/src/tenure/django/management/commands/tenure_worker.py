@@ -13,7 +13,7 @@ from django.db import close_old_connections
 from ....__main__ import check, exit_code, find_app
 from ...._text import one_line
 from ....errors import TenureError
-from ....hooks import HookFailed
+from ....hooks import NotStarted
 from ....tasks import Unusable
 
 
@@ -58,7 +58,7 @@ class Command(BaseCommand):
                 drain_timeout=options["drain_timeout"],
                 until_empty=options["until_empty"],
             )
-        except (HookFailed, Unusable, TenureError) as error:
+        except (NotStarted, Unusable, TenureError) as error:
             raise CommandError(one_line(str(error)), returncode=exit_code(error)) from None
 
 
