@@ -254,6 +254,8 @@ pub const LINE_MAX: usize = 10_000;
 pub const AWAITS_MAX: usize = 10_000;
 /// Bytes of an error that an event has: the last ones.
 pub const EVENT_ERROR_BYTES: usize = 256;
+/// Namespaces of a store, unless an operator says otherwise.
+pub const NAMESPACES_MAX_DEFAULT: usize = 10_000;
 /// Bytes of events that a namespace keeps, unless an operator says otherwise.
 pub const EVENTS_BYTES_DEFAULT: u64 = 16 << 20;
 /// Entries of a stream that one step drops at most. Each holds the events of one call or of several.

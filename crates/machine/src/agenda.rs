@@ -8,10 +8,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::audit::Findings;
+use super::resting::Resting;
 use super::state::Space;
 use tenure_core::bounds::CLOCK_BEHIND_LOUD_US;
 use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
+
+/// The namespaces that do not rest. Each is behind a pointer: it is some KiB, and a tree has room for several times as
+/// many as are in it.
+pub(crate) type Spaces = BTreeMap<Namespace, Box<Space>>;
 
 /// What a namespace can have to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -109,7 +114,7 @@ impl Agenda {
     }
 
     /// The soonest moment at which a namespace has this to do.
-    pub(crate) fn next(&self, duty: Duty, spaces: &BTreeMap<Namespace, Space>) -> Option<Moment> {
+    pub(crate) fn next(&self, duty: Duty, spaces: &Spaces) -> Option<Moment> {
         let by_moment = &self.noted[duty as usize].by_moment;
         let noted = by_moment.iter().find(|(_, name)| !self.stepped.contains(name));
         let asked = self.stepped.iter().filter_map(|name| duty.of(spaces.get(name)?));
@@ -117,12 +122,7 @@ impl Agenda {
     }
 
     /// The namespaces that have this to do at a moment, in the order of their names.
-    pub(crate) fn due(
-        &self,
-        duty: Duty,
-        clock: Moment,
-        spaces: &BTreeMap<Namespace, Space>,
-    ) -> BTreeSet<Namespace> {
+    pub(crate) fn due(&self, duty: Duty, clock: Moment, spaces: &Spaces) -> BTreeSet<Namespace> {
         let by_moment = self.noted[duty as usize].by_moment.iter();
         let noted = by_moment.take_while(|(at, _)| *at <= clock).map(|(_, name)| name);
         let noted = noted.filter(|name| !self.stepped.contains(*name));
@@ -134,14 +134,19 @@ impl Agenda {
 
     /// Whether a namespace may have seen a moment that is far ahead of what the clock says. This goes on until
     /// the clock has caught up, also where it was accepted meanwhile.
-    pub(crate) fn may_be_ahead(&self, clock: Moment, spaces: &BTreeMap<Namespace, Space>) -> bool {
+    pub(crate) fn may_be_ahead(&self, clock: Moment, spaces: &Spaces) -> bool {
         let asked = self.stepped.iter().filter_map(|name| spaces.get(name)).map(|space| space.last);
         let latest = asked.chain([self.latest]).max();
         latest.is_some_and(|latest| is_ahead(latest, clock))
     }
 
     /// Compares what is noted with what is so.
-    pub(crate) fn audit(&self, spaces: &BTreeMap<Namespace, Space>, found: &mut Findings) {
+    pub(crate) fn audit(
+        &self,
+        spaces: &Spaces,
+        at_rest: &BTreeMap<Namespace, Resting>,
+        found: &mut Findings,
+    ) {
         let resting = || spaces.values().filter(|space| !self.stepped.contains(&space.name));
         for (duty, noted) in Duty::ALL.into_iter().zip(&self.noted) {
             for space in resting() {
@@ -153,15 +158,24 @@ impl Agenda {
                     )
                 });
             }
+            for (name, one) in at_rest {
+                let is = (duty == Duty::Tick).then(|| one.ends_at());
+                let at = noted.by_name.get(name).copied();
+                found.check(is == at, || {
+                    format!("namespace \"{name}\" rests: {duty:?} is noted for {at:?}, and due at {is:?}")
+                });
+            }
             let by_name = noted.by_name.iter().map(|(name, at)| (*at, name.clone()));
             found.check(by_name.collect::<BTreeSet<_>>() == noted.by_moment, || {
                 format!("{duty:?} is noted by moment and by name, and they differ")
             });
-            found.check(noted.by_name.keys().all(|name| spaces.contains_key(name)), || {
+            let is_there = |name| spaces.contains_key(name) || at_rest.contains_key(name);
+            found.check(noted.by_name.keys().all(is_there), || {
                 format!("{duty:?} is noted for a namespace that is not there")
             });
         }
-        found.check(resting().all(|space| space.last <= self.latest), || {
+        let last = resting().map(|space| space.last).chain(at_rest.values().map(Resting::last));
+        found.check(last.max().is_none_or(|last| last <= self.latest), || {
             "a namespace has seen a later moment than is noted of all".to_owned()
         });
     }

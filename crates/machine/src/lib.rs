@@ -46,6 +46,7 @@ mod progress;
 mod recovery;
 mod replacing;
 mod reservations;
+mod resting;
 mod restore;
 pub mod rows;
 mod schedule_index;
@@ -63,10 +64,11 @@ pub(crate) mod waiting;
 
 use std::collections::BTreeMap;
 
-use agenda::{Agenda, Duty, is_ahead};
+use agenda::{Agenda, Duty, Spaces, is_ahead};
 use audit::Findings;
 use budget::class_index;
 use recovery::Recovery;
+use resting::Resting;
 pub use restore::BadRow;
 use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
 use state::Space;
@@ -89,7 +91,7 @@ pub use crate::ops::push::PushedOne;
 pub use crate::ops::retry::RetriedAt;
 pub use crate::ops::schedules::{PushedAt, WithoutNext};
 pub use crate::ops::settle::{SettledAs, SettledOne};
-use tenure_core::bounds::{LEAP_US, PATIENCE_US_DEFAULT};
+use tenure_core::bounds::{LEAP_US, NAMESPACES_MAX_DEFAULT, PATIENCE_US_DEFAULT};
 use tenure_core::events::Happened;
 use tenure_core::gauge::{GaugeClaim, Reading};
 use tenure_core::job::JobState;
@@ -99,6 +101,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Audited, BulkChange, JobFilter, Lease, Request};
 use tenure_core::schedule::{Plan, PlanWanted};
 use tenure_core::secret::Json;
+use tenure_core::sentences::StoreRefusal;
 use tenure_core::time::{Moment, Span};
 
 /// Settings of the machine itself.
@@ -108,11 +111,18 @@ pub struct Config {
     pub patience: Span,
     /// Bytes that finished jobs may take; of these, failed ones own half.
     pub retain_bytes: u64,
+    /// Namespaces that there may be; a call that would begin another one is refused. Those that a store has when it is
+    /// opened stay.
+    pub namespaces_max: usize,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { patience: Span::from_us(PATIENCE_US_DEFAULT), retain_bytes: 1 << 30 }
+        Config {
+            patience: Span::from_us(PATIENCE_US_DEFAULT),
+            retain_bytes: 1 << 30,
+            namespaces_max: NAMESPACES_MAX_DEFAULT,
+        }
     }
 }
 
@@ -217,7 +227,9 @@ pub trait Rest: Archive {
 #[derive(Debug)]
 pub struct Machine {
     config: Config,
-    spaces: BTreeMap<Namespace, Space>,
+    spaces: Spaces,
+    /// Namespaces that hold nothing; none of them is among `spaces`.
+    resting: BTreeMap<Namespace, Resting>,
     agenda: Agenda,
     next_seq: Seq,
     /// Namespaces that ended since the last drain: their last row is to go.
@@ -236,6 +248,7 @@ impl Machine {
         Machine {
             config,
             spaces: BTreeMap::new(),
+            resting: BTreeMap::new(),
             agenda: Agenda::default(),
             next_seq: NO_JOB.next(),
             gone: Vec::new(),
@@ -256,9 +269,9 @@ impl Machine {
     /// The space of a row or of a start, which changes.
     fn space(&mut self, namespace: &Namespace) -> &mut Space {
         self.agenda.steps(namespace);
-        if !self.spaces.contains_key(namespace) {
-            self.spaces
-                .insert(namespace.clone(), Space::new(namespace.clone(), self.config.patience));
+        if !self.spaces.contains_key(namespace) && !self.wake(namespace) {
+            let space = Space::new(namespace.clone(), self.config.patience);
+            self.spaces.insert(namespace.clone(), Box::new(space));
         }
         match self.spaces.get_mut(namespace) {
             Some(space) => space,
@@ -280,15 +293,22 @@ impl Machine {
             self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
             return done;
         }
+        if self.wake(namespace) {
+            return self.apply(namespace, command, clock, rest);
+        }
         // A namespace begins with the first call that leaves something in it. One that only asks, or
         // that is refused, is answered as an empty one answers, and makes nothing.
         let mut space = self.new_space(namespace, clock);
         let done = space.step(command, clock, &mut self.next_seq, rest);
-        self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
-        if !space.holds_nothing() {
-            self.agenda.steps(namespace);
-            self.spaces.insert(namespace.clone(), space);
+        if space.holds_nothing() {
+            return done;
         }
+        if self.spaces.len() + self.resting.len() >= self.config.namespaces_max {
+            return Err(StoreRefusal::NamespacesFull { most: self.config.namespaces_max }.into());
+        }
+        self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
+        self.agenda.steps(namespace);
+        self.spaces.insert(namespace.clone(), Box::new(space));
         done
     }
 
@@ -304,12 +324,14 @@ impl Machine {
                 leaps && !space.leases.is_empty()
                     || is_ahead(space.last, clock) && space.next_due().is_some()
             };
-            due.extend(self.spaces.values().filter(meant).map(|space| space.name.clone()));
+            let awake = self.spaces.values().map(|space| &**space).filter(meant);
+            due.extend(awake.map(|space| space.name.clone()));
+            due.extend(self.resting_ahead(clock));
         }
         for namespace in due {
             // A tick refuses nothing.
             let _ = self.apply(&namespace, Command::Tick { leapt }, clock, rest);
-            let ends = self.spaces.get(&namespace).and_then(Space::ends_at);
+            let ends = self.spaces.get(&namespace).and_then(|space| space.ends_at());
             if ends.is_some_and(|at| at <= clock) {
                 self.spaces.remove(&namespace);
                 self.agenda.forget(&namespace);
@@ -394,6 +416,7 @@ impl Machine {
             let wanted = space.out.wanted.drain(..);
             effects.wanted.extend(wanted.map(|wanted| (name.clone(), wanted)));
             self.agenda.note(space);
+            self.let_rest(&name);
         }
         effects
     }
@@ -455,13 +478,16 @@ impl Machine {
     /// The rows that would make this machine anew, in text: two machines that know the same durable
     /// things have the same.
     pub fn durable(&self, now: Moment) -> Vec<String> {
-        self.spaces.values().flat_map(|space| space.durable(now)).collect()
+        let awake = self.spaces.values().map(|space| (space.name.clone(), space.durable(now)));
+        let resting = self.woken().map(|space| (space.name.clone(), space.durable(now)));
+        let by_name: BTreeMap<Namespace, Vec<String>> = awake.chain(resting).collect();
+        by_name.into_values().flatten().collect()
     }
 
     /// Checks every namespace.
     pub fn audit(&self, now: Moment) -> Audited {
         let mut own = Findings::default();
-        self.agenda.audit(&self.spaces, &mut own);
+        self.agenda.audit(&self.spaces, &self.resting, &mut own);
         let mut all = own.done();
         for space in self.spaces.values() {
             let audit = space.audit(now.max(space.last));

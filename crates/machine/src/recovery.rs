@@ -107,6 +107,7 @@ impl Machine {
     }
 
     fn each_space(&mut self, change: impl Fn(&mut Space)) {
+        self.wake_all();
         for (name, space) in &mut self.spaces {
             self.agenda.steps(name);
             change(space);

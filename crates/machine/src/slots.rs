@@ -2,7 +2,8 @@
 //!
 //! `slab` would do, except that it never shrinks, and that its panic on a broken link does not name the table. Entries
 //! lie in chunks. An empty chunk is dropped, and an insert takes the lowest free slot, so that the entries that are left
-//! after a peak gather in few chunks.
+//! after a peak gather in few chunks. A chunk is as long as its last entry asks for: a server holds thousands of namespaces,
+//! and each has a dozen tables with one entry.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -78,7 +79,37 @@ pub(crate) struct Slots<T> {
 struct Chunk<T> {
     /// One bit per entry that is present.
     used: u64,
-    entries: Box<[Option<T>]>,
+    /// Up to its last entry that is present.
+    entries: Vec<Option<T>>,
+}
+
+impl<T> Chunk<T> {
+    /// Puts an entry into the lowest free slot; its place.
+    fn put(&mut self, entry: T) -> u32 {
+        let at = self.used.trailing_ones();
+        self.used |= 1 << at;
+        match self.entries.get_mut(at as usize) {
+            Some(slot) => *slot = Some(entry),
+            None => {
+                if self.entries.len() == self.entries.capacity() {
+                    // A vector would begin with room for four.
+                    self.entries.reserve_exact(self.entries.len().max(1));
+                }
+                self.entries.push(Some(entry));
+            }
+        }
+        at
+    }
+
+    fn take(&mut self, at: usize) -> Option<T> {
+        let entry = self.entries.get_mut(at)?.take()?;
+        self.used &= !(1 << at);
+        self.entries.truncate((u64::BITS - self.used.leading_zeros()) as usize);
+        if self.entries.len() * 4 <= self.entries.capacity() {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
+        Some(entry)
+    }
 }
 
 impl<T> Default for Slots<T> {
@@ -102,12 +133,10 @@ impl<T> Slots<T> {
                 chunk
             }
         };
-        let Chunk { used, entries } = self.chunks[chunk as usize]
-            .get_or_insert_with(|| Chunk { used: 0, entries: (0..CHUNK).map(|_| None).collect() });
-        let at = used.trailing_ones();
-        *used |= 1 << at;
-        entries[at as usize] = Some(entry);
-        if *used == u64::MAX {
+        let there = self.chunks[chunk as usize]
+            .get_or_insert_with(|| Chunk { used: 0, entries: Vec::new() });
+        let at = there.put(entry);
+        if there.used == u64::MAX {
             self.roomy.remove(&chunk);
         }
         Id::new(chunk * CHUNK as u32 + at)
@@ -116,9 +145,8 @@ impl<T> Slots<T> {
         let (chunk, at) = place(id);
         let here = self.chunks.get_mut(chunk)?;
         let there = here.as_mut()?;
-        let entry = there.entries[at].take()?;
         let was_full = there.used == u64::MAX;
-        there.used &= !(1 << at);
+        let entry = there.take(at)?;
         if there.used == 0 {
             *here = None;
             while let Some(None) = self.chunks.last() {
@@ -136,11 +164,14 @@ impl<T> Slots<T> {
     }
     pub(crate) fn get(&self, id: Id<T>) -> Option<&T> {
         let (chunk, at) = place(id);
-        self.chunks.get(chunk)?.as_ref()?.entries[at].as_ref()
+        self.chunks.get(chunk)?.as_ref()?.entries.get(at)?.as_ref()
     }
     pub(crate) fn get_mut(&mut self, id: Id<T>) -> Option<&mut T> {
         let (chunk, at) = place(id);
-        self.chunks.get_mut(chunk)?.as_mut()?.entries[at].as_mut()
+        self.chunks.get_mut(chunk)?.as_mut()?.entries.get_mut(at)?.as_mut()
+    }
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.iter().flatten().map(|chunk| chunk.used.count_ones() as usize).sum()
     }
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Id<T>, &T)> {
         let chunks = (0u32..).step_by(CHUNK).zip(&self.chunks);
@@ -208,5 +239,21 @@ mod tests {
         }
         assert!(slots.chunks.is_empty() && slots.roomy.is_empty());
         assert_eq!(slots.insert(1).number(), 0);
+    }
+
+    #[test]
+    fn a_chunk_has_room_for_few_more_than_it_holds() {
+        let room = |slots: &Slots<[u64; 32]>| {
+            slots.chunks.iter().flatten().map(|chunk| chunk.entries.capacity()).sum::<usize>()
+        };
+        let mut slots = Slots::default();
+        for n in 1..=CHUNK {
+            slots.insert([0; 32]);
+            assert!(room(&slots) < 2 * n, "{n} entries have room for {}", room(&slots));
+        }
+        for n in (1..CHUNK).rev() {
+            slots.remove(Id::new(n as u32));
+            assert!(room(&slots) <= 4 * n, "{n} entries have room for {}", room(&slots));
+        }
     }
 }

@@ -7,6 +7,7 @@
 use super::state::{CALLERS, Seq, Space};
 use super::{Command, Done, Rest};
 use tenure_core::bounds::FORGET_US;
+use tenure_core::lease::Fence;
 use tenure_core::refusal::Refusal;
 use tenure_core::time::{Moment, Span};
 
@@ -74,7 +75,11 @@ impl Space {
 
     /// When it ends if nobody calls; `None` while something is in it.
     pub(super) fn ends_at(&self) -> Option<Moment> {
-        let ends = self.used_at.plus(Span::from_us(FORGET_US));
-        self.holds_nothing().then(|| ends.max(Moment::from_us(self.fence.get())))
+        self.holds_nothing().then(|| ends_at(self.used_at, self.fence))
     }
+}
+
+/// When a namespace ends that holds nothing, if nobody calls.
+pub(super) fn ends_at(used_at: Moment, fence: Fence) -> Moment {
+    used_at.plus(Span::from_us(FORGET_US)).max(Moment::from_us(fence.get()))
 }

@@ -60,6 +60,36 @@ impl Space {
     }
 }
 
+impl Space {
+    /// Drops the tables of a namespace in which nothing lives and nobody called of late: a queue that is left there for a day
+    /// must not keep them.
+    pub(super) fn drop_empty_tables(&mut self) {
+        let is_quiet = self.by_id.is_empty()
+            && self.leases.is_empty()
+            && self.takers.is_empty()
+            && self.workers.is_empty()
+            && self.caller_by_taker.is_empty()
+            && self.requests.is_empty();
+        if !is_quiet || self.by_id.capacity() == 0 {
+            return;
+        }
+        self.by_id = HashTable::new();
+        self.by_seq = HashTable::new();
+        self.shape_by_bytes.shrink_to_fit();
+        self.keys.shrink_to_fit();
+        self.lane_by_key.shrink_to_fit();
+        self.requests.shrink_to_fit();
+        self.replacing.shrink_to_fit();
+        self.stubs.shrink_to_fit();
+        self.waiting_requests.shrink_to_fit();
+        self.places.shrink_to_fit();
+        self.holding.shrink_to_fit();
+        self.out.ended.shrink_to_fit();
+        self.pending.shrink_to_fit();
+        self.families.shrink_to_fit();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -421,6 +421,8 @@ fn all_refused(server: &Server) {
         "lease_lost",
         "already_settled",
         "line_full",
+        // In the histories of the machine, and in `cli/tests/serve`.
+        "namespaces_full",
         // Of a store or engine that fails.
         "store_full",
         "store_unavailable",

@@ -347,6 +347,12 @@ class LineFull(TenureError):
     code = "line_full"
 
 
+class NamespacesFull(TenureError):
+    """There are too many namespaces."""
+
+    code = "namespaces_full"
+
+
 class StoreFull(TenureError):
     """The store is full."""
 

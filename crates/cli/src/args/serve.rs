@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use tenure_core::bounds::{BODY_BYTES_MAX, PAGE_BYTES_MAX};
+use tenure_core::bounds::{BODY_BYTES_MAX, NAMESPACES_MAX_DEFAULT, PAGE_BYTES_MAX};
 use tenure_core::time::{Moment, Span};
 
 use crate::args::ConfigArg;
-use crate::args::value::{moment, span};
+use crate::args::value::{moment, positive, span};
 use crate::logging::{LogFormat, LogLevel};
 use crate::settings::Settings;
 
@@ -65,6 +65,10 @@ pub struct ServeArgs {
     /// before the disk is full. What settles, cancels and deletes is taken in any case.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_bytes: Option<u64>,
+    /// How many namespaces there may be; a call that would begin another one is refused as `namespaces_full`. Those
+    /// that the store has already stay.
+    #[arg(long, value_name = "N", default_value_t = NAMESPACES_MAX_DEFAULT as u32, value_parser = positive)]
+    pub namespaces_max: u32,
     /// How many bytes of bodies and unread answers may be in flight at once, of all connections; beyond
     /// it calls are answered 503 `overloaded`, heartbeats and settles last. At least 32MiB; if not given, an
     /// eighth of the memory of the machine or of its control group.

@@ -86,6 +86,7 @@ fn page(code: Code) -> &'static str {
         Code::HeadTooLarge => page!("head_too_large"),
         Code::QueueFull => page!("queue_full"),
         Code::LineFull => page!("line_full"),
+        Code::NamespacesFull => page!("namespaces_full"),
         Code::StoreFull => page!("store_full"),
         Code::Overloaded => page!("overloaded"),
         Code::Draining => page!("draining"),

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod metrics;
+mod namespaces;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod prometheus;

@@ -77,6 +77,7 @@ codes! {
     HeadTooLarge "head_too_large" 431 "The head of the request is too large";
     QueueFull "queue_full" 429 "The queue is full";
     LineFull "line_full" 429 "Too many callers wait";
+    NamespacesFull "namespaces_full" 429 "There are too many namespaces";
     StoreFull "store_full" 503 "The store is full";
     Overloaded "overloaded" 503 "Too many bytes are in flight";
     Draining "draining" 503 "The server is draining";

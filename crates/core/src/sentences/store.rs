@@ -39,6 +39,12 @@ refusals! {
         hint("let jobs end or shorten \"retain\", or raise {bound}; what settles, extends or cancels still works")
         retry_after_s(RETRY_S);
 
+    NamespacesFull "store_namespaces_full" { most: usize }
+        NamespacesFull
+        detail("the store has {most} namespaces, and takes no other (\"--namespaces-max\")")
+        hint("use a namespace that is there, or raise \"--namespaces-max\" of the server; a namespace ends a day after its \
+              last call if nothing is in it");
+
     Denied "store_denied" { store: Phrase, message: String, guide: Phrase }
         Unauthorized
         detail("{store} does not permit this: {message}")

@@ -1,6 +1,8 @@
 //! Random steps in some of many namespaces: what the agenda says of all of them is what they say themselves,
 //! and one in which nothing happens is not looked at.
 
+use std::collections::BTreeMap;
+
 use super::place::Chance;
 use super::store::Store;
 use crate::agenda::Duty;
@@ -163,26 +165,30 @@ impl Many {
         }
     }
 
-    /// Asks every namespace, which the machine must never do.
-    fn asked(&self, duty: fn(&Space) -> Option<Moment>) -> Option<Moment> {
-        self.machine.spaces.values().filter_map(duty).min()
+    /// Asks every namespace, those at rest too, which the machine must never do.
+    fn asked(&self, duty: fn(&Space) -> Option<Moment>) -> BTreeMap<Namespace, Moment> {
+        let awake = self.machine.spaces.values().map(|space| (space.name.clone(), duty(space)));
+        let resting = self.machine.woken().map(|space| (space.name.clone(), duty(&space)));
+        awake.chain(resting).filter_map(|(name, at)| Some((name, at?))).collect()
     }
 
     fn check(&self) {
-        assert_eq!(self.machine.next_due(), self.asked(Space::next_due));
-        assert_eq!(self.machine.next_fire(), self.asked(Space::next_fire));
-        assert_eq!(self.machine.next_gauge(), self.asked(Space::next_gauge));
+        let soonest = |duty| self.asked(duty).into_values().min();
+        assert_eq!(self.machine.next_due(), soonest(Space::next_due));
+        assert_eq!(self.machine.next_fire(), soonest(Space::next_fire));
+        assert_eq!(self.machine.next_gauge(), soonest(Space::next_gauge));
         for (duty, of) in [
             (Duty::Tick, Space::next_due as fn(&Space) -> Option<Moment>),
             (Duty::Fire, Space::next_fire),
             (Duty::Gauge, Space::next_gauge),
         ] {
-            let due = |space: &&Space| of(space).is_some_and(|at| at <= self.now);
-            let all = self.machine.spaces.values().filter(due).map(|space| space.name.clone());
+            let asked = self.asked(of).into_iter();
+            let all = asked.filter(|(_, at)| *at <= self.now).map(|(name, _)| name);
             let noted = self.machine.agenda.due(duty, self.now, &self.machine.spaces);
             assert_eq!(noted, all.collect(), "{duty:?}");
         }
-        let ahead = self.machine.spaces.values().any(|s| crate::is_ahead(s.last, self.now));
+        let ahead = self.machine.spaces.values().any(|s| crate::is_ahead(s.last, self.now))
+            || self.machine.resting_ahead(self.now).next().is_some();
         let may_be = self.machine.agenda.may_be_ahead(self.now, &self.machine.spaces);
         assert!(may_be || !ahead, "a namespace is ahead of the clock, and nobody looks");
         let audit = self.machine.audit(self.now);

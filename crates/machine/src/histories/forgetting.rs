@@ -5,11 +5,14 @@ use crate::TakerId;
 use crate::rows::Kind;
 use crate::{Command, Config, Done, LeaseOutcome, Machine};
 use tenure_core::job::{NewJob, When};
-use tenure_core::lease::{Ending, SettleItem};
-use tenure_core::names::{Group, JobId, Namespace, QueueName, WorkerId};
+use tenure_core::lease::{Ending, Fence, SettleItem};
+use tenure_core::names::{Group, JobId, JobRef, LimitName, Namespace, QueueName, WorkerId};
+use tenure_core::refusal::Code;
 use tenure_core::requests::{
-    DeleteQueue, GetQueue, GetStats, Lease, ListQueues, Page, Push, PushAnswer, Settle,
+    CancelJob, DeleteLimit, DeleteQueue, GetQueue, GetStats, Lease, ListQueues, Page, Push,
+    PushAnswer, PutLimit, Settle,
 };
+use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
 
 /// More than one step forgets, and more than one tick.
@@ -202,6 +205,7 @@ fn a_call_that_only_asks_makes_no_namespace() {
     let no = world.machine.apply(&Namespace::main(), get, world.now, &world.store);
     assert!(no.is_err());
     assert!(world.machine.spaces.is_empty(), "nothing was left in it");
+    assert!(world.machine.resting.is_empty(), "nor is it at rest");
     assert!(world.machine.drain().rows.is_empty());
     assert_eq!(world.machine.next_due(), None);
 }
@@ -215,12 +219,114 @@ fn a_namespace_that_holds_nothing_ends_a_day_after_its_last_call() {
         world.now = world.now.plus(Span::from_s(3_600));
         world.ticks();
     }
-    assert!(world.machine.spaces.is_empty(), "its queue went, and then it went itself");
+    let is_gone = |world: &World| world.machine.last_in(&Namespace::main()).is_none();
+    assert!(is_gone(&world), "its queue went, and then it went itself");
     assert_eq!(world.store.rows(), 0, "and its rows with it");
     world.reopen();
-    assert!(world.machine.spaces.is_empty());
+    assert!(is_gone(&world));
     world.push(1);
     world.run(1);
+}
+
+impl World {
+    fn put_limit(&mut self, name: &str) {
+        let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
+        let put = PutLimit { limit: LimitName::parse(name).unwrap(), settings, gauge: None };
+        self.apply(Command::Request(put.into()));
+    }
+
+    fn delete_limit(&mut self, name: &str) {
+        let limit = LimitName::parse(name).unwrap();
+        self.apply(Command::Request(DeleteLimit { limit }.into()));
+    }
+}
+
+#[test]
+fn a_namespace_at_rest_has_its_numbers_and_no_tables() {
+    let mut world = World::new();
+    let main = Namespace::main();
+    world.push(0);
+    world.run(1);
+    world.delete_queue();
+    world.put_limit("l");
+    world.ticks();
+    let fence = world.machine.spaces[&main].fence;
+    assert!(fence > Fence::default(), "a lease was granted");
+    let before = world.machine.durable(world.now);
+    world.delete_limit("l");
+    // What is remembered of the lease goes within the hour.
+    for _ in 0..60 {
+        world.now = world.now.plus(Span::from_s(60));
+        world.ticks();
+    }
+    assert!(world.machine.spaces.is_empty() && world.machine.resting.len() == 1);
+    assert_eq!(world.machine.durable(world.now).last(), before.last(), "its numbers");
+    world.reopen();
+    world.ticks();
+    assert!(world.machine.spaces.is_empty(), "after a start too");
+    world.push(1);
+    world.run(1);
+    assert!(world.machine.spaces[&main].fence > fence);
+    assert!(world.machine.resting.is_empty());
+}
+
+#[test]
+fn a_queue_that_is_left_keeps_no_tables() {
+    let mut world = World::new();
+    world.push(0);
+    let tables = |world: &World| {
+        let space = &world.machine.spaces[&Namespace::main()];
+        space.by_id.capacity() + space.by_seq.capacity() + space.shape_by_bytes.capacity()
+    };
+    assert!(tables(&world) > 0);
+    world.apply(Command::Request(CancelJob { job: JobRef::parse("j0").unwrap() }.into()));
+    assert_eq!((tables(&world), world.queues()), (0, 1));
+}
+
+#[test]
+fn a_namespace_at_rest_goes_with_a_clock_that_is_set_back() {
+    let mut world = World::new();
+    world.put_limit("l");
+    world.delete_limit("l");
+    assert_eq!(world.machine.resting.len(), 1);
+    world.now = world.now.minus(Span::from_s(DAY));
+    world.machine.tick(world.now, Span::ZERO, &world.store);
+    world.store.write(world.machine.drain().rows);
+    assert_eq!(world.machine.last_in(&Namespace::main()), Some(world.now));
+}
+
+#[test]
+fn one_namespace_more_than_there_may_be_is_refused() {
+    let mut world = World::new();
+    world.machine.configure(Config { namespaces_max: 2, ..Config::default() });
+    let put = |world: &mut World, name: &str| {
+        let settings = LimitSettings { concurrency: Some(1), ..LimitSettings::default() };
+        let put = PutLimit { limit: LimitName::parse("l").unwrap(), settings, gauge: None };
+        let namespace = Namespace::parse(name).unwrap();
+        let put = Command::Request(put.into());
+        let done = world.machine.apply(&namespace, put, world.now, &world.store);
+        world.store.write(world.machine.drain().rows);
+        done.map_err(|no| no.code)
+    };
+    assert!(put(&mut world, "a").is_ok() && put(&mut world, Namespace::main().as_str()).is_ok());
+    assert_eq!(put(&mut world, "b"), Err(Code::NamespacesFull));
+    assert!(put(&mut world, "a").is_ok(), "those that are there go on");
+    // One at rest counts: it has rows and events.
+    world.delete_limit("l");
+    assert_eq!(world.machine.resting.len(), 1);
+    assert_eq!(put(&mut world, "b"), Err(Code::NamespacesFull));
+    let rows = world.store.rows();
+    assert_eq!(world.machine.spaces.len() + world.machine.resting.len(), 2);
+    let ask = Command::Request(GetStats.into());
+    let other = Namespace::parse("b").unwrap();
+    assert!(
+        world.machine.apply(&other, ask, world.now, &world.store).is_ok(),
+        "a read is answered"
+    );
+    assert_eq!(world.store.rows(), rows, "and nothing was stored");
+    world.now = world.now.plus(Span::from_s(DAY));
+    world.ticks();
+    assert!(put(&mut world, "b").is_ok(), "the one at rest has ended");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use tenure_journal::threads::task_or_die;
 use tenure::Client;
 use tenure::remote::Trust;
 use tenure::url::{StoreUrl, UrlError};
+use tenure_core::bounds::NAMESPACES_MAX_DEFAULT;
 use tenure_core::gauge::GaugeHosts;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
@@ -85,6 +86,8 @@ pub struct ServerBuilder {
     settings: StoreSettings,
     gauge_allow: Vec<String>,
     bounds: Config,
+    /// Starts as [`NAMESPACES_MAX_DEFAULT`].
+    namespaces_max: usize,
 }
 
 impl ServerBuilder {
@@ -99,6 +102,7 @@ impl ServerBuilder {
             settings: StoreSettings::default(),
             gauge_allow: Vec::new(),
             bounds: Config::default(),
+            namespaces_max: NAMESPACES_MAX_DEFAULT,
         }
     }
 
@@ -133,6 +137,13 @@ impl ServerBuilder {
     /// certificate. The authorities of the system if not given.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
+        self
+    }
+
+    /// How many namespaces there may be; a call that would begin another one is refused as `namespaces_full`. 10,000 if not
+    /// given.
+    pub fn namespaces_max(mut self, namespaces: usize) -> Self {
+        self.namespaces_max = namespaces;
         self
     }
 
@@ -263,12 +274,14 @@ impl ServerBuilder {
             StoreUrl::Redis(address) => {
                 let mut options = member_options(address, url.to_owned(), &self.trust);
                 options.settings = self.settings.clone().or(&options.settings);
+                options.engine.config.namespaces_max = self.namespaces_max;
                 let shared = SharedStore::open(options, self.trust.clone())?;
                 return Ok(OpenedPlace::Shared(Arc::new(shared)));
             }
         };
         let mut options = Options::new(location);
         let StoreSettings { patience, retain_bytes, events_bytes, .. } = self.settings;
+        options.config.namespaces_max = self.namespaces_max;
         options.config.patience = patience.unwrap_or(options.config.patience);
         options.config.retain_bytes = retain_bytes.unwrap_or(options.config.retain_bytes);
         options.events_bytes = events_bytes.unwrap_or(options.events_bytes);

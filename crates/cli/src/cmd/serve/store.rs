@@ -148,6 +148,7 @@ impl ServePlace {
                 let trust = trust();
                 let mut options = member_options(*address, at, &trust);
                 let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
+                options.engine.config.namespaces_max = args.namespaces_max as usize;
                 let settings = options.settings;
                 options.settings =
                     StoreSettings { patience, retain_bytes, events_bytes, ..settings };
@@ -204,6 +205,7 @@ fn machine_config(args: &ServeArgs) -> Config {
     Config {
         patience: args.patience.unwrap_or(usual.patience),
         retain_bytes: args.retain_bytes.unwrap_or(usual.retain_bytes),
+        namespaces_max: args.namespaces_max as usize,
     }
 }
 

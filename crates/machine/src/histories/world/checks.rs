@@ -167,7 +167,7 @@ impl World {
 
     /// Everything is set free: each job must come to its end by events alone.
     pub(super) fn everything_ends(&mut self) -> Result<(), String> {
-        let last = self.machine.spaces.values().map(|s| s.last).max().unwrap_or_default();
+        let last = self.machine.last_in(&self.namespace).unwrap_or_default();
         self.go_on(self.clock.max(last));
         self.tick();
         self.check()?;

@@ -59,7 +59,8 @@ pub(super) struct World {
 
 impl Default for World {
     fn default() -> Self {
-        let config = Config { patience: Span::from_s(3), retain_bytes: 40_000 };
+        let config =
+            Config { patience: Span::from_s(3), retain_bytes: 40_000, ..Config::default() };
         let now = Moment::from_us(1_700_000_000_000_000);
         let mut world = World {
             machine: Machine::new(config),
@@ -264,7 +265,7 @@ impl World {
 
     fn tick(&mut self) {
         let leapt = std::mem::take(&mut self.leapt);
-        let last = |machine: &Machine| machine.spaces.get(&self.namespace).map(|space| space.last);
+        let last = |machine: &Machine| machine.last_in(&self.namespace);
         let before = last(&self.machine);
         self.machine.tick(self.clock, leapt, &self.store);
         // It has accepted a clock that was set back: what was granted before is measured by another clock.
@@ -301,8 +302,7 @@ impl World {
     /// A crash at this point: all that was drained is on disk, and the machine is made from it.
     fn reopen(&mut self) -> Result<(), String> {
         self.check()?;
-        let now =
-            self.machine.spaces.values().map(|s| s.last).max().unwrap_or_default().max(self.clock);
+        let now = self.machine.last_in(&self.namespace).unwrap_or_default().max(self.clock);
         let before = self.machine.durable(now);
         self.machine = self.store.open(self.machine.config, self.clock);
         for (fence, lease) in self.machine.spaces.values().flat_map(|space| &space.leases) {

@@ -1,0 +1,166 @@
+//! Namespaces at rest: those that hold nothing, as the few numbers that outlive what was in them.
+//!
+//! A namespace goes on for a day after its last call, for its numbers and its events. A server may have thousands of such,
+//! so none of them keeps the tables of a [`Space`]. The first step in one makes them again.
+
+use super::Machine;
+use super::agenda::is_ahead;
+use super::space::ends_at;
+use super::state::{CALLERS, Out, Space};
+use tenure_core::lease::Fence;
+use tenure_core::names::Namespace;
+use tenure_core::time::{Moment, Span};
+
+/// What is kept of a namespace that holds nothing. Its fields are those of [`Space`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Resting {
+    used_at: Moment,
+    last: Moment,
+    pulse: Moment,
+    deaf_at: Moment,
+    largest_ttl: Span,
+    recovered_at: Moment,
+    fence: Fence,
+    arrival: u64,
+    used: u64,
+    told: u64,
+    settings_generation: u64,
+    written: Option<(Fence, u64, u64)>,
+}
+
+impl Resting {
+    /// When the namespace ends if nobody calls.
+    pub(crate) fn ends_at(&self) -> Moment {
+        ends_at(self.used_at, self.fence)
+    }
+
+    /// The latest moment that it has seen.
+    pub(crate) fn last(&self) -> Moment {
+        self.last
+    }
+
+    /// The namespace again, as it was.
+    pub(crate) fn wake(&self, name: &Namespace, patience: Span) -> Space {
+        let Resting { used_at, last, pulse, deaf_at, largest_ttl, .. } = *self;
+        let Resting { recovered_at, fence, arrival, used, .. } = *self;
+        let Resting { told, settings_generation, written, .. } = *self;
+        Space {
+            used_at,
+            last,
+            pulse,
+            deaf_at,
+            largest_ttl,
+            recovered_at,
+            fence,
+            arrival,
+            used,
+            told,
+            settings_generation,
+            out: Out { written, ..Out::default() },
+            ..Space::new(name.clone(), patience)
+        }
+    }
+}
+
+impl Space {
+    /// Its numbers, if nothing else is left of it, neither for a user nor for its own steps.
+    fn rests(&self) -> Option<Resting> {
+        let rests = self.holds_nothing()
+            && self.next_due() == self.ends_at()
+            && self.queues.len() == 1
+            && self.shapes.len() + self.groups.len() + self.bundles.len() == 0
+            && self.lanes.len() + self.doors.len() + self.limits.len() == 0
+            && self.followed.is_empty()
+            && self.recovers_until.is_none()
+            && self.behind.is_none()
+            && self.queues[CALLERS].paused_until.is_none()
+            && self.out.is_drained();
+        if !rests {
+            return None;
+        }
+        Some(Resting {
+            used_at: self.used_at,
+            last: self.last,
+            pulse: self.pulse,
+            deaf_at: self.deaf_at,
+            largest_ttl: self.largest_ttl,
+            recovered_at: self.recovered_at,
+            fence: self.fence,
+            arrival: self.arrival,
+            used: self.used,
+            told: self.told,
+            settings_generation: self.settings_generation,
+            written: self.out.written,
+        })
+    }
+}
+
+impl Out {
+    /// Whether a drain left nothing in it.
+    fn is_drained(&self) -> bool {
+        self.rows.is_empty()
+            && self.events.is_empty()
+            && self.facts.is_empty()
+            && self.deliveries.is_empty()
+            && self.notified.is_empty()
+            && self.wanted.is_empty()
+            && self.archived.is_empty()
+            && self.purged.is_empty()
+    }
+}
+
+impl Machine {
+    /// Lets a namespace rest that was drained, if it holds nothing.
+    pub(super) fn let_rest(&mut self, namespace: &Namespace) {
+        let Some(space) = self.spaces.get_mut(namespace) else { return };
+        let Some(resting) = space.rests() else { return space.drop_empty_tables() };
+        #[cfg(test)]
+        tests::is_the_same(&resting.wake(namespace, space.patience), space);
+        self.spaces.remove(namespace);
+        self.resting.insert(namespace.clone(), resting);
+    }
+
+    /// Makes the tables of a namespace again; whether it rested.
+    pub(super) fn wake(&mut self, namespace: &Namespace) -> bool {
+        let Some(resting) = self.resting.remove(namespace) else { return false };
+        let space = Box::new(resting.wake(namespace, self.config.patience));
+        self.spaces.insert(namespace.clone(), space);
+        true
+    }
+
+    pub(super) fn wake_all(&mut self) {
+        for (name, resting) in std::mem::take(&mut self.resting) {
+            let space = Box::new(resting.wake(&name, self.config.patience));
+            self.spaces.insert(name, space);
+        }
+    }
+
+    /// Namespaces at rest that saw a moment which is far ahead of the clock.
+    pub(super) fn resting_ahead(&self, clock: Moment) -> impl Iterator<Item = Namespace> + '_ {
+        let ahead = move |resting: &Resting| is_ahead(resting.last, clock);
+        self.resting.iter().filter(move |(_, resting)| ahead(resting)).map(|(name, _)| name.clone())
+    }
+
+    /// Copies of the namespaces at rest, as they are once they are woken.
+    pub(super) fn woken(&self) -> impl Iterator<Item = Space> + '_ {
+        self.resting.iter().map(|(name, resting)| resting.wake(name, self.config.patience))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Machine {
+        /// The latest moment that a namespace has seen, at rest or not.
+        pub(crate) fn last_in(&self, namespace: &Namespace) -> Option<Moment> {
+            let awake = self.spaces.get(namespace).map(|space| space.last);
+            awake.or_else(|| self.resting.get(namespace).map(Resting::last))
+        }
+    }
+
+    /// Every history of the tests asks this, of each namespace that goes to rest.
+    pub(super) fn is_the_same(woken: &Space, space: &Space) {
+        assert_eq!(format!("{woken:#?}"), format!("{space:#?}"));
+    }
+}
