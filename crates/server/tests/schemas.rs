@@ -245,6 +245,9 @@ fn jobs(on: &mut Checked) {
     on.post("/v1/jobs", whole);
     on.post("/v1/jobs", json!([{"queue": "q", "id": "one"}, {"queue": "q", "id": "two", "after": ["one"], "ref": "r"}]));
     on.get("/v1/jobs/whole");
+    // With as little as may be given: what an answer leaves out then is not required.
+    on.post("/v1/jobs", json!({"queue": "q", "id": "least", "unique": {"key": "least"}}));
+    on.get("/v1/jobs/least");
     on.get("/v1/jobs?full=true");
     on.get("/v1/jobs");
     on.call("PATCH", "/v1/jobs/whole", json!({"priority": 5, "labels": null}));

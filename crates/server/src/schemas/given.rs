@@ -16,7 +16,7 @@ pub(super) const GIVEN: &[(&str, Fields)] = &[
             ),
             (
                 "for",
-                "duration?",
+                "duration?~",
                 "The key is held at least this long after the push, also by a finished job; null holds it no longer than until.",
             ),
             (
@@ -26,7 +26,7 @@ pub(super) const GIVEN: &[(&str, Fields)] = &[
             ),
             (
                 "within",
-                "duration?",
+                "duration?~",
                 "With on_conflict replace: pushes move run_at no further than this beyond the moment at which the wait began; null is no bound.",
             ),
         ],
