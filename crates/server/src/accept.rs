@@ -25,8 +25,12 @@ const NO_ROOM: Duration = Duration::from_millis(50);
 /// How often a drain looks whether it is done.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a connection may take that has shown no token: no more of them are taken than fit into the budget of bytes.
+/// What a connection may take that has shown no token. As many of them are taken as fit into a part of the budget of bytes:
+/// what they hold is not counted by it.
 const STRANGER_BYTES: usize = 16 * 1024;
+const STRANGERS_PART: usize = 16;
+/// So many are taken however small the budget is.
+const STRANGERS_MIN: usize = 16;
 
 /// What a server did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -82,7 +86,8 @@ pub async fn run(
         strangers: Strangers::default(),
         most: StrangersMost {
             of_one_address: config.strangers_per_address_max,
-            in_all: config.connections_max.min(config.in_flight_bytes_max / STRANGER_BYTES),
+            in_all: (config.in_flight_bytes_max / STRANGERS_PART / STRANGER_BYTES)
+                .clamp(STRANGERS_MIN, config.connections_max.max(STRANGERS_MIN)),
         },
         conns: JoinSet::new(),
     };

@@ -175,9 +175,9 @@ async fn many_at_once<A>(
         .max_header_list_size(head_bytes_max)
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .serve_connection(TokioIo::new(io), answers);
+        .serve_connection(TokioIo::new(io.counts_frames()), answers);
     let mut look = pin!(sleep_until(Instant::now() + ConnectionTraffic::look_every(config)));
-    let mut told = false;
+    let (mut told, mut floods) = (false, false);
     loop {
         tokio::select! {
             ended = &mut conn => {
@@ -186,7 +186,15 @@ async fn many_at_once<A>(
                 }
                 return;
             }
+            () = line.flooded().notified(), if !floods => {
+                tracing::debug!("a connection sent too many control frames");
+                floods = true;
+                // It is told by a GOAWAY, and given a moment to read that. Nothing more is read of it.
+                Pin::new(&mut conn).graceful_shutdown();
+                look.as_mut().reset(Instant::now() + config.linger);
+            }
             () = &mut look => match line.look(config, Instant::now()) {
+                _ if floods => return,
                 SocketVerdict::Well(next) => look.as_mut().reset(next),
                 // A head that comes slowly is no reason of its own here: the connection is over when it has been idle for too long.
                 SocketVerdict::Over | SocketVerdict::SlowHead => return,

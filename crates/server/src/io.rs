@@ -10,7 +10,9 @@ use bytes::{Buf, Bytes};
 use tenure_tls::{AcceptedStream, is_http2};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
+use crate::control_frames::ControlFrames;
 use crate::traffic::ConnectionTraffic;
 
 /// The system's side of a connection, below TLS if there is any: it says whether the other side takes what is written.
@@ -137,6 +139,10 @@ pub(crate) struct Watched {
     again: Bytes,
     /// The status of an answer that was held back; nothing is written after it.
     bare: Option<u16>,
+    /// Of HTTP/2.
+    frames: Option<ControlFrames>,
+    /// Too many frames came that are no part of a request: nothing more is read.
+    is_flooded: bool,
 }
 
 /// The status of an error that says nothing beside: no answer of ours to a caller is like it.
@@ -150,7 +156,22 @@ fn bare(text: &[u8]) -> Option<u16> {
 
 impl Watched {
     pub(crate) fn new(stream: Stream, line: Arc<ConnectionTraffic>) -> Self {
-        Watched { stream, line, again: Bytes::new(), bare: None }
+        Watched { stream, line, again: Bytes::new(), bare: None, frames: None, is_flooded: false }
+    }
+
+    /// From its first byte on it speaks HTTP/2.
+    pub(crate) fn counts_frames(mut self) -> Self {
+        self.frames = Some(ControlFrames::new(Instant::now()));
+        self
+    }
+
+    /// Looks at bytes that are handed on.
+    fn count(&mut self, bytes: &[u8]) {
+        let Some(frames) = &mut self.frames else { return };
+        if !frames.come(bytes, self.line.is_of_a_stranger(), Instant::now()) {
+            self.is_flooded = true;
+            self.line.flooded().notify_one();
+        }
     }
 
     /// Reads these bytes again, for another parser.
@@ -182,16 +203,22 @@ impl AsyncRead for Watched {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.is_flooded {
+            // Nobody wakes it: the connection ends in a moment.
+            return Poll::Pending;
+        }
+        let before = buf.filled().len();
         if !self.again.is_empty() {
             let count = self.again.len().min(buf.remaining());
             buf.put_slice(&self.again[..count]);
             self.again.advance(count);
+            self.count(&buf.filled()[before..]);
             return Poll::Ready(Ok(()));
         }
-        let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         if buf.filled().len() > before {
             self.line.heard();
+            self.count(&buf.filled()[before..]);
         }
         read
     }

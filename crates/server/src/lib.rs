@@ -20,6 +20,7 @@ mod budget;
 mod closing;
 mod config;
 mod conn;
+mod control_frames;
 mod deps;
 mod fellows;
 mod gate;

@@ -39,7 +39,7 @@ use crate::pass_on::{
 };
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
-use crate::routes::events::{self, EventStreams};
+use crate::routes::events::{self, EventStreams, StreamAsker};
 use crate::routes::system::{ALIVE, Ready, VERSION};
 use crate::routes::test_clock::StandingAt;
 use crate::routes::{self, Asked, Call, Does, Found, Read, Route, Takes};
@@ -683,7 +683,11 @@ impl Service {
         let drains = move || traffic.is_draining();
         // Of a call that another server passed on, the token is looked at there.
         let ends = self.deps.tokens.removed_of(headers);
-        events::stream(engine, namespace, asked, &self.streams, drains, ends).await
+        let asker = StreamAsker {
+            token: shown_token(headers).unwrap_or_default(),
+            is_one_of_several: self.deps.tokens.all().len() > 1,
+        };
+        events::stream(engine, namespace, asked, (&self.streams, asker), drains, ends).await
     }
 
     /// A lease call, alone or after settles. What was granted and does not fit into the budget is undone at once, as

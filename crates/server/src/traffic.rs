@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::config::Config;
@@ -119,6 +119,8 @@ pub(crate) struct ConnectionTraffic {
     /// Parts of answers that were handed on and wait for their readers: over HTTP/2 alone, where each request has a pace of
     /// its own.
     held: Mutex<Vec<SlowPart>>,
+    /// Told when the connection must end: it sent too many frames that are no part of a request.
+    flooded: Notify,
 }
 
 /// What is to be done about a connection.
@@ -144,7 +146,18 @@ impl ConnectionTraffic {
         };
         let (undelivered, held) = (Mutex::default(), Mutex::default());
         let stranger = Mutex::new(stranger);
-        ConnectionTraffic { traffic, stranger, doing: Mutex::new(doing), undelivered, held }
+        let (doing, flooded) = (Mutex::new(doing), Notify::new());
+        ConnectionTraffic { traffic, stranger, doing, undelivered, held, flooded }
+    }
+
+    /// See the field.
+    pub(crate) fn flooded(&self) -> &Notify {
+        &self.flooded
+    }
+
+    /// Whether it has shown no token yet.
+    pub(crate) fn is_of_a_stranger(&self) -> bool {
+        self.stranger().is_some()
     }
 
     fn stranger(&self) -> MutexGuard<'_, Option<Stranger>> {
@@ -154,7 +167,7 @@ impl ConnectionTraffic {
     /// Whether nobody knows whose it is and it has as many requests under way as such a connection may have: what it asks now
     /// is not answered. Answers that nobody reads cost memory, and a caller with a token is counted by the budget of bytes.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.doing().requests > STRANGER_REQUESTS_MAX && self.stranger().is_some()
+        self.doing().requests > STRANGER_REQUESTS_MAX && self.is_of_a_stranger()
     }
 
     /// From now on many requests share the connection.

@@ -3,6 +3,8 @@
 
 mod wire;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use tenure_core::secret::Secret;
@@ -101,11 +103,101 @@ fn a_caller_is_served_where_strangers_take_all_that_they_may() {
     let config =
         Config { in_flight_bytes_max: 64 * 1024, connections_max: 100, ..Config::default() };
     let server = Server::with(Some(TOKEN), config);
-    let _silent: Vec<Conn> = (0..8).map(|_| server.connect()).collect();
+    // Sixteen are taken however small the budget is.
+    let mut silent: Vec<Conn> = (0..24).map(|_| server.connect()).collect();
     for _ in 0..8 {
         let answer = server.connect().ask_with("GET", "/healthz", &shown(TOKEN), b"");
         assert_eq!(answer.status, 200);
     }
+    until("the first of them are closed", || silent.iter_mut().take(8).all(Conn::was_closed));
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const IS_ANSWER: u8 = 1;
+
+fn frame(kind: u8, flags: u8, stream: u8, carries: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(carries.len()).unwrap();
+    [&[0, 0, length, kind, flags, 0, 0, 0, stream], carries].concat()
+}
+
+/// A connection of HTTP/2, frame by frame.
+struct Frames(TcpStream);
+
+impl Frames {
+    fn begin(server: &Server) -> Frames {
+        let mut stream = TcpStream::connect(server.at).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat()).unwrap();
+        Frames(stream)
+    }
+
+    /// Sends this, and reads types and flags of frames until these are wanted or the connection ends.
+    fn send(&mut self, bytes: &[u8], wanted: impl Fn(&[(u8, u8)]) -> bool) -> Vec<(u8, u8)> {
+        let (mut writes, bytes) = (self.0.try_clone().unwrap(), bytes.to_vec());
+        // It may be closed meanwhile.
+        let writing = std::thread::spawn(move || drop(writes.write_all(&bytes)));
+        let mut found = Vec::new();
+        let mut head = [0; 9];
+        while !wanted(&found) && self.0.read_exact(&mut head).is_ok() {
+            let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+            if self.0.read_exact(&mut vec![0; length]).is_err() {
+                break;
+            }
+            found.push((head[3], head[4]));
+        }
+        writing.join().unwrap();
+        found
+    }
+}
+
+#[test]
+fn a_stranger_who_sends_control_frames_is_told_to_go() {
+    let server = Server::with(Some(TOKEN), Config::default());
+    let (ping, reset, window) = (frame(PING, 0, 0, &[7; 8]), frame(3, 0, 1, &[0; 4]), [0, 0, 0, 1]);
+    // A request of a stranger, so that there is a stream to be reset.
+    let ask = frame(1, 5, 1, &[0x82, 0x84, 0x86, 0x41, 1, b'h']);
+    for (what, flood) in [
+        ("PING", ping.repeat(5_000)),
+        ("SETTINGS", frame(SETTINGS, 0, 0, &[]).repeat(5_000)),
+        ("PRIORITY", frame(2, 0, 1, &[0, 0, 0, 0, 9]).repeat(5_000)),
+        ("WINDOW_UPDATE", frame(8, 0, 0, &window).repeat(5_000)),
+        ("RST_STREAM", [ask, reset.repeat(5_000)].concat()),
+    ] {
+        let found = Frames::begin(&server).send(&flood, |_| false);
+        let answers = found.iter().filter(|frame| frame.1 == IS_ANSWER && frame.0 != 1).count();
+        assert!(answers < 4_000, "{what}: {answers} answered");
+        assert!(found.iter().any(|frame| frame.0 == GOAWAY), "{what}: {found:?}");
+    }
+}
+
+#[test]
+fn a_caller_may_ask_often_whether_the_server_is_there() {
+    let server = Server::with(Some(TOKEN), Config::default());
+    let header = |index: &[u8], value: &str| {
+        [index, &[u8::try_from(value.len()).unwrap()], value.as_bytes()].concat()
+    };
+    // GET, http, and literals: the path, the authority and the token.
+    let shows = format!("Bearer {TOKEN}");
+    let head = [
+        &[0x82, 0x86][..],
+        &header(&[4], "/v1/stats"),
+        &header(&[1], "localhost"),
+        &header(&[0x0f, 8], &shows),
+    ];
+    let mut caller = Frames::begin(&server);
+    let asked = caller.send(&frame(1, 5, 1, &head.concat()), |found| {
+        // The end of its answer.
+        found.iter().any(|(kind, flags)| *kind == 0 && flags & 1 == 1)
+    });
+    assert!(asked.iter().any(|frame| frame.0 == 1), "{asked:?}");
+    let pongs =
+        |found: &[(u8, u8)]| found.iter().filter(|frame| **frame == (PING, IS_ANSWER)).count();
+    let found =
+        caller.send(&frame(PING, 0, 0, &[7; 8]).repeat(1_000), |found| pongs(found) == 1_000);
+    assert_eq!(pongs(&found), 1_000);
 }
 
 #[test]

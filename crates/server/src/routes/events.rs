@@ -1,7 +1,8 @@
 //! `/v1/events`: what happened, in its order; as a page, or as a stream of server-sent events.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -42,26 +43,67 @@ pub(super) static ROUTES: &[Route] = &[route!(
 .query(parameters::READ_EVENTS)
 .answers(&[(200, "Events")])];
 
-/// How many streams a server sends.
+/// Where callers show several tokens, the last streams are for those that have none: this part of all.
+const LAST_PART: usize = 10;
+
+/// The streams that a server sends, and of which tokens they are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct EventStreams(Arc<AtomicUsize>);
+pub(crate) struct EventStreams(Arc<Mutex<StreamCounts>>);
+
+#[derive(Debug, Default)]
+struct StreamCounts {
+    all: usize,
+    /// By a hash of the token, so that none is kept here. One that has no stream is not in it.
+    by_token: HashMap<u64, usize>,
+}
 
 /// One of them.
-struct CountedStream(EventStreams);
+struct CountedStream {
+    among: EventStreams,
+    token: u64,
+}
 
 impl Drop for CountedStream {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::AcqRel);
+        let mut counts = self.among.lock();
+        counts.all -= 1;
+        if let Some(count) = counts.by_token.get_mut(&self.token) {
+            *count -= 1;
+            if *count == 0 {
+                counts.by_token.remove(&self.token);
+            }
+        }
     }
 }
 
+/// Who asks for a stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamAsker<'a> {
+    /// The token that it shows; nothing if it shows none.
+    pub token: &'a [u8],
+    /// Callers may show several, so that one must not take all streams.
+    pub is_one_of_several: bool,
+}
+
 impl EventStreams {
-    fn one_more(&self) -> Result<CountedStream, Refusal> {
-        let counted = CountedStream(self.clone());
-        if self.0.fetch_add(1, Ordering::AcqRel) >= EVENT_STREAMS_MAX {
-            return Err(ServerRefusal::TooManyStreams { most: EVENT_STREAMS_MAX }.into());
+    fn lock(&self) -> MutexGuard<'_, StreamCounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn one_more(&self, asker: StreamAsker<'_>) -> Result<CountedStream, Refusal> {
+        let mut hasher = DefaultHasher::new();
+        asker.token.hash(&mut hasher);
+        let token = hasher.finish();
+        let mut counts = self.lock();
+        let is_first = !asker.is_one_of_several || !counts.by_token.contains_key(&token);
+        let kept = if is_first { 0 } else { EVENT_STREAMS_MAX / LAST_PART };
+        let most = EVENT_STREAMS_MAX - kept;
+        if counts.all >= most {
+            return Err(ServerRefusal::TooManyStreams { most }.into());
         }
-        Ok(counted)
+        counts.all += 1;
+        *counts.by_token.entry(token).or_default() += 1;
+        Ok(CountedStream { among: self.clone(), token })
     }
 }
 
@@ -98,11 +140,11 @@ pub(crate) async fn stream(
     engine: Arc<dyn Engine>,
     namespace: Namespace,
     asked: ReadEvents,
-    streams: &EventStreams,
+    (streams, asker): (&EventStreams, StreamAsker<'_>),
     drains: impl Fn() -> bool + Send + 'static,
     ends: impl Future<Output = ()> + Send + 'static,
 ) -> Result<Response<Out>, Refusal> {
-    let counted = streams.one_more()?;
+    let counted = streams.one_more(asker)?;
     let first = ReadEvents { wait: Span::ZERO, ..asked.clone() };
     let first = engine.run(&namespace, first).await.map_err(problem::of_error)?;
     let (sender, receiver) = mpsc::channel(PAGES_AHEAD);
@@ -216,6 +258,26 @@ mod tests {
     use tenure_core::time::Moment;
 
     use super::*;
+
+    #[test]
+    fn one_of_several_tokens_leaves_streams_to_those_that_have_none() {
+        let streams = EventStreams::default();
+        let asks = |token: &'static str, is_one_of_several| {
+            let asker = StreamAsker { token: token.as_bytes(), is_one_of_several };
+            streams.one_more(asker).map_err(|no| no.code)
+        };
+        let mut of_one: Vec<_> = (0..).map_while(|_| asks("one", true).ok()).collect();
+        assert_eq!(of_one.len(), 900);
+        let other = asks("other", true).unwrap();
+        assert!(asks("other", true).is_err(), "the last ones are not for it any more");
+        drop(other);
+        let alone = (0..).map_while(|_| asks("one", false).ok());
+        of_one.extend(alone);
+        assert_eq!(of_one.len(), EVENT_STREAMS_MAX, "whoever is alone has all");
+        drop(of_one);
+        let counts = streams.lock();
+        assert!(counts.all == 0 && counts.by_token.is_empty());
+    }
 
     #[test]
     fn a_stream_is_asked_for_by_what_is_accepted() {
