@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ctypes
+import logging
 import multiprocessing
 import os
 import signal
@@ -451,3 +452,16 @@ def start_another(ctx: Context) -> None:
     while True:
         with contextlib.suppress(BaseException):
             process.join()
+
+
+@app.job("work")
+def log_words(ctx: Context) -> str:
+    logging.getLogger("shop").info("seen\tby %s", ctx.attempt)
+    return ctx.job.id
+
+
+@app.job("work")
+async def log_words_later(ctx: Context) -> str:
+    await asyncio.sleep(0)
+    logging.getLogger("shop").info("seen later")
+    return ctx.job.id

@@ -51,6 +51,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
         [
             "app.App", "pushable.Pushable", "tasks.Task", "context.Context", "middleware.current",
             "middleware.Middleware",
+            "logs.JobFilter",
         ],
     ),
     (

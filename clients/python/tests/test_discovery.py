@@ -16,6 +16,8 @@ from doubles import Double
 from tenure import App, AsyncTenure, Tenure, errors
 from tenure._addresses import Address, Store
 from tenure._discovery import read_servers
+from tenure._repeats import NoServerFound
+from tenure._servers import Servers
 from tenure._settings import Settings
 
 OWNER = f"{7:032x}"
@@ -213,3 +215,61 @@ def test_without_redis_py_the_error_says_what_to_install(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "redis", None)
     with pytest.raises(ImportError, match="pip install redis"):
         Tenure("redis://127.0.0.1")
+
+
+TLS = "https://safe:1"
+FOUND = tuple(
+    map(Address.read, ("http://ten.example:1", TLS, "http://127.0.0.1:2", "http://[::1]:3"))
+)
+SAFE = {"ca": {"ca": "ca.pem"}, "certificate": {"client_cert": "c.pem"}, "rediss": {}}
+
+
+def searched(monkeypatch: pytest.MonkeyPatch, how: str, *found: Address) -> Servers:
+    """The servers of a client that finds these in its Redis, and may speak in clear to few."""
+    monkeypatch.setattr("tenure._discovery.find_servers", lambda _: found)
+    store = "rediss://h" if how == "rediss" else "redis://h"
+    return Servers(Settings.find(store, "a token", None, **SAFE.get(how, {})))
+
+
+@pytest.mark.parametrize("how", SAFE)
+def test_a_client_of_tls_sends_nothing_in_clear_to_a_found_address(
+    monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    servers = searched(monkeypatch, how, *FOUND)
+    first = servers.current()
+    assert first.url == TLS
+    # Named by a server that was found, as the owner.
+    servers.answered(first, 200, {}, "http://ten.example:1")
+    assert servers.current().url == TLS
+    called = []
+    for _ in range(3):
+        called.append(servers.current().url)
+        servers.lost(servers.current())
+    assert called == [TLS, "http://127.0.0.1:2", "http://[::1]:3"]
+
+
+def test_a_client_of_tls_says_why_no_found_server_is_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(NoServerFound, match=r"http://ten\.example:1 in clear"):
+        searched(monkeypatch, "ca", FOUND[0]).current()
+
+
+def test_a_client_without_tls_calls_what_it_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    servers = searched(monkeypatch, "clear", FOUND[0])
+    assert servers.current() == FOUND[0]
+    servers.answered(FOUND[0], 200, {}, "http://another:1")
+    assert servers.current().url == "http://another:1"
+
+
+def test_a_server_that_is_found_is_logged_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tenure")
+    servers = searched(monkeypatch, "clear", FOUND[0], FOUND[1])
+    for _ in range(4):
+        servers.lost(servers.current())
+    assert caplog.messages == [
+        "found the server http://ten.example:1 in redis://h",
+        "found the server https://safe:1 in redis://h",
+    ]

@@ -53,6 +53,19 @@ def test_a_holder_stops_at_four_fifths_after_the_last_answered_sending() -> None
     assert holdings.overdue(NOW + 11) == []
 
 
+def test_a_lease_whose_outcome_is_on_its_way_is_extended_late_and_never_too_late() -> None:
+    holdings = Holdings()
+    one = held(holdings, progress=b"1")
+    assert holdings.due(NOW + 0.5) == [one]
+    # Its report goes with the outcome: an extend that crosses it would find no lease.
+    holdings.settle(one, NOW + 1.9)
+    assert holdings.due(NOW + 3.8) == []
+    assert holdings.due(NOW + 4) == [one]
+    late = held(holdings, "b")
+    holdings.settle(late, NOW + 7.5)
+    assert late.next_extend == NOW + 6
+
+
 def test_a_failed_extend_is_tried_again_soon_and_moves_no_end() -> None:
     holdings = Holdings()
     one = held(holdings)

@@ -176,8 +176,17 @@ def test_advance_goes_from_due_moment_to_due_moment(
     assert tenure.jobs.get(job.id).state == "failed"
     assert len(attempts) == 3
     assert attempts[2] - attempts[0] >= timedelta(days=2)
-    # A schedule is caught up with after each jump, and does not keep it going.
+    # A schedule makes one job in each jump, as it skips while that waits, and keeps nothing going.
     assert len(reports) == 2
+
+
+@pytest.mark.parametrize(("overlap", "made"), [("skip", 1), ("allow", 5)])
+def test_a_schedule_fires_at_each_moment_of_a_jump_as_its_overlap_allows(
+    tenure: Tenure, tenure_clock: Clock, overlap: str, made: int
+) -> None:
+    tenure.schedules.set("s", every="1h", overlap=overlap, job={"queue": "q"})
+    tenure_clock.advance("5h")
+    assert len(list(tenure.jobs.list(queue="q"))) == made
 
 
 def test_advance_waits_for_what_time_frees(app: App, tenure: Tenure, tenure_clock: Clock) -> None:

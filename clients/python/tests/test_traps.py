@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Optional
 
 import pytest
 
-from tenure import App, Tenure, limit
+from conftest import until
+from tenure import App, AsyncJob, AsyncTenure, Context, Job, Snooze, Tenure, limit
 from tenure.notices import _REMEMBERED, Notices
 from tenure.scarce import _resource
 
@@ -40,6 +43,69 @@ def test_retry_takes_a_number_and_refuses_what_it_cannot_be_at_the_import() -> N
     for wrong in ("5", True, 2.5, [5]):
         with pytest.raises(TypeError, match="retry is a number of attempts"):
             app.job("q", retry=wrong)  # type: ignore[arg-type]
+
+
+@dataclass
+class Page:
+    url: str
+    depth: int = 0
+
+
+def test_arguments_of_another_type_are_refused_at_the_push() -> None:
+    app = App()
+
+    @app.job("q")
+    def add(a: int, *more: int, b: Optional[int] = None, ctx: Context) -> None: ...
+
+    @app.job("q")
+    def fetch(page: Page) -> None: ...
+
+    @app.job("q")
+    def anything(a, b=None) -> None: ...  # type: ignore[no-untyped-def]
+
+    wrong: Any = "x"
+    for refused, says in [
+        (lambda: add.spec(wrong), r"add\(\) refuses it: payload.a must be int, not str"),
+        (lambda: add.spec(1, b=wrong), "payload.b must be int, not str"),
+        (lambda: add.options(priority=1).spec(wrong), "payload.a must be int"),
+        (lambda: fetch.spec(Page(wrong, depth=wrong)), "payload.depth must be int, not str"),
+    ]:
+        with pytest.raises(TypeError, match=says):
+            refused()
+    assert add.spec(1, b=2)["payload"] == {"a": 1, "b": 2}
+    assert fetch.spec(Page("u"))["payload"] == Page("u")
+    job: Any = anything
+    assert job.spec(wrong, b=[])["payload"]["a"] == "x"
+
+
+def test_a_schedule_that_is_run_now_gives_a_job_to_wait_for(m: Tenure, namespace: str) -> None:
+    m.schedules.set("s", every="1h", job={"queue": "q"})
+    job = m.schedules.run_now("s")
+    assert isinstance(job, Job)
+    assert not job.wait(0).finished
+
+    async def main() -> AsyncJob[Any]:
+        async with AsyncTenure(m._settings.url, namespace=namespace) as client:
+            again = await client.schedules.run_now("s")
+            assert not (await again.wait(0)).finished
+            return again
+
+    assert asyncio.run(main()).id == job.id
+
+
+def test_snoozes_are_counted_and_bounded(m: Tenure, namespace: str) -> None:
+    app = App(m._settings.url, namespace=namespace)
+
+    @app.job("q", retry={"max_snoozes": 1, "max_attempts": 1})
+    def later() -> None:
+        raise Snooze("1s")
+
+    job = later.push()
+    app.run(until_empty=True)
+    until(lambda: m.jobs.get(job.id).state == "ready" or m.jobs.get(job.id).finished)
+    app.run(until_empty=True)
+    found = m.jobs.get(job.id)
+    assert (found.state, found.snoozed) == ("failed", 2)
 
 
 def test_needs_may_be_made_of_the_arguments() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -17,7 +18,7 @@ from typing import Any
 import pytest
 
 from conftest import Server, Workers, tenure_binary, until
-from tenure import App, Tenure, errors
+from tenure import App, JobFilter, Tenure, errors
 from tenure._leasing import worker_fields
 from tenure.tasks import Unusable
 from test_worker_ends import is_gone
@@ -78,6 +79,29 @@ def test_a_typed_dict_and_a_context_go_together(running: Running) -> None:
 def test_a_coroutine_is_run_by_every_kind_of_worker(running: Running) -> None:
     result = running.run("later", {"word": "hello"}, id="l-1")
     assert result.get() == "hello l-1"
+
+
+@pytest.mark.parametrize("kind", ["log_words", "log_words_later"])
+def test_what_a_handler_logs_names_its_job(running: Running, kind: str) -> None:
+    job = running.run(kind).get()
+    running.workers.says(f"INFO job {job}: seen")
+
+
+def test_a_filter_names_the_job_for_other_handlers_of_the_log(
+    m: Tenure, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = App(m._settings.url, namespace=namespace)
+    caplog.handler.addFilter(JobFilter())
+
+    @app.job("work")
+    def tell() -> None:
+        logging.getLogger("shop").warning("seen")
+
+    job = tell.push()
+    logging.getLogger("shop").warning("outside")
+    app.run(until_empty=True)
+    found = {each.message: each.__dict__["job_id"] for each in caplog.records}
+    assert (found["seen"], found["outside"]) == (job.id, "-")
 
 
 def test_a_plain_dict_takes_any_object(running: Running) -> None:

@@ -11,6 +11,7 @@ from .errors import TenureError
 from .fields import JobDefaults, JobOptions
 from .guards import AsyncLease, Lease
 from .jobs import AsyncJob, Job
+from .logs import JobFilter
 from .middleware import Middleware, current
 from .needs import Need, limit, pool
 from .outcomes import Ban, Cool, Final, Outcome, PauseLimit, Snooze, Stop
@@ -29,6 +30,7 @@ __all__ = [
     "Final",
     "Job",
     "JobDefaults",
+    "JobFilter",
     "JobOptions",
     "Lease",
     "Middleware",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import logging
 import os
 import sys
 from typing import Any, Optional, Union
 
 from ._reload import end_with_reloader, watch
-from ._stderr import StderrHandler, say
+from ._stderr import say, set_up
 from ._text import one_line
 from .app import App
 from .errors import TenureError
@@ -49,13 +48,7 @@ def main(arguments: Optional[list[str]] = None) -> int:
         if given.reload:
             return watch(sys.argv[1:])
         end_with_reloader()
-    logging.basicConfig(
-        level=os.environ.get("TENURE_LOG", "INFO").upper(),
-        format="%(asctime)s %(levelname)s %(message)s",
-        handlers=[StderrHandler()],
-    )
-    # httpx of a handler would log a line for each of its requests.
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    set_up(os.environ.get("TENURE_LOG", "INFO").upper())
     sys.path.insert(0, os.getcwd())
     try:
         app = find_app(given.app)

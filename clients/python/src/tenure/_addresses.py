@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Optional
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
@@ -60,6 +61,16 @@ class Address:
     def is_tls(self) -> bool:
         """Whether it is called over TLS."""
         return self.scheme == "https"
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether nobody on the network can read what goes there."""
+        if self.is_tls or self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
 
     @property
     def url(self) -> str:

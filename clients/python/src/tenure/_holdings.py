@@ -93,6 +93,17 @@ class Holdings:
         """Hold it no more."""
         self._held.pop(lease, None)
 
+    @staticmethod
+    def settle(held: Held, now: float) -> None:
+        """Note that its outcome is on its way.
+
+        Whatever is extended or reported meanwhile would find no lease, and count as a lost one. So
+        it is extended only if the settle is not answered soon, and no later than its holder must.
+        """
+        held.settling = True
+        latest = held.good_since + (STOP_AT - EXTEND_AT) * held.ttl
+        held.next_extend = max(held.next_extend, min(now + EXTEND_AT * held.ttl, latest))
+
     def due(self, now: float) -> list[Held]:
         """Return what is to be extended in one call now: all, if one is due."""
         live = [held for held in self._held.values() if not held.stopped]

@@ -105,7 +105,7 @@ class Keeper:
             # The clock thread may not have run yet, in a process that was stopped.
             if held is None or held.stopped or (not held.settling and now() >= held.stop_at):
                 return False
-            held.settling = True
+            self._holdings.settle(held, now())
             return True
 
     def let_go(self, lease: str) -> None:
@@ -197,6 +197,8 @@ class Keeper:
         with self._lock:
             # Looked at again soon: its outcome may be written by then.
             self._holdings.failed(left, now())
+            # Their outcomes have come up since they were due.
+            alive = [each for each in alive if not each.settling or each.next_extend <= now()]
         for start in range(0, len(alive), _BATCH):
             self._extend(alive[start : start + _BATCH], now())
 

@@ -7,12 +7,17 @@ store; a client that knows several servers goes to the owner from then on.
 
 from __future__ import annotations
 
+import logging
 from typing import Optional
 
 from . import _discovery
-from ._addresses import Address
+from ._addresses import Address, Store
+from ._repeats import NoServerFound
 from ._settings import Settings
+from ._text import logger
 from ._wire import now
+
+log: logging.Logger = logger("tenure")
 
 #: A server that could not be reached is not followed to for as long.
 _AVOID_S = 30.0
@@ -37,6 +42,7 @@ class Servers:
             _discovery.check_installed()
         self._listed = settings.addresses
         self._secret = settings.token is not None
+        self._wants_tls = settings.wants_tls
         #: Where the next call goes; `None` if the servers must be looked up first.
         self.at: Optional[Address] = self._listed[0] if self._listed else None
         #: The server of the list that named the owner.
@@ -56,9 +62,24 @@ class Servers:
         at = self.at
         if at is None:
             assert self._store is not None
-            self._listed = _discovery.find_servers(self._store)
+            self._listed = self._look_up(self._store)
             at = self.at = self._listed[0]
         return at
+
+    def _look_up(self, store: Store) -> tuple[Address, ...]:
+        """Look the servers up. Who may write to the Redis must not get a token in clear."""
+        found = _discovery.find_servers(store)
+        usable = tuple(each for each in found if each.is_safe or not self._wants_tls)
+        if not usable:
+            raise NoServerFound(
+                f"{store.shown} names {', '.join(each.url for each in found)} in clear, and this "
+                "client is set up for TLS, so it sends nothing there; start the servers with "
+                "`tenure serve --tls-cert …`"
+            )
+        for each in usable:
+            if each not in self._listed:
+                log.info("found the server %s in %s", each.url, store.shown)
+        return usable
 
     def connect_within(self, timeout: float) -> float:
         """Return how many seconds a connection may take of a call's whole time."""
@@ -114,4 +135,6 @@ class Servers:
         """Whether calls would be less safe there than where this client was sent."""
         if owner.is_tls:
             return False
+        if self._store is not None and self._wants_tls and not owner.is_safe:
+            return True
         return address.is_tls or (self._secret and any(each.is_tls for each in self._listed))

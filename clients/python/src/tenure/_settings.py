@@ -56,6 +56,12 @@ class Settings:
         return context(self.ca, self.client_cert, self.client_key)
 
     @property
+    def wants_tls(self) -> bool:
+        """Whether somebody who set this up counts on TLS between client and servers."""
+        over_tls = self.store is not None and self.store.is_tls
+        return over_tls or self.ca is not None or self.client_cert is not None
+
+    @property
     def url(self) -> str:
         """The address as another client takes it. That of a store may hold a password."""
         return self.shown if self.store is None else self.store.given

@@ -15,7 +15,9 @@ import sys
 import threading
 import weakref
 from collections import deque
-from typing import Callable, Optional
+from typing import Callable, Optional, Union
+
+from .logs import JobFilter
 
 #: Bytes that wait to be written.
 _QUEUE_BYTES_MAX = 1 << 20
@@ -94,6 +96,33 @@ class StderrHandler(logging.Handler):
                 return written
             lost, self._dropped = self._dropped, 0
             return f"tenure: {lost} lines were lost here: nobody read stderr\n".encode()
+
+
+class _Formatter(logging.Formatter):
+    """Names the job before what its handler logs."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        job = getattr(record, "job_id", "-")
+        if job != "-":
+            record.message = f"job {job}: {record.message}"
+        return super().formatMessage(record)
+
+
+def set_up(level: Union[int, str]) -> None:
+    """Log to stderr, as the commands do."""
+    handler = StderrHandler()
+    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.addFilter(JobFilter())
+    logging.basicConfig(level=level, handlers=[handler])
+    # httpx of a handler would log a line for each of its requests.
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+def level_of_commands() -> Optional[int]:
+    """Return the level of the log if it was set up here, so that other processes do the same."""
+    root = logging.getLogger()
+    ours = any(isinstance(each, StderrHandler) for each in root.handlers)
+    return root.level if ours else None
 
 
 _HANDLERS: weakref.WeakSet[StderrHandler] = weakref.WeakSet()

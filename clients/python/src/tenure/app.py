@@ -142,7 +142,7 @@ class App:
         - `expires_at`: a job that has not begun by then is cancelled: a moment, or a duration from
           when it may run.
         - `retry`: a number of attempts, or
-          `{"max_attempts": 5, "backoff": {"kind": "exponential", "base": "1s"}}`.
+          `{"max_attempts": 5, "max_snoozes": 9, "backoff": {"kind": "exponential", "base": "1s"}}`.
         - `needs`: permits and resources that it holds while it runs: `[limit(…), pool(…)]`, or a
           function of the handler's arguments that returns them.
         - `unique`: a key that one unfinished job holds at a time, or `{"key": …, "for": "1h"}`.

@@ -107,6 +107,8 @@ class JobRecord(Record):
     needs: list[dict[str, Any]] = field(default_factory=list, repr=False)
     attempt: int = 0
     lost: int = 0
+    #: How often it was snoozed; `retry={"max_snoozes": …}` bounds that.
+    snoozed: int = 0
     run_at: Optional[datetime] = _moment()
     created_at: Optional[datetime] = _moment()
     started_at: Optional[datetime] = _moment()

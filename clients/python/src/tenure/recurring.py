@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Optional
+from typing import Any, Generic, Optional
 
 from ._calls import Awaiting, Blocking, Part, call, check, stream
 from ._paging import walk
 from ._wire import Many, Plan, Stream, given, left, new_id, now, request
 from .durations import Duration, Moment, duration_text, moment_text, read_moment, seconds
-from .records import DoneMany, Flow, JobRecord, Schedule, Synced
+from .jobs import AsyncJob, J, Job, bound_job
+from .records import DoneMany, Flow, Schedule, Synced
 from .scarce import gone, lines_request, until_fields
 
 _LONGEST_WAIT_S = 30.0
@@ -28,8 +29,10 @@ def schedule_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return written
 
 
-class _Schedules(Part):
+class _Schedules(Part, Generic[J]):
     """`client.schedules`."""
+
+    _kind: type[J]
 
     @call
     def get(self, id: str) -> Plan[Schedule]:
@@ -76,11 +79,11 @@ class _Schedules(Part):
         return Schedule.read(check((yield request("POST", "schedules", id, "resume"))))
 
     @call
-    def run_now(self, id: str, *, job_id: Optional[str] = None) -> Plan[JobRecord]:
+    def run_now(self, id: str, *, job_id: Optional[str] = None) -> Plan[J]:
         """Push its job now; while one of its jobs is unfinished, show that one."""
         body = {"id": job_id or new_id("job")}
         made = request("POST", "schedules", id, "run-now", body=body)
-        return JobRecord.read(check((yield made)))
+        return bound_job(self._kind, self._transport, check((yield made)))
 
     @call
     def sync(
@@ -163,12 +166,16 @@ class _Flows(Part):
                 return DoneMany(done=done)
 
 
-class Schedules(_Schedules, Blocking):
+class Schedules(_Schedules[Job[Any]], Blocking):
     """`tenure.schedules`."""
 
+    _kind = Job
 
-class AsyncSchedules(_Schedules, Awaiting):
+
+class AsyncSchedules(_Schedules[AsyncJob[Any]], Awaiting):
     """`tenure.schedules`, awaited."""
+
+    _kind = AsyncJob
 
 
 class Flows(_Flows, Blocking):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Callable, Optional, TypeVar
@@ -137,7 +138,9 @@ class Task(Pushable[F]):
         fields = {"kind": self.kind, **self.defaults, **(options or {})}
         if callable(fields.get("needs")):
             fields["needs"] = fields["needs"](*args, **kwargs)
-        job = job_fields(self.queue, self.payload(args, kwargs), **fields)
+        payload = self.payload(args, kwargs)
+        self._check(payload)
+        job = job_fields(self.queue, payload, **fields)
         # Said to the client, and not to the server.
         if fields.get("on_duplicate") is not None:
             job["on_duplicate"] = fields["on_duplicate"]
@@ -187,6 +190,15 @@ class Task(Pushable[F]):
                 payload[name] = value
         return payload
 
+    def _check(self, payload: Any) -> None:
+        """Raise if its own worker would refuse the payload: it is read as a worker reads it."""
+        if not self._learn():
+            return
+        try:
+            self._read(json.loads(encode(payload, "payload")))
+        except DoesNotFit as refused:
+            raise TypeError(f"{self.__name__}() refuses it: {refused}") from None
+
     def _payload_signature(self) -> inspect.Signature:
         """Return the signature without the context, which is no part of a payload."""
         if self._without_context is None:
@@ -210,6 +222,12 @@ class Task(Pushable[F]):
 
     def arguments(self, payload: Any, context: Context) -> dict[str, Any]:
         """Read a payload as the arguments of the function; raise `DoesNotFit`."""
+        given = self._read(payload)
+        if self._context is not None:
+            given[self._context] = context
+        return given
+
+    def _read(self, payload: Any) -> dict[str, Any]:
         hints = self._learn()
         given: dict[str, Any] = {}
         if self._whole is not None:
@@ -228,8 +246,6 @@ class Task(Pushable[F]):
                     given.update(value)
                 else:
                     given[name] = fit(hints.get(name, Any), value, f"payload.{name}")
-        if self._context is not None:
-            given[self._context] = context
         return given
 
     def __reduce__(self) -> Any:

@@ -194,8 +194,8 @@ def run_until_idle(
     raises is settled as a worker would, and then raised here; with `raises=False` it is not, and a
     job that failed waits for its next attempt. `Snooze`, `Final` and the like are never raised.
     Jobs that are scheduled for later stay; with `advance` the test clock jumps to the next moment
-    at which a job may run, until no job is left that time alone would let run. A schedule sees a
-    jump as an outage, and catches up as it was told to.
+    at which a job may run, until no job is left that time alone would let run. A schedule fires at
+    each moment that a jump passes, as its `overlap` allows: no handler runs during a jump.
 
     >>> app = App(url)
     >>> @app.job("mail")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import signal
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 from .._http import Transport
 from .._keeper import LOOK_S
+from .._stderr import set_up
 from .._text import describe
 from .._wire import now
 from ..context import Context
@@ -51,8 +53,12 @@ class _Run(Run):
         self._begun.value = self._number
 
 
-def main(pipe: Connection, tasks: list[tuple[str, str]], begun: Any) -> None:
+def main(
+    pipe: Connection, tasks: list[tuple[str, str]], begun: Any, log_level: Optional[int]
+) -> None:
     """Run what comes through the pipe until it is closed."""
+    if log_level is not None:
+        set_up(log_level)
     # What handlers start ends with this process: the parent kills the whole group.
     os.setsid()
     # The parent decides when this process ends. A function, not SIG_IGN: programs that a handler
@@ -69,6 +75,8 @@ def main(pipe: Connection, tasks: list[tuple[str, str]], begun: Any) -> None:
         pipe.send(("not_ready", "", describe(error)))
         return
     Child(pipe, app, begun).run()
+    # `multiprocessing` ends a process without this.
+    logging.shutdown()
 
 
 def _restore(handlers: dict[signal.Signals, Any]) -> None:

@@ -19,6 +19,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Optional
 
 from .._holdings import LOST
+from .._stderr import level_of_commands
 from .._text import logger
 from .._wire import now
 from ..hooks import HookFailed, NotStarted
@@ -59,7 +60,8 @@ class _Child:
         self._begun: Any = context.RawValue(ctypes.c_ulonglong, 0)
         self._number = 0
         # No daemon: those may have no processes of their own, and handlers may.
-        self.process = context.Process(target=main, args=(theirs, tasks, self._begun), daemon=False)
+        given = (theirs, tasks, self._begun, level_of_commands())
+        self.process = context.Process(target=main, args=given, daemon=False)
         self.process.start()
         theirs.close()
         self.id: int = self.process.pid or 0
