@@ -4,6 +4,8 @@
 /// A rule that is left out. Those that only tests know are kept elsewhere: by the machine, and by what talks to Redis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
+    /// R11: a store that names this server counts as acquired by it, also where another one gave it away.
+    GivenIsAcquired,
     /// R1: an append at an older epoch is taken.
     AnyEpochAppends,
     /// R1: an owner is told by its epoch alone, not by its id.

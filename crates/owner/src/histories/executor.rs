@@ -152,10 +152,16 @@ impl World {
                 self.net.push(Message::Call { from: id, is_far, number: PIECE_CALL, call });
             }
             Action::Release { up_to } => self.release(at, up_to, stamp),
-            Action::DropAll | Action::Reload => {
+            drops @ (Action::DropAll | Action::Reload) => {
+                // It gave the store away, and the one that is named has it from Redis.
+                let is_given = self.primary.own.as_ref().is_some_and(|own| own.owner != id);
                 let server = &mut self.servers[at];
                 let machine = server.machine.take();
-                let is_early = server.counts && !server.owner.has_ended();
+                // What is read again was written whole a moment ago. Until that is read, Redis alone has it, as after a death of
+                // the owner.
+                let is_read_again = drops == Action::Reload;
+                let is_early =
+                    server.counts && !is_read_again && !is_given && !server.owner.has_ended();
                 self.dropped.extend(machine.filter(|_| is_early).map(|machine| machine.chain));
                 self.servers[at].counts = false;
                 self.servers[at].load = None;

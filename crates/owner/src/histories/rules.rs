@@ -46,8 +46,8 @@ pub(super) const ROWS: &[LeftOutRule] = &[
     },
     LeftOutRule { first: 4189, ..row(Mutant::AnyRunAppends, two(FAILOVER_AND_CUT), true) },
     row(Mutant::EmptyAppendsDoNotBeat, two(CUT_AND_STEP), true),
-    // Grants that are doubtful are dropped, and a store that was set back is recovered: what this broke is not found any more.
-    row(Mutant::LoadsAreNotProved, two(FAILOVER_AND_DEATH), false),
+    row(Mutant::LoadsAreNotProved, two(Faults { flushes: 1, ..FAILOVER }), true),
+    row(Mutant::GivenIsAcquired, two(Faults { failovers: 1, ends: 1, losses: 1, ..NONE }), true),
     row(Mutant::ReadsSkipTheFence, two(CUT), true),
     LeftOutRule { first: 1647, ..row(Mutant::AppendsLetOutAll, two(CUT), true) },
     row(Mutant::UnsureIsNever, two(LOSS), true),

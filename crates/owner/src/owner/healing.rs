@@ -17,6 +17,8 @@ pub(super) struct Inquiry {
     pub(super) tenancy: Tenancy,
     /// `own` as it was before the others were asked: the acquisition names it. `Some(None)`: there was none.
     pub(super) seen: Option<Option<(Epoch, ServerId)>>,
+    /// The last entry there.
+    tip: Tip,
     /// Whose word is missing.
     left: Vec<ServerId>,
     /// Somebody could not be asked.
@@ -36,8 +38,18 @@ pub(super) struct Healing {
 
 impl Owner {
     /// Begins to ask, from the look at `own` on: what is acquired later must still be what was seen before the asking.
-    pub(super) fn lost(&mut self, tenancy: Box<Tenancy>, actions: &mut Vec<Action>) {
-        let inquiry = Inquiry { tenancy: *tenancy, seen: None, left: Vec::new(), silent: false };
+    pub(super) fn lost(&mut self, mut tenancy: Box<Tenancy>, actions: &mut Vec<Action>) {
+        if let Some(ending) = &mut tenancy.ending {
+            // It was of the ownership that is gone. The store is given away once it is owned again.
+            ending.give = None;
+        }
+        let inquiry = Inquiry {
+            tenancy: *tenancy,
+            seen: None,
+            tip: Tip::default(),
+            left: Vec::new(),
+            silent: false,
+        };
         self.stage = OwnerStage::Asking(Box::new(inquiry));
         actions.extend([Action::Warn(Warning::StoreForgot), Action::Look]);
     }
@@ -62,11 +74,19 @@ impl Owner {
             return actions.push(Action::Warn(Warning::OtherStore));
         }
         let served = self.served_until(mine);
-        let is_later = |own: &Own| own.epoch > served && own.owner != mine.owner;
+        // One that names this server without an acquisition of its own was given to it, by a server that owned the store meanwhile.
+        // An acquisition changes no entry; one that was given away without a new entry holds nothing that is new.
+        let is_given = |own: &Own| {
+            own.epoch > mine.epoch
+                && inquiry.tenancy.wished != Some(own.tip)
+                && !forgets(Mutant::GivenIsAcquired)
+        };
+        let is_later = |own: &Own| own.epoch > served && (own.owner != mine.owner || is_given(own));
         if own.as_deref().is_some_and(is_later) && !forgets(Mutant::DeposedGoesOn) {
             return self.drop_all(actions);
         }
         let OwnerStage::Asking(inquiry) = &mut self.stage else { return };
+        inquiry.tip = own.as_ref().map(|own| own.tip).unwrap_or_default();
         inquiry.seen = Some(own.map(|own| (own.epoch, own.owner)));
         inquiry.left = match forgets(Mutant::HealsWithoutAsking) {
             true => Vec::new(),
@@ -107,7 +127,8 @@ impl Owner {
     fn all_asked(&mut self, actions: &mut Vec<Action>) {
         let OwnerStage::Asking(inquiry) = &self.stage else { return };
         if let (Some(seen), true) = (inquiry.seen, inquiry.left.is_empty()) {
-            let kept = (Box::new(inquiry.tenancy.clone()), inquiry.silent);
+            let tenancy = Tenancy { wished: Some(inquiry.tip), ..inquiry.tenancy.clone() };
+            let kept = (Box::new(tenancy), inquiry.silent);
             self.highest = self.highest.max(kept.0.by.epoch);
             self.acquire(seen, false, Some(kept), actions);
         }
@@ -124,6 +145,7 @@ impl Owner {
         actions: &mut Vec<Action>,
     ) {
         tenancy.by = by;
+        tenancy.wished = None;
         tenancy.turning = None;
         // A recovery that is not over goes on: its loss is not this one.
         let recovers = silent || tenancy.recovers_until.is_some();

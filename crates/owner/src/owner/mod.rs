@@ -125,6 +125,8 @@ struct Tenancy {
     snapshots: u64,
     turning: Option<owning::Turning>,
     ending: Option<owning::Ending>,
+    /// The last entry of the store that it tried to acquire anew since a loss; `None`: it tried none.
+    wished: Option<Tip>,
 }
 
 /// Something decided that no append was begun for.
@@ -427,6 +429,7 @@ impl Tenancy {
             snapshots: 0,
             turning: None,
             ending: None,
+            wished: None,
         }
     }
 

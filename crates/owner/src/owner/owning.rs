@@ -23,7 +23,7 @@ pub(super) struct Turning {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Ending {
     to: Option<ServerId>,
-    give: Option<u64>,
+    pub(super) give: Option<u64>,
     /// It goes on without the store, and leaves it to others for a while.
     goes_on: bool,
 }
