@@ -13,8 +13,8 @@ from tenure import Tenure
 ONCE = {"max_attempts": 1}
 NOT_HANDED = """
 import dying
-from tenure.worker.processes import _Child
-_Child.send_now = dying.once(_Child.send_now, lambda: [][0])
+from tenure.worker.spawned import Spawned
+Spawned.send_now = dying.once(Spawned.send_now, lambda: [][0])
 dying.app.run(kind="processes", concurrency=1)
 """
 

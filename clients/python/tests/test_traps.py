@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import pytest
 
@@ -64,12 +64,13 @@ def test_arguments_of_another_type_are_refused_at_the_push() -> None:
     def anything(a, b=None) -> None: ...  # type: ignore[no-untyped-def]
 
     wrong: Any = "x"
-    for refused, says in [
+    refusals: list[tuple[Callable[[], object], str]] = [
         (lambda: add.spec(wrong), r"add\(\) refuses it: payload.a must be int, not str"),
         (lambda: add.spec(1, b=wrong), "payload.b must be int, not str"),
         (lambda: add.options(priority=1).spec(wrong), "payload.a must be int"),
         (lambda: fetch.spec(Page(wrong, depth=wrong)), "payload.depth must be int, not str"),
-    ]:
+    ]
+    for refused, says in refusals:
         with pytest.raises(TypeError, match=says):
             refused()
     assert add.spec(1, b=2)["payload"] == {"a": 1, "b": 2}

@@ -6,27 +6,19 @@ was stopped, or is gone) ends itself in time.
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import multiprocessing
-import os
-import pickle
-import queue
-import signal
-import socket
 import threading
 from collections import deque
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any
 
 from .._holdings import LOST
-from .._stderr import level_of_commands
 from .._text import logger
 from .._wire import now
 from ..hooks import HookFailed, NotStarted
 from ..tasks import Unusable
-from .child import LEASE_LOST, main
+from .child import LEASE_LOST
 from .refused import NO_GUARD, NO_GUARD_SAYS
 from .runs import Run
+from .spawned import Spawned
 from .starts import STARTS_MAX, Starts
 from .threads import Finish
 from .watchdog import Watchdog
@@ -44,103 +36,6 @@ log: logging.Logger = logger("tenure.worker")
 _GRACE_S = 1.0
 #: Seconds in which the stop hooks of all processes must be through.
 _CLOSE_S = 10.0
-#: A message of this size fits into an empty pipe wherever there are pipes.
-_FITS_BYTES = 32 * 1024
-
-
-class _Child:
-    """One process and what it runs."""
-
-    def __init__(self, app: App, failed: int) -> None:
-        # Not forked: this process has threads, and a lock that one holds would stay locked.
-        context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
-        tasks = [(task.function.__module__, task.function.__qualname__) for task in app.tasks]
-        #: The number of the last run that has begun there.
-        self._begun: Any = context.RawValue(ctypes.c_ulonglong, 0)
-        self._number = 0
-        # No daemon: those may have no processes of their own, and handlers may.
-        given = (theirs, tasks, self._begun, level_of_commands())
-        self.process = context.Process(target=main, args=given, daemon=False)
-        self.process.start()
-        theirs.close()
-        self.id: int = self.process.pid or 0
-        #: It has run the start hooks, and takes runs.
-        self.is_ready = False
-        #: How many starts in a row had failed before it.
-        self.failed_before = failed
-        #: Why it cannot be ready, if it said so.
-        self.cannot: Optional[str] = None
-        self.run: Optional[Run] = None
-        #: The thread that reads what it says.
-        self.listener: Optional[threading.Thread] = None
-        self._sending = threading.Lock()
-        self._out: queue.SimpleQueue[Optional[tuple[Any, ...]]] = queue.SimpleQueue()
-        threading.Thread(target=self._write, name="tenure-pipe", daemon=True).start()
-
-    def give(self, run: Run) -> int:
-        """Note that it has a run, and return the run's number."""
-        self.run = run
-        self._number += 1
-        return self._number
-
-    @property
-    def may_have_begun(self) -> bool:
-        """Say of a process that was ended whether code of the user may have run for its run."""
-        return self.process.is_alive() or bool(self._begun.value == self._number)
-
-    @property
-    def is_listened_to(self) -> bool:
-        """Say whether what it says is taken in. Its thread starts a moment after it."""
-        thread = self.listener
-        return thread is None or thread.ident is None or thread.is_alive()
-
-    def send(self, *message: Any) -> None:
-        """Tell it something. A process that reads nothing blocks nobody here."""
-        self._out.put(message)
-
-    def send_now(self, *message: Any) -> None:
-        """Tell a process that has read all before: what is small fits into the pipe at once."""
-        # Data of JSON alone, for which the pickler of `Connection.send` does needless work.
-        written = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
-        if len(written) <= _FITS_BYTES and self._sending.acquire(blocking=False):
-            try:
-                with contextlib.suppress(OSError, ValueError):
-                    self.pipe.send_bytes(written)
-            finally:
-                self._sending.release()
-        else:
-            self._out.put(message)
-
-    def kill(self) -> None:
-        """End it whatever it does, with all processes that its handlers have started."""
-        try:
-            # It leads a group. One that is gone has left its group to those that it started.
-            os.killpg(self.id, signal.SIGKILL)
-        except OSError:
-            self.process.kill()
-        self._out.put(None)
-
-    def hang_up(self) -> None:
-        """Let its listener come to an end, also if a process of a handler has the pipe still."""
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.pipe.fileno())) as pipe:
-            pipe.shutdown(socket.SHUT_RD)
-
-    @property
-    def how_it_ended(self) -> str:
-        """Say how it ended."""
-        code = self.process.exitcode
-        return f"by signal {-code}" if code is not None and code < 0 else f"with exit code {code}"
-
-    def _write(self) -> None:
-        # The end of a process is noticed by the thread that reads.
-        with contextlib.suppress(OSError, ValueError):
-            while True:
-                message = self._out.get()
-                if message is None:
-                    return
-                with self._sending:
-                    self.pipe.send(message)
 
 
 class Processes:
@@ -153,11 +48,11 @@ class Processes:
         self._lock = threading.Lock()
         #: Granted, and no process is ready for it yet.
         self._waiting: deque[Run] = deque()
-        self._children: list[_Child] = []
-        self._free: list[_Child] = []
-        self._busy: dict[str, _Child] = {}
+        self._children: list[Spawned] = []
+        self._free: list[Spawned] = []
+        self._busy: dict[str, Spawned] = {}
         #: Runs whose end is being taken in by the thread that listens to their process.
-        self._ending: dict[str, _Child] = {}
+        self._ending: dict[str, Spawned] = {}
         self._watchdog = Watchdog()
         self._closing = False
         #: A process was ready for a first run.
@@ -256,7 +151,7 @@ class Processes:
         for child in children:
             if not child.is_listened_to:
                 self._replace(child)
-            elif not child.process.is_alive():
+            elif not child.is_alive():
                 # What its handler has started may keep the pipe open, and lives without a lease.
                 child.kill()
                 child.hang_up()
@@ -281,14 +176,14 @@ class Processes:
         for child in children:
             child.kill()
         for child in children:
-            child.process.join(5)
+            child.join()
         self._watchdog.close()
 
     def _fill(self) -> None:
         """Start as many processes as are missing."""
         with self._filling:
             while not self._closing and self._may_start():
-                child = _Child(self._app, self._starts.in_a_row)
+                child = Spawned(self._app, self._starts.in_a_row)
                 child.listener = threading.Thread(
                     target=self._listen, args=(child,), name="tenure-child", daemon=True
                 )
@@ -312,7 +207,7 @@ class Processes:
         if child is not None:
             child.kill()
 
-    def _listen(self, child: _Child) -> None:
+    def _listen(self, child: Spawned) -> None:
         try:
             while True:
                 try:
@@ -325,7 +220,7 @@ class Processes:
             # The worker's own thread sees that nobody listens to this process any more.
             log.exception("a process of the worker is not listened to any more, and is replaced")
 
-    def _take_in(self, child: _Child, kind: str, lease: str, value: Any) -> None:
+    def _take_in(self, child: Spawned, kind: str, lease: str, value: Any) -> None:
         """Take in what a process says."""
         if kind == "ready":
             with self._lock:
@@ -361,10 +256,10 @@ class Processes:
             del self._ending[run.id]
         self._assign()
 
-    def _ended(self, child: _Child) -> None:
+    def _ended(self, child: Spawned) -> None:
         """Settle what a process ran that has ended, and replace it."""
         self._watchdog.forget(child.id)
-        child.process.join(5)
+        child.join()
         child.kill()
         if not child.is_ready and not self._closing:
             self._never_ready(child)
@@ -381,7 +276,7 @@ class Processes:
                 del self._ending[run.id]
         self._fill()
 
-    def _never_ready(self, child: _Child) -> None:
+    def _never_ready(self, child: Spawned) -> None:
         """Say why a process was not ready, and give back what waits for one."""
         if child.process.exitcode == NO_GUARD:
             self._give_up(Unusable(NO_GUARD_SAYS))
@@ -416,10 +311,10 @@ class Processes:
         for run in waiting:
             self._finish(run, RELEASED)
 
-    def _replace(self, child: _Child) -> None:
+    def _replace(self, child: Spawned) -> None:
         """End a process that nobody listens to; the worker's own thread settles what it ran."""
         child.kill()
-        child.process.join(5)
+        child.join()
         with self._lock:
             self._remove(child)
             if child.run is not None:
@@ -428,7 +323,7 @@ class Processes:
                 for lease in [lease for lease, its in runs.items() if its is child]:
                     del runs[lease]
 
-    def _remove(self, child: _Child) -> None:
+    def _remove(self, child: Spawned) -> None:
         self._watchdog.forget(child.id)
         if child in self._free:
             self._free.remove(child)
@@ -436,7 +331,7 @@ class Processes:
             self._children.remove(child)
 
 
-def _end_of(run: Run, child: _Child) -> Written:
+def _end_of(run: Run, child: Spawned) -> Written:
     """Write the end of a run whose process ended."""
     if child.process.exitcode == LEASE_LOST:
         # It did not hear of an extend in time, though this process may hold the lease still.
