@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import json
 import math
 import re
@@ -221,9 +222,15 @@ def _expect(value: Any, kind: type, where: str) -> None:
         raise DoesNotFit(f"{where} must be {kind.__name__}, not {type(value).__name__}")
 
 
+@functools.lru_cache(maxsize=256)
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the types of the fields of a class; to find them takes longer than to read a value."""
+    return get_type_hints(kind)
+
+
 def _fit_dataclass(kind: type, value: Any, where: str) -> Any:
     _expect(value, dict, where)
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     fields = {f.name: f for f in dataclasses.fields(kind) if f.init}
     missing = [
         name
@@ -245,7 +252,7 @@ def _fit_dataclass(kind: type, value: Any, where: str) -> Any:
 
 def _fit_typed_dict(kind: Any, value: Any, where: str) -> Any:
     _expect(value, dict, where)
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     for name in sorted(kind.__required_keys__):
         if name not in value:
             raise DoesNotFit(f'{where} does not fit {kind.__name__}: "{name}" is missing')
