@@ -26,6 +26,7 @@ impl Confirmation {
             RespValue::Int(have) => {
                 Err(format!("{have} of {} replicas have it so far", self.replicas))
             }
+            RespValue::Refused(why) => Err(why.clone()),
             _ => Err("it does not say how many replicas have it".to_owned()),
         }
     }

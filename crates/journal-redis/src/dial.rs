@@ -36,6 +36,8 @@ pub(crate) enum WriteStream {
 
 /// A connection on which the server has answered.
 pub(crate) struct Connection {
+    /// The server that it leads to.
+    pub at: Endpoint,
     pub reader: ReadStream,
     pub writer: WriteStream,
 }
@@ -53,10 +55,13 @@ impl Connection {
     }
 
     /// A connection whose bytes only one thread can write.
-    pub fn through(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> Connection {
+    pub fn through(
+        at: Endpoint,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    ) -> Connection {
         let (reader, writer) = tokio::io::split(stream);
         let reader = BufReader::with_capacity(READ_BYTES, Box::new(reader) as Box<_>);
-        Connection { reader, writer: WriteStream::Tls(Box::new(writer)) }
+        Connection { at, reader, writer: WriteStream::Tls(Box::new(writer)) }
     }
 }
 
@@ -87,11 +92,22 @@ impl Dialer {
                 }
             }
             Topology::Sentinel { sentinels, master } => {
+                // A Sentinel that was cut off names a primary of the past: the next one may know better.
+                let mut tried = Vec::new();
                 for sentinel in sentinels {
-                    match self.primary(sentinel, master).await {
-                        Ok(primary) => return self.open(&primary).await,
+                    let primary = match self.primary(sentinel, master).await {
+                        Ok(primary) if tried.contains(&primary) => continue,
+                        Ok(primary) => primary,
+                        Err(failed) => {
+                            why = failed;
+                            continue;
+                        }
+                    };
+                    match in_time(&primary, self.named(&primary)).await {
+                        Ok(connection) => return Ok(connection),
                         Err(failed) => why = failed,
                     }
+                    tried.push(primary);
                 }
             }
         }
@@ -118,6 +134,20 @@ impl Dialer {
 
     async fn open(&self, endpoint: &Endpoint) -> Result<Connection, String> {
         in_time(endpoint, self.greeted(endpoint, self.address.login(), self.address.db())).await
+    }
+
+    /// A connection to a server that a Sentinel names, unless the server says that it is a replica.
+    async fn named(&self, primary: &Endpoint) -> io::Result<Connection> {
+        let mut connection = self.greeted(primary, self.address.login(), self.address.db()).await?;
+        let role = connection.ask(&Words::of(&["ROLE"])).await?;
+        // A user who may not ask finds out by the first refusal of a write.
+        let role = role.list().and_then(|role| role.first()?.text());
+        match role {
+            None | Some("master") => Ok(connection),
+            Some(role) => Err(io::Error::other(format!(
+                "a Sentinel names it as the primary, and it says that it is a {role}"
+            ))),
+        }
     }
 
     /// A connection that is logged in.
@@ -149,10 +179,11 @@ impl Dialer {
         let Some(tls) = &self.tls else {
             let (reader, writer) = stream.into_split();
             let reader = BufReader::with_capacity(READ_BYTES, Box::new(reader) as Box<_>);
-            return Ok(Connection { reader, writer: WriteStream::Socket(Arc::new(writer)) });
+            let writer = WriteStream::Socket(Arc::new(writer));
+            return Ok(Connection { at: endpoint.clone(), reader, writer });
         };
         let name = HostName::parse(&endpoint.host).map_err(io::Error::other)?;
-        Ok(Connection::through(tls.connect(name, stream).await?))
+        Ok(Connection::through(endpoint.clone(), tls.connect(name, stream).await?))
     }
 }
 
@@ -176,5 +207,79 @@ async fn in_time<T>(
     match timeout(WITHIN, dialing).await {
         Ok(done) => done.map_err(|why| format!("{endpoint}: {why}")),
         Err(_) => Err(format!("{endpoint}: it did not answer in time")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// A server that answers each command by its words; its port. It goes with the runtime.
+    async fn server(answers: impl Fn(&str) -> String + Send + Sync + 'static) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+        let port = listener.local_addr().expect("it listens").port();
+        let answers = Arc::new(answers);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let answers = answers.clone();
+                tokio::spawn(async move {
+                    let mut bytes = vec![0; 1 << 10];
+                    while let Ok(read @ 1..) = stream.read(&mut bytes).await {
+                        let text = String::from_utf8_lossy(&bytes[..read]).into_owned();
+                        let is_word = |line: &&str| !line.starts_with(['*', '$']);
+                        let words: Vec<&str> = text.lines().filter(is_word).collect();
+                        if stream.write_all(answers(&words.join(" ")).as_bytes()).await.is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        port
+    }
+
+    fn redis(role: &'static str) -> impl Fn(&str) -> String {
+        move |words| if words == "ROLE" { role.to_owned() } else { "+OK\r\n".to_owned() }
+    }
+
+    fn sentinel(names: u16, asked: &Arc<Mutex<u32>>) -> impl Fn(&str) -> String + use<> {
+        let asked = asked.clone();
+        move |words| {
+            if !words.starts_with("SENTINEL") {
+                return "+PONG\r\n".to_owned();
+            }
+            *asked.lock().expect("nobody panics") += 1;
+            let port = names.to_string();
+            format!("*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}\r\n", port.len())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_demoted_primary_that_a_sentinel_names_is_not_taken() {
+        let demoted = server(redis("*1\r\n$5\r\nslave\r\n")).await;
+        let primary = server(redis("*1\r\n$6\r\nmaster\r\n")).await;
+        let unsaid = server(redis("-NOPERM no rights to run ROLE\r\n")).await;
+        for (first, second, found) in [
+            (demoted, primary, Some(primary)),
+            (demoted, demoted, None),
+            (unsaid, primary, Some(unsaid)),
+        ] {
+            let asked = Arc::default();
+            let (one, two) =
+                (server(sentinel(first, &asked)).await, server(sentinel(second, &asked)).await);
+            let url = format!("redis-sentinel://127.0.0.1:{one},127.0.0.1:{two}/shop");
+            let address = Address::parse(&url).expect("it is an address");
+            let dialer = Dialer::new(address).expect("no certificate is read");
+            match (dialer.connect(None).await, found) {
+                (Ok(connection), found) => assert_eq!(Some(connection.at.port), found),
+                (Err(why), None) => assert!(why.contains("says that it is a slave"), "{why}"),
+                (Err(why), Some(_)) => panic!("{why}"),
+            }
+        }
     }
 }

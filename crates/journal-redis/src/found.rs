@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::dial::{Connection, Dialer};
 use crate::keys::StoreKeys;
-use crate::line::moved_to;
+use crate::refusal::moved_to;
 use crate::resp::{RespValue, Words};
 use crate::server_entry::ServerEntry;
 use crate::store::StoreError;
@@ -31,12 +31,13 @@ pub async fn find_servers(address: Address) -> Result<Vec<ServerEntry>, StoreErr
     let mut to = None;
     for _ in 0..NODES_MAX {
         let connection = dialer.connect(to.as_ref()).await.map_err(StoreError::Away)?;
+        let by = connection.at.clone();
         let asking = timeout(WITHIN, SaidByServers::ask(connection, &keys));
         let silent = |_| StoreError::Away("it did not answer in time".to_owned());
         let said = asking.await.map_err(silent)?;
         match said.map_err(|why| StoreError::Away(why.to_string()))? {
             Ok(said) => return Ok(said.living()),
-            Err(refused) => match moved_to(&refused) {
+            Err(refused) => match moved_to(&refused, &by) {
                 Some(node) => to = Some(node),
                 None => return Err(StoreError::Away(refused)),
             },

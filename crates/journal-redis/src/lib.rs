@@ -5,7 +5,8 @@
 //! them. One connection carries all calls of a store in their order, and carries them again when it was lost.
 //!
 //! A user of Redis must be allowed [`COMMANDS`] on the keys of the store, and `CLIENT SETNAME` if its connections are to have a
-//! name; the user of the Sentinels, `SENTINEL` and `PING`.
+//! name; the user of the Sentinels, `SENTINEL` and `PING`. With Sentinels it should be allowed `ROLE` on the servers too: without it a
+//! primary that was demoted is found out by its first refusal.
 //!
 //! This crate knows bytes, numbers, keys and owners' ids. It must never know a rule of jobs or a table of SQL, nor decide
 //! who should own a store.
@@ -22,6 +23,7 @@ mod known;
 mod line;
 mod packed;
 mod plain;
+mod refusal;
 mod resp;
 mod room;
 mod scripts;

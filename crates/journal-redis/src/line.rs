@@ -21,6 +21,7 @@ use tokio::time::sleep;
 use crate::confirmation::Confirmation;
 use crate::dial::{Connection, Dialer, ReadStream, WriteStream};
 use crate::known::KnownScripts;
+use crate::refusal::{is_of_one_request, moved_to};
 use crate::resp::{self, RespValue, Words};
 use crate::scripts::ScriptCall;
 
@@ -56,26 +57,43 @@ struct Request {
     script: Option<RespValue>,
     /// The text of its script was written with it.
     sent_whole: bool,
-    hears: Hears,
+    /// `None` once nobody waits any more. Replies come in the order of requests, so it stays in its place until its own comes or
+    /// the connection is lost.
+    hears: Option<Hears>,
 }
 
 impl Request {
     fn new(command: RedisCommand, hears: Hears) -> Request {
-        Request { command, begun: Instant::now(), script: None, sent_whole: false, hears }
+        Request {
+            command,
+            begun: Instant::now(),
+            script: None,
+            sent_whole: false,
+            hears: Some(hears),
+        }
     }
 
     /// Takes a reply; `None` if it needs another one.
     fn takes(&mut self, value: RespValue) -> Option<Result<RespValue, String>> {
         let RedisCommand::Confirmed(_, confirmation) = &self.command else {
-            return Some(Ok(value));
+            return Some(unless_refused(value));
         };
         match self.script.take() {
-            Some(script) => Some(confirmation.said(script, &value)),
+            Some(script) => {
+                Some(unless_refused(script).and_then(|script| confirmation.said(script, &value)))
+            }
             None => {
                 self.script = Some(value);
                 None
             }
         }
+    }
+}
+
+fn unless_refused(value: RespValue) -> Result<RespValue, String> {
+    match value {
+        RespValue::Refused(why) => Err(why),
+        value => Ok(value),
     }
 }
 
@@ -130,7 +148,9 @@ struct LineState {
     socket: Option<Arc<OwnedWriteHalf>>,
     /// When something was heard last, or began to be waited for.
     heard: Instant,
-    /// Why the last connection ended or could not be made; `None` once something was heard since.
+    /// When this connection answered last and refused nothing, or was made.
+    served: Instant,
+    /// Why the last connection ended or could not be made, or what was refused last; `None` once something was answered since.
     trouble: Option<String>,
     /// How many replicas had what was to be confirmed last, if those were too few, and when they said so. Starts as `None`.
     too_few_replicas: Option<(u32, Instant)>,
@@ -173,12 +193,12 @@ impl LineState {
             known.answered(call, &value);
         }
         let have = match value {
-            RespValue::Int(have) => u32::try_from(have).unwrap_or_default(),
-            _ => 0,
+            RespValue::Int(have) => Some(u32::try_from(have).unwrap_or_default()),
+            _ => None,
         };
         let said = first.takes(value)?;
         if let RedisCommand::Confirmed(..) = &first.command {
-            *too_few_replicas = said.is_err().then(|| (have, Instant::now()));
+            *too_few_replicas = have.filter(|_| said.is_err()).map(|have| (have, Instant::now()));
         }
         waiting.pop_front().map(|request| (request, said))
     }
@@ -212,6 +232,7 @@ impl LineInside {
             is_connected: false,
             socket: None,
             heard: Instant::now(),
+            served: Instant::now(),
             trouble: None,
             too_few_replicas: None,
             pause: PAUSE_MIN,
@@ -253,7 +274,8 @@ impl LineInside {
     /// A connection is there: all that waits is written again.
     fn connected(&self, socket: Option<Arc<OwnedWriteHalf>>) {
         let mut state = self.lock();
-        (state.is_connected, state.socket, state.heard) = (true, socket, Instant::now());
+        (state.is_connected, state.socket) = (true, socket);
+        (state.heard, state.served) = (Instant::now(), Instant::now());
         state.known.clear();
         state.out.clear();
         let mut waiting = std::mem::take(&mut state.waiting);
@@ -303,21 +325,27 @@ impl LineInside {
     }
 
     /// Hears replies, and gives each to who began its request.
-    async fn reads(&self, mut reader: ReadStream) -> Ended {
+    async fn reads(&self, mut reader: ReadStream, at: &Endpoint) -> Ended {
         loop {
             let value = match resp::read(&mut reader).await {
                 Ok(value) => value,
                 Err(why) => return Ended::Lost { why: why.to_string(), to: None },
             };
-            // A refusal says nothing of a request but that it did not happen here and now: all are repeated.
-            if let RespValue::Refused(why) = value {
-                let to = moved_to(&why);
-                return Ended::Lost { why, to };
-            }
             let answered = {
                 let mut state = self.lock();
-                // It serves, so the next loss is another one.
-                (state.heard, state.pause, state.trouble) = (Instant::now(), PAUSE_MIN, None);
+                state.heard = Instant::now();
+                if let RespValue::Refused(why) = &value {
+                    // A server that has refused all for a while may be one of the past, or a proxy to it.
+                    let serves = state.served.elapsed() < SILENCE;
+                    // It did not happen here and now: all are repeated.
+                    if !serves || !is_of_one_request(why) {
+                        return Ended::Lost { why: why.clone(), to: moved_to(why, at) };
+                    }
+                    state.trouble = Some(why.clone());
+                } else {
+                    // It serves, so the next loss is another one.
+                    (state.served, state.pause, state.trouble) = (Instant::now(), PAUSE_MIN, None);
+                }
                 if state.waiting.is_empty() {
                     return Ended::Lost {
                         why: "it answers what nobody asked".to_owned(),
@@ -326,32 +354,35 @@ impl LineInside {
                 }
                 state.takes(value)
             };
-            if let Some((request, said)) = answered {
-                (request.hears)(said);
+            if let Some((Request { hears: Some(hears), .. }, said)) = answered {
+                hears(said);
             }
         }
     }
 
-    /// Ends when there is silence where an answer should be.
+    /// Ends when there is silence where an answer should be. Gives up what has waited too long, while the connection stays.
     async fn watches(&self) -> Ended {
         loop {
             sleep(LOOK_EVERY).await;
-            let state = self.lock();
-            if !state.waiting.is_empty() && state.heard.elapsed() > SILENCE {
-                return Ended::Lost { why: "it does not answer".to_owned(), to: None };
+            {
+                let state = self.lock();
+                if !state.waiting.is_empty() && state.heard.elapsed() > SILENCE {
+                    return Ended::Lost { why: "it does not answer".to_owned(), to: None };
+                }
             }
+            self.give_up("it answers too slowly");
         }
     }
 
     async fn serve(&self, connection: Connection) -> Ended {
-        let Connection { reader, writer } = connection;
+        let Connection { at, reader, writer } = connection;
         self.connected(match &writer {
             WriteStream::Socket(socket) => Some(socket.clone()),
             WriteStream::Tls(_) => None,
         });
         let ended = tokio::select! {
             ended = self.writes(writer) => ended,
-            ended = self.reads(reader) => ended,
+            ended = self.reads(reader, &at) => ended,
             ended = self.watches() => ended,
         };
         self.disconnected();
@@ -362,13 +393,15 @@ impl LineInside {
     fn give_up(&self, why: &str) {
         let over = {
             let mut state = self.lock();
-            let is_over = |request: &Request| request.begun.elapsed() > PATIENCE;
-            let waiting = std::mem::take(&mut state.waiting);
-            let (over, rest): (VecDeque<_>, VecDeque<_>) = waiting.into_iter().partition(is_over);
-            state.waiting = rest;
-            over
+            let is_over = |request: &&mut Request| request.begun.elapsed() > PATIENCE;
+            let over = state.waiting.iter_mut().take_while(is_over);
+            let hears = over.filter_map(|request| request.hears.take()).collect::<Vec<_>>();
+            if !state.is_connected {
+                state.waiting.retain(|request| request.hears.is_some());
+            }
+            hears
         };
-        over.into_iter().for_each(|request| (request.hears)(Err(why.to_owned())));
+        over.into_iter().for_each(|hears| hears(Err(why.to_owned())));
     }
 
     /// Nothing is answered any more: what hears is dropped, outside the lock.
@@ -442,12 +475,6 @@ impl Drop for LineKeeper {
     }
 }
 
-/// Where a node of a cluster says that the store is: `MOVED SLOT HOST:PORT`.
-pub(crate) fn moved_to(refusal: &str) -> Option<Endpoint> {
-    let place = refusal.strip_prefix("MOVED ")?.split(' ').nth(1)?;
-    Endpoint::parse(place, 6379).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, DuplexStream, duplex};
@@ -455,6 +482,10 @@ mod tests {
     use super::*;
     use crate::keys::StoreKeys;
     use crate::scripts::StoreNaming;
+
+    fn somewhere() -> Endpoint {
+        Endpoint { host: "127.0.0.1".to_owned(), port: 6379 }
+    }
 
     /// A store that is asked for this, says something, and no more. What it was sent.
     async fn store_says(mut there: DuplexStream, asked: &str, replies: &[u8]) -> String {
@@ -476,7 +507,7 @@ mod tests {
         inside.lock().pause = PAUSE_MAX;
         let command = RedisCommand::Plain(Words::of(&["PING"]));
         inside.begin(Request::new(command, Box::new(drop)));
-        let serves = inside.serve(Connection::through(here));
+        let serves = inside.serve(Connection::through(somewhere(), here));
         let (ended, _) = tokio::join!(serves, store_says(there, "PING", reply));
         assert!(matches!(ended, Ended::Lost { .. }));
         inside.lock().pause
@@ -497,7 +528,7 @@ mod tests {
             for (replies, answered) in [(&b"+done 7\r\n"[..], false), (b"+done 8\r\n:1\r\n", true)]
             {
                 let (here, there) = duplex(1 << 12);
-                let serves = inside.serve(Connection::through(here));
+                let serves = inside.serve(Connection::through(somewhere(), here));
                 let (_, written) = tokio::join!(serves, store_says(there, "WAIT", replies));
                 assert!(written.contains("EVAL"), "{written:?}");
                 let done = said
@@ -522,5 +553,48 @@ mod tests {
                 assert_eq!(pause_after(reply).await, pause, "{said:?}");
             }
         });
+    }
+
+    /// Two requests, the first of them begun that long ago, and the answers that came while this was said.
+    async fn answers(
+        ago: Duration,
+        replies: &'static [u8],
+    ) -> Vec<(u32, Result<RespValue, String>)> {
+        let (here, there) = duplex(1 << 10);
+        let (inside, (told, said)) = (LineInside::new(), std::sync::mpsc::channel());
+        for number in [1, 2] {
+            let told = told.clone();
+            let hears = Box::new(move |reply| drop(told.send((number, reply))));
+            inside.begin(Request::new(RedisCommand::Plain(Words::of(&["PING"])), hears));
+        }
+        let first = inside.lock().waiting.front_mut().map(|first| first.begun -= ago);
+        assert!(first.is_some());
+        let asked_twice = "PING\r\n*1\r\n$4\r\nPING";
+        let later = async {
+            // The line looks for what has waited too long.
+            if ago > PATIENCE {
+                tokio::time::sleep(LOOK_EVERY * 2).await;
+            }
+            store_says(there, asked_twice, replies).await
+        };
+        let serves = inside.serve(Connection::through(somewhere(), here));
+        tokio::join!(serves, later);
+        said.try_iter().collect()
+    }
+
+    #[tokio::test]
+    async fn a_refused_request_alone_is_answered_and_the_connection_stays() {
+        let said = answers(Duration::ZERO, b"-NOPERM no right\r\n+PONG\r\n").await;
+        let pong = Ok(RespValue::Text(b"PONG".to_vec()));
+        assert_eq!(said, [(1, Err("NOPERM no right".to_owned())), (2, pong)]);
+        // What is about the server ends the connection: both go out again.
+        assert_eq!(answers(Duration::ZERO, b"-READONLY here\r\n+PONG\r\n").await, []);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_given_up_keeps_its_place_among_the_replies() {
+        let said = answers(PATIENCE * 2, b"+one\r\n+two\r\n").await;
+        let two = Ok(RespValue::Text(b"two".to_vec()));
+        assert_eq!(said, [(1, Err("it answers too slowly".to_owned())), (2, two)]);
     }
 }

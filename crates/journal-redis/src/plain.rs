@@ -7,6 +7,7 @@ use std::io;
 use tenure_redis_address::{Address, Endpoint, Topology};
 
 use crate::dial::{Connection, Dialer};
+use crate::refusal::node_at;
 use crate::resp::{RespValue, Words};
 use crate::store::StoreError;
 
@@ -35,7 +36,7 @@ impl PlainRedis {
         }
         let nodes = first.ask(&["CLUSTER", "NODES"]).await?;
         let mut all = Vec::new();
-        for node in primaries(nodes.text().unwrap_or_default()) {
+        for node in primaries(nodes.text().unwrap_or_default(), &first.0.at) {
             all.push(PlainRedis(dialer.connect(Some(&node)).await.map_err(StoreError::Away)?));
         }
         Ok(all)
@@ -55,16 +56,15 @@ impl PlainRedis {
     }
 }
 
-/// The primaries in the answer to CLUSTER NODES: a line for each node, its address second and its flags third.
-fn primaries(nodes: &str) -> Vec<Endpoint> {
+/// The primaries in the answer to CLUSTER NODES: a line for each node, its address second and its flags third. The node `by`
+/// answered; it writes no host for itself before it has met another one.
+fn primaries(nodes: &str, by: &Endpoint) -> Vec<Endpoint> {
     let primary = |line: &str| {
         let mut words = line.split(' ').skip(1);
         let (address, flags) = (words.next()?, words.next()?);
         let at = address.split('@').next()?;
-        let (host, port) = at.rsplit_once(':')?;
         let is_primary = flags.split(',').any(|flag| flag == "master");
-        let endpoint = Endpoint { host: host.to_owned(), port: port.parse().ok()? };
-        is_primary.then_some(endpoint)
+        is_primary.then(|| node_at(at, by)).flatten()
     };
     nodes.lines().filter_map(primary).collect()
 }
@@ -83,8 +83,12 @@ mod tests {
     fn the_primaries_of_a_cluster_are_read_from_the_list_of_its_nodes() {
         let nodes = "07c3 127.0.0.1:30004@31004,host4 slave e7d1 0 1426238317239 4 connected\n\
                      67ed 127.0.0.1:30002@31002,host2 master - 0 1426238316232 2 connected 5461-10922\n\
-                     e7d1 ::1:30001@31001 myself,master - 0 0 1 connected 0-5460\n";
-        let named: Vec<_> = primaries(nodes).into_iter().map(|one| (one.host, one.port)).collect();
-        assert_eq!(named, [("127.0.0.1".to_owned(), 30002), ("::1".to_owned(), 30001)]);
+                     e7d1 ::1:30001@31001 myself,master - 0 0 1 connected 0-5460\n\
+                     a7d1 :30003@31003 myself,master - 0 0 1 connected\n";
+        let by = Endpoint { host: "10.0.0.7".to_owned(), port: 30_003 };
+        let named: Vec<_> =
+            primaries(nodes, &by).into_iter().map(|one| (one.host, one.port)).collect();
+        let expected = [("127.0.0.1", 30002), ("::1", 30001), ("10.0.0.7", 30003)];
+        assert_eq!(named, expected.map(|(host, port)| (host.to_owned(), port)));
     }
 }

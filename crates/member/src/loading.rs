@@ -86,12 +86,17 @@ fn open(
     let Some(mut rows) = hands.standby.take() else { return Embedded::open(options) };
     if let Some(journal) = &options.journal
         && let Err(why) = rows.catch_up(&**journal)
-        && is_of_the_journal(&why)
     {
-        if !damage.load(Ordering::Acquire) {
-            hands.standby.give_back(rows);
+        if is_of_the_journal(&why) {
+            if !damage.load(Ordering::Acquire) {
+                hands.standby.give_back(rows);
+            }
+            return Err(why);
         }
-        return Err(why);
+        // Nothing is proved yet. An engine over these rows might fail only after that.
+        tracing::warn!("the store is read from its beginning: {why}");
+        drop(rows);
+        return Embedded::open(options);
     }
     match Embedded::open_over(rows, options.clone()) {
         // Once the load is proved another one would not be.

@@ -16,8 +16,12 @@ use crate::loading::is_of_the_journal;
 /// Between two reads while entries come, and while none do.
 const PAUSE_BUSY: Duration = Duration::from_millis(20);
 const PAUSE_IDLE: Duration = Duration::from_millis(200);
-/// After the journal could not be read, or the rows were thrown away.
+/// After the journal could not be read, or the rows were thrown away for the first time.
 const PAUSE_FAILED: Duration = Duration::from_secs(1);
+/// The longest pause after the rows were thrown away. Each time the whole store is read from the journal once more.
+const PAUSE_LONGEST: Duration = Duration::from_secs(60);
+/// Rows that lasted for so long after a pause were no part of the same trouble.
+const LASTS: Duration = Duration::from_secs(60);
 /// Rows to which nothing was added are compared with the end of the journal this often.
 const COMPARE_EVERY: Duration = Duration::from_secs(1);
 /// No engine is of this term, so nothing is appended for it.
@@ -28,6 +32,7 @@ pub(crate) fn run(hands: &Arc<Hands>) {
     let damage = Arc::new(AtomicBool::new(false));
     let journal = MemberJournal::new(hands, NO_TERM, damage.clone());
     let (mut pause, mut compared) = (PAUSE_IDLE, Instant::now());
+    let mut setbacks = Setbacks::default();
     while !is_over_after(hands, pause) {
         let standby = &hands.standby;
         let mut rows = standby.lock();
@@ -59,13 +64,39 @@ pub(crate) fn run(hands: &Arc<Hands>) {
                 PAUSE_FAILED
             }
             Err(why) => {
-                tracing::warn!("the rows of this standby are read anew: {why}");
                 standby.put(&mut rows, None);
-                PAUSE_FAILED
+                let pause = setbacks.next(Instant::now());
+                if pause == PAUSE_FAILED {
+                    tracing::warn!("the rows of this standby are read anew: {why}");
+                } else {
+                    tracing::debug!("the rows of this standby are read anew in {pause:?}: {why}");
+                }
+                pause
             }
         };
     }
     hands.standby.take();
+}
+
+/// How often in a row the rows were thrown away, as on a disk that is full.
+#[derive(Default)]
+struct Setbacks {
+    /// When they were thrown away last, and the pause after that.
+    last: Option<(Instant, Duration)>,
+}
+
+impl Setbacks {
+    /// They are thrown away: the pause until they are read anew.
+    fn next(&mut self, now: Instant) -> Duration {
+        let pause = match self.last {
+            Some((at, pause)) if now.duration_since(at) < pause + LASTS => {
+                (pause * 2).min(PAUSE_LONGEST)
+            }
+            _ => PAUSE_FAILED,
+        };
+        self.last = Some((now, pause));
+        pause
+    }
 }
 
 /// Waits, unless the member ends.
@@ -105,4 +136,24 @@ fn is_other(hands: &Hands, end: Position) -> bool {
     own.is_some_and(|own| {
         own.tip.number < end.number || own.tip.number == end.number && own.tip.sum != end.sum
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_while_the_rows_do_not_last() {
+        let (mut setbacks, mut now) = (Setbacks::default(), Instant::now());
+        let mut next = |lasted: Duration| {
+            now += lasted;
+            let pause = setbacks.next(now);
+            now += pause;
+            pause.as_secs()
+        };
+        let pauses = [(); 8].map(|()| next(Duration::from_secs(5)));
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
+        assert_eq!(next(LASTS), 1, "another trouble is told again");
+        assert_eq!(next(Duration::ZERO), 2);
+    }
 }

@@ -114,15 +114,16 @@ impl Folder {
     /// Watches what is open, once SQLite has opened it; nothing, if the store goes with the process: then
     /// nothing that is answered would be looked for in the folder.
     pub(crate) fn watch(&self) -> Result<Option<Watch>, OpenError> {
-        if self.temporary {
-            return Ok(None);
-        }
+        if self.temporary { Ok(None) } else { self.watch_always().map(Some) }
+    }
+    /// Watches what is open also if it goes with the process: rows that follow a journal are to be there when they are needed.
+    pub(crate) fn watch_always(&self) -> Result<Watch, OpenError> {
         let mut files = vec![self.database(), self.log()];
         if !cfg!(target_os = "linux") {
             files.push(self.path.join(LOCK));
         }
         let failed = |why| OpenError::Folder { folder: self.path.clone(), why };
-        Watch::over(files).map(Some).map_err(failed)
+        Watch::over(files).map_err(failed)
     }
     /// How far the log was synced; see `synced`.
     pub(crate) fn synced(&self) -> PathBuf {

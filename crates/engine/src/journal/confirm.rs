@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenure_journal::{Append, Appended, Hears, JournalEntry};
 use tenure_machine::CHANGES_FORMAT;
@@ -25,6 +25,10 @@ use crate::shared::{SYNC, Shared};
 
 /// Repeats of an append by an engine that is being closed. After these it leaves open whether the append happened.
 const CLOSING_TRIES: u32 = 8;
+/// Pauses before an append is repeated of which the journal does not know whether it happened: the first, and the longest. A
+/// journal may answer that at once.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+const PAUSE_MAX: Duration = Duration::from_millis(250);
 
 /// What comes of a look at the first append on its way.
 enum Outcome {
@@ -65,6 +69,7 @@ impl Confirming {
             answers: std::mem::take(&mut batch.answers),
             is_checked: false,
             tries: 0,
+            unsure: 0,
         };
         {
             let mut inside = self.lock();
@@ -156,7 +161,13 @@ impl Inside {
             Some(_) => false,
         };
         if again {
-            first.said = None;
+            self.pause = match first.said.take() {
+                Some(Appended::Unsure(_)) => {
+                    first.unsure += 1;
+                    PAUSE_MAX.min(PAUSE_MIN * (1 << (first.unsure - 1).min(8)))
+                }
+                _ => Duration::ZERO,
+            };
             self.again = true;
             return Outcome::Waits;
         }
@@ -184,6 +195,12 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut inside = confirming.lock();
     loop {
         if std::mem::take(&mut inside.again) {
+            let pause = inside.pause;
+            if !pause.is_zero() {
+                let waited =
+                    confirming.changed.wait_timeout_while(inside, pause, |inside| !inside.is_over);
+                inside = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
             let first = inside.begun.front();
             let first = first.map(|first| (first.number, first.append.clone()));
             drop(inside);

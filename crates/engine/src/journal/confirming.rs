@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tenure_journal::{Append, Appended, Journal, Position, StoreFacts};
 
@@ -27,6 +27,8 @@ pub(super) struct Begun {
     /// It was begun before the one before it was known to be there, and may have come before that: it is sent once more.
     pub(super) is_checked: bool,
     pub(super) tries: u32,
+    /// How often the journal did not know what became of it.
+    pub(super) unsure: u32,
 }
 
 #[derive(Default)]
@@ -37,6 +39,8 @@ pub(super) struct Inside {
     pub(super) end: u64,
     /// The first of them is to be sent again.
     pub(super) again: bool,
+    /// How long that waits.
+    pub(super) pause: Duration,
     /// The state waits until fewer are on their way.
     pub(super) is_awaited: bool,
     /// No batch comes any more.

@@ -11,6 +11,7 @@ use crate::file::schema::{self, store_error};
 use crate::file::snapshot::RowsSnapshot;
 use crate::file::start;
 use crate::file::streams;
+use crate::file::watch::{LookWhen, Watch};
 use crate::file::writer::{ApplyError, Writer};
 use crate::journal::load::Loading;
 use crate::options::Options;
@@ -19,6 +20,7 @@ use crate::options::Options;
 pub struct Replica {
     conn: Connection,
     folder: Folder,
+    watch: Watch,
     numbers: Numbers,
     events_bytes: u64,
 }
@@ -34,7 +36,8 @@ impl Replica {
         let conn = schema::open_writer(&folder, options)?;
         let numbers = start::numbers(&conn, &folder)?;
         let events_bytes = streams::bound(options.events_bytes, options.max_bytes);
-        Ok(Replica { conn, folder, numbers, events_bytes })
+        let watch = folder.watch_always()?;
+        Ok(Replica { conn, folder, watch, numbers, events_bytes })
     }
 
     /// The last entry that was applied.
@@ -62,9 +65,14 @@ impl Replica {
     /// only there. Blocks. After an error the same may be called again.
     ///
     /// # Errors
-    /// The journal cannot be read, something in it is damaged or missing, or the rows are no copy of it.
+    /// The journal cannot be read, something in it is damaged or missing, or the rows are no copy of it. Their folder was removed
+    /// or moved: they can be written, and not opened by anybody else.
     pub fn catch_up(&mut self, journal: &dyn Journal) -> Result<(), OpenError> {
-        let Replica { conn, folder, numbers, events_bytes } = self;
+        self.watch.look(LookWhen::Now).map_err(|seen| OpenError::Folder {
+            folder: self.folder.path().to_owned(),
+            why: std::io::Error::new(std::io::ErrorKind::NotFound, seen),
+        })?;
+        let Replica { conn, folder, numbers, events_bytes, watch: _ } = self;
         let (events_bytes, numbers_then) = (*events_bytes, *numbers);
         let mut loading = Loading { conn, folder, events_bytes, numbers: numbers_then };
         let done = loading.catch_up(journal);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -482,6 +482,32 @@ fn what_nobody_knows_of_is_sent_again_as_it_was() {
             assert_eq!(entry, &journal.entries()[number as usize - 1], "{fate:?}");
         }
     }
+}
+
+#[test]
+fn an_append_of_unknown_outcome_is_repeated_after_pauses() {
+    let journal = Arc::new(MemoryJournal::default());
+    let here = owner(&journal);
+    block(here.engine.settled());
+    let (before, begun) = (journal.begun().len(), Instant::now());
+    let lost_for = Duration::from_millis(500);
+    journal.fates(move |_| if begun.elapsed() < lost_for { Fate::Lost } else { Fate::Arrives });
+    block(push(&here.engine, vec![job("a")]));
+    let appends = journal.begun().len() - before;
+    // After 10, 20, 40, 80, 160 and 250 ms, and the check whether it is there.
+    assert!((3..=12).contains(&appends), "{appends} appends within {:?}", begun.elapsed());
+}
+
+#[test]
+fn rows_whose_folder_is_gone_follow_no_longer() {
+    let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+    let journal = Arc::new(MemoryJournal::default());
+    let mut replica = Replica::open(&options_in(&dir.join("rows"), &clock)).unwrap();
+    replica.catch_up(&*journal).unwrap();
+    std::fs::remove_dir_all(dir.join("rows")).unwrap();
+    let gone = replica.catch_up(&*journal).unwrap_err();
+    assert!(matches!(gone, OpenError::Folder { .. }), "{gone}");
+    assert!(gone.to_string().contains("was removed or moved"), "{gone}");
 }
 
 #[test]

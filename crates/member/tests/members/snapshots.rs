@@ -40,7 +40,7 @@ fn named(bench: &Bench) -> (String, String) {
 }
 
 /// Pushes until the store names another snapshot than `before`; the number of jobs so far.
-fn push_until_turned(
+pub fn push_until_turned(
     bench: &Bench,
     engine: &Arc<Embedded>,
     mut jobs: usize,
