@@ -298,6 +298,27 @@ mod searched {
     }
 
     #[tokio::test]
+    async fn whoever_names_an_authority_calls_no_server_in_clear() {
+        if !wanted() {
+            return;
+        }
+        let redis = RedisServer::start(Aof::Off, &[]);
+        let store = format!("{}?name=shop", redis.url());
+        let listens = Double::well().await;
+        written(&redis, 1, &listens.url(), 0);
+        owned_by(&redis, 1);
+        let url: StoreUrl = store.parse().unwrap();
+        let trust = Trust { ca: Some("ca.pem".into()), identity: None };
+        let token = Some(Secret::new("geheim"));
+        let called = Remote::trusting(Callee::of(&url).unwrap(), token.as_ref(), &trust).unwrap();
+        let error = audit(&called).await.unwrap_err();
+        assert!(error.to_string().contains("none is called in clear"), "{error}");
+        assert_eq!(listens.calls(), 0);
+        audit(&remote(&store, None)).await.unwrap();
+        assert_eq!(listens.calls(), 1, "without one it is");
+    }
+
+    #[tokio::test]
     async fn calls_that_need_a_server_at_the_same_time_search_once() {
         if !wanted() {
             return;

@@ -21,6 +21,9 @@ const BYTES_MAX: u64 = 1 << 20;
 /// Anybody but the owner may read it.
 const OTHERS_READ: u32 = 0o044;
 
+/// Anybody at all may write it. A group may: it is the user's own on many systems.
+const OTHERS_WRITE: u32 = 0o002;
+
 /// Where something stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FilePlace {
@@ -172,6 +175,20 @@ pub fn readable_by_others(path: &Path, what: &str) -> Option<String> {
         let path = path.display();
         format!("{what} in {path} can be read by other users of this machine; chmod 600 {path}")
     })
+}
+
+/// Refuses a command that stands in a file which everybody may write: it runs as whoever reads the file.
+pub fn only_own_command(entry: &FileEntry) -> Result<(), Failure> {
+    let path = &entry.place.file;
+    let mode = fs::metadata(path).map_or(0, |file| file.permissions().mode());
+    if mode & OTHERS_WRITE == 0 {
+        return Ok(());
+    }
+    let (place, path) = (&entry.place, path.display());
+    Err(Failure::usage(format!(
+        "{place}: a command is not run from a file that other users of this machine can write"
+    ))
+    .hint(format!("look at what stands in it, then chmod go-w {path}")))
 }
 
 /// A path that stands in a file: below the folder of that file, unless it begins with `/` or `~/`.

@@ -13,7 +13,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 
 use crate::exit::Failure;
-use crate::settings::file::{FilePlace, FileTable, FileValue, SettingsFile, beside, only_known};
+use crate::settings::file::{
+    FilePlace, FileTable, FileValue, SettingsFile, beside, only_known, only_own_command,
+};
 
 /// Options that say where settings are, or what to do with them: neither has a key. A loss is accepted each time anew, by
 /// whoever stands there.
@@ -212,8 +214,11 @@ impl Layers {
     }
 }
 
-/// A token does not belong in a file that is read by whoever sets up servers, and copied into repositories.
+/// A command belongs in no file that everybody may write, and a token does not belong in a file that is read by whoever sets up servers, and copied into repositories.
 fn refuse_token(table: &FileTable, name: &str) -> Result<(), Failure> {
+    if let Some(entry) = table.get("token_command") {
+        only_own_command(entry)?;
+    }
     match table.get("token") {
         Some(entry) if name == "serve" => {
             Err(Failure::usage(format!("{}: a token is not kept in this file", entry.place))

@@ -15,7 +15,9 @@ use tenure_core::secret::Secret;
 use crate::args::{Cli, Command};
 use crate::exit::Failure;
 use crate::output::{hint, tell};
-use crate::settings::file::{FileEntry, FileTable, FileValue, SettingsFile, beside, only_known};
+use crate::settings::file::{
+    FileEntry, FileTable, FileValue, SettingsFile, beside, only_known, only_own_command,
+};
 use crate::settings::token::TokenSource;
 use crate::settings::trust::{self, ProfileTrust};
 
@@ -199,6 +201,9 @@ impl Profile {
             })?),
             _ => None,
         };
+        if let Some(entry) = table.get("token_command") {
+            only_own_command(entry)?;
+        }
         let token = match (get("token_file")?, get("token_command")?) {
             (Some(_), Some(_)) => {
                 return Err(Failure::usage(format!(

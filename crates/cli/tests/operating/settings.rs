@@ -50,6 +50,33 @@ fn a_flag_goes_before_a_variable_and_a_variable_before_the_file() {
 }
 
 #[test]
+fn a_command_in_a_file_that_everybody_may_write_is_not_run() {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join(".config/tenure")).unwrap();
+    let command = "token_command = 'touch ran; echo token-of-32-characters-0123456789'\n";
+    let of_server = written(home.path(), "tenure.toml", &format!("[serve]\n{command}"));
+    let profiles = written(
+        home.path(),
+        ".config/tenure/config.toml",
+        &format!("[profiles.p]\nurl = 'http://127.0.0.1:1'\n{command}"),
+    );
+    let serves = ["serve", "--config", &of_server, "--print-config"];
+    let calls = ["--profile", "p", "status"];
+    for (mode, may_be_run) in [(0o600, true), (0o664, true), (0o666, false), (0o777, false)] {
+        for (file, arguments) in [(&of_server, &serves[..]), (&profiles, &calls[..])] {
+            fs::set_permissions(file, Permissions::from_mode(mode)).unwrap();
+            let mut tenure = tenure(home.path(), arguments);
+            let (code, _, err) = told(tenure.current_dir(home.path()));
+            let is_refused = err.contains("other users of this machine can write");
+            assert_eq!(is_refused, !may_be_run, "{mode:o} {arguments:?} {code} {err}");
+            assert_eq!(code == 2, !may_be_run, "{mode:o} {arguments:?} {code} {err}");
+        }
+        let ran = fs::remove_file(home.path().join("ran")).is_ok();
+        assert_eq!(ran, may_be_run, "{mode:o}");
+    }
+}
+
+#[test]
 fn a_server_starts_as_its_file_says() {
     let home = tempfile::tempdir().unwrap();
     written(home.path(), "token", "right-token\n");

@@ -3,6 +3,8 @@
 //! One search at a time, in a thread of its own: a runtime that a handler blocks holds up nobody who waits for the answer
 //! on another one. An error shows the address without its password.
 
+#[cfg(feature = "redis")]
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -10,6 +12,7 @@ use std::thread;
 use tenure_core::sentences::StoreRefusal;
 use tenure_redis_address::Address;
 use tenure_seam::Fault;
+use tenure_tls::Trust;
 use tokio::sync::watch;
 
 use crate::url::ServerUrl;
@@ -17,16 +20,55 @@ use crate::url::ServerUrl;
 /// What a search found, or why it found nothing.
 type FoundServers = Result<Vec<ServerUrl>, Fault>;
 
+/// Which of the servers that it finds are called. Whoever may write to the Redis decides what stands there, and is shown the
+/// token by whoever calls it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Taken {
+    /// All: neither the Redis nor the servers are said to speak TLS.
+    All,
+    /// Those that speak TLS, and those of this machine: the Redis speaks it.
+    TlsAndLoopback,
+    /// Those that speak TLS: an authority or a certificate for them was given.
+    Tls,
+}
+
+impl Taken {
+    fn of(address: &Address, trust: &Trust) -> Taken {
+        if trust.ca.is_some() || trust.identity.is_some() {
+            Taken::Tls
+        } else if address.tls() {
+            Taken::TlsAndLoopback
+        } else {
+            Taken::All
+        }
+    }
+
+    #[cfg(feature = "redis")]
+    fn takes(self, server: &ServerUrl) -> bool {
+        let is_here = || {
+            let address = server.host.parse::<IpAddr>();
+            server.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        };
+        match self {
+            Taken::All => true,
+            Taken::TlsAndLoopback => server.tls || is_here(),
+            Taken::Tls => server.tls,
+        }
+    }
+}
+
 /// A store in Redis.
 pub(super) struct StoreSearch {
     address: Address,
+    taken: Taken,
     /// The last search, which may be under way.
     last: Mutex<Option<watch::Receiver<Option<FoundServers>>>>,
 }
 
 impl StoreSearch {
-    pub fn new(address: Address) -> Self {
-        StoreSearch { address, last: Mutex::default() }
+    /// The servers are called as `trust` says.
+    pub fn new(address: Address, trust: &Trust) -> Self {
+        StoreSearch { taken: Taken::of(&address, trust), address, last: Mutex::default() }
     }
 
     /// The living servers, the owner first; an error if there are none.
@@ -46,8 +88,8 @@ impl StoreSearch {
             return told.clone();
         }
         let (tell, told) = watch::channel(None);
-        let address = self.address.clone();
-        let search = move || drop(tell.send_replace(Some(search(address))));
+        let (address, taken) = (self.address.clone(), self.taken);
+        let search = move || drop(tell.send_replace(Some(search(address, taken))));
         // That there is no thread is told by the sender, which is gone then.
         let _ = thread::Builder::new().name("tenure-search".to_owned()).spawn(search);
         *last = Some(told.clone());
@@ -56,7 +98,7 @@ impl StoreSearch {
 }
 
 #[cfg(not(feature = "redis"))]
-fn search(address: Address) -> FoundServers {
+fn search(address: Address, _: Taken) -> FoundServers {
     Err(Fault::Unavailable(format!(
         "{address}: this program was built without \"redis\", by which servers are looked up; add it to the features of \
          tenure in Cargo.toml"
@@ -64,7 +106,7 @@ fn search(address: Address) -> FoundServers {
 }
 
 #[cfg(feature = "redis")]
-fn search(address: Address) -> FoundServers {
+fn search(address: Address, taken: Taken) -> FoundServers {
     use crate::url::StoreUrl;
 
     let shown = address.to_string();
@@ -90,6 +132,14 @@ fn search(address: Address) -> FoundServers {
             // One that another release wrote otherwise is none for this one.
             _ => {}
         }
+    }
+    let all = servers.len();
+    servers.retain(|server| taken.takes(server));
+    if servers.is_empty() && all > 0 {
+        return Err(Fault::Unavailable(format!(
+            "the servers of {shown} are written down there with \"http://\", and none is called in clear where an authority, a \
+             certificate or a Redis over TLS is named; start them with --tls-cert and --tls-key"
+        )));
     }
     if servers.is_empty() {
         return Err(Fault::Unavailable(format!(

@@ -38,14 +38,17 @@ impl Callee {
         }
     }
 
-    /// The servers; those of a store are looked up, its owner first. An error shows no password.
+    /// The servers; those of a store are looked up, its owner first. With an authority or a certificate in `trust` only those
+    /// that speak TLS are named, and with a Redis over TLS those and the ones of this machine. An error shows no password.
     ///
     /// # Errors
     /// No server uses the store, or Redis cannot be reached, or does not permit it.
-    pub async fn servers(&self) -> Result<Vec<ServerUrl>, Fault> {
+    pub async fn servers(&self, trust: &Trust) -> Result<Vec<ServerUrl>, Fault> {
         match self {
             Callee::Servers(servers) => Ok(servers.clone()),
-            Callee::Searched(address) => StoreSearch::new((**address).clone()).servers().await,
+            Callee::Searched(address) => {
+                StoreSearch::new((**address).clone(), trust).servers().await
+            }
         }
     }
 }
@@ -98,7 +101,7 @@ impl CalledServers {
             called: Mutex::new(called),
             trust: trust.clone(),
             search: match callee {
-                Callee::Searched(address) => Some(StoreSearch::new(*address)),
+                Callee::Searched(address) => Some(StoreSearch::new(*address, trust)),
                 Callee::Servers(_) => None,
             },
             shown,

@@ -116,7 +116,7 @@ pub(super) async fn each_examined(
 }
 
 async fn servers_of(callee: &Callee) -> Result<Vec<ServerUrl>, Failure> {
-    Ok(callee.servers().await?)
+    Ok(callee.servers(&trust()).await?)
 }
 
 /// How a server presents itself to whoever may ask it.
