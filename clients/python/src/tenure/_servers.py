@@ -43,6 +43,7 @@ class Servers:
         self._listed = settings.addresses
         self._secret = settings.token is not None
         self._wants_tls = settings.wants_tls
+        self._names_tls = settings.names_tls
         #: Where the next call goes; `None` if the servers must be looked up first.
         self.at: Optional[Address] = self._listed[0] if self._listed else None
         #: The server of the list that named the owner.
@@ -69,7 +70,7 @@ class Servers:
     def _look_up(self, store: Store) -> tuple[Address, ...]:
         """Look the servers up. Who may write to the Redis must not get a token in clear."""
         found = _discovery.find_servers(store)
-        usable = tuple(each for each in found if each.is_safe or not self._wants_tls)
+        usable = tuple(each for each in found if self._may_call(each))
         if not usable:
             raise NoServerFound(
                 f"{store.shown} names {', '.join(each.url for each in found)} in clear, and this "
@@ -80,6 +81,12 @@ class Servers:
             if each not in self._listed:
                 log.info("found the server %s in %s", each.url, store.shown)
         return usable
+
+    def _may_call(self, found: Address) -> bool:
+        """Tell whether an address that was looked up may get the token."""
+        if self._names_tls:
+            return found.is_tls
+        return found.is_safe or not self._wants_tls
 
     def connect_within(self, timeout: float) -> float:
         """Return how many seconds a connection may take of a call's whole time."""
@@ -135,6 +142,6 @@ class Servers:
         """Whether calls would be less safe there than where this client was sent."""
         if owner.is_tls:
             return False
-        if self._store is not None and self._wants_tls and not owner.is_safe:
+        if self._store is not None and not self._may_call(owner):
             return True
         return address.is_tls or (self._secret and any(each.is_tls for each in self._listed))

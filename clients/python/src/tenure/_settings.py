@@ -59,7 +59,12 @@ class Settings:
     def wants_tls(self) -> bool:
         """Whether somebody who set this up counts on TLS between client and servers."""
         over_tls = self.store is not None and self.store.is_tls
-        return over_tls or self.ca is not None or self.client_cert is not None
+        return over_tls or self.names_tls
+
+    @property
+    def names_tls(self) -> bool:
+        """Whether an authority or a certificate for the servers themselves was given."""
+        return self.ca is not None or self.client_cert is not None
 
     @property
     def url(self) -> str:
