@@ -235,7 +235,8 @@ impl ServerBuilder {
             // Whoever would tell is gone: that is an end too.
             let _ = told.await;
             // Others serve the store as soon as this server ends.
-            tokio::spawn(async move { leaving.hand_over().await });
+            let leaving = async move { leaving.hand_over().await };
+            tokio::spawn(task_or_die("the hand-over of the store", leaving));
         };
         Ok(Server {
             at,

@@ -1,13 +1,14 @@
 //! Tells the service manager that started this server (systemd with `Type=notify`, or a kin of it) how the server is.
 //!
 //! The protocol is a datagram of `KEY=value` lines to the socket that `NOTIFY_SOCKET` names, see sd_notify(3). Nothing
-//! here can end a server or hold it up: a message that cannot be sent at once is dropped.
+//! here can hold up a server: a message that cannot be sent at once is dropped. Only a panic ends it, as anywhere else.
 
 use std::io;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
+use tenure_journal::threads::task_or_die;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -45,7 +46,8 @@ impl ServiceManager {
         let socket = self.socket.as_ref().and_then(|to| to.again().ok());
         if let (Some(every), Some(socket)) = (every, socket) {
             // A task of its own: it goes on while the server drains and its store is closed.
-            self.beats = Some(tokio::spawn(beat(socket, every)));
+            let beats = beat(socket, every);
+            self.beats = Some(tokio::spawn(task_or_die("the watchdog's heartbeat", beats)));
         }
     }
 
