@@ -230,7 +230,7 @@ pub(crate) async fn extends_at_once_are_answered_apart(b: &mut Bench) {
     };
     let answers = at_once(b, leases.iter().enumerate().map(said)).await;
     for (n, (lease, answer)) in leases.iter().zip(answers).enumerate() {
-        let Extended { extended, lost, cancel } = answer.expect("it is extended");
+        let Extended { extended, lost, cancel, .. } = answer.expect("it is extended");
         let [one] = extended.as_slice() else { panic!("{extended:?}") };
         let ttl = if n % 4 == 0 { s(90) } else { s(30) };
         assert_eq!((&one.lease, one.expires_at), (&id_of(lease), b.now().plus(ttl)));

@@ -158,6 +158,17 @@ pub struct Extended {
     pub lost: Vec<String>,
     /// Those of `extended` whose job should stop.
     pub cancel: Vec<String>,
+    /// Those of `lost` that their holder had settled: a heartbeat crossed its settle. Not in an answer over HTTP; what counts
+    /// lost leases leaves them out.
+    #[serde(skip)]
+    pub crossed: Vec<String>,
+}
+
+impl Extended {
+    /// Leases whose holder came too late.
+    pub fn too_late(&self) -> impl Iterator<Item = &str> {
+        self.lost.iter().filter(|lease| !self.crossed.contains(lease)).map(String::as_str)
+    }
 }
 
 /// How long something lasts, or until when: a snooze, a pause, a resource's rest.

@@ -81,7 +81,7 @@ fn heard(counts: &CallCounts, namespace: &Namespace, asked: &AskedFor, reply: &R
             counts.pushed(namespace, &new.collect::<Vec<_>>());
         }
         (Reply::Lease(leased), _) => counts.granted(namespace, &leased.leases),
-        (Reply::Extend(extended), _) => counts.lost(extended.lost.iter().map(String::as_str)),
+        (Reply::Extend(extended), _) => counts.lost(extended.too_late()),
         (Reply::Settle(settled), AskedFor::Ends(endings)) => {
             let ends = settled.settled.iter().zip(endings).filter_map(|(item, end)| {
                 // A lease without a job has no state.

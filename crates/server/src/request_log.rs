@@ -114,7 +114,7 @@ impl LateHolders {
     /// Counts those that an answer tells so.
     pub(crate) fn heard(&self, reply: &Reply) {
         let late = match reply {
-            Reply::Extend(extended) => extended.lost.len(),
+            Reply::Extend(extended) => extended.too_late().count(),
             Reply::Settle(settled) => {
                 let lost = |item: &&_| lease_lost(item);
                 settled.settled.iter().filter(lost).count()

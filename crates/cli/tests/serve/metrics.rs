@@ -235,6 +235,10 @@ fn a_lost_run_is_counted_when_its_job_is_granted_again_and_a_push_once() {
     });
     let call = format!(r#"{{"settle":[{}]}}"#, ends.join(","));
     assert_eq!(ask(&server, "POST /v1/leases/settle", "", &call).0, "200");
+    // A report that its settle overtook: the answer says that the lease is over, and nobody was too late.
+    let call = format!(r#"{{"leases":[{{"lease":"{again}","progress":1}}]}}"#);
+    let (status, said) = ask(&server, "POST /v1/leases/extend", "", &call);
+    assert!(status == "200" && said.contains(&format!(r#""lost":["{again}"]"#)), "{said}");
     let found = metrics(&ask(&server, "GET /metrics", "", "").1);
     for (sample, value) in [
         (r#"tenure_jobs_pushed_total{namespace="default",queue="crawl"}"#, 1.0),

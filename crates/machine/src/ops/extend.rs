@@ -2,6 +2,7 @@
 
 use crate::answer::{Act, Context};
 use crate::grant::quarter;
+use crate::rows::Archive;
 use crate::state::{LiveJobId, Space};
 use crate::stored::{lease_id, parse_lease_id};
 use tenure_core::lease::{Extended, ExtendedLease, Fence};
@@ -12,12 +13,15 @@ use tenure_core::time::{Moment, Span};
 
 impl Space {
     /// Extends what lives. An extend that comes before the tick that reaps is honoured.
-    pub(crate) fn extend(&mut self, ask: Extend, now: Moment) -> Extended {
+    pub(crate) fn extend(&mut self, ask: Extend, archive: &dyn Archive, now: Moment) -> Extended {
         let mut answer = Extended::default();
         for item in ask.leases {
             let live = parse_lease_id(&item.lease)
                 .filter(|(fence, seq)| self.leases.get(fence).is_some_and(|l| l.seq == *seq));
             let Some((fence, seq)) = live else {
+                if self.was_settled(&item.lease, archive) {
+                    answer.crossed.push(item.lease.clone());
+                }
                 answer.lost.push(item.lease);
                 continue;
             };
@@ -74,6 +78,7 @@ impl Space {
 impl Act for Extend {
     type Known = Extended;
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
-        Ok(context.space.extend(self, context.now))
+        let Context { space, now, rest, .. } = context;
+        Ok(space.extend(self, rest, now))
     }
 }

@@ -89,6 +89,11 @@ impl Space {
         Ok(answers)
     }
 
+    /// Whether the holder of a lease has settled it.
+    pub(crate) fn was_settled(&self, id: &str, archive: &dyn Archive) -> bool {
+        matches!(self.known(id, archive), KnownLease::Past(..))
+    }
+
     fn known(&self, id: &str, archive: &dyn Archive) -> KnownLease {
         let Some((fence, seq)) = parse_lease_id(id) else { return KnownLease::Lost };
         if self.leases.get(&fence).is_some_and(|lease| lease.seq == seq) {

@@ -187,9 +187,9 @@ fn extended_of<'a>(calls: impl Iterator<Item = &'a Request>, all: Extended) -> V
         if let Request::Extend(extend) = call {
             calls_of.extend(extend.leases.iter().map(|item| (item.lease.as_str(), parts.len())));
         }
-        parts.push(Extended { extended: Vec::new(), lost: Vec::new(), cancel: Vec::new() });
+        parts.push(Extended::default());
     }
-    let Extended { extended, lost, cancel } = all;
+    let Extended { extended, lost, cancel, crossed } = all;
     for one in extended {
         if let Some(at) = calls_of.get(one.lease.as_str()) {
             parts[*at].extended.push(one);
@@ -203,6 +203,11 @@ fn extended_of<'a>(calls: impl Iterator<Item = &'a Request>, all: Extended) -> V
     for one in cancel {
         if let Some(at) = calls_of.get(one.as_str()) {
             parts[*at].cancel.push(one);
+        }
+    }
+    for one in crossed {
+        if let Some(at) = calls_of.get(one.as_str()) {
+            parts[*at].crossed.push(one);
         }
     }
     parts.into_iter().map(Reply::Extend).collect()

@@ -79,7 +79,8 @@ fn answer(request: Request) -> Result<Reply, CallError> {
             let expires_at = Moment::from_us(7);
             let extended =
                 alive.into_iter().map(|lease| ExtendedLease { lease, expires_at }).collect();
-            Ok(Reply::Extend(Extended { extended, lost, cancel }))
+            let crossed = lost.clone();
+            Ok(Reply::Extend(Extended { extended, lost, cancel, crossed }))
         }
         _ => Ok(Reply::Audit(Default::default())),
     }
@@ -223,14 +224,15 @@ async fn settles_and_extends_are_answered_apart() {
     for (call, alive, gone, stop) in
         [(one, "b", "gone1", &[][..]), (other, "stop", "gone2", &["stop"][..])]
     {
-        let Ok(Reply::Extend(Extended { extended, lost, cancel })) = call.await else {
+        let Ok(Reply::Extend(Extended { extended, lost, cancel, crossed })) = call.await else {
             panic!("no answer")
         };
         assert_eq!(extended.iter().map(|one| one.lease.as_str()).collect::<Vec<_>>(), [alive]);
         assert_eq!(
-            (lost, cancel),
-            (vec![gone.to_owned()], stop.to_vec().iter().map(|id| id.to_string()).collect())
+            (&lost, cancel),
+            (&vec![gone.to_owned()], stop.to_vec().iter().map(|id| id.to_string()).collect())
         );
+        assert_eq!(crossed, lost);
     }
     let made = scene.made();
     assert_eq!(made[1], ["gone", "b"]);
