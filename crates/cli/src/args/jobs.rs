@@ -242,7 +242,23 @@ fn error_part(text: &str) -> Result<String, String> {
 }
 
 fn state(text: &str) -> Result<JobState, String> {
-    word(text, "a state", &JobState::ALL)
+    word(text, "a state", &JobState::ALL).map_err(|why| match meant(text) {
+        Some(state) => format!("{why}; did you mean {state}?"),
+        None => why,
+    })
+}
+
+/// The state that other systems call so.
+fn meant(text: &str) -> Option<JobState> {
+    match text {
+        "done" | "completed" | "success" | "successful" => Some(JobState::Succeeded),
+        "pending" | "queued" | "waiting" | "available" => Some(JobState::Ready),
+        "active" | "processing" | "started" | "executing" => Some(JobState::Running),
+        "delayed" | "retryable" => Some(JobState::Scheduled),
+        "dead" | "error" | "discarded" => Some(JobState::Failed),
+        "canceled" | "revoked" => Some(JobState::Cancelled),
+        _ => None,
+    }
 }
 
 impl FilterArgs {
@@ -378,4 +394,21 @@ pub struct RunNowArgs {
     /// Ids, or `key:KEY`.
     #[arg(value_name = "ID", required = true, value_parser = parse_name(JobRef::parse))]
     pub ids: Vec<JobRef>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_by_the_name_of_another_system_is_told_by_ours() {
+        for (text, hint) in
+            [("done", "did you mean succeeded?"), ("active", "did you mean running?")]
+        {
+            let why = state(text).unwrap_err();
+            assert!(why.ends_with(hint), "{why}");
+        }
+        assert!(!state("purple").unwrap_err().contains("did you mean"));
+        assert_eq!(state("ready"), Ok(JobState::Ready));
+    }
 }

@@ -14,7 +14,7 @@ use tenure_core::shell::quoted;
 
 use super::{Cli, help};
 use crate::exit::{Failure, USAGE};
-use crate::output::colour;
+use crate::output::{colour, printable};
 
 /// Commands that run a command, which stands behind `--`.
 const RUNNERS: [&str; 3] = ["lock", "lease", "work"];
@@ -38,8 +38,19 @@ pub fn tell() -> ExitCode {
         return ExitCode::from(code);
     }
     // That nobody reads it stops nothing.
-    let _ = bettered(error, &mut command, &words).print();
+    let error = bettered(error, &mut command, &words);
+    if words.iter().all(|word| word.to_str().is_some_and(is_plain)) {
+        let _ = error.print();
+    } else {
+        // It shows words of the line as they came.
+        eprint!("{}", printable(&error.render().to_string()));
+    }
     ExitCode::from(code)
+}
+
+/// Whether a terminal shows the word as it is.
+fn is_plain(word: &str) -> bool {
+    printable(word) == word
 }
 
 /// What helps with a command that is not there.
@@ -48,6 +59,21 @@ pub fn where_to_look(said: &str) -> &'static str {
         "bench" => {
             "measuring is a program of its own: in a clone of Tenure, `cargo run --release --package \
              tenure-lab -- bench`"
+        }
+        "worker" | "consume" => {
+            "`tenure work QUEUE -- CMD` runs jobs; `tenure help --all` lists all commands"
+        }
+        "pause" | "resume" => {
+            "`tenure queue pause QUEUE`, `tenure limit pause LIMIT` and `tenure schedule pause ID` do; \
+             `tenure help --all` lists all commands"
+        }
+        "dashboard" | "ui" | "web" => "the dashboard is at the address of the server, in a browser",
+        "ls" | "list" => "`tenure jobs` lists jobs; `tenure help --all` lists all commands",
+        "config" => {
+            "`tenure serve --print-config` shows the settings of a server; see docs/guides/settings.md"
+        }
+        "logs" | "log" => {
+            "a server and a worker write to stderr; `tenure events` shows what happened to jobs"
         }
         _ => "`tenure help --all` lists all commands",
     }

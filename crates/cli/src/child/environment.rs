@@ -239,6 +239,14 @@ pub fn private(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
+/// Keeps CMD, which is of the same user, from reading the token out of this process: its environment and its memory are
+/// closed to others, and it leaves no core. CMD itself is another program, for which the kernel opens both again.
+pub fn close_to_cmd() {
+    // An old kernel or a filter may refuse it: then all is as it would be without.
+    #[cfg(target_os = "linux")]
+    let _ = nix::sys::prctl::set_dumpable(false);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

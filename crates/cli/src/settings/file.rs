@@ -20,7 +20,6 @@ use crate::exit::Failure;
 const BYTES_MAX: u64 = 1 << 20;
 /// Anybody but the owner may read it.
 const OTHERS_READ: u32 = 0o044;
-
 /// Anybody at all may write it. A group may: it is the user's own on many systems.
 const OTHERS_WRITE: u32 = 0o002;
 

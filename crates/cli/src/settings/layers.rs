@@ -122,7 +122,10 @@ impl Layers {
     ) -> Result<Self, Failure> {
         let (name, nothing) = (command.get_name(), FileTable::new());
         let table = match file {
-            Some(file) => table_of(file, name)?.unwrap_or(&nothing),
+            Some(file) => {
+                below_its_table(file, command)?;
+                table_of(file, name)?.unwrap_or(&nothing)
+            }
             None => &nothing,
         };
         let settings: Vec<&Arg> = command.get_arguments().filter(|arg| is_setting(arg)).collect();
@@ -225,6 +228,20 @@ fn refuse_token(table: &FileTable, name: &str) -> Result<(), Failure> {
                 .hint("name a file that has it: token_file = \"…\", or a command that prints it: token_command = \"…\""))
         }
         _ => Ok(()),
+    }
+}
+
+/// A setting of this command that stands above all tables is told where it belongs.
+fn below_its_table(file: &SettingsFile, command: &Command) -> Result<(), Failure> {
+    let name = command.get_name();
+    let settings: Vec<String> =
+        command.get_arguments().filter(|arg| is_setting(arg)).map(key).collect();
+    match file.table.iter().find(|(key, _)| settings.contains(key)) {
+        Some((key, entry)) => {
+            Err(Failure::usage(format!("{}: {key:?} stands above all tables", entry.place))
+                .hint(format!("put it below a line [{name}]")))
+        }
+        None => Ok(()),
     }
 }
 

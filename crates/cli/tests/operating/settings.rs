@@ -112,6 +112,11 @@ fn what_is_wrong_is_told_with_the_place_that_says_it() {
             "",
             "t.toml:2: [serve] has no \"drain_timout\"\nhint: did you mean \"drain_timeout\"?\n",
         ),
+        (
+            "listen = '127.0.0.1:1'\n",
+            "",
+            "t.toml:1: \"listen\" stands above all tables\nhint: put it below a line [serve]\n",
+        ),
         ("[serv]\n", "", "t.toml:1: the file has no \"serv\"\nhint: did you mean \"serve\"?\n"),
         ("[serve]\n\ndrain_timeout = 'soon'\n", "", "t.toml:3: drain_timeout: write a duration as"),
         (

@@ -32,6 +32,7 @@ use nix::unistd::Pid;
 
 use self::brood::{Brood, say};
 use self::wire::{GuardTold, Order, Said};
+use crate::child::environment::close_to_cmd;
 use crate::child::signals::Signals;
 
 /// By this name it is started and seen in lists of processes. It is not `tenure`, so that who kills all
@@ -49,6 +50,8 @@ pub fn is_wanted() -> bool {
 /// Is the guard, until it is told that it is needed no longer, or its `tenure` is gone and all else
 /// with it. Its stdin is the socket.
 pub fn run() {
+    // It has the environment of its `tenure`.
+    close_to_cmd();
     hear_no_signals();
     #[cfg(target_os = "linux")]
     {
