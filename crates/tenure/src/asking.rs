@@ -40,10 +40,10 @@ pub fn passes(error: &CallError) -> bool {
 
 /// How asking goes.
 pub struct Asking {
-    /// Whether the engine ever answered. One that never did is not waited for: its address may be
-    /// wrong.
-    met: bool,
-    /// When the first call after the last answer failed.
+    /// Whether an engine that does not answer is waited for. Unless the caller says otherwise, one that never did is not:
+    /// its address may be wrong.
+    waits: bool,
+    /// When the first call after the last answer failed, or was to be answered if that is earlier.
     away_since: Option<Instant>,
     backoff: Backoff,
     /// The id of the next call.
@@ -64,12 +64,17 @@ impl Asking {
     /// Nothing was asked yet.
     pub fn new() -> Self {
         Asking {
-            met: false,
+            waits: false,
             away_since: None,
             backoff: Backoff::default(),
             id: ids::request_id(),
             unknown_since: None,
         }
+    }
+
+    /// The same, for an engine that is waited for even if it never answered.
+    pub fn patient() -> Self {
+        Asking { waits: true, ..Asking::new() }
     }
 
     /// The id of the next call, and when it was first sent, if that is not now: what it is granted
@@ -82,7 +87,7 @@ impl Asking {
     /// id. An engine that drains answers at once and with nothing: it must not be asked in a tight
     /// circle.
     pub fn answered(&mut self, granted: bool, wait: Span, took: Duration) -> Answered {
-        self.met = true;
+        self.waits = true;
         self.id = ids::request_id();
         self.unknown_since = None;
         let again = self.away_since.take().is_some();
@@ -93,17 +98,24 @@ impl Asking {
         Answered { again, pause: self.backoff.wait() }
     }
 
-    /// The call that was sent at `sent` failed. Answers how long to hold back before it is sent again;
-    /// `None` if that is of no use, because it was refused, or nothing ever answered.
-    pub fn failed(&mut self, error: &CallError, sent: Instant) -> Option<Duration> {
-        if !self.met || !passes(error) {
+    /// The call that was sent at `sent` and was to wait for `wait` failed. Answers how long to hold back before it is sent
+    /// again; `None` if that is of no use, because it was refused, or nothing ever answered.
+    pub fn failed(&mut self, error: &CallError, sent: Instant, wait: Span) -> Option<Duration> {
+        // It was sent, so somebody listens there.
+        self.waits |= matches!(error, CallError::Fault(Fault::Unknown(_)));
+        if !self.waits || !passes(error) {
             return None;
         }
-        self.away_since.get_or_insert_with(Instant::now);
+        self.away_since.get_or_insert_with(|| Instant::now().min(sent + wait.std()));
         if matches!(error, CallError::Fault(Fault::Unknown(_))) {
             self.unknown_since.get_or_insert(sent);
         }
         Some(self.backoff.wait())
+    }
+
+    /// Since when nothing has answered.
+    pub fn away_since(&self) -> Option<Instant> {
+        self.away_since
     }
 
     /// How long nothing has answered.
@@ -148,8 +160,11 @@ mod tests {
             (refused(Code::LineFull), false),
             (broken, false),
         ] {
-            assert_eq!(met().failed(&error, Instant::now()).is_some(), again, "{error:?}");
-            assert_eq!(Asking::new().failed(&error, Instant::now()), None, "{error:?}");
+            let failed = |mut asking: Asking| asking.failed(&error, Instant::now(), Span::ZERO);
+            assert_eq!(failed(met()).is_some(), again, "{error:?}");
+            assert_eq!(failed(Asking::patient()).is_some(), again, "{error:?}");
+            let sent = error == unknown();
+            assert_eq!(failed(Asking::new()).is_some(), sent, "{error:?}");
         }
     }
 
@@ -159,7 +174,7 @@ mod tests {
         let (first, begun) = (asking.call().0, Instant::now());
         for error in [unavailable(), unknown(), unavailable(), unknown()] {
             tokio::time::advance(Duration::from_secs(70)).await;
-            asking.failed(&error, Instant::now()).unwrap();
+            asking.failed(&error, Instant::now(), Span::ZERO).unwrap();
             assert_eq!(asking.call().0, first);
         }
         // What was sent first never arrived, and can have been granted nothing.
@@ -173,14 +188,25 @@ mod tests {
     async fn an_absence_lasts_from_the_first_failure_to_the_next_answer() {
         let mut asking = met();
         assert_eq!(asking.away(), Duration::ZERO);
-        asking.failed(&unavailable(), Instant::now());
+        asking.failed(&unavailable(), Instant::now(), Span::ZERO);
         tokio::time::advance(Duration::from_secs(7)).await;
-        asking.failed(&unavailable(), Instant::now());
+        asking.failed(&unavailable(), Instant::now(), Span::ZERO);
         assert_eq!(asking.away(), Duration::from_secs(7));
         let wait = Span::from_s(5);
         assert!(asking.answered(false, wait, wait.std()).again);
         assert!(!asking.answered(false, wait, wait.std()).again);
         assert_eq!(asking.away(), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_engine_is_away_since_its_answer_was_due() {
+        for (wait_s, away_s) in [(5, 10), (60, 0)] {
+            let mut asking = met();
+            let sent = Instant::now();
+            tokio::time::advance(Duration::from_secs(15)).await;
+            asking.failed(&unknown(), sent, Span::from_s(wait_s));
+            assert_eq!(asking.away(), Duration::from_secs(away_s), "a wait of {wait_s} s");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -71,9 +71,13 @@ pub(crate) async fn wait_for<E: Ends>(
 ) -> Result<E::View, CallError> {
     let begun = Instant::now();
     let left = || longest.map(|longest| longest.saturating_sub(begun.elapsed()));
-    let mut asking = Asking::new();
+    // A server that is started anew may not be there yet; who does not wait hears at once that it is away.
+    let mut asking =
+        if longest == Some(Duration::ZERO) { Asking::new() } else { Asking::patient() };
     loop {
-        let wait = left().map_or(SLICE, |left| SLICE.min(left));
+        // That it is back is known at once, and not when a wait is over.
+        let slice = if asking.away_since().is_some() { Duration::ZERO } else { SLICE };
+        let wait = left().map_or(slice, |left| slice.min(left));
         let wait = Span::from_us(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
         let sent = Instant::now();
         let pause = match what.show(client, wait).await {
@@ -86,7 +90,7 @@ pub(crate) async fn wait_for<E: Ends>(
                 pause
             }
             Err(error) => {
-                let Some(pause) = asking.failed(&error, sent) else { return Err(error) };
+                let Some(pause) = asking.failed(&error, sent, wait) else { return Err(error) };
                 let over = match left() {
                     Some(left) => left.is_zero(),
                     None => asking.away() > AWAY_MAX,
@@ -190,14 +194,16 @@ mod tests {
             _ => done(),
         });
         assert_eq!(asked(&fake, job(), None).await, Ok(JobState::Succeeded));
-        // An engine that never answered is not waited for.
-        let fake = Fake::new(|_, _| unavailable());
-        assert!(asked(&fake, job(), None).await.is_err());
-        assert_eq!(fake.calls().len(), 1);
-        // One that went away is, for a minute or as long as was said.
-        for (longest, at_least, at_most) in [(None, 90, 95), (Some(40), 40, 40)] {
-            let fake = Fake::new(|call, before| match before {
-                0 => running(call),
+        // An engine that is away is waited for, for a minute or as long as was said, whether it was there before or not.
+        for (longest, met, at_least, at_most) in [
+            (None, true, 90, 95),
+            (Some(40), true, 40, 40),
+            (None, false, 60, 65),
+            (Some(40), false, 40, 40),
+            (Some(0), false, 0, 0),
+        ] {
+            let fake = Fake::new(move |call, before| match before {
+                0 if met => running(call),
                 _ => unavailable(),
             });
             let begun = Instant::now();

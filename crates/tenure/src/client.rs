@@ -105,6 +105,12 @@ impl Client {
         self.opened.close().await;
     }
 
+    /// The same client, which sends each call once: for those who repeat it themselves, and must see each failure.
+    pub(crate) fn once(&self) -> Client {
+        let repeating = Arc::new(Repeat::new(self.plain.clone()).at_most(Duration::ZERO));
+        Client { repeating, ..self.clone() }
+    }
+
     /// The namespace.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace

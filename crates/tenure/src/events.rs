@@ -211,7 +211,9 @@ impl EventReader {
                     return Ok(());
                 }
                 Err(error) => {
-                    let Some(pause) = self.asking.failed(&error, sent) else { return Err(error) };
+                    let Some(pause) = self.asking.failed(&error, sent, wait) else {
+                        return Err(error);
+                    };
                     sleep(pause).await;
                 }
             }

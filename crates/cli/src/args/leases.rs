@@ -130,6 +130,10 @@ pub struct WorkArgs {
     #[arg(long, value_name = "D", default_value_t = Span::from_s(25), value_parser = span)]
     #[arg(help_heading = MORE)]
     pub drain_timeout: Span,
+    /// End with exit code 69 when the server has not answered for this long; running jobs finish first. Without it the
+    /// worker waits until the server is back.
+    #[arg(long, value_name = "D", value_parser = span, help_heading = MORE)]
+    pub exit_when_away: Option<Span>,
     /// Hosts that a gauge may ask at link-local addresses, separated by commas. For a worker on a store of its own: a server
     /// reads its gauges itself.
     #[arg(long, value_name = "HOST,…", value_delimiter = ',', help_heading = MORE)]

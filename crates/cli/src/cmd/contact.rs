@@ -1,29 +1,177 @@
-//! Tells people when the store goes away and when it is back: once for each absence, however often it
-//! is asked meanwhile.
+//! Tells people when the store goes away and when it is back: once for each absence and then once a minute, however often it
+//! is asked meanwhile. What is back within half a second is no news.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use tenure_seam::CallError;
+use tenure::Client;
+use tenure::url::StoreUrl;
+use tenure_core::names::Namespace;
+use tenure_core::requests::Request;
+use tenure_core::time::Span;
+use tenure_seam::{AroundEngine, CallError, CallFuture, Engine, Fault};
 
 use crate::output::tell;
 
+/// Shorter absences are no news: a server that starts again, a connection that was closed.
+const NEWS: Duration = Duration::from_millis(500);
+/// What goes on is told again after this.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// An absence that was told.
+struct Absence {
+    began: Instant,
+    told: Instant,
+}
+
 /// Whether an absence was told.
-#[derive(Default)]
 pub struct Contact {
-    away: AtomicBool,
+    /// The address, without a password.
+    store: String,
+    absence: Mutex<Option<Absence>>,
 }
 
 impl Contact {
-    /// A call failed that is made again.
-    pub fn lost(&self, error: &CallError) {
-        if !self.away.swap(true, Ordering::Relaxed) {
-            tell(&format!("{error}; asking again until it answers"));
-        }
+    /// With the store at this address.
+    pub fn with(url: &str) -> Self {
+        let store = url.parse::<StoreUrl>().map_or("the store".to_owned(), |url| url.to_string());
+        Contact { store, absence: Mutex::default() }
     }
+
+    /// A call failed that is made again; nothing has answered for `away`.
+    pub fn lost(&self, error: &CallError, away: Duration) {
+        let now = Instant::now();
+        let mut absence = self.absence.lock().unwrap_or_else(PoisonError::into_inner);
+        let long = match &mut *absence {
+            Some(absence) if now - absence.told < AGAIN => return,
+            Some(absence) => {
+                absence.told = now;
+                Some(now - absence.began)
+            }
+            None if away < NEWS => return,
+            none => {
+                *none = Some(Absence { began: now.checked_sub(away).unwrap_or(now), told: now });
+                None
+            }
+        };
+        tell(&lost(&self.store, error, long));
+    }
+
     /// The store answers again.
     pub fn found(&self) {
-        if self.away.swap(false, Ordering::Relaxed) {
-            tell("the store answers again");
+        let absence = self.absence.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(absence) = absence {
+            tell(&format!("reached {} again after {}", self.store, long(absence.began.elapsed())));
         }
+    }
+}
+
+/// A client whose waits tell people that the store is away: for a command that makes no other calls, and goes on with them.
+pub fn telling(client: &Client, url: &str) -> Client {
+    let told = Told { contact: Contact::with(url), failing_since: Mutex::default() };
+    let engine = Telling { engine: client.engine().clone(), told: Arc::new(told) };
+    Client::new(Arc::new(engine), client.namespace().clone())
+}
+
+struct Told {
+    contact: Contact,
+    failing_since: Mutex<Option<Instant>>,
+}
+
+/// An engine whose failed calls are told.
+struct Telling {
+    engine: Arc<dyn Engine>,
+    told: Arc<Told>,
+}
+
+impl AroundEngine for Telling {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+
+    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        let call = self.engine.call(namespace, request);
+        let told = self.told.clone();
+        Box::pin(async move {
+            let answer = call.await;
+            let mut failing = told.failing_since.lock().unwrap_or_else(PoisonError::into_inner);
+            match &answer {
+                Err(
+                    error @ CallError::Fault(
+                        Fault::Unavailable(_) | Fault::StoreAway(_) | Fault::Unknown(_),
+                    ),
+                ) => {
+                    let since = *failing.get_or_insert_with(Instant::now);
+                    told.contact.lost(error, since.elapsed());
+                }
+                Ok(_) | Err(_) => {
+                    *failing = None;
+                    told.contact.found();
+                }
+            }
+            drop(failing);
+            answer
+        })
+    }
+}
+
+/// The sentence on an absence, which has lasted for `since`, if it was told before.
+fn lost(store: &str, error: &CallError, since: Option<Duration>) -> String {
+    let since = since.map_or(String::new(), |since| format!(" for {}", long(since)));
+    let (head, why) = match error {
+        CallError::Fault(Fault::Unavailable(why) | Fault::Unknown(why)) => ("cannot reach", why),
+        CallError::Fault(Fault::StoreAway(why) | Fault::Broken(why)) => ("no service of", why),
+        CallError::Fault(Fault::Denied(no)) | CallError::Refused(no) => {
+            ("no service of", &no.detail)
+        }
+    };
+    // The address is said already.
+    let address = store.split_once("://").map_or(store, |(_, address)| address);
+    let why = why.strip_prefix(address).and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
+    let why = why.split(" (os error").next().unwrap_or(why);
+    format!("{head} {store}{since}: {why}; asking again until it answers")
+}
+
+/// In tenths of a second.
+fn long(span: Duration) -> String {
+    let tenths = u64::try_from(span.as_millis() / 100).unwrap_or(u64::MAX / 100);
+    Span::from_ms(tenths.saturating_mul(100)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_absence_names_the_store_and_what_is_wrong() {
+        let refused = CallError::Fault(Fault::Unavailable(
+            "h:1: Connection refused (os error 111)".to_owned(),
+        ));
+        let store = Contact::with("tenure://h:1").store;
+        assert_eq!(
+            lost(&store, &refused, None),
+            "cannot reach http://h:1: Connection refused; asking again until it answers"
+        );
+        let minute = Some(Duration::from_millis(61_250));
+        assert_eq!(
+            lost(&store, &refused, minute),
+            "cannot reach http://h:1 for 1m1s200ms: Connection refused; asking again until it answers"
+        );
+    }
+
+    #[test]
+    fn a_short_absence_is_no_news_and_a_long_one_is_told_once_a_minute() {
+        let refused = CallError::Fault(Fault::Unavailable("refused".to_owned()));
+        let contact = Contact::with("http://h:1");
+        let told = || contact.absence.lock().unwrap().as_ref().map(|absence| absence.told);
+        contact.lost(&refused, NEWS - Duration::from_millis(1));
+        assert_eq!(told(), None);
+        contact.lost(&refused, NEWS);
+        let first = told();
+        assert!(first.is_some());
+        contact.lost(&refused, NEWS * 2);
+        assert_eq!(told(), first);
+        contact.found();
+        assert_eq!(told(), None);
     }
 }

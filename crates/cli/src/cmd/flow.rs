@@ -9,14 +9,14 @@ use tenure_core::requests::{DoneMany, JobFilter, RetryJobs};
 use tenure_core::time::{Moment, Span};
 
 use crate::args::flows::{FlowAction, FlowArgs};
-use crate::cmd::cancel;
+use crate::cmd::{cancel, contact};
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 use crate::output::page::Page;
 use crate::output::table::{Table, when};
 
 /// Shows flows, or makes the call that the arguments name.
-pub async fn run(client: &Client, out: Output, args: FlowArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: FlowArgs, url: &str) -> Result<(), Failure> {
     let view = match (args.action, args.flow) {
         (None, None) => {
             let listed = client.list_flows(args.page.page()).await?;
@@ -28,7 +28,8 @@ pub async fn run(client: &Client, out: Output, args: FlowArgs) -> Result<(), Fai
         (Some(FlowAction::Cancel { flow }), _) => client.cancel_flow(flow).await?,
         (Some(FlowAction::Retry { flow }), _) => return retry(client, out, flow).await,
         (Some(FlowAction::Wait { flow, longest }), _) => {
-            let view = client.wait_for_flow(flow, longest.map(Span::std)).await?;
+            let view =
+                contact::telling(client, url).wait_for_flow(flow, longest.map(Span::std)).await?;
             show(out, &view)?;
             return no(&view, longest).map_or(Ok(()), Err);
         }

@@ -17,6 +17,7 @@ use self::lease_end::{LeaseEnd, tell_kept};
 use self::waiting::WaitTeller;
 use crate::args::leases::{HoldArgs, LeaseArgs, LockArgs};
 use crate::child::environment::Environment;
+use crate::child::environment::close_to_cmd;
 use crate::child::guard::process::adopt_orphans;
 use crate::child::outcome::How;
 use crate::child::run::{CmdUnstarted, GRACE, GuardLink, Running, Streams};
@@ -28,7 +29,8 @@ use crate::json_args;
 use crate::output::tell;
 
 /// Runs CMD while a lock is held.
-pub async fn lock(client: &Client, args: LockArgs) -> Result<(), Failure> {
+pub async fn lock(client: &Client, args: LockArgs, url: &str) -> Result<(), Failure> {
+    close_to_cmd();
     if !args.hold.bonds.may_outlive() {
         adopt_orphans();
     }
@@ -37,16 +39,19 @@ pub async fn lock(client: &Client, args: LockArgs) -> Result<(), Failure> {
     }
     let what = format!("lock {:?}", args.name.key().unwrap_or_default());
     let needs = vec![Need::Limit { limit: args.name, weight: 1, cost: 1 }];
-    hold(client, &what, needs, args.ttl, args.hold).await
+    let waiting = WaitTeller::new(args.hold.quiet, url);
+    hold(client, &what, needs, args.ttl, args.hold, waiting).await
 }
 
 /// Runs CMD while needs are held.
-pub async fn lease(client: &Client, args: LeaseArgs) -> Result<(), Failure> {
+pub async fn lease(client: &Client, args: LeaseArgs, url: &str) -> Result<(), Failure> {
+    close_to_cmd();
     if !args.hold.bonds.may_outlive() {
         adopt_orphans();
     }
     let needs = json_args::needs(&args.needs)?;
-    hold(client, "the lease", needs, args.ttl, args.hold).await
+    let waiting = WaitTeller::new(args.hold.quiet, url);
+    hold(client, "the lease", needs, args.ttl, args.hold, waiting).await
 }
 
 /// Makes the lock one of so many holders, unless it is set already.
@@ -72,11 +77,11 @@ async fn hold(
     needs: Vec<Need>,
     ttl: Span,
     args: HoldArgs,
+    waiting: WaitTeller,
 ) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     heartbeats(client)?;
     let patience = args.patience();
-    let waiting = WaitTeller::new(args.quiet);
     let lock = Lock::new(client.clone(), needs).ttl(ttl).observe(move |event| waiting.hear(event));
     let guard = match acquire(&lock, patience.map(Span::std), &mut signals).await? {
         Ok(guard) => guard,

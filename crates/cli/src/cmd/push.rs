@@ -26,7 +26,7 @@ use crate::output::table::when;
 const NAMES_SHOWN: usize = 5;
 
 /// Stores what is said.
-pub async fn run(client: &Client, out: Output, args: PushArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: PushArgs, url: &str) -> Result<(), Failure> {
     let PushArgs { queue, payload, lines, payloads, id, unique, wait, at, delay, kin, say, .. } =
         args;
     let expires_at = args.expires_at.map(|end| end.moment(super::now()));
@@ -72,7 +72,8 @@ pub async fn run(client: &Client, out: Output, args: PushArgs) -> Result<(), Fai
     let job = pushed.job.id;
     // Who gives up waiting needs it, and stdout is the result's.
     crate::output::tell(&format!("waiting for job '{job}'"));
-    result::show(client, out, JobRef::Id(job), wait.map_or(HowLong::Ever, HowLong::AtMost)).await
+    let wait = wait.map_or(HowLong::Ever, HowLong::AtMost);
+    result::show(client, out, JobRef::Id(job), wait, url).await
 }
 
 async fn one(client: &Client, job: NewJob) -> Result<PushedJob, Failure> {

@@ -2,12 +2,15 @@
 //!
 //! The exit code says it too: 0 if it succeeded, 1 if it failed, was cancelled or is not finished.
 
+use std::time::Duration;
+
 use tenure::Client;
 use tenure_core::job::{JobState, ResultView};
 use tenure_core::names::JobRef;
 use tenure_core::time::Span;
 
 use crate::args::jobs::ResultArgs;
+use crate::cmd::contact;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 
@@ -21,18 +24,28 @@ pub enum HowLong {
 }
 
 /// Prints the result of a job, waited for as long as the arguments say.
-pub async fn run(client: &Client, out: Output, args: ResultArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: ResultArgs, url: &str) -> Result<(), Failure> {
     let wait = HowLong::AtMost(args.wait.unwrap_or(Span::ZERO));
-    show(client, out, args.job, wait).await
+    show(client, out, args.job, wait, url).await
 }
 
 /// Waits for the end of a job, and prints its result.
-pub async fn show(client: &Client, out: Output, job: JobRef, wait: HowLong) -> Result<(), Failure> {
+pub async fn show(
+    client: &Client,
+    out: Output,
+    job: JobRef,
+    wait: HowLong,
+    url: &str,
+) -> Result<(), Failure> {
     let longest = match wait {
         HowLong::Ever => None,
         HowLong::AtMost(longest) => Some(longest.std()),
     };
-    let view = client.wait_for_result(job, longest).await?;
+    let view = if longest == Some(Duration::ZERO) {
+        client.wait_for_result(job, longest).await?
+    } else {
+        contact::telling(client, url).wait_for_result(job, longest).await?
+    };
     if out.json || view.state == JobState::Succeeded {
         out.answer(&view, people)?;
     }

@@ -15,8 +15,10 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_core::names::QueueName;
 use tenure_core::requests::{JobFilter, ListJobs, ListQueues, Page};
 use tenure_core::time::Span;
+use tenure_seam::CallError;
 
 use crate::args::leases::WorkArgs;
+use crate::child::environment::close_to_cmd;
 use crate::child::guard::process::adopt_orphans;
 use crate::child::run::{GRACE, KILLED_MAX};
 use crate::child::signals::Signals;
@@ -25,7 +27,7 @@ use crate::cmd::work_counted::Counting;
 use crate::cmd::work_job::Cmd;
 use crate::cmd::work_lines::JobLines;
 use crate::cmd::work_over_http;
-use crate::exit::{Failure, NOT_STARTED, by_signal};
+use crate::exit::{Failure, NOT_STARTED, UNAVAILABLE, by_signal};
 use crate::output::{Output, tell};
 
 /// Who waits for longer than this at a queue that never had a job is told so.
@@ -45,16 +47,20 @@ pub struct WorkPlan {
     pub max_jobs: Option<u64>,
     /// How long jobs may finish.
     pub drain_timeout: Duration,
+    /// End when the store has been away for so long.
+    pub exit_when_away: Option<Span>,
     /// The ttl of the jobs' leases.
     pub ttl: Span,
     /// How long after a success the job's schedule is next due, if its outcome does not say it.
     pub next_in: Option<Span>,
+    /// The address of the store.
+    pub url: String,
     /// How people or programs are told of each job.
     pub lines: JobLines,
 }
 
 /// Works until it is told to end.
-pub async fn run(client: &Client, out: Output, args: WorkArgs) -> Result<(), Failure> {
+pub async fn run(client: &Client, out: Output, args: WorkArgs, url: &str) -> Result<(), Failure> {
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let concurrency = args.concurrency.unwrap_or_else(cores);
     let plan = WorkPlan {
@@ -64,8 +70,10 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs) -> Result<(), Fai
         until_empty: args.until_empty,
         max_jobs: args.max_jobs,
         drain_timeout: args.drain_timeout.std(),
+        exit_when_away: args.exit_when_away,
         ttl: args.ttl,
         next_in: args.next_in,
+        url: url.to_owned(),
         lines: JobLines::of(args.quiet, out.json),
     };
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
@@ -85,6 +93,7 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs) -> Result<(), Fai
         let spiders = work_over_http::spiders(client, address, args.poll_every)?;
         return with_signals(client, plan, spiders, gauge_hosts).await;
     }
+    close_to_cmd();
     if !args.bonds.may_outlive() {
         adopt_orphans();
     }
@@ -131,9 +140,12 @@ pub async fn work(
         .order(if plan.strict { Order::Strict } else { Order::Turning })
         .drain_timeout(plan.drain_timeout)
         .stop_grace(GRACE + KILLED_MAX)
-        .observe(teller(taken.clone()));
+        .observe(teller(taken.clone(), Contact::with(&plan.url)));
     if plan.until_empty {
         worker = worker.until_empty();
+    }
+    if let Some(longest) = plan.exit_when_away {
+        worker = worker.exit_when_away(longest.std());
     }
     if let Some(jobs) = plan.max_jobs {
         worker = worker.max_jobs(jobs);
@@ -177,6 +189,7 @@ pub async fn work(
     };
     match (ended, last) {
         (Err(WorkError::Call(error)), _) => Err(error.into()),
+        (Err(WorkError::Away(error)), _) => Err(gave_up(&error, plan.exit_when_away)),
         (Err(WorkError::Execution(failure)), _) => Err(failure),
         (Ok(_), Some(signal)) => Err(Failure::silent(by_signal(signal as i32))),
         (Ok(_), None) => Ok(()),
@@ -184,8 +197,7 @@ pub async fn work(
 }
 
 /// Tells people what they should know of the work; `taken` becomes true with the first job.
-fn teller(taken: Arc<AtomicBool>) -> impl Fn(&Event) + Send + Sync + 'static {
-    let contact = Contact::default();
+fn teller(taken: Arc<AtomicBool>, contact: Contact) -> impl Fn(&Event) + Send + Sync + 'static {
     move |event| match event {
         Event::Started { .. } => taken.store(true, Ordering::Relaxed),
         Event::OutcomeRefused { job, refusal } => {
@@ -197,10 +209,18 @@ fn teller(taken: Arc<AtomicBool>) -> impl Fn(&Event) + Send + Sync + 'static {
         Event::DrainTimedOut => {
             tell("the drain timeout is over: what still runs is given back");
         }
-        Event::Trouble(error) => contact.lost(error),
+        Event::Trouble { error, away } => contact.lost(error, *away),
         Event::Recovered => contact.found(),
         _ => {}
     }
+}
+
+/// How work ends that no longer waits for its store.
+fn gave_up(error: &CallError, longest: Option<Span>) -> Failure {
+    let longest = longest.unwrap_or_default();
+    let why = error.to_string();
+    Failure::new(UNAVAILABLE, format!("the store was away for {longest} (--exit-when-away): {why}"))
+        .hint("start the worker again when the store answers; without --exit-when-away it waits")
 }
 
 fn still_running(jobs: u64) -> String {

@@ -132,10 +132,13 @@ fn whoever_ends_a_server_leaves_it_time_to_drain_and_to_close() {
     let least = seconds(drain) + 10;
     for (file, key) in [
         ("systemd/tenure.service", "\nTimeoutStopSec="),
+        ("systemd/tenure-worker@.service", "\nTimeoutStopSec="),
         ("docker/compose.yaml", "stop_grace_period: "),
+        ("docker/compose.worker.yaml", "stop_grace_period: "),
         ("docker/compose.redis.yaml", "stop_grace_period: "),
         ("kubernetes/folder.yaml", "terminationGracePeriodSeconds: "),
         ("kubernetes/redis.yaml", "terminationGracePeriodSeconds: "),
+        ("kubernetes/worker.yaml", "terminationGracePeriodSeconds: "),
         ("helm/tenure/values.yaml", "\nterminationGracePeriodSeconds: "),
     ] {
         let text = fs::read_to_string(packaging().join(file)).unwrap();

@@ -4,6 +4,7 @@
 // A test that cannot even start the command is to fail loudly.
 #![allow(clippy::unwrap_used)]
 
+mod away;
 mod completions;
 mod events;
 mod files;
@@ -15,6 +16,7 @@ mod push;
 mod schedules;
 mod server;
 mod status;
+mod token;
 mod words;
 
 use std::io::{BufRead, BufReader, Write};

@@ -20,7 +20,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{Extend, Settle};
 use tenure_core::time::Span;
 use tenure_seam::{CallError, Engine, EngineExt, Fault};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -42,6 +42,8 @@ struct KeeperInner {
     releases: Mutex<Vec<SettleItem>>,
     wake: Notify,
     closing: AtomicBool,
+    /// Why the last heartbeat was not answered; `None` after one that was.
+    trouble: watch::Sender<Option<CallError>>,
 }
 
 /// What keeps the thread going: it ends with the last of these.
@@ -96,6 +98,7 @@ impl Keeper {
             releases: Mutex::default(),
             wake: Notify::new(),
             closing: AtomicBool::new(false),
+            trouble: watch::Sender::new(None),
         };
         Keeper { handle: Arc::new(Handle { inner: Arc::new(inner) }) }
     }
@@ -106,6 +109,11 @@ impl Keeper {
         let keeper = Keeper::unstarted(engine, namespace);
         tokio::spawn(keep(keeper.handle.inner.clone()));
         keeper
+    }
+
+    /// Why heartbeats are not answered; `None` while they are.
+    pub(crate) fn trouble(&self) -> watch::Receiver<Option<CallError>> {
+        self.handle.inner.trouble.subscribe()
     }
 
     /// Takes a lease into care: from now on it is extended until the [`Held`] is dropped.
@@ -232,6 +240,12 @@ async fn beat(inner: Arc<KeeperInner>, beats: Beats) -> (Beats, HeartbeatAnswer)
 }
 
 fn note(inner: &KeeperInner, beats: Beats, heard: HeartbeatAnswer) {
+    let trouble = heard.as_ref().err().filter(|error| passes(error)).cloned();
+    inner.trouble.send_if_modified(|last| {
+        let news = last.is_some() || trouble.is_some();
+        *last = trouble;
+        news
+    });
     let mut table = lock(&inner.table);
     match heard {
         Ok(extended) => table.heard(&beats, &extended),

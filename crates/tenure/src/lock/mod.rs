@@ -70,7 +70,12 @@ pub enum LockEvent {
     /// It is not free yet. Reported after each slice of the wait, with what the engine answered.
     Waiting(Leased),
     /// The engine did not answer; it is asked again. Reported for every call that fails.
-    Trouble(CallError),
+    Trouble {
+        /// What went wrong.
+        error: CallError,
+        /// How long nothing has answered.
+        away: Duration,
+    },
     /// The engine answers again.
     Recovered,
 }
@@ -176,7 +181,7 @@ impl Lock {
             lease.place = place.clone();
             lease.request_id = Some(id.clone());
             let sent = Instant::now();
-            let answer = call_off::lease_unless(&self.client, lease, off.wait()).await;
+            let answer = call_off::lease_unless(&self.client.once(), lease, off.wait()).await;
             if off.over {
                 return Err(LockError::CalledOff);
             }
@@ -209,7 +214,7 @@ impl Lock {
                     pause
                 }
                 Err(error) => {
-                    let Some(pause) = asking.failed(&error, sent) else {
+                    let Some(pause) = asking.failed(&error, sent, wait) else {
                         return Err(error.into());
                     };
                     let over = match left() {
@@ -219,7 +224,7 @@ impl Lock {
                     if over {
                         return Err(error.into());
                     }
-                    self.observer.tell(|| LockEvent::Trouble(error));
+                    self.observer.tell(|| LockEvent::Trouble { error, away: asking.away() });
                     pause
                 }
             };

@@ -120,8 +120,14 @@ pub enum Event {
     },
     /// The drain timeout is over: what still runs is stopped and given back.
     DrainTimedOut,
-    /// Jobs could not be asked for; it is tried again. Reported for every call that fails.
-    Trouble(CallError),
+    /// Jobs could not be asked for, or a heartbeat was not answered; it is tried again. Reported for every call that fails,
+    /// and once for a call that is not answered in time.
+    Trouble {
+        /// What went wrong.
+        error: CallError,
+        /// How long nothing has answered.
+        away: Duration,
+    },
     /// The engine answers again.
     Recovered,
 }
@@ -144,9 +150,12 @@ pub enum NotSettled {
 /// Why a worker ended before it was stopped.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WorkError<F> {
-    /// Asking for jobs was refused, or the engine was not there the first time.
+    /// Asking for jobs was refused.
     #[error(transparent)]
     Call(CallError),
+    /// The engine was away for as long as [`Worker::exit_when_away`] allows.
+    #[error(transparent)]
+    Away(CallError),
     /// A job could not be executed, and no other could be.
     #[error("a job could not be executed")]
     Execution(#[source] F),
@@ -230,6 +239,8 @@ pub struct Worker {
     grace: Duration,
     until: Until,
     max_jobs: Option<u64>,
+    /// How long an engine is waited for that does not answer; `None`: without an end.
+    away_max: Option<Duration>,
     observer: Observer<Event>,
     phase: Arc<watch::Sender<Phase>>,
 }
@@ -256,6 +267,7 @@ impl Worker {
             grace: Duration::ZERO,
             until: Until::default(),
             max_jobs: None,
+            away_max: None,
             observer: Observer::default(),
             phase: Arc::new(watch::Sender::new(Phase::Working)),
         }
@@ -306,6 +318,12 @@ impl Worker {
         self.max_jobs = Some(jobs);
         self
     }
+    /// Ends when the engine has not answered for so long, with the last fault as its error: as [`Stopper::drain`] does, so what
+    /// runs may finish. Unless set it waits for the engine without an end.
+    pub fn exit_when_away(mut self, longest: Duration) -> Self {
+        self.away_max = Some(longest);
+        self
+    }
     /// Is told what happens; it must not block.
     pub fn observe(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.observer = Observer::new(observer);
@@ -319,11 +337,12 @@ impl Worker {
     /// Runs `handler` for one job after the other, `concurrency` at once, until it is stopped. Slots
     /// are tasks on the caller's Tokio runtime; a panic of a handler is a failed attempt.
     ///
-    /// While the engine is away it is asked again and again, if it ever answered.
+    /// While the engine is away it is asked again and again, also if it was never there: a worker may be started before its
+    /// server. The observer is told ([`Event::Trouble`], [`Event::Recovered`]), and [`Worker::exit_when_away`] bounds it. What
+    /// runs goes on while its lease lasts, and its outcome is delivered when the engine is back.
     ///
     /// # Errors
-    /// Asking for jobs was refused, or the engine was not there the first time. What ran was
-    /// finished as when draining.
+    /// Asking for jobs was refused, or the engine was away for too long. What ran was finished as when draining.
     pub async fn run<H, F, O>(self, handler: H) -> Result<Worked, CallError>
     where
         H: Fn(Job) -> F + Send + Sync + 'static,
@@ -332,7 +351,7 @@ impl Worker {
     {
         let handler = Handler::new(handler, self.grace);
         self.execute(handler).await.map_err(|error| match error {
-            WorkError::Call(error) => error,
+            WorkError::Call(error) | WorkError::Away(error) => error,
             WorkError::Execution(never) => match never {},
         })
     }
@@ -398,7 +417,7 @@ impl Worker {
         work.give_back_waiting();
         let jobs = work.jobs;
         self.drain(work).await;
-        ended.map_err(WorkError::Call)?;
+        ended?;
         let failure = lock(&context.failure).take();
         match failure {
             Some(failure) => Err(WorkError::Execution(failure)),

@@ -199,8 +199,7 @@ impl Riding {
     }
 
     /// Makes both; the answer of the lease call.
-    pub async fn and_lease(mut self, lease: Lease) -> Result<Leased, CallError> {
-        let client = self.settler.client.clone();
+    pub async fn and_lease(mut self, client: &Client, lease: Lease) -> Result<Leased, CallError> {
         let items = self.batch.iter().map(EndedRun::item).collect();
         let span = spans::settle(self.batch.iter().map(|said| &said.job));
         match client.settle_and_lease(items, lease.clone()).instrument(span).await {

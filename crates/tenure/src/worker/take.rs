@@ -7,22 +7,22 @@
 //! A call that asks for nothing but those does not wait: what comes later is for a worker with a free slot.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
 use tenure_core::lease::{LeaseView, Leased};
 use tenure_core::names::QueueName;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
-use tenure_seam::CallError;
+use tenure_seam::{CallError, Fault};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::execute::Execute;
 use super::settler::Riding;
 use super::stages::GATHER_MAX;
 use super::work::{Work, poll_once};
-use super::{Event, Order, Phase, Until, Worker};
+use super::{Event, Order, Phase, Until, WorkError, Worker};
 use crate::asking::{Answered, Asking, slice};
 use crate::call_off;
 use crate::ids;
@@ -44,6 +44,8 @@ pub struct Asked {
     /// How many jobs were asked for.
     max: usize,
     answer: Result<Leased, CallError>,
+    /// That it was late was told.
+    late: bool,
     /// Whether the queues are empty, if that was looked at.
     empty: Option<Result<bool, CallError>>,
 }
@@ -59,6 +61,8 @@ impl Asked {
 pub struct Taking {
     queues: Vec<QueueName>,
     asking: Asking,
+    /// Since when no heartbeat has been answered.
+    beats_fail_since: Option<Instant>,
     /// A call that is under way.
     call: Option<AskFuture>,
     /// When there was room for the jobs that are or will be asked for.
@@ -74,9 +78,13 @@ pub struct Taking {
 /// A call with which outcomes ride waits for so long at most: that they are settled is told when it is answered.
 const RIDE_MAX: Span = Span::from_ms(500);
 
+/// A call that is answered later than this after its wait is told as trouble.
+const LATE: Duration = Duration::from_millis(1_500);
+
 /// With [`Until::Idle`]: the longest that a call waits while something runs.
 const IDLE_LOOK_EVERY: Span = Span::from_ms(20);
 
+type LeaseFuture<'a> = Pin<Box<dyn Future<Output = Result<Leased, CallError>> + Send + 'a>>;
 type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 impl Taking {
@@ -84,7 +92,8 @@ impl Taking {
     pub fn of(worker: &Worker) -> Self {
         Taking {
             queues: worker.queues.clone(),
-            asking: Asking::new(),
+            asking: Asking::patient(),
+            beats_fail_since: None,
             call: None,
             room_since: None,
             pause: Duration::ZERO,
@@ -99,8 +108,9 @@ impl Taking {
         &mut self,
         worker: &Worker,
         work: &mut Work<E>,
-    ) -> Result<(), CallError> {
+    ) -> Result<(), WorkError<E::Failure>> {
         let mut phase = worker.phase.subscribe();
+        let mut beats = work.heartbeat_trouble();
         loop {
             let now = Instant::now();
             let turn = work.turn(now);
@@ -143,6 +153,10 @@ impl Taking {
                     return Ok(());
                 }
                 () = work.event(earlier(turn.next, gathers)) => {}
+                Ok(()) = beats.changed() => {
+                    let failed = beats.borrow_and_update().clone();
+                    self.heartbeat(worker, failed);
+                }
             }
         }
     }
@@ -197,6 +211,8 @@ impl Taking {
         let mut phase = worker.phase.subscribe();
         let wait = match worker.until {
             _ if ahead => Span::ZERO,
+            // That it is back is known at once, and not when a wait is over.
+            Until::Stopped if self.asking.away_since().is_some() => Span::ZERO,
             Until::Stopped => slice(worker.ttl),
             Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),
             // What runs may push more; outcomes that only ride do so in this very call.
@@ -217,8 +233,11 @@ impl Taking {
         if worker.order == Order::Turning && !self.queues.is_empty() {
             self.queues.rotate_left(1);
         }
-        let client = worker.client.clone();
+        // Repeated here, so that each failure is told at once.
+        let client = worker.client.once();
         let pause = std::mem::take(&mut self.pause);
+        let observer = worker.observer.clone();
+        let (away_since, away_max) = (self.asking.away_since(), worker.away_max);
         Box::pin(async move {
             let nothing = |sent| Asked {
                 at: first_sent.unwrap_or(sent),
@@ -226,6 +245,7 @@ impl Taking {
                 wait,
                 max,
                 answer: Ok(Leased::default()),
+                late: false,
                 empty: None,
             };
             if !pause.is_zero() {
@@ -235,15 +255,33 @@ impl Taking {
                 }
             }
             let sent = Instant::now();
-            let off = ended(&mut phase);
-            let answer = match riding {
-                Some(riding) => {
-                    let both = riding.and_lease(lease.clone());
-                    call_off::answer_unless(&client, both, lease, off).await
-                }
-                None => call_off::lease_unless(&client, lease, off).await,
+            let mut off_phase = phase.clone();
+            let off = ended(&mut off_phase);
+            let first: LeaseFuture<'_> = match riding {
+                Some(riding) => Box::pin(riding.and_lease(&client, lease.clone())),
+                None => Box::pin(client.lease(lease.clone())),
             };
-            let mut asked = Asked { answer, ..nothing(sent) };
+            let mut answering = pin!(call_off::answer_unless(&client, first, lease, off));
+            let due = sent + wait.std();
+            let gives_up_at = away_max.map(|most| (away_since.unwrap_or(due) + most).max(due));
+            let mut late = false;
+            let answer = loop {
+                let next = if late { gives_up_at } else { earlier(Some(due + LATE), gives_up_at) };
+                tokio::select! {
+                    biased;
+                    answer = &mut answering => break answer,
+                    () = sleep_until(next.unwrap_or(due)), if next.is_some() => {
+                        let silent = || CallError::Fault(Fault::Unknown("it does not answer".to_owned()));
+                        if gives_up_at.is_some_and(|at| at <= Instant::now()) {
+                            break Err(silent());
+                        }
+                        late = true;
+                        let away = away_since.unwrap_or(due).elapsed();
+                        observer.tell(|| Event::Trouble { error: silent(), away });
+                    }
+                }
+            };
+            let mut asked = Asked { answer, late, ..nothing(sent) };
             let looks = looks && *phase.borrow() == Phase::Working;
             if looks && asked.answer.as_ref().is_ok_and(|leased| leased.leases.is_empty()) {
                 asked.empty = Some(match idle {
@@ -261,7 +299,7 @@ impl Taking {
         worker: &Worker,
         work: &mut Work<E>,
         mut asked: Asked,
-    ) -> Result<(), CallError> {
+    ) -> Result<(), WorkError<E::Failure>> {
         self.more_may_come = false;
         let room_since = self.room_since.take();
         let leases = match &mut asked.answer {
@@ -275,7 +313,7 @@ impl Taking {
         let Answered { again, pause } =
             self.asking.answered(!leases.is_empty(), asked.wait, now - asked.sent);
         self.pause = pause;
-        if again {
+        if again || asked.late {
             worker.observer.tell(|| Event::Recovered);
         }
         match &asked.empty {
@@ -291,18 +329,39 @@ impl Taking {
     }
 
     /// Holds back after what will pass; all else ends the worker.
-    fn trouble(
+    fn trouble<F>(
         &mut self,
         worker: &Worker,
         error: &CallError,
         asked: &Asked,
-    ) -> Result<(), CallError> {
-        let Some(pause) = self.asking.failed(error, asked.sent) else {
-            return Err(error.clone());
+    ) -> Result<(), WorkError<F>> {
+        let Some(pause) = self.asking.failed(error, asked.sent, asked.wait) else {
+            return Err(WorkError::Call(error.clone()));
         };
-        self.pause = pause;
-        worker.observer.tell(|| Event::Trouble(error.clone()));
+        let away = self.asking.away();
+        self.pause = match worker.away_max {
+            Some(most) if away >= most => return Err(WorkError::Away(error.clone())),
+            Some(most) => pause.min(most - away),
+            None => pause,
+        };
+        worker.observer.tell(|| Event::Trouble { error: error.clone(), away });
         Ok(())
+    }
+
+    /// A worker whose slots are all in use asks for nothing: then its heartbeats tell that the engine is away.
+    fn heartbeat(&mut self, worker: &Worker, failed: Option<CallError>) {
+        match failed {
+            Some(error) => {
+                let since = *self.beats_fail_since.get_or_insert_with(Instant::now);
+                worker.observer.tell(|| Event::Trouble { error, away: since.elapsed() });
+            }
+            None => {
+                let failed = self.beats_fail_since.take().is_some();
+                if failed && self.asking.away_since().is_none() {
+                    worker.observer.tell(|| Event::Recovered);
+                }
+            }
+        }
     }
 }
 

@@ -9,6 +9,8 @@ use std::task::{Context, Poll, Waker};
 
 use tenure_core::lease::{LeaseView, SettleItem};
 use tenure_core::time::Span;
+use tenure_seam::CallError;
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{Instant, sleep_until};
 
@@ -60,6 +62,11 @@ impl<E: Execute> Work<E> {
     /// Where the jobs are.
     pub fn stages(&self) -> &Stages {
         &self.context.settler.stages
+    }
+
+    /// Why heartbeats are not answered.
+    pub fn heartbeat_trouble(&self) -> watch::Receiver<Option<CallError>> {
+        self.context.keeper.trouble()
     }
 
     /// Whether nothing runs, waits or is on its way.

@@ -39,7 +39,9 @@ fn granting(nth: usize) -> Arc<Fake> {
 
 async fn held(engine: &Arc<Fake>, args: HoldArgs, ttl: Span) -> Result<(), Failure> {
     let needs = json_args::needs(&["limit:lock:x".into()]).unwrap();
-    hold(&Client::new(engine.clone(), Namespace::main()), "lock 'x'", needs, ttl, args).await
+    let waiting = WaitTeller::new(args.quiet, "http://127.0.0.1:7171");
+    hold(&Client::new(engine.clone(), Namespace::main()), "lock 'x'", needs, ttl, args, waiting)
+        .await
 }
 
 fn forced(engine: &Fake) -> bool {

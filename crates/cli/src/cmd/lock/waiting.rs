@@ -27,8 +27,8 @@ pub struct WaitTeller {
 
 impl WaitTeller {
     /// Of a wait that begins.
-    pub fn new(quiet: bool) -> Self {
-        WaitTeller { quiet, contact: Contact::default(), told: Mutex::default() }
+    pub fn new(quiet: bool, url: &str) -> Self {
+        WaitTeller { quiet, contact: Contact::with(url), told: Mutex::default() }
     }
 
     /// Tells people, unless they know.
@@ -39,7 +39,7 @@ impl WaitTeller {
             {
                 tell(&format!("waiting: {}", why::sentence(&last.reasons, crate::cmd::now())));
             }
-            LockEvent::Trouble(error) => self.contact.lost(error),
+            LockEvent::Trouble { error, away } => self.contact.lost(error, *away),
             LockEvent::Recovered => self.contact.found(),
             _ => {}
         }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_when_it_changes_and_not_too_often() {
-        let (waiting, begun) = (WaitTeller::new(false), Instant::now());
+        let (waiting, begun) = (WaitTeller::new(false, "http://127.0.0.1:7171"), Instant::now());
         for (s, reasons, news) in [
             (1, held_by("L1", 1, 2), true),
             (6, held_by("L1", 6, 2), false),

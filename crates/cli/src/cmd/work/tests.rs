@@ -51,8 +51,10 @@ fn work_of(engine: &Arc<Fake>, command: Vec<OsString>, ttl: Span) -> Work {
         until_empty: true,
         max_jobs: None,
         drain_timeout: Duration::from_secs(25),
+        exit_when_away: None,
         ttl,
         next_in: None,
+        url: "http://127.0.0.1:7171".to_owned(),
         lines: JobLines::Quiet,
     };
     let client = Client::new(engine.clone(), Namespace::main());
@@ -264,12 +266,19 @@ async fn a_refused_outcome_is_a_failure_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_store_that_never_answered_is_69() {
+async fn a_store_that_is_away_for_as_long_as_is_allowed_is_69() {
     let engine = Fake::new(|_, _| {
         let fault = tenure_seam::Fault::Unavailable("127.0.0.1:7171: refused".into());
         Says::Now(Err(fault.into()))
     });
-    assert_eq!(shell(&engine, "true").run(never).await.unwrap_err().code, 69);
+    let mut work = shell(&engine, "true");
+    work.plan.exit_when_away = Some(Span::from_ms(100));
+    let begun = Instant::now();
+    let failure = work.run(never).await.unwrap_err();
+    assert_eq!(failure.code, 69);
+    let sentence = failure.sentence.unwrap();
+    assert!(sentence.contains("away for 100ms (--exit-when-away)"), "{sentence}");
+    assert!(begun.elapsed() >= Duration::from_millis(100));
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Ask, Reply, Request};
 use tenure_core::settings::QueueCounts;
-use tenure_seam::Fault;
 use tokio::time::sleep;
 
 use super::*;
@@ -148,19 +147,86 @@ async fn until_empty_does_not_end_because_a_look_failed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_was_there_is_waited_for_and_one_that_never_was_is_not() {
-    let fake = Fake::new(|_, _| unavailable());
-    let ended = worker(&fake).run(|_| async {}).await;
-    assert!(matches!(ended, Err(CallError::Fault(Fault::Unavailable(_)))), "{ended:?}");
-    assert_eq!(fake.leases().len(), 1);
+async fn an_engine_is_waited_for_whether_it_was_ever_there_or_not() {
+    for first in [0, 1] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::Lease(_) if (first..200).contains(&before) => unavailable(),
+            Request::Lease(_) if before == 200 => granted([1]),
+            call => well(call),
+        });
+        let worked = worker(&fake).max_jobs(1).run(|_| async {}).await.unwrap();
+        assert_eq!(worked.jobs, 1);
+    }
+}
 
-    let fake = Fake::new(|call, before| match call {
-        Request::Lease(_) if (1..200).contains(&before) => unavailable(),
-        Request::Lease(_) if before == 200 => granted([1]),
+#[tokio::test(start_paused = true)]
+async fn a_worker_ends_when_the_engine_was_away_for_as_long_as_it_may_be() {
+    for answer in [unavailable, unknown] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::Lease(_) if before > 0 => answer(),
+            Request::Lease(_) => granted([1]),
+            call => well(call),
+        });
+        let begun = Instant::now();
+        // What runs by then may finish.
+        let ran = Arc::new(AtomicUsize::new(0));
+        let runs = ran.clone();
+        let ended = worker(&fake).concurrency(2).exit_when_away(s(10)).run(move |_| {
+            let runs = runs.clone();
+            async move {
+                tokio::time::sleep(s(20)).await;
+                runs.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        assert!(matches!(ended.await, Err(CallError::Fault(_))));
+        assert_eq!(ran.load(Ordering::SeqCst), 1);
+        assert!((s(20)..s(21)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn trouble_is_told_at_the_first_failure_and_of_a_silent_engine_when_its_answer_is_late() {
+    let silent: fn() -> Says = || Says::Never;
+    for (answer, within) in [(unavailable as fn() -> Says, s(0)), (unknown, s(0)), (silent, s(7))] {
+        let fake = Fake::new(move |call, before| match call {
+            Request::Lease(_) if before == 0 => answer(),
+            Request::Lease(_) => granted([1]),
+            call => well(call),
+        });
+        let begun = Instant::now();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let hears = told.clone();
+        let work = worker(&fake).max_jobs(1).exit_when_away(s(60)).observe(move |event| {
+            if matches!(event, Event::Trouble { .. }) {
+                hears.lock().unwrap().push(begun.elapsed());
+            }
+        });
+        let _ = work.run(|_| async {}).await;
+        let first = told.lock().unwrap()[0];
+        assert!(first <= within, "{first:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_worker_hears_of_an_engine_that_is_away_by_its_heartbeats() {
+    let begun = Instant::now();
+    let fake = Fake::new(move |call, before| match call {
+        Request::Lease(_) if before == 0 => granted([1]),
+        Request::Extend(_) if begun.elapsed() < s(12) => unavailable(),
         call => well(call),
     });
-    let worked = worker(&fake).max_jobs(1).run(|_| async {}).await.unwrap();
-    assert_eq!(worked.jobs, 1);
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let hears = events.clone();
+    let work = worker(&fake).max_jobs(1).observe(move |event| match event {
+        Event::Trouble { away, .. } => hears.lock().unwrap().push(Some(*away)),
+        Event::Recovered => hears.lock().unwrap().push(None),
+        _ => {}
+    });
+    work.run(|_| tokio::time::sleep(s(20))).await.unwrap();
+    let events = events.lock().unwrap();
+    assert_eq!(events[0], Some(s(0)));
+    assert!(events[1].is_some_and(|away| away > s(0)), "{events:?}");
+    assert_eq!(events.last(), Some(&None), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]
