@@ -301,6 +301,7 @@ async fn what_is_lost_or_cancelled_while_it_waits_ahead_does_not_begin() {
                     .collect(),
                 lost: named("l45"),
                 cancel: named("l46"),
+                ..Extended::default()
             })))
         }
         call => backlog.answer(call),
