@@ -11,8 +11,9 @@ from tenure import Tenure, errors
 
 
 def test_set_makes_a_queue_and_then_changes_only_what_it_names(t: Tenure) -> None:
-    t.queues.set("mail", timeout="5m", max_waiting=10, lost_delay=0)
+    t.queues.set("mail", timeout="5m", max_waiting=10, lost_delay=0, show_payload=False)
     assert t.queues.get("mail").lost_delay == "0s"
+    assert not t.queues.get("mail").show_payload
     changed = t.queues.set("mail", max_waiting=20)
     assert (changed.timeout, changed.max_waiting) == ("5m", 20)
 

@@ -20,6 +20,7 @@ fn patch(name: &str) -> PatchQueue {
         max_waiting: Patch::Keep,
         lost_delay: Patch::Keep,
         shares: Patch::Keep,
+        show_payload: Patch::Keep,
     }
 }
 
@@ -43,6 +44,7 @@ pub(crate) async fn a_put_replaces_all_settings(b: &mut Bench) {
         max_waiting: Some(7),
         lost_delay: Some(ms(500)),
         shares: BTreeMap::from([(group("g"), 3)]),
+        show_payload: false,
     };
     let put = b.set_queue("q", settings.clone()).await;
     assert!(put.created);

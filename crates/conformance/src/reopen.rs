@@ -92,6 +92,7 @@ pub(crate) async fn settings_and_pauses_survive(b: &mut Bench) {
         max_waiting: Some(9),
         lost_delay: Some(s(0)),
         shares: BTreeMap::from([(group("g"), 3)]),
+        show_payload: false,
         ..QueueSettings::default()
     };
     b.set_queue("q", settings.clone()).await;

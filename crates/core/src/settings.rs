@@ -13,7 +13,7 @@ use crate::sentences::LimitRefusal;
 use crate::time::{Moment, Span};
 
 /// Defaults of a queue for its jobs, and its shares.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueSettings {
     /// Needs of a job that states none.
@@ -31,6 +31,28 @@ pub struct QueueSettings {
     pub lost_delay: Option<Span>,
     /// Turns of each group; 1 for all that are not named.
     pub shares: BTreeMap<Group, u32>,
+    /// Whether lists of the dashboard show one line of each payload. Rows from before this setting have none, and show it.
+    pub show_payload: bool,
+}
+
+impl Default for QueueSettings {
+    fn default() -> Self {
+        QueueSettings {
+            needs: Vec::new(),
+            retry: None,
+            timeout: None,
+            retain: None,
+            max_waiting: None,
+            lost_delay: None,
+            shares: BTreeMap::new(),
+            show_payload: QueueSettings::SHOW_PAYLOAD_DEFAULT,
+        }
+    }
+}
+
+impl QueueSettings {
+    /// What [`QueueSettings::show_payload`] is if nobody has set it.
+    pub const SHOW_PAYLOAD_DEFAULT: bool = true;
 }
 
 /// GCRA: `count` tokens per `per`, of which `burst` may go at once after a rest.

@@ -22,6 +22,7 @@ mod live;
 mod look_through;
 mod pages;
 mod pairs;
+mod payloads;
 mod session;
 mod show;
 mod visit;

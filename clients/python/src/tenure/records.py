@@ -303,6 +303,8 @@ class Queue(Record):
     #: How long a job waits whose worker was lost; None: 2 s, and twice as long each time.
     lost_delay: Optional[str] = None
     shares: dict[str, int] = field(default_factory=dict)
+    #: Whether lists of the dashboard show one line of each payload.
+    show_payload: bool = True
     counts: dict[str, int] = field(default_factory=dict)
     oldest_ready_at: Optional[datetime] = _moment()
     workers: int = 0

@@ -99,7 +99,8 @@ class _Queues(Part):
     def set(self, /, name: str, **settings: Any) -> Plan[Queue]:
         """Change settings, and make the queue where it is not there.
 
-        Settings: `needs`, `retry`, `timeout`, `retain`, `max_waiting`, `lost_delay`, `shares`.
+        Settings: `needs`, `retry`, `timeout`, `retain`, `max_waiting`, `lost_delay`, `shares`,
+        `show_payload`.
         """
         return Queue.read((yield from set_plan("queues", name, settings, QueueNotFound.code)))
 

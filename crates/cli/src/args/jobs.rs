@@ -348,7 +348,8 @@ pub struct ManyArgs {
 #[derive(Args, Debug)]
 #[command(
     after_help = "Errors are compared by their first line, and numbers in it do not count: \"http 502\" and
-\"http 503\" are one failure. At most 10,000 failed jobs are looked at.
+\"http 503\" are one failure. A status code does count at the begin of the line and after \"status\": \"550 unavailable\".
+At most 10,000 failed jobs are looked at.
 
 Examples:
   tenure failures --queue crawl

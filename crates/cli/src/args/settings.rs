@@ -12,7 +12,7 @@ use tenure_core::time::{Moment, Span};
 use crate::args::PageArgs;
 use crate::args::gauges::GaugeArgs;
 use crate::args::value::{
-    PerSpan, Setting, count, moment, parse_name, positive, rate, setting, span, timeout,
+    PerSpan, Setting, boolean, count, moment, parse_name, positive, rate, setting, span, timeout,
 };
 
 /// How long: for a while, or until a moment.
@@ -135,6 +135,9 @@ pub struct QueueSetArgs {
     /// Replaces all shares.
     #[arg(long, value_name = "GROUP=N|JSON|none")]
     pub shares: Vec<String>,
+    /// Whether the dashboard's lists show one line of each payload; true unless it is set.
+    #[arg(long, value_name = "BOOL|none", value_parser = setting(boolean))]
+    pub show_payload: Option<Setting<bool>>,
 }
 
 /// Show limits (caps and rates), set, pause and delete them.

@@ -181,6 +181,11 @@ pub fn count(text: &str) -> Result<u32, String> {
     whole(0, COUNT_MAX as u32)(text)
 }
 
+/// `true` or `false`.
+pub fn boolean(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| "it is true or false".to_owned())
+}
+
 /// A count of things of which there must be one.
 pub fn positive(text: &str) -> Result<u32, String> {
     whole(1, COUNT_MAX as u32)(text)

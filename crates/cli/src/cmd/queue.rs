@@ -53,6 +53,7 @@ fn patch(set: QueueSetArgs) -> Result<PatchQueue, Failure> {
         max_waiting: Setting::of(set.max_waiting),
         lost_delay: Setting::of(set.lost_delay),
         shares: shares(&set.shares, &set.name)?,
+        show_payload: Setting::of(set.show_payload),
         queue: set.name,
     })
 }
@@ -161,7 +162,8 @@ fn people(queue: &QueueView) -> String {
         .maybe("retain", settings.retain)
         .maybe("max waiting", settings.max_waiting)
         .maybe("lost delay", settings.lost_delay)
-        .maybe("shares", Some(json(&settings.shares)).filter(|_| !settings.shares.is_empty()));
+        .maybe("shares", Some(json(&settings.shares)).filter(|_| !settings.shares.is_empty()))
+        .maybe("show payload", Some("false").filter(|_| !settings.show_payload));
     page.render()
 }
 

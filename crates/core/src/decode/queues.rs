@@ -12,9 +12,18 @@ use crate::requests::{Change, PatchQueue, PauseQueue, PutQueue};
 use crate::sentences::BodyRefusal;
 use std::collections::BTreeMap;
 
-static QUEUE: ObjectShape<7> = ObjectShape {
+static QUEUE: ObjectShape<8> = ObjectShape {
     what: "a queue",
-    fields: ["needs", "retry", "timeout", "retain", "max_waiting", "lost_delay", "shares"],
+    fields: [
+        "needs",
+        "retry",
+        "timeout",
+        "retain",
+        "max_waiting",
+        "lost_delay",
+        "shares",
+        "show_payload",
+    ],
     answered: &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"],
 };
 
@@ -37,6 +46,7 @@ pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
         max_waiting: fields.patch("max_waiting", |v| v.integer(AMOUNT))?,
         lost_delay: fields.patch("lost_delay", |v| v.span(Spans::ANY))?,
         shares: fields.patch("shares", shares)?,
+        show_payload: fields.patch("show_payload", |v| v.boolean())?,
     })
 }
 

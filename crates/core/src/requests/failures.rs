@@ -63,34 +63,63 @@ pub struct Failures {
 }
 
 /// The text by which errors are compared: the first line, in which each run of ASCII digits is one `#`, cut to 120
-/// characters. So `http 502` and `http 503`, or two ids in the same sentence, are one failure. A status code with which the
-/// line begins (three digits from 100 to 599, as SMTP and HTTP have) stays: it is the failure, and not a number in it.
+/// characters. So `http 502` and `http 503`, or two ids in the same sentence, are one failure. A status code stays: three
+/// digits from 100 to 599, as SMTP and HTTP have, with which the line begins or that follow the word *status* (`状态`). It is
+/// the failure, and not a number in it.
 pub fn error_line(error: &str) -> String {
     let line = error.split('\n').next().unwrap_or_default();
     let line = line.strip_suffix('\r').unwrap_or(line);
     let mut text = String::with_capacity(line.len().min(4 * FAILURE_CHARS));
-    let (code, line) = line.split_at(status_code(line));
-    text.push_str(code);
-    let (mut chars, mut in_digits) = (code.len(), false);
-    for c in line.chars() {
-        let digit = c.is_ascii_digit();
-        if !(digit && in_digits) {
-            if chars == FAILURE_CHARS {
-                break;
-            }
-            text.push(if digit { '#' } else { c });
+    let (mut at, mut chars) = (0, 0);
+    while let Some(c) = line[at..].chars().next()
+        && chars < FAILURE_CHARS
+    {
+        let digits = line[at..].bytes().take_while(u8::is_ascii_digit).count();
+        if digits == 0 {
+            text.push(c);
+            at += c.len_utf8();
             chars += 1;
+            continue;
         }
-        in_digits = digit;
+        let (before, run, after) = (&line[..at], &line[at..at + digits], &line[at + digits..]);
+        let shown = if is_status_code(before, run, after) { run } else { "#" };
+        let room = shown.len().min(FAILURE_CHARS - chars);
+        text.push_str(&shown[..room]);
+        at += digits;
+        chars += room;
     }
     text
 }
 
-/// How many bytes of the line are a status code: 3 or 0.
-fn status_code(line: &str) -> usize {
-    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    let is_code = digits == 3 && matches!(line.as_bytes()[0], b'1'..=b'5');
-    if is_code { digits } else { 0 }
+/// Words after which three digits are a status code; a sign and blanks may stand in between.
+const STATUS_WORDS: [&str; 8] =
+    ["status", "status code", "status_code", "statuscode", "状态", "状态码", "返回码", "错误码"];
+
+/// Whether a run of digits is a status code, by what stands around it. `100ms`, `500.3` and `v200` are numbers.
+fn is_status_code(before: &str, run: &str, after: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if run.len() != 3
+        || !matches!(run.as_bytes()[0], b'1'..=b'5')
+        || after.starts_with(is_part)
+        || after
+            .strip_prefix('.')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    {
+        return false;
+    }
+    let opens =
+        |c: char| c.is_whitespace() || matches!(c, '[' | '(' | '<' | '（' | '【' | '"' | '\'');
+    let joins = |c: char| opens(c) || matches!(c, ':' | '=' | '：' | '＝');
+    let before = before.trim_end_matches(joins);
+    // Also a code in brackets begins a line.
+    if before.is_empty() {
+        return true;
+    }
+    STATUS_WORDS.iter().any(|word| {
+        let at = before.len().checked_sub(word.len());
+        let end = at.and_then(|at| before.get(at..).map(|end| (&before[..at], end)));
+        end.is_some_and(|(front, end)| end.eq_ignore_ascii_case(word) && !front.ends_with(is_part))
+    })
 }
 
 /// One failed job, as an engine found it.
@@ -204,6 +233,21 @@ mod tests {
             ("429: slow down", "429: slow down"),
             ("600 jobs", "# jobs"),
             ("5031 jobs", "# jobs"),
+            ("550-5.1.1 no such user 17", "550-#.#.# no such user #"),
+            ("[502] bad gateway", "[502] bad gateway"),
+            ("404页面不存在，用户12", "404页面不存在，用户#"),
+            ("【503】服务不可用", "【503】服务不可用"),
+            ("100ms passed", "#ms passed"),
+            ("500.3 s passed", "#.# s passed"),
+            ("got status 502 from node 12", "got status 502 from node #"),
+            ("Status Code: 404, id 404", "Status Code: 404, id #"),
+            ("status_code=429", "status_code=429"),
+            ("substatus 404", "substatus #"),
+            ("status 1404", "status #"),
+            ("请求失败：状态码502，第3次", "请求失败：状态码502，第#次"),
+            ("服务器返回状态码：404", "服务器返回状态码：404"),
+            ("错误码（500）用户12345不存在", "错误码（500）用户#不存在"),
+            ("第12页有404个错误", "第#页有#个错误"),
             ("gone\r\nmore", "gone"),
             ("\nsecond", ""),
             ("a1b22c333", "a#b#c#"),

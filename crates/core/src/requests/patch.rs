@@ -36,6 +36,14 @@ impl<T> Patch<T> {
             Patch::Set(value) => *field = value,
         }
     }
+    /// Applies it to a field whose default is this.
+    pub fn apply_or(self, field: &mut T, default: T) {
+        match self {
+            Patch::Keep => {}
+            Patch::Reset => *field = default,
+            Patch::Set(value) => *field = value,
+        }
+    }
     /// Asks something of the value, if one is given.
     pub(crate) fn each<E>(&self, ask: impl FnOnce(&T) -> Result<(), E>) -> Result<(), E> {
         match self {

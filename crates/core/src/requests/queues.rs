@@ -57,6 +57,8 @@ pub struct PatchQueue {
     pub lost_delay: Patch<Span>,
     /// Turns of each group.
     pub shares: Patch<BTreeMap<Group, u32>>,
+    /// See [`QueueSettings::show_payload`].
+    pub show_payload: Patch<bool>,
 }
 
 impl Change for PatchQueue {
@@ -71,6 +73,7 @@ impl Change for PatchQueue {
             max_waiting: self.max_waiting.given(),
             lost_delay: self.lost_delay.given(),
             shares: self.shares.given().unwrap_or_default(),
+            show_payload: self.show_payload.given().unwrap_or(QueueSettings::SHOW_PAYLOAD_DEFAULT),
         };
         PutQueue { queue: self.queue, settings }
     }

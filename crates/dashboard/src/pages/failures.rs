@@ -10,13 +10,14 @@ use tenure_core::time::Span;
 use super::{PageRow, Section, draw};
 use crate::filter::term;
 use crate::language::sentences;
-use crate::show::{ago, command, empty, id_link};
+use crate::payloads::PayloadLines;
+use crate::show::{ago, command, empty, id_link, payload_row};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
     title: "Failures", "失败";
-    what: "Jobs that failed for good, grouped by error. Numbers in an error do not count, except a status code at its begin.",
-        "最终失败的任务，按错误分组：忽略其中的数字，开头的状态码除外。";
+    what: "Jobs that failed for good, grouped by error. Numbers in an error do not count, except a status code at its begin or after \"status\".",
+        "最终失败的任务，按错误分组：忽略其中的数字，开头或“状态码”之后的状态码除外。";
     hour: "Hour", "小时";
     day: "Day", "天";
     all: "All", "全部";
@@ -51,6 +52,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     }
     let asked = ListFailures { finished_after, ..decode::list_failures(&query)? };
     let found = visit.ask(asked).await?;
+    let newest: Vec<_> = found.items.iter().map(|group| (&group.job, &group.queue)).collect();
+    let lines = PayloadLines::named(visit, &newest).await?;
     let tab = |word: &str, label: String| {
         html! {
             a href=(visit.link_with("/failures", &[("queue", queue), ("over", word)]))
@@ -75,7 +78,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             }
         }
         section class="panel" {
-            @if found.items.is_empty() { (empty(&says.none())) } @else { (table(visit, says, &found.items)) }
+            @if found.items.is_empty() { (empty(&says.none())) } @else { (table(visit, says, &found.items, &lines)) }
             @if found.partial { p class="pager" { (says.partial()) } }
         }
         (command(visit, &visit.command(&words)))
@@ -83,7 +86,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-fn table(visit: &Visit, says: Says, groups: &[FailureGroup]) -> Markup {
+fn table(visit: &Visit, says: Says, groups: &[FailureGroup], lines: &PayloadLines) -> Markup {
     html! {
         div class="scroll" {
             table class="rows" {
@@ -98,11 +101,19 @@ fn table(visit: &Visit, says: Says, groups: &[FailureGroup]) -> Markup {
                         th scope="col" class="c-id" { (says.newest()) }
                     }
                 }
-                tbody { @for group in groups { (row(visit, says, group)) } }
+                tbody {
+                    @for group in groups {
+                        (row(visit, says, group))
+                        (payload_row(lines.get(&group.job), false, COLUMNS))
+                    }
+                }
             }
         }
     }
 }
+
+/// Of the table.
+const COLUMNS: usize = 7;
 
 fn row(visit: &Visit, says: Says, group: &FailureGroup) -> Markup {
     let error = if group.error.is_empty() { says.no_error() } else { group.error.clone() };

@@ -9,7 +9,8 @@ use tenure_core::flow::ShownParent;
 use tenure_core::job::{JobState, JobView};
 
 use crate::language::sentences;
-use crate::show::{ago, id, id_link, in_parts, state, word};
+use crate::payloads::PayloadLines;
+use crate::show::{ago, id, id_link, in_parts, payload_row, state, word};
 use crate::visit::Visit;
 
 sentences! { GraphWords;
@@ -30,8 +31,10 @@ const ROWS_MAX: usize = 10;
 /// Characters of a kind or a queue that fit into a box, and of an id beside the state.
 const NAME_SHOWN: usize = 21;
 const END_SHOWN: usize = 9;
+const PAYLOAD_SHOWN: usize = 24;
 const WIDTH: usize = 184;
 const HEIGHT: usize = 44;
+const HEIGHT_WITH_PAYLOAD: usize = 60;
 const BETWEEN_STEPS: usize = 48;
 const BETWEEN_ROWS: usize = 12;
 /// Around everything, for the outlines of boxes.
@@ -42,11 +45,14 @@ struct Steps<'j> {
     jobs: Vec<&'j JobView>,
     step: Vec<usize>,
     parents: Vec<Vec<usize>>,
+    lines: &'j PayloadLines,
+    /// Of a box.
+    height: usize,
 }
 
 impl<'j> Steps<'j> {
     /// `newest_first`: as a list of jobs has them.
-    fn of(newest_first: &'j [JobView]) -> Self {
+    fn of(newest_first: &'j [JobView], lines: &'j PayloadLines) -> Self {
         let jobs: Vec<&JobView> = newest_first.iter().rev().collect();
         let at: HashMap<&str, usize> =
             jobs.iter().enumerate().map(|(at, job)| (job.id.as_str(), at)).collect();
@@ -67,7 +73,9 @@ impl<'j> Steps<'j> {
                 break;
             }
         }
-        Steps { jobs, step, parents }
+        let has_lines = jobs.iter().any(|job| lines.get(&job.id).is_some());
+        let height = if has_lines { HEIGHT_WITH_PAYLOAD } else { HEIGHT };
+        Steps { jobs, step, parents, lines, height }
     }
 
     /// The jobs of each step from above to below: near the middle of those that they wait for, so that few lines cross.
@@ -94,9 +102,14 @@ impl<'j> Steps<'j> {
 }
 
 /// The graph and the list. `all`: how many jobs the flow has had.
-pub(super) fn panel(visit: &Visit, newest_first: &[JobView], all: u64) -> Markup {
+pub(super) fn panel(
+    visit: &Visit,
+    newest_first: &[JobView],
+    lines: &PayloadLines,
+    all: u64,
+) -> Markup {
     let words = GraphWords(visit.tongue);
-    let steps = Steps::of(newest_first);
+    let steps = Steps::of(newest_first, lines);
     let shown = newest_first.len() as u64;
     html! {
         section class="panel" {
@@ -110,20 +123,22 @@ pub(super) fn panel(visit: &Visit, newest_first: &[JobView], all: u64) -> Markup
     }
 }
 
-/// Where the box of a row of a step begins.
-fn corner(step: usize, row: usize) -> (usize, usize) {
-    (MARGIN + step * (WIDTH + BETWEEN_STEPS), MARGIN + row * (HEIGHT + BETWEEN_ROWS))
+impl Steps<'_> {
+    /// Where the box of a row of a step begins.
+    fn corner(&self, step: usize, row: usize) -> (usize, usize) {
+        (MARGIN + step * (WIDTH + BETWEEN_STEPS), MARGIN + row * (self.height + BETWEEN_ROWS))
+    }
 }
 
 fn picture(visit: &Visit, words: GraphWords, steps: &Steps<'_>) -> Markup {
     let columns = steps.columns();
     let rows = columns.iter().map(|column| column.len().min(ROWS_MAX + 1)).max().unwrap_or(0);
-    let (width, height) = corner(columns.len(), rows);
+    let (width, height) = steps.corner(columns.len(), rows);
     let (width, height) = (width - BETWEEN_STEPS + MARGIN, height - BETWEEN_ROWS + MARGIN);
     let mut place: Vec<Option<(usize, usize)>> = vec![None; steps.jobs.len()];
     for (step, column) in columns.iter().enumerate() {
         for (row, job) in column.iter().take(ROWS_MAX).enumerate() {
-            place[*job] = Some(corner(step, row));
+            place[*job] = Some(steps.corner(step, row));
         }
     }
     let lines = steps.parents.iter().enumerate().flat_map(|(job, parents)| {
@@ -137,14 +152,14 @@ fn picture(visit: &Visit, words: GraphWords, steps: &Steps<'_>) -> Markup {
             role="group" aria-label=(words.title()) {
             @for ((from_x, from_y), (to_x, to_y), is_met) in lines {
                 path class={ "edge" @if is_met { " met" } } d=(line(
-                    (from_x + WIDTH, from_y + HEIGHT / 2), (to_x, to_y + HEIGHT / 2),
+                    (from_x + WIDTH, from_y + steps.height / 2), (to_x, to_y + steps.height / 2),
                 )) {}
             }
             @for (job, place) in steps.jobs.iter().zip(&place) {
-                @if let Some((x, y)) = place { (box_of(visit, job, *x, *y)) }
+                @if let Some((x, y)) = place { (box_of(visit, steps, job, *x, *y)) }
             }
             @for (step, column) in columns.iter().enumerate().filter(|(_, column)| column.len() > ROWS_MAX) {
-                @let (x, y) = corner(step, ROWS_MAX);
+                @let (x, y) = steps.corner(step, ROWS_MAX);
                 text class="more" x=(x + 12) y=(y + 18) { (words.more(column.len() - ROWS_MAX)) }
             }
         }
@@ -157,29 +172,34 @@ fn line((from_x, from_y): (usize, usize), (to_x, to_y): (usize, usize)) -> Strin
     format!("M{from_x} {from_y}C{} {from_y} {} {to_y} {to_x} {to_y}", from_x + half, to_x - half)
 }
 
-fn box_of(visit: &Visit, job: &JobView, x: usize, y: usize) -> Markup {
+fn box_of(visit: &Visit, steps: &Steps<'_>, job: &JobView, x: usize, y: usize) -> Markup {
     let id = job.id.as_str();
     // What it does says more than its id, of which the end is enough to tell two apart.
     let what = if job.kind.is_empty() { job.queue.as_str() } else { &job.kind };
-    let name = match what.chars().count() > NAME_SHOWN {
-        true => what.chars().take(NAME_SHOWN - 1).chain(['…']).collect(),
-        false => what.to_owned(),
-    };
+    let name = cut(what, NAME_SHOWN);
     let (begin, _, end) = in_parts(id);
     let end = if end.is_empty() { begin } else { end };
-    let end: String = match end.chars().count() > END_SHOWN {
-        true => end.chars().take(END_SHOWN - 1).chain(['…']).collect(),
-        false => end.to_owned(),
-    };
+    let end = cut(end, END_SHOWN);
+    let payload = steps.lines.get(&job.id);
     html! {
         a href=(visit.to("jobs", id)) class=(job.state.as_str()) {
-            title { (id) " · " (job.queue) @if !job.kind.is_empty() { " · " (job.kind) } }
-            rect class="box" x=(x) y=(y) width=(WIDTH) height=(HEIGHT) rx="6" {}
+            title { (id) " · " (job.queue) @if !job.kind.is_empty() { " · " (job.kind) } @if let Some(line) = payload { " · " (line) } }
+            rect class="box" x=(x) y=(y) width=(WIDTH) height=(steps.height) rx="6" {}
             text class="name" x=(x + 12) y=(y + 18) { (name) }
             circle cx=(x + 16) cy=(y + 32) r="4" {}
             text class="word" x=(x + 26) y=(y + 36) { (word(job.state, visit.tongue)) }
             text class="end" x=(x + WIDTH - 10) y=(y + 36) text-anchor="end" { (end) }
+            @if let Some(line) = payload { text class="end" x=(x + 12) y=(y + 52) { (cut(line, PAYLOAD_SHOWN)) } }
         }
+    }
+}
+
+/// A text of at most so many characters.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() > most {
+        text.chars().take(most - 1).chain(['…']).collect()
+    } else {
+        text.to_owned()
     }
 }
 
@@ -199,12 +219,19 @@ fn list(visit: &Visit, words: GraphWords, steps: &Steps<'_>) -> Markup {
                         th scope="col" class="num" { (words.when()) }
                     }
                 }
-                tbody { @for job in order { (row(visit, words, steps, job)) } }
+                tbody {
+                    @for job in order {
+                        (row(visit, words, steps, job))
+                        (payload_row(steps.lines.get(&steps.jobs[job].id), false, COLUMNS))
+                    }
+                }
             }
         }
     }
 }
 
+/// Columns of the list.
+const COLUMNS: usize = 6;
 /// Parents that a row names.
 const PARENTS_SHOWN: usize = 3;
 

@@ -16,6 +16,7 @@ use super::{PageRow, Section, draw, flow_graph};
 use crate::acting::back_to;
 use crate::filter::term;
 use crate::language::sentences;
+use crate::payloads::PayloadLines;
 use crate::show::{BarPart, Confirm, ago, ask_first, bar, command, done, empty, pager};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -154,7 +155,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let name = decode::flow_path(visit.name())?;
     let flow = visit.ask(GetFlow { flow: name.clone(), wait: Span::ZERO }).await?;
     let filter = JobFilter { flow: Some(name.clone()), ..JobFilter::default() };
-    let members = visit.ask(ListJobs { filter, ..ListJobs::default() }).await?;
+    let members = visit.ask(ListJobs { filter, full: true, ..ListJobs::default() }).await?;
+    let lines = PayloadLines::of(visit, &members.items).await?;
     let path = crate::pairs::path(&["flows", name.as_str(), "cancel"]);
     let all = parts(&flow).iter().map(|(_, n)| n).sum();
     let body = html! {
@@ -180,7 +182,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         }
         @if members.items.is_empty() {
             section class="panel" { (empty(&says.no_jobs())) }
-        } @else { (flow_graph::panel(visit, &members.items, all)) }
+        } @else { (flow_graph::panel(visit, &members.items, &lines, all)) }
         (command(visit, &visit.command(&["flow", name.as_str()])))
     };
     Sheet::live(name.to_string(), body)

@@ -14,7 +14,8 @@ use super::{PageRow, Section, bulk, chosen, draw};
 use crate::filter::JobSearch;
 use crate::language::sentences;
 use crate::look_through::look_through;
-use crate::show::{ago, command, done, empty, id_link, pager, state, word};
+use crate::payloads::PayloadLines;
+use crate::show::{ago, command, done, empty, id_link, pager, payload_row, state, word};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
 sentences! { Says;
@@ -72,6 +73,10 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
             Err(stop) => return Err(stop),
         },
     };
+    let lines = match &found {
+        Ok(list) => PayloadLines::of(visit, &list.items).await?,
+        Err(_) => PayloadLines::default(),
+    };
     let text = search.text();
     let options = search.options();
     let mut words = vec!["jobs"];
@@ -104,7 +109,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                         } @else { (empty(&if list.next.is_some() { says.none_so_far() } else { says.none() })) }
                     } @else {
                         form method="post" action=(visit.link("/chosen")) {
-                            (table(visit, &list.items, true))
+                            (table(visit, &list.items, &lines, true))
                             (chosen::buttons(visit, &text))
                         }
                     }
@@ -150,7 +155,8 @@ async fn look(
     }
     let cursor = visit.query.get("cursor").map(str::to_owned);
     if search.group().is_none() && search.id().is_none() {
-        return first_found(visit, search.request(LIST_DEFAULT, cursor.as_deref())?).await;
+        let request = search.request(LIST_DEFAULT, cursor.as_deref())?;
+        return first_found(visit, ListJobs { full: true, ..request }).await;
     }
     let ask = async |page: Page| visit.ask(search.request(page.max, page.cursor.as_deref())?).await;
     let is_of_group = |job: &JobView| {
@@ -212,10 +218,15 @@ fn tabs(visit: &Visit, says: Says, search: &JobSearch, stats: &Stats) -> Markup 
     }
 }
 
-/// Jobs, a row each.
+/// Jobs, a row each, and below it a line of its payload if `lines` has one.
 ///
 /// `has_boxes`: each has a box, by which the form around the table names it.
-pub(super) fn table(visit: &Visit, jobs: &[JobView], has_boxes: bool) -> Markup {
+pub(super) fn table(
+    visit: &Visit,
+    jobs: &[JobView],
+    lines: &PayloadLines,
+    has_boxes: bool,
+) -> Markup {
     let says = Says(visit.tongue);
     html! {
         div class="scroll" {
@@ -232,11 +243,19 @@ pub(super) fn table(visit: &Visit, jobs: &[JobView], has_boxes: bool) -> Markup 
                         th scope="col" class="c-when num" { (says.when()) }
                     }
                 }
-                tbody { @for job in jobs { (row(visit, says, job, has_boxes)) } }
+                tbody {
+                    @for job in jobs {
+                        (row(visit, says, job, has_boxes))
+                        (payload_row(lines.get(&job.id), has_boxes, COLUMNS))
+                    }
+                }
             }
         }
     }
 }
+
+/// Beside that of boxes.
+const COLUMNS: usize = 7;
 
 fn row(visit: &Visit, says: Says, job: &JobView, has_boxes: bool) -> Markup {
     // What one asks of a job in this state: when it ended, began, may run, or came.

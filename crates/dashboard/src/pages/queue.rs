@@ -10,6 +10,7 @@ use tenure_core::settings::QueueView;
 use super::{PageRow, Section, draw, jobs};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
+use crate::payloads::PayloadLines;
 use crate::show::{ago, ask_to_delete, at, button, commands, done, empty, fact, form, word};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -29,6 +30,8 @@ sentences! { Says;
     did_resume: "The queue goes on.", "队列已恢复。";
     did_set: "The settings are changed. They hold for jobs that are pushed from now on.",
         "设置已更改，对此后推送的任务生效。";
+    did_show: "Lists show one line of each payload.", "列表显示每个负载的一行。";
+    did_hide: "Lists do not show its payloads.", "列表不显示其负载。";
     oldest: "Oldest ready", "最早就绪";
     workers: "Workers that ask", "请求中的工作进程";
     settings: "Settings", "设置";
@@ -39,6 +42,11 @@ sentences! { Says;
     retry: "Attempts", "尝试次数";
     shares: "Shares", "份额";
     skipped: "Moments of schedules skipped", "跳过的定时触发";
+    payload: "Payloads in lists", "列表中的负载";
+    payload_shown: "one line of each", "每个显示一行";
+    payload_hidden: "not shown", "不显示";
+    show: "Show them", "显示";
+    hide: "Hide them", "隐藏";
     change: "Change", "更改";
     no_bound: "no bound", "无上限";
     newest: "Its newest jobs", "最新任务";
@@ -51,6 +59,8 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Queues, "/queues/{}/pause").acts(draw!(pause)),
     PageRow::new(Section::Queues, "/queues/{}/resume").acts(draw!(resume)),
     PageRow::new(Section::Queues, "/queues/{}/set").acts(draw!(set)),
+    PageRow::new(Section::Queues, "/queues/{}/show-payload").acts(draw!(show_payload)),
+    PageRow::new(Section::Queues, "/queues/{}/hide-payload").acts(draw!(hide_payload)),
     PageRow::new(Section::Queues, "/queues/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
 ];
 
@@ -65,7 +75,8 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let of_queue = crate::filter::term("queue", &name);
     let filter = JobFilter { queue: Some(queue.name.clone()), ..JobFilter::default() };
     let page = Page { max: NEWEST_SHOWN, cursor: None };
-    let newest = jobs::first_found(visit, ListJobs { filter, page, ..ListJobs::default() }).await?;
+    let newest = jobs::first_found(visit, ListJobs { filter, page, full: true }).await?;
+    let lines = PayloadLines::of(visit, &newest.items).await?;
     let counts = &queue.counts;
     let states = [
         (JobState::Ready, counts.ready),
@@ -103,6 +114,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         }
         (done(visit, &[
             ("paused", says.did_pause()), ("resumed", says.did_resume()), ("set", says.did_set()),
+            ("shows", says.did_show()), ("hides", says.did_hide()),
         ]))
         div class="tiles" {
             @for (state, n) in states {
@@ -115,21 +127,23 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         }
         section class="panel" {
             header { h2 { (says.newest()) } a href=(visit.to_jobs(&of_queue)) { (says.jobs_of()) } }
-            @if newest.items.is_empty() { (empty(&says.no_jobs())) } @else { (jobs::table(visit, &newest.items, false)) }
+            @if newest.items.is_empty() { (empty(&says.no_jobs())) } @else { (jobs::table(visit, &newest.items, &lines, false)) }
         }
-        (settings(visit, says, &queue, &path("set")))
+        (settings(visit, says, &queue))
         (commands(visit, &[
             visit.command(&["queue", &name]),
             visit.command(&["queue", "pause", &name, "--for", "30m"]),
             visit.command(&["queue", "resume", &name]),
             visit.command(&["queue", "set", &name, "--max-waiting", "1000"]),
+            visit.command(&["queue", "set", &name, "--show-payload", "false"]),
         ]))
     };
     Sheet::live(name.clone(), body)
 }
 
-fn settings(visit: &Visit, says: Says, queue: &QueueView, path: &str) -> Markup {
+fn settings(visit: &Visit, says: Says, queue: &QueueView) -> Markup {
     let set = &queue.settings;
+    let path = |action: &str| crate::pairs::path(&["queues", queue.name.as_str(), action]);
     let text = |text: String| Some(html! { (text) });
     let needs = (!set.needs.is_empty()).then(|| super::job::needs_text(&set.needs));
     let shares: Vec<String> = set.shares.iter().map(|(group, n)| format!("{group} {n}")).collect();
@@ -150,10 +164,17 @@ fn settings(visit: &Visit, says: Says, queue: &QueueView, path: &str) -> Markup 
                     (fact(&says.skipped(), (queue.skipped > 0).then(|| html! { (grouped(queue.skipped)) })))
                     dt { (says.max_waiting()) }
                     dd {
-                        (form(visit, path, html! {
+                        (form(visit, &path("set"), html! {
                             input name="max_waiting" inputmode="numeric" aria-label=(says.max_waiting())
                                 value=[set.max_waiting] placeholder=(says.no_bound());
                         }, &says.change()))
+                    }
+                    dt { (says.payload()) }
+                    dd {
+                        (if set.show_payload { says.payload_shown() } else { says.payload_hidden() }) " "
+                        @if set.show_payload { (button(visit, &path("hide-payload"), "", &says.hide())) } @else {
+                            (button(visit, &path("show-payload"), "", &says.show()))
+                        }
                     }
                 }
             }
@@ -181,6 +202,16 @@ async fn set(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = said(visit, &[("max_waiting", Field::NumberOrNull)]);
     visit.set(decode::patch_queue(visit.name(), body.as_bytes())?).await?;
     back(visit, "set")
+}
+
+async fn show_payload(visit: &Visit) -> Result<Drawn, Unanswered> {
+    visit.set(decode::patch_queue(visit.name(), br#"{"show_payload":true}"#)?).await?;
+    back(visit, "shows")
+}
+
+async fn hide_payload(visit: &Visit) -> Result<Drawn, Unanswered> {
+    visit.set(decode::patch_queue(visit.name(), br#"{"show_payload":false}"#)?).await?;
+    back(visit, "hides")
 }
 
 async fn ask_delete(visit: &Visit) -> Result<Drawn, Unanswered> {

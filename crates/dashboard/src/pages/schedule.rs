@@ -12,6 +12,7 @@ use super::{PageRow, Section, coming, draw, jobs, schedules};
 use crate::acting::{Field, back_to, said};
 use crate::filter::term;
 use crate::language::sentences;
+use crate::payloads::PayloadLines;
 use crate::show::{Confirm, ago, ask_first, at, button, commands, done, empty, fact, form, state};
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
@@ -69,12 +70,13 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let one = visit.ask(GetSchedule { schedule: schedule.clone() }).await?;
     let filter = JobFilter { schedule: Some(schedule), ..JobFilter::default() };
     let page = Page { max: MADE_SHOWN, cursor: None };
-    let asked = ListJobs { filter, page, ..ListJobs::default() };
+    let asked = ListJobs { filter, page, full: true };
     // To find that it made none the store would look at many jobs of others.
     let made = match one.fired > 0 || one.unfinished > 0 || one.last_ended.is_some() {
         true => jobs::first_found(visit, asked).await?,
         false => Listed { items: Vec::new(), next: None, partial: false },
     };
+    let lines = PayloadLines::of(visit, &made.items).await?;
     let id = one.id.to_string();
     let path = |action: &str| crate::pairs::path(&["schedules", &id, action]);
     let next = one.next.as_deref().unwrap_or_default();
@@ -115,7 +117,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         }
         section class="panel" {
             header { h2 { (says.history()) } a href=(visit.to_jobs(&term("schedule", &id))) { (says.jobs_of()) } }
-            @if made.items.is_empty() { (empty(&says.none_made())) } @else { (jobs::table(visit, &made.items, false)) }
+            @if made.items.is_empty() { (empty(&says.none_made())) } @else { (jobs::table(visit, &made.items, &lines, false)) }
         }
         (facts(visit, says, &one))
         (commands(visit, &[

@@ -2,7 +2,7 @@
 //! as their numbers.
 
 /// Whether a character turns the direction of the text after it.
-fn turns(c: char) -> bool {
+pub(super) fn turns(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

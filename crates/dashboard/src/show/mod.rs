@@ -5,6 +5,7 @@ mod bidi;
 mod charts;
 mod ids;
 mod parts;
+mod payload;
 mod states;
 mod strip;
 mod times;
@@ -16,6 +17,7 @@ pub(crate) use ids::{id, id_link, in_parts};
 pub(crate) use parts::{
     Confirm, ask_first, ask_to_delete, button, command, commands, done, empty, fact, form, pager,
 };
+pub(crate) use payload::{payload_line, payload_row};
 pub(crate) use states::{pill, state, word};
 pub(crate) use strip::strip;
 pub(crate) use times::{ago, at, clock, for_people};

@@ -35,6 +35,10 @@ fn a_queue_is_paused_set_resumed_and_deleted() {
     says(&served, "/queues/q/set", "max_waiting=5", "The settings are changed");
     let queue = served.ask(GetQueue { queue: decode::queue_path("q").unwrap() });
     assert_eq!(queue.settings.max_waiting, Some(5));
+    says(&served, "/queues/q/hide-payload", "", "Lists do not show its payloads");
+    says(&served, "/queues/q/show-payload", "", "Lists show one line of each payload");
+    let queue = served.ask(GetQueue { queue: decode::queue_path("q").unwrap() });
+    assert_eq!((queue.settings.max_waiting, queue.settings.show_payload), (Some(5), true));
     let no = served.post("/queues/q/set", "max_waiting=many");
     assert!(no.status == 422 && no.body.contains("max_waiting"), "{}", no.body);
     // The engine says no, and the page says why.

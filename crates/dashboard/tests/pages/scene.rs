@@ -40,7 +40,7 @@ pub fn filled(served: &Served) -> Scene {
         "backoff": {"kind": "fixed", "base": "100ms", "jitter": false}});
     let page = |n: u32| {
         json!({"id": format!("page-{n:03}"), "queue": "crawl", "kind": "page",
-            "payload": {"url": format!("https://example.com/{n}"), "key": SECRETS[1]},
+            "payload": {"url": format!("https://example.com/{n}"), "token": SECRETS[1]},
             "group": format!("tenant-{}", n % 4), "labels": {"site": "example.com"}, "retry": retry,
             "needs": [{"limit": "site:example.com"}, {"pool": "accounts", "tag": "cn"}]})
     };
@@ -71,7 +71,10 @@ pub fn filled(served: &Served) -> Scene {
             "news",
             br#"{"cron":"0 6 * * *","zone":"Europe/Berlin","job":{"queue":"news"}}"#.as_slice(),
         ),
-        ("prices", br#"{"every":"45m","job":{"queue":"news","payload":{"key":"payload-secret"}}}"#),
+        (
+            "prices",
+            br#"{"every":"45m","job":{"queue":"news","payload":{"api_key":"payload-secret"}}}"#,
+        ),
     ] {
         served.ask(decode::put_schedule(id, says).unwrap());
     }
@@ -128,8 +131,7 @@ pub fn named_so(served: &Served) -> Scene {
         )
         .unwrap(),
     );
-    let scheduled =
-        json!({"every": "1h", "job": {"queue": MARK, "kind": MARK, "payload": {"x": SECRETS[1]}}});
+    let scheduled = json!({"every": "1h", "job": {"queue": MARK, "kind": MARK, "payload": {"password": SECRETS[1], "x": MARK}}});
     served.ask(decode::put_schedule(MARK, scheduled.to_string().as_bytes()).unwrap());
     Scene { waits: encoded(MARK).to_string(), failed, lease: encoded(&lease).to_string() }
 }

@@ -12,7 +12,7 @@ use crate::served::Served;
 /// A limit of one permit, a job that holds it and a job that waits for it: their ids.
 pub fn one_waits_for_the_other(served: &Served) -> (String, String) {
     served.ask(decode::put_limit("site:a", br#"{"concurrency":1}"#).unwrap());
-    let needs = r#""needs":[{"limit":"site:a"}],"payload":{"key":"payload-secret"}"#;
+    let needs = r#""needs":[{"limit":"site:a"}],"payload":{"token":"payload-secret"}"#;
     let first = served.push(&format!(r#"{{"queue":"crawl",{needs}}}"#));
     served.lease("crawl", "worker-7");
     let second = served.push(&format!(r#"{{"queue":"crawl",{needs},"labels":{{"site":"a"}}}}"#));
@@ -54,6 +54,46 @@ fn every_page_is_drawn_in_both_languages() {
             assert!(!page.contains("<script>") && !page.contains(" onclick="), "{path}");
         }
     }
+}
+
+#[test]
+fn lists_show_a_line_of_each_payload_unless_its_queue_hides_it() {
+    let served = Served::start();
+    let once = r#""retry":{"max_attempts":1,"max_lost":1}"#;
+    let payload = r#"{"url": "https://ann:pw@a.b/7", "n": 7}"#;
+    let job = format!(r#"{{"id":"failed-7","queue":"crawl","payload":{payload},{once}}}"#);
+    served.push(&job);
+    let lease = served.lease("crawl", "w").lease.unwrap();
+    let settle = format!(r#"{{"settle":[{{"lease":"{lease}","outcome":"failed","error":"no"}}]}}"#);
+    served.settle(&settle);
+    let job = r#"{"id":"member-7","queue":"crawl","flow":"f","group":"g","payload":{"n": 8}}"#;
+    served.push(job);
+    let seven = "{&quot;url&quot;:&quot;https://•••@a.b/7&quot;,&quot;n&quot;:7}";
+    let eight = "{&quot;n&quot;:8}";
+    let lists = [
+        ("/jobs", vec![seven, eight]),
+        ("/jobs?q=group:g", vec![eight]),
+        ("/jobs?q=member", vec![eight]),
+        ("/queues/crawl", vec![seven, eight]),
+        ("/failures", vec![seven]),
+        ("/flows/f", vec![eight]),
+    ];
+    for (path, lines) in &lists {
+        let page = served.get(path).page();
+        for line in lines {
+            assert!(page.contains(line), "{path}: {line} is not in {page}");
+        }
+    }
+    served.post("/queues/crawl/hide-payload", "");
+    for (path, _) in &lists {
+        let page = served.get(path).page();
+        assert!(!page.contains(":7}") && !page.contains(":8}"), "{path}: {page}");
+    }
+    // A queue that is gone has no setting: what it hid stays hidden.
+    served.post("/jobs/member-7/cancel", "");
+    assert_eq!(served.post("/queues/crawl/delete", "").leads_to(), "/queues");
+    let page = served.get("/jobs").page();
+    assert!(page.contains("failed-7") && !page.contains(":7}"), "{page}");
 }
 
 /// An hour in which things got worse.

@@ -196,6 +196,8 @@ type ActionRow = (
 const ACTIONS: &[ActionRow] = &[
     ("/queues/crawl", "", "/queues/crawl/pause", &[("for", "10m")], "The queue is paused"),
     ("/queues/crawl", "", "/queues/crawl/resume", &[], "The queue goes on"),
+    ("/queues/mail", "", "/queues/mail/hide-payload", &[], "Lists do not show its payloads"),
+    ("/queues/mail", "", "/queues/mail/show-payload", &[], "Lists show one line of each payload"),
     ("/queues/mail", "", "/queues/mail/set", &[("max_waiting", "500")], "The settings are changed"),
     ("/jobs/mail-0", "/mail-0/edit", "/mail-0/edit", &[("priority", "7")], "The job is changed"),
     ("/jobs/mail-0", "/mail-0/cancel", "/mail-0/cancel", &[], "The job is cancelled"),

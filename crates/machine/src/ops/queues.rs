@@ -56,6 +56,9 @@ impl Space {
         patch.max_waiting.apply(&mut settings.max_waiting);
         patch.lost_delay.apply(&mut settings.lost_delay);
         patch.shares.apply_or_default(&mut settings.shares);
+        patch
+            .show_payload
+            .apply_or(&mut settings.show_payload, QueueSettings::SHOW_PAYLOAD_DEFAULT);
         self.put_queue(PutQueue { queue: patch.queue, settings }, now)
     }
 

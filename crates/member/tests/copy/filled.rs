@@ -108,7 +108,7 @@ async fn settings(engine: &Arc<dyn Engine>, ns: &Namespace) {
     let cool = CoolResource { pool: p, resource: r7, until: Later::For(HOUR) };
     engine.run(ns, cool).await.unwrap();
     let text = r#"{"needs":[{"limit":"rate"}],"timeout":"10m","retain":"2d","max_waiting":500,"lost_delay":"3s",
-                   "shares":{"g0":3},"retry":{"max_attempts":4,"max_lost":2,
+                   "shares":{"g0":3},"show_payload":false,"retry":{"max_attempts":4,"max_lost":2,
                    "backoff":{"kind":"list","delays":["1h","2h"],"jitter":true}}}"#;
     let settings: QueueSettings = serde_json::from_str(text).unwrap();
     engine.run(ns, PutQueue { queue: queue("q1"), settings }).await.unwrap();

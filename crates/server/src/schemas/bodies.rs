@@ -122,6 +122,11 @@ pub(super) const QUEUE_SETTINGS: Fields = &[
         "object",
         "How many turns each group gets, 1 to 1,000 by the name of the group; 1 for a group that is not named.",
     ),
+    (
+        "show_payload",
+        "boolean",
+        "Whether lists of the dashboard show one line of each payload; true unless it is set.",
+    ),
 ];
 
 /// What an answer shows of a limit's settings; its gauge is shown with what was read.

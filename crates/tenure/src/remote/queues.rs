@@ -50,5 +50,6 @@ patch_body! {
         max_waiting: u32,
         lost_delay: Span,
         shares: BTreeMap<Group, u32>,
+        show_payload: bool,
     }
 }

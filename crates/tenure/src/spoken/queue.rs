@@ -38,6 +38,7 @@ use crate::spoken::{ByName, Spoken, WithSettings};
 ///     .max_waiting(100_000)
 ///     .lost_delay(Duration::ZERO)
 ///     .share("tenant-7", 3)
+///     .show_payload(false)
 ///     .set()
 ///     .await?;
 ///
@@ -117,6 +118,11 @@ impl<S> Queue<S> {
         let mut shares = std::mem::take(&mut self.shares);
         shares.insert(group.to_owned(), turns);
         Queue { shares: shares.clone(), ..self.say(|said| said.say("shares", shares)) }
+    }
+
+    /// Whether lists of the dashboard show one line of each job's payload. Without it: yes.
+    pub fn show_payload(self, is_shown: bool) -> Queue<WithSettings> {
+        self.say(|said| said.say("show_payload", is_shown))
     }
 
     fn say(self, say: impl FnOnce(Spoken) -> Spoken) -> Queue<WithSettings> {

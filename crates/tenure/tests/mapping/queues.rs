@@ -21,6 +21,7 @@ pub(super) fn rows() -> Vec<Row> {
         max_waiting: Some(9),
         lost_delay: Some(Span::ZERO),
         shares: BTreeMap::from([(Group::parse("tenant-7").unwrap(), 3)]),
+        show_payload: false,
     };
     let path = |tail: &str| format!("{QUEUE_PATH}{tail}");
     vec![
@@ -45,7 +46,7 @@ pub(super) fn rows() -> Vec<Row> {
             format!("PUT {}", path("")),
             format!(
                 r#"{{"needs":{NEEDS},"retry":null,"timeout":"5m","retain":null,"max_waiting":9,
-                    "lost_delay":"0s",                    "shares":{{"tenant-7":3}}}}"#
+                    "lost_delay":"0s","shares":{{"tenant-7":3}},"show_payload":false}}"#
             ),
             201,
             QUEUE,
@@ -61,11 +62,12 @@ pub(super) fn rows() -> Vec<Row> {
                 max_waiting: Patch::Set(1),
                 lost_delay: Patch::Reset,
                 shares: Patch::Set(BTreeMap::new()),
+                show_payload: Patch::Set(true),
             },
             format!("PATCH {}", path("")),
             r#"{"needs":null,"retry":{"max_attempts":20,"max_lost":3,"backoff":
                 {"kind":"exponential","base":"1s","max":"1h","jitter":true}},"retain":"0s",
-                "max_waiting":1,"lost_delay":null,"shares":{}}"#,
+                "max_waiting":1,"lost_delay":null,"shares":{},"show_payload":true}"#,
             200,
             QUEUE,
             R::PatchQueue(Put { created: false, .. })

@@ -17,14 +17,19 @@ fn a_queue_is_put_whole_and_patched_in_part() {
     let put = put_queue(
         "crawl",
         br#"{"needs":[{"limit":"a"}],"retry":{"max_attempts":1},"timeout":"1m","retain":"1d",
-            "max_waiting":10,"lost_delay":"0s","shares":{"g":1000,"h":null}}"#,
+            "max_waiting":10,"lost_delay":"0s","shares":{"g":1000,"h":null},
+            "show_payload":false}"#,
     );
     let settings = put.unwrap().settings;
+    assert!(!settings.show_payload);
     assert_eq!((settings.needs.len(), settings.max_waiting), (1, Some(10)));
     assert_eq!(settings.lost_delay, Some(Span::ZERO));
     assert_eq!(settings.retry.unwrap().max_lost, 3);
     assert_eq!(settings.shares.values().copied().collect::<Vec<u32>>(), [1_000]);
+    let put = put_queue("crawl", br#"{"show_payload":null}"#).unwrap();
+    assert!(put.settings.show_payload);
     let patch = patch_queue("crawl", br#"{"timeout":null,"max_waiting":5}"#).unwrap();
+    assert_eq!(patch.show_payload, Patch::Keep);
     assert_eq!((patch.timeout, patch.max_waiting), (Patch::Reset, Patch::Set(5)));
     assert_eq!((patch.needs, patch.shares), (Patch::Keep, Patch::Keep));
     let rows = || {
@@ -40,6 +45,7 @@ fn a_queue_is_put_whole_and_patched_in_part() {
             row(r#"{"shares":[]}"#, InvalidField, "/shares", "{\"tenant-7\": 3}"),
             row(r#"{"max_waiting":-1}"#, OutOfBounds, "/max_waiting", "0 to"),
             row(r#"{"lost_delay":"soon"}"#, InvalidField, "/lost_delay", "\"5m\""),
+            row(r#"{"show_payload":"no"}"#, InvalidField, "/show_payload", "true or false"),
             row(r#"{"retry":{"x":1}}"#, UnknownField, "/retry/x", "\"backoff\""),
             row(r#"{"needs":[{"limit":"a:*"}]}"#, InvalidField, "/needs/0/limit", "one limit"),
             row(r#"{"needs":[{"pool":"a"},{"pool":"a"}]}"#, DuplicateNeed, "/needs/1", "count"),
