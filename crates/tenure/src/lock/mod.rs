@@ -169,6 +169,8 @@ impl Lock {
         let left = || longest.map(|longest| longest.saturating_sub(begun.elapsed()));
         let mut place: Option<RequestId> = None;
         let mut asking = Asking::new();
+        // A wait with a deadline must not be held up by the repeats of one call.
+        let client = if longest.is_some() { self.client.once() } else { self.client.clone() };
         loop {
             let (id, first_sent) = asking.call();
             let told_early = place.is_none() && self.observer.is_set();
@@ -181,7 +183,7 @@ impl Lock {
             lease.place = place.clone();
             lease.request_id = Some(id.clone());
             let sent = Instant::now();
-            let answer = call_off::lease_unless(&self.client.once(), lease, off.wait()).await;
+            let answer = call_off::lease_unless(&client, lease, off.wait()).await;
             if off.over {
                 return Err(LockError::CalledOff);
             }
