@@ -138,6 +138,8 @@ impl Drop for RedisLine {
 struct LineState {
     /// Begun and not answered, in their order.
     waiting: VecDeque<Request>,
+    /// Refused alone, and why. They are answered at the next look, as who is refused may ask again at once.
+    refused: Vec<(Hears, String)>,
     /// The scripts that were sent whole on this connection.
     known: KnownScripts,
     /// What is to be written on this connection.
@@ -227,6 +229,7 @@ impl LineInside {
     fn new() -> LineInside {
         let state = LineState {
             waiting: VecDeque::new(),
+            refused: Vec::new(),
             known: KnownScripts::default(),
             out: Vec::new(),
             is_connected: false,
@@ -333,6 +336,7 @@ impl LineInside {
             };
             let answered = {
                 let mut state = self.lock();
+                let is_refused = matches!(value, RespValue::Refused(_));
                 state.heard = Instant::now();
                 if let RespValue::Refused(why) = &value {
                     // A server that has refused all for a while may be one of the past, or a proxy to it.
@@ -352,7 +356,13 @@ impl LineInside {
                         to: None,
                     };
                 }
-                state.takes(value)
+                match state.takes(value) {
+                    Some((Request { hears: Some(hears), .. }, Err(why))) if is_refused => {
+                        state.refused.push((hears, why));
+                        None
+                    }
+                    answered => answered,
+                }
             };
             if let Some((Request { hears: Some(hears), .. }, said)) = answered {
                 hears(said);
@@ -389,9 +399,9 @@ impl LineInside {
         ended
     }
 
-    /// Answers those that have waited too long.
+    /// Answers those that have waited too long, and those that were refused.
     fn give_up(&self, why: &str) {
-        let over = {
+        let (over, refused) = {
             let mut state = self.lock();
             let is_over = |request: &&mut Request| request.begun.elapsed() > PATIENCE;
             let over = state.waiting.iter_mut().take_while(is_over);
@@ -399,8 +409,9 @@ impl LineInside {
             if !state.is_connected {
                 state.waiting.retain(|request| request.hears.is_some());
             }
-            hears
+            (hears, std::mem::take(&mut state.refused))
         };
+        refused.into_iter().for_each(|(hears, why)| hears(Err(why)));
         over.into_iter().for_each(|hears| hears(Err(why.to_owned())));
     }
 
@@ -409,7 +420,7 @@ impl LineInside {
         let waiting = {
             let mut state = self.lock();
             state.is_closed = true;
-            std::mem::take(&mut state.waiting)
+            (std::mem::take(&mut state.waiting), std::mem::take(&mut state.refused))
         };
         drop(waiting);
     }
@@ -579,14 +590,18 @@ mod tests {
         };
         let serves = inside.serve(Connection::through(somewhere(), here));
         tokio::join!(serves, later);
-        said.try_iter().collect()
+        let mut all: Vec<_> = said.try_iter().collect();
+        inside.give_up("nobody asks any more");
+        all.extend(said.try_iter());
+        all
     }
 
     #[tokio::test]
     async fn a_refused_request_alone_is_answered_and_the_connection_stays() {
         let said = answers(Duration::ZERO, b"-NOPERM no right\r\n+PONG\r\n").await;
         let pong = Ok(RespValue::Text(b"PONG".to_vec()));
-        assert_eq!(said, [(1, Err("NOPERM no right".to_owned())), (2, pong)]);
+        // The refusal is told at the next look: whoever asks again at once would ask in a loop.
+        assert_eq!(said, [(2, pong), (1, Err("NOPERM no right".to_owned()))]);
         // What is about the server ends the connection: both go out again.
         assert_eq!(answers(Duration::ZERO, b"-READONLY here\r\n+PONG\r\n").await, []);
     }
