@@ -13,7 +13,7 @@ use tenure_core::bounds::{ITEMS_MAX, LIST_MAX};
 use tenure_core::count;
 use tenure_core::gauge::GaugeHosts;
 use tenure_core::names::QueueName;
-use tenure_core::requests::{JobFilter, ListJobs, ListQueues, Page};
+use tenure_core::requests::{GetStats, JobFilter, ListJobs, ListQueues, Page};
 use tenure_core::time::Span;
 use tenure_seam::CallError;
 
@@ -84,6 +84,10 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs, url: &str) -> Res
     if let (Some(_), Some(_)) = (http, scrapyd) {
         return Err(Failure::usage("the settings name both a service (http) and a scrapyd")
             .hint("name one of them, or say --http or --scrapyd"));
+    }
+    if plan.until_empty && plan.exit_when_away.is_none() {
+        // It is asked to look at what is there and to end: where no server is, it ends as other commands do.
+        client.run(GetStats).await?;
     }
     if let Some(address) = http {
         let service = work_over_http::service(address, args.secret_file, args.request_timeout)?;

@@ -124,7 +124,8 @@ fn a_store_that_no_server_uses_is_69_and_says_how_to_start_one() {
     redis.must(&["ACL", "SETUSER", "ann", "on", ">geheim", "~*", "+@all"]);
     let given = redis.url().replace("redis://", "redis://ann:geheim@");
     let shown = redis.url().replace("redis://", "redis://•••@");
-    for args in [&["push", "q"][..], &["jobs"], &["work", "q", "--", "true"], &["status"]] {
+    let work = ["work", "q", "--until-empty", "--", "true"];
+    for args in [&["push", "q"][..], &["jobs"], &work, &["status"]] {
         let (code, said) = ended(tenure(&[&["--url", &given][..], args].concat(), None));
         assert_eq!(code, Some(69), "{args:?}: {said}");
         let says =

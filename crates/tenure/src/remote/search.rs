@@ -23,7 +23,7 @@ type FoundServers = Result<Vec<ServerUrl>, Fault>;
 /// Which of the servers that it finds are called. Whoever may write to the Redis decides what stands there, and is shown the
 /// token by whoever calls it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Taken {
+enum MayCall {
     /// All: neither the Redis nor the servers are said to speak TLS.
     All,
     /// Those that speak TLS, and those of this machine: the Redis speaks it.
@@ -32,14 +32,14 @@ enum Taken {
     Tls,
 }
 
-impl Taken {
-    fn of(address: &Address, trust: &Trust) -> Taken {
+impl MayCall {
+    fn of(address: &Address, trust: &Trust) -> MayCall {
         if trust.ca.is_some() || trust.identity.is_some() {
-            Taken::Tls
+            MayCall::Tls
         } else if address.tls() {
-            Taken::TlsAndLoopback
+            MayCall::TlsAndLoopback
         } else {
-            Taken::All
+            MayCall::All
         }
     }
 
@@ -50,9 +50,9 @@ impl Taken {
             server.host == "localhost" || address.is_ok_and(|address| address.is_loopback())
         };
         match self {
-            Taken::All => true,
-            Taken::TlsAndLoopback => server.tls || is_here(),
-            Taken::Tls => server.tls,
+            MayCall::All => true,
+            MayCall::TlsAndLoopback => server.tls || is_here(),
+            MayCall::Tls => server.tls,
         }
     }
 }
@@ -60,7 +60,7 @@ impl Taken {
 /// A store in Redis.
 pub(super) struct StoreSearch {
     address: Address,
-    taken: Taken,
+    may_call: MayCall,
     /// The last search, which may be under way.
     last: Mutex<Option<watch::Receiver<Option<FoundServers>>>>,
 }
@@ -68,7 +68,7 @@ pub(super) struct StoreSearch {
 impl StoreSearch {
     /// The servers are called as `trust` says.
     pub fn new(address: Address, trust: &Trust) -> Self {
-        StoreSearch { taken: Taken::of(&address, trust), address, last: Mutex::default() }
+        StoreSearch { may_call: MayCall::of(&address, trust), address, last: Mutex::default() }
     }
 
     /// The living servers, the owner first; an error if there are none.
@@ -88,8 +88,8 @@ impl StoreSearch {
             return told.clone();
         }
         let (tell, told) = watch::channel(None);
-        let (address, taken) = (self.address.clone(), self.taken);
-        let search = move || drop(tell.send_replace(Some(search(address, taken))));
+        let (address, may_call) = (self.address.clone(), self.may_call);
+        let search = move || drop(tell.send_replace(Some(search(address, may_call))));
         // That there is no thread is told by the sender, which is gone then.
         let _ = thread::Builder::new().name("tenure-search".to_owned()).spawn(search);
         *last = Some(told.clone());
@@ -98,7 +98,7 @@ impl StoreSearch {
 }
 
 #[cfg(not(feature = "redis"))]
-fn search(address: Address, _: Taken) -> FoundServers {
+fn search(address: Address, _: MayCall) -> FoundServers {
     Err(Fault::Unavailable(format!(
         "{address}: this program was built without \"redis\", by which servers are looked up; add it to the features of \
          tenure in Cargo.toml"
@@ -106,7 +106,7 @@ fn search(address: Address, _: Taken) -> FoundServers {
 }
 
 #[cfg(feature = "redis")]
-fn search(address: Address, taken: Taken) -> FoundServers {
+fn search(address: Address, may_call: MayCall) -> FoundServers {
     use crate::url::StoreUrl;
 
     let shown = address.to_string();
@@ -134,7 +134,7 @@ fn search(address: Address, taken: Taken) -> FoundServers {
         }
     }
     let all = servers.len();
-    servers.retain(|server| taken.takes(server));
+    servers.retain(|server| may_call.takes(server));
     if servers.is_empty() && all > 0 {
         return Err(Fault::Unavailable(format!(
             "the servers of {shown} are written down there with \"http://\", and none is called in clear where an authority, a \

@@ -206,6 +206,7 @@ pub struct Worked {
 ///     .ttl(Duration::from_secs(10))
 ///     .drain_timeout(Duration::from_secs(60))
 ///     .stop_grace(Duration::from_secs(1))
+///     .exit_when_away(Duration::from_secs(300))
 ///     .observe(|event| println!("{event:?}"))
 ///     .max_jobs(1);
 ///

@@ -18,6 +18,8 @@ from .child import main
 from .runs import Run
 
 if TYPE_CHECKING:
+    from multiprocessing.process import BaseProcess
+
     from ..app import App
 
 #: A message of this size fits into an empty pipe wherever there are pipes.
@@ -30,14 +32,15 @@ class Spawned:
     def __init__(self, app: App, failed: int) -> None:
         # Not forked: this process has threads, and a lock that one holds would stay locked.
         context = multiprocessing.get_context("spawn")
-        self.pipe, theirs = context.Pipe()
+        ours, theirs = context.Pipe()
+        self.pipe: Any = ours
         tasks = [(task.function.__module__, task.function.__qualname__) for task in app.tasks]
         #: The number of the last run that has begun there.
         self._begun: Any = context.RawValue(ctypes.c_ulonglong, 0)
         self._number = 0
         # No daemon: those may have no processes of their own, and handlers may.
         given = (theirs, tasks, self._begun, level_of_commands())
-        self.process = context.Process(target=main, args=given, daemon=False)
+        self.process: BaseProcess = context.Process(target=main, args=given, daemon=False)
         self.process.start()
         theirs.close()
         self.id: int = self.process.pid or 0
