@@ -19,6 +19,7 @@ use hyper::http::uri::{PathAndQuery, Uri};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tenure_core::gauge::GaugeAddress;
+use tenure_core::secret::HIDDEN;
 use tenure_core::time::Span;
 use tenure_tls::Trust;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -29,7 +30,6 @@ const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CAR
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// A host that takes no connection within this time is not there.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
-const HIDDEN: &str = "•••";
 
 /// Where requests go: an `http` or `https` address, with a login if it has one.
 pub struct Destination {

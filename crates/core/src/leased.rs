@@ -7,9 +7,8 @@
 use serde_json::Value;
 
 use crate::lease::LeasedResource;
-use crate::secret::Json;
+use crate::secret::{HIDDEN, Json};
 
-const HIDDEN: &str = "•••";
 const SECRET_CHARACTERS_MIN: usize = 6;
 
 /// A text without what these resources hold, and without the logins of addresses.

@@ -8,6 +8,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+/// Stands where something secret stood.
+pub const HIDDEN: &str = "•••";
+
 /// Any JSON value, kept as the text that came (without the white space around it).
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
@@ -115,12 +118,12 @@ impl Secret {
 }
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("•••")
+        f.write_str(HIDDEN)
     }
 }
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("•••")
+        f.write_str(HIDDEN)
     }
 }
 

@@ -46,16 +46,17 @@ impl Anywhere {
 
     /// The same, with another time for which an owner is looked for.
     pub fn trying_for(whereabouts: Whereabouts, most: Duration) -> Self {
-        let (passes_on, remote) = Default::default();
-        Anywhere(Arc::new(AnywhereInner { whereabouts, most, passes_on, silence: None, remote }))
+        Anywhere::with(whereabouts, most, None)
     }
 
     /// Follows the store for pages that people look at: reads that nobody answers are refused after some 3 s, and sooner while
     /// that lasts.
     pub fn for_pages(whereabouts: Whereabouts) -> Self {
-        let (passes_on, remote, most) =
-            (KeptPassesOn::default(), Mutex::default(), Config::default().pass_on_max);
-        let silence = Some(Silence::default());
+        Anywhere::with(whereabouts, Config::default().pass_on_max, Some(Silence::default()))
+    }
+
+    fn with(whereabouts: Whereabouts, most: Duration, silence: Option<Silence>) -> Self {
+        let (passes_on, remote) = Default::default();
         Anywhere(Arc::new(AnywhereInner { whereabouts, most, passes_on, silence, remote }))
     }
 }

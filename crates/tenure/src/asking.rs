@@ -38,6 +38,9 @@ pub fn passes(error: &CallError) -> bool {
     }
 }
 
+/// A wait without an end is given up when nothing has answered for this long.
+pub const AWAY_MAX: Duration = Duration::from_secs(60);
+
 /// How asking goes.
 pub struct Asking {
     /// Whether an engine that does not answer is waited for. Unless the caller says otherwise, one that never did is not:

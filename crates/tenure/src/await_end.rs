@@ -12,13 +12,11 @@ use tenure_core::time::Span;
 use tenure_seam::CallError;
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{Answered, Asking};
+use crate::asking::{AWAY_MAX, Answered, Asking};
 use crate::client::Client;
 
 /// The longest wait that one call asks for.
 const SLICE: Duration = Duration::from_secs(30);
-/// A wait without an end is given up when nothing has answered for this long.
-const AWAY_MAX: Duration = Duration::from_secs(60);
 
 /// What ends some time, and is shown as it is until then.
 pub(crate) trait Ends: Send {

@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounds::GAUGE_URL_BYTES_MAX;
 use crate::percent;
-use crate::secret::Secret;
-
-const HIDDEN: &str = "•••";
+use crate::secret::{HIDDEN, Secret};
 
 /// A value of a query that has fewer bytes, such as `1` or `on`, is in every text, and is hidden with its whole query alone.
 const VALUE_BYTES_MIN: usize = 4;

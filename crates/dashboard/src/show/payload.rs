@@ -3,7 +3,7 @@
 
 use maud::{Markup, html};
 use tenure_core::leased::without_leased;
-use tenure_core::secret::Json;
+use tenure_core::secret::{HIDDEN, Json};
 
 use super::bidi::turns;
 
@@ -11,7 +11,6 @@ use super::bidi::turns;
 const SHOWN_MAX: usize = 160;
 /// Bytes of a payload that are looked at. A text that ends behind them is not shown, since it may end in what tells a login.
 const READ_MAX: usize = 4 * 1024;
-const HIDDEN: &str = "•••";
 /// Parts of the names, in small letters, of what is not shown. Numbers are: `max_tokens` is one.
 const SECRET_NAMES: [&str; 9] = [
     "password",

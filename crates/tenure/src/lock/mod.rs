@@ -22,7 +22,7 @@ use tenure_core::time::Span;
 use tenure_seam::CallError;
 use tokio::time::{Instant, sleep};
 
-use crate::asking::{Answered, Asking, passes, slice};
+use crate::asking::{AWAY_MAX, Answered, Asking, passes, slice};
 use crate::call_off;
 use crate::client::{Client, broken};
 use crate::ids;
@@ -35,8 +35,6 @@ pub use self::acquire::Acquire;
 
 /// The first slice of a wait that is observed, so that an observer soon hears what is waited for.
 const FIRST: Span = Span::from_s(1);
-/// A wait without an end is given up when nothing has answered for this long.
-const AWAY_MAX: Duration = Duration::from_secs(60);
 /// [`LockGuard::release`] tries for this long; after that the lease runs out by itself.
 const RELEASE_MAX: Duration = Duration::from_secs(10);
 
