@@ -244,12 +244,10 @@ pub struct ErrorArgs {
   tenure --url redis://HOST:6379 top
 
 Keys: arrows or j k, Enter into what is selected, q back, / filter, p pause,
-? help. It needs a terminal, and a build with the feature `top`, which
-packages have.")]
+? help. It needs a terminal.")]
 pub struct TopArgs {
     /// How often it asks: at most seven calls each time; 1s or more.
     #[arg(long, value_name = "D", default_value = "2s", value_parser = value::refresh)]
-    #[cfg_attr(not(feature = "top"), allow(dead_code, reason = "no screen reads it"))]
     pub every: tenure_core::time::Span,
 }
 

@@ -103,8 +103,7 @@ pub struct ServeArgs {
     /// TENURE_METRICS_TOKEN may hold the token itself.
     #[arg(long, value_name = "FILE")]
     pub metrics_token_file: Option<PathBuf>,
-    /// A collector of OpenTelemetry that takes traces and metrics over HTTP, such as http://127.0.0.1:4318. Only in builds with
-    /// the feature otlp, as packages have it.
+    /// A collector of OpenTelemetry that takes traces and metrics over HTTP, such as http://127.0.0.1:4318.
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
     /// For tests of your own code, with --store memory: alone: time stands still, at MOMENT or now, until

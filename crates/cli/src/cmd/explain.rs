@@ -29,7 +29,6 @@ pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failu
 }
 
 /// The same as text, for a screen of its own; holders are named by what their ids tell.
-#[cfg(feature = "top")]
 pub fn told(explained: &Explained, now: Moment) -> String {
     people(explained, &Holders::default(), now)
 }

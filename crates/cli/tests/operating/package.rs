@@ -97,25 +97,6 @@ fn the_debian_package_installs_a_server_with_a_token_of_its_own() {
     assert!(fs::read_to_string(&settings).unwrap().contains("patience"));
 }
 
-#[test]
-fn whatever_is_built_for_others_has_the_features_of_packages() {
-    let root = packaging().join("..");
-    for file in [
-        "packaging/deb/build",
-        "packaging/docker/Dockerfile",
-        ".github/workflows/release.yml",
-        "clients/python/wheels",
-        "docs/deploy/systemd.md",
-    ] {
-        let text = fs::read_to_string(root.join(file)).unwrap();
-        let builds: Vec<_> = text.lines().filter(|line| line.contains("--profile dist")).collect();
-        assert!(!builds.is_empty(), "{file} builds nothing");
-        for line in builds {
-            assert!(line.contains("--package tenure-cli --features packaged"), "{file}: {line}");
-        }
-    }
-}
-
 /// Seconds of `25s` and `10min`.
 fn seconds(text: &str) -> u64 {
     match text.strip_suffix("min") {

@@ -3,7 +3,6 @@
 
 mod metrics;
 mod namespaces;
-#[cfg(feature = "otlp")]
 mod otlp;
 mod prometheus;
 mod searched;
