@@ -4,15 +4,15 @@
 //! not into an argument, a message or a log. The folder goes when this value is dropped.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
 use tenure_core::json::{Document, Kind};
 use tenure_core::lease::{LeaseView, LeasedResource};
 
+use crate::child::run_folder::RunFolder;
 use crate::settings::profile;
 
 const RESOURCE: &str = "TENURE_RESOURCE_";
@@ -88,27 +88,16 @@ pub struct Environment {
     /// and say in the job's outcome file how that ended.
     pub verdict: PathBuf,
     /// Gone, with all in it, when this is dropped.
-    _folder: TempDir,
+    _folder: RunFolder,
 }
 
 impl Environment {
-    /// A new folder that nobody else can read, for the files of a lease.
-    ///
-    /// # Errors
-    /// It could not be made.
-    pub fn folder() -> io::Result<TempDir> {
-        tempfile::Builder::new()
-            .prefix("tenure-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir()
-    }
-
     /// For a lease: its files in this folder, and the variables. `credentials` says whether CMD also
     /// gets the variables with which this process opens its store.
     ///
     /// # Errors
     /// A file could not be written.
-    pub fn of(lease: &LeaseView, folder: TempDir, credentials: bool) -> io::Result<Self> {
+    pub fn of(lease: &LeaseView, folder: RunFolder, credentials: bool) -> io::Result<Self> {
         let mut set = Vec::new();
         let mut put = |name: &str, value: &OsStr| set.push((name.into(), value.to_owned()));
         let lease_file = folder.path().join("lease.json");
@@ -251,6 +240,7 @@ pub fn close_to_cmd() {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+    use std::os::unix::fs::PermissionsExt;
     use tenure_core::names::{FlowName, PoolName, ResourceId, ScheduleId};
     use tenure_core::schedule::MadeBy;
     use tenure_core::secret::Json;
@@ -308,7 +298,7 @@ mod tests {
     #[test]
     fn a_job_finds_its_variables_and_files_in_a_private_folder_that_goes() {
         let lease = fake::job_lease("L1", "{\"url\":\"x\"}");
-        let environment = Environment::of(&lease, Environment::folder().unwrap(), false).unwrap();
+        let environment = Environment::of(&lease, RunFolder::new().unwrap(), false).unwrap();
         let seen = seen(&environment);
         for (name, value) in [
             ("TENURE_LEASE", "L1"),
@@ -340,7 +330,7 @@ mod tests {
         let of = |made_by: Option<MadeBy>| {
             let mut lease = fake::job_lease("L1", "1");
             lease.job.as_mut().unwrap().schedule = made_by;
-            seen(&Environment::of(&lease, Environment::folder().unwrap(), false).unwrap())
+            seen(&Environment::of(&lease, RunFolder::new().unwrap(), false).unwrap())
         };
         let id = ScheduleId::parse("news-42").unwrap();
         let at: Moment = "2026-12-01T08:00:00Z".parse().unwrap();
@@ -360,7 +350,7 @@ mod tests {
         let names = || ["TRACEPARENT", "TRACESTATE", "HOME"].map(OsString::from).into_iter();
         assert_eq!(kept_back(&lease, false, names()), ["TRACEPARENT", "TRACESTATE"]);
         lease.job.as_mut().unwrap().traceparent = Some(TRACE.parse().unwrap());
-        let environment = Environment::of(&lease, Environment::folder().unwrap(), false).unwrap();
+        let environment = Environment::of(&lease, RunFolder::new().unwrap(), false).unwrap();
         assert_eq!(seen(&environment)[TRACEPARENT], TRACE);
     }
 
@@ -370,8 +360,7 @@ mod tests {
             let mut lease = fake::job_lease("L1", "1");
             let job = lease.job.as_mut().unwrap();
             (job.flow, job.parents) = (flow.map(|flow| FlowName::parse(flow).unwrap()), parents);
-            let environment =
-                Environment::of(&lease, Environment::folder().unwrap(), false).unwrap();
+            let environment = Environment::of(&lease, RunFolder::new().unwrap(), false).unwrap();
             let seen = seen(&environment);
             let file = seen.get("TENURE_PARENTS_FILE").map(|file| file.ends_with(PARENTS));
             (seen.get("TENURE_FLOW").cloned(), file)
@@ -384,7 +373,7 @@ mod tests {
     fn a_value_with_a_zero_byte_does_not_keep_cmd_from_starting() {
         let mut lease = fake::needs_lease("L1");
         lease.resources = vec![account(r#"{"a":"x\u0000y","b":"z"}"#)];
-        let seen = seen(&Environment::of(&lease, Environment::folder().unwrap(), false).unwrap());
+        let seen = seen(&Environment::of(&lease, RunFolder::new().unwrap(), false).unwrap());
         assert!(!seen.contains_key("TENURE_RESOURCE_A"));
         assert_eq!(seen["TENURE_RESOURCE_B"], "z");
     }
@@ -410,7 +399,7 @@ mod tests {
         assert_eq!(of(false), ["TENURE_TOKEN", "TENURE_URL", "TENURE_STORE"]);
         assert_eq!(of(true), Vec::<OsString>::new());
         let own = |credentials| {
-            let folder = Environment::folder().unwrap();
+            let folder = RunFolder::new().unwrap();
             let made = Environment::of(&fake::needs_lease("L1"), folder, credentials).unwrap();
             seen(&made).get(profile::VARIABLE).cloned()
         };

@@ -6,6 +6,7 @@ pub mod environment;
 pub mod guard;
 pub mod outcome;
 pub mod run;
+pub mod run_folder;
 pub mod signals;
 pub mod stderr;
 pub mod terminal;

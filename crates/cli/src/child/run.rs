@@ -412,11 +412,12 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::child::run_folder::RunFolder;
     use tenure_testkit::fake;
 
     async fn sh(script: &str) -> Running {
         let lease = fake::job_lease("L1", "{\"n\":1}");
-        let environment = Environment::of(&lease, Environment::folder().unwrap(), false).unwrap();
+        let environment = Environment::of(&lease, RunFolder::new().unwrap(), false).unwrap();
         let command: Vec<OsString> = ["sh", "-c", script].map(OsString::from).to_vec();
         let payload = &environment.files.as_ref().unwrap().payload;
         let stdin = std::fs::File::open(payload).unwrap();
@@ -460,8 +461,7 @@ mod tests {
     #[tokio::test]
     async fn what_cannot_be_started_says_why() {
         let environment =
-            Environment::of(&fake::needs_lease("L1"), Environment::folder().unwrap(), false)
-                .unwrap();
+            Environment::of(&fake::needs_lease("L1"), RunFolder::new().unwrap(), false).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str, mode: u32| {
             let path = folder.path().join(name);

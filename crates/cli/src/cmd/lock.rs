@@ -21,6 +21,7 @@ use crate::child::environment::close_to_cmd;
 use crate::child::guard::process::adopt_orphans;
 use crate::child::outcome::How;
 use crate::child::run::{CmdUnstarted, GRACE, GuardLink, Running, Streams};
+use crate::child::run_folder::RunFolder;
 use crate::child::signals::Signals;
 use crate::child::terminal::Terminal;
 use crate::cmd::work::heartbeats;
@@ -143,7 +144,7 @@ async fn run(
             .hint("make room in the folder for temporary files, or name another with TMPDIR")
     };
     let guard = GuardLink::spawn()?;
-    let folder = Environment::folder().map_err(disk)?;
+    let folder = RunFolder::new().map_err(disk)?;
     guard.watches(folder.path())?;
     let bonds = args.bonds;
     let environment = Environment::of(lease, folder, bonds.pass_credentials).map_err(disk)?;

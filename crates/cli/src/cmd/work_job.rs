@@ -13,6 +13,7 @@ use crate::args::leases::BondArgs;
 use crate::child::environment::{self, Environment, JobFiles};
 use crate::child::outcome;
 use crate::child::run::{self, GRACE, GuardLink, Running, Streams};
+use crate::child::run_folder::RunFolder;
 use crate::cmd::work_parents::{self, NoFile};
 use crate::exit::{DISK, Failure};
 use crate::output::tell;
@@ -49,7 +50,7 @@ impl Cmd {
                 .hint("make room in the folder for temporary files, or name another with TMPDIR")
         };
         let guard = GuardLink::spawn()?;
-        let folder = Environment::folder().map_err(disk)?;
+        let folder = RunFolder::new().map_err(disk)?;
         guard.watches(folder.path())?;
         if job.view().parents > 0 {
             let path = folder.path().join(environment::PARENTS);

@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::rounds::{CMD, NUMBERS, Round, SOON, Server, end, field, runs, until};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::rounds::{CMD, NUMBERS, Round, SOON, Server, end, field, runs, tenure, until};
 
 /// How many are killed, of `work` and of `lock`.
 const KILLS: usize = 100;
@@ -119,6 +122,30 @@ fn a_detached_cmd_outlives_a_killed_tenure() {
     round.tenure.wait().unwrap();
     std::thread::sleep(Duration::from_millis(1_000));
     assert!(numbers.iter().all(|pid| runs(*pid)));
+    server.run(&["lock", "y", "--", "true"]);
+    assert!(folder.join("lease.json").exists(), "its guard still holds it");
     numbers.iter().for_each(|pid| end(*pid));
     until("its folder to go", || !folder.exists());
+}
+
+#[test]
+fn what_a_tenure_and_its_guard_left_that_were_killed_at_once_is_swept_by_the_next() {
+    let server = Server::start();
+    // Other tests would sweep it, too.
+    let temporary = tempfile::tempdir().unwrap();
+    let mut round = Round::start_with(&server.1, &["lock", "x"], CMD, |command| {
+        command.env("TMPDIR", temporary.path());
+    });
+    let numbers = NUMBERS.map(|name| round.number(name));
+    let guard: i32 = field(round.number("cmd"), 1).unwrap().parse().unwrap();
+    kill(Pid::from_raw(guard), Signal::SIGSTOP).unwrap();
+    round.tenure.kill().unwrap();
+    end(guard);
+    round.tenure.wait().unwrap();
+    numbers.iter().for_each(|pid| end(*pid));
+    let left = || std::fs::read_dir(temporary.path()).unwrap().count();
+    assert_eq!(left(), 1);
+    let mut next = tenure(&server.1, temporary.path(), &["lock", "y", "--", "true"]);
+    assert!(next.env("TMPDIR", temporary.path()).status().unwrap().success());
+    assert_eq!(left(), 0);
 }

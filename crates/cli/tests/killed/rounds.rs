@@ -80,10 +80,20 @@ pub struct Round {
 
 impl Round {
     pub fn start(url: &str, arguments: &[&str], script: &str) -> Self {
+        Round::start_with(url, arguments, script, |_| {})
+    }
+
+    pub fn start_with(
+        url: &str,
+        arguments: &[&str],
+        script: &str,
+        prepare: impl FnOnce(&mut Command),
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let arguments = [arguments, &["--", "sh", "-c", script]].concat();
-        let tenure = tenure(url, folder.path(), &arguments).spawn().unwrap();
-        Round { tenure, folder }
+        let mut command = tenure(url, folder.path(), &arguments);
+        prepare(&mut command);
+        Round { tenure: command.spawn().unwrap(), folder }
     }
 
     /// What CMD wrote into this file, once it has.

@@ -18,6 +18,7 @@ pub mod listen;
 pub mod process;
 pub mod wire;
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -33,6 +34,7 @@ use nix::unistd::Pid;
 use self::brood::{Brood, say};
 use self::wire::{GuardTold, Order, Said};
 use crate::child::environment::close_to_cmd;
+use crate::child::run_folder;
 use crate::child::signals::Signals;
 
 /// By this name it is started and seen in lists of processes. It is not `tenure`, so that who kills all
@@ -60,7 +62,7 @@ pub fn run() {
     }
     let socket = io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     if let Ok(socket) = socket {
-        Guard { socket, folder: None, detach: false, brood: Arc::default() }.serve();
+        Guard { socket, folder: None, held: None, detach: false, brood: Arc::default() }.serve();
     }
 }
 
@@ -79,6 +81,8 @@ fn hear_no_signals() {
 struct Guard {
     socket: UnixStream,
     folder: Option<PathBuf>,
+    /// Nobody else sweeps the folder while this lives.
+    held: Option<File>,
     detach: bool,
     brood: Arc<Brood>,
 }
@@ -88,7 +92,11 @@ impl Guard {
         loop {
             let signal = |number| Signal::try_from(number).ok();
             match wire::told(&self.socket) {
-                Ok(Some(GuardTold::Folder(folder))) => self.folder = Some(folder),
+                Ok(Some(GuardTold::Folder(folder))) => {
+                    // One that is gone already needs nobody who holds it.
+                    self.held = run_folder::hold(&folder).ok();
+                    self.folder = Some(folder);
+                }
                 Ok(Some(GuardTold::Start(order, streams))) => self.start(order, streams),
                 Ok(Some(GuardTold::Group(number))) => {
                     signal(number).into_iter().for_each(|signal| self.brood.signal_group(signal));
