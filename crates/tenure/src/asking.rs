@@ -116,6 +116,11 @@ impl Asking {
         Some(self.backoff.wait())
     }
 
+    /// Whether an engine that does not answer is waited for.
+    pub fn has_met(&self) -> bool {
+        self.waits
+    }
+
     /// Since when nothing has answered.
     pub fn away_since(&self) -> Option<Instant> {
         self.away_since

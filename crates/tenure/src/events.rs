@@ -171,7 +171,9 @@ impl EventReader {
             if let Some(told) = self.page.pop_front() {
                 return Ok(Some(told));
             }
-            self.read(SLICE).await?;
+            // A wait in which the engine dies looks as if it had never been there: so it is met first.
+            let wait = if self.asking.has_met() { SLICE } else { Span::ZERO };
+            self.read(wait).await?;
         }
     }
 
@@ -218,5 +220,36 @@ impl EventReader {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use tenure_core::events::{About, EventType, Happened};
+    use tenure_core::requests::{Reply, Request};
+    use tenure_core::time::Moment;
+    use tenure_testkit::fake::{Fake, Says, unavailable};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_goes_on_where_its_server_is_killed_during_its_first_wait() {
+        let fake = Fake::new(|call, before| {
+            let Request::ReadEvents(asked) = call else { panic!("only events are read: {call:?}") };
+            let read = |items| Reply::ReadEvents(EventsRead { items, ..EventsRead::default() });
+            if before < 2 && asked.wait > Span::ZERO {
+                return unavailable();
+            }
+            let happened = Happened::new(Moment::ZERO, EventType::JobPushed, About::default());
+            let event = Event { id: EventId { life: 1, number: 8 }, happened };
+            Says::Now(Ok(read(if before == 0 { Vec::new() } else { vec![event] })))
+        });
+        let client = Client::on_this_runtime(fake.clone());
+        let mut events = client.events().after(EventId { life: 1, number: 7 });
+        assert!(matches!(events.next().await, Ok(Some(Told::Event(_)))));
+        assert_eq!(fake.calls().len(), 3);
+        // One that is not there from the start may be a wrong address.
+        let away = Client::on_this_runtime(Fake::new(|_, _| unavailable()));
+        assert!(away.events().next().await.is_err());
     }
 }
