@@ -7,8 +7,9 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
-use serde_json::json;
+use serde::Serialize;
 use tenure_console::stderr::{self, Stderr};
+use tenure_core::time::Moment;
 use tenure_seam::{Clock, SystemClock};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -87,9 +88,17 @@ pub fn listening(scheme: &str, at: impl Display, format: LogFormat) {
     let line = match format {
         LogFormat::Text => message,
         LogFormat::Json => {
+            // In the order of all other lines.
+            #[derive(Serialize)]
+            struct ListeningJson<'a> {
+                timestamp: Moment,
+                level: &'static str,
+                message: &'a str,
+                target: &'static str,
+            }
             let (timestamp, level, target) = (SystemClock.now(), "INFO", module_path!());
-            let line = json!({ "timestamp": timestamp, "level": level, "message": message, "target": target });
-            line.to_string()
+            let line = ListeningJson { timestamp, level, message: &message, target };
+            serde_json::to_string(&line).unwrap_or(message)
         }
     };
     stderr::say(format!("{line}\n").as_bytes());

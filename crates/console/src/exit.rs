@@ -129,9 +129,11 @@ fn is_in_clear(no: &Refusal) -> bool {
     no.code == Code::BadRequest && no.detail == Refusal::from(ServerRefusal::InClear).detail
 }
 
-/// Whether a fault says itself how a server is started, as that of a Redis does that no server uses: a hint would repeat it.
-fn says_how_to_start(why: &str) -> bool {
-    why.contains("; start one: tenure serve ")
+/// Whether a fault says itself what to do: how a server is started, as that of a Redis does that no server uses, or what is wrong
+/// with the certificate of one that runs.
+fn says_what_to_do(why: &str) -> bool {
+    let said = ["; start one: tenure serve ", "the certificate of ", " does not speak TLS"];
+    said.iter().any(|said| why.contains(said))
 }
 
 impl From<Refusal> for Failure {
@@ -155,7 +157,7 @@ impl From<Refusal> for Failure {
 impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Unavailable(why) if says_how_to_start(&why) => Failure::new(UNAVAILABLE, why),
+            Fault::Unavailable(why) if says_what_to_do(&why) => Failure::new(UNAVAILABLE, why),
             Fault::Unavailable(why) => Failure::new(UNAVAILABLE, why).hint(
                 "is it running? `tenure serve` starts a server; --url or TENURE_URL names another \
                  server or store",

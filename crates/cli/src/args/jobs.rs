@@ -79,7 +79,7 @@ pub struct PushArgs {
     /// Hold the key at least this long after the push, though the job has ended or begun sooner.
     #[arg(long, requires = "unique", value_name = "D", value_parser = span)]
     pub unique_for: Option<Span>,
-    /// With `replace`: move the job no further than this beyond the push that began its wait.
+    /// With `replace`: however often it is replaced, the job runs at most this long after the push that made it.
     #[arg(long, requires = "unique", value_name = "D", value_parser = span)]
     pub within: Option<Span>,
     /// Wait for the job's end and print its result: without D however long it takes. After a bare

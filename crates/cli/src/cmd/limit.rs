@@ -42,6 +42,12 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
             let (concurrency, gap) = (Setting::of(concurrency), Setting::of(gap));
             let quarantine = Setting::of(quarantine);
             let gauge = limit_gauge::setting(&gauge)?;
+            if (&concurrency, &rate, &gap, &quarantine, &gauge)
+                == (&Patch::Keep, &Patch::Keep, &Patch::Keep, &Patch::Keep, &Patch::Keep)
+            {
+                return Err(Failure::usage("limit set: there is nothing to set")
+                    .hint("say what the limit allows, such as --concurrency 4 or --rate 10/1s"));
+            }
             client
                 .set(PatchLimit { limit: name, concurrency, rate, gap, quarantine, gauge })
                 .await?

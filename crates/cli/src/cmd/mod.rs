@@ -77,7 +77,7 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
         Command::Serve(args) => serve::run(*args, cli.global.accept_loss).await,
         Command::Doctor(args) => doctor::run(out, &cli.global, args).await,
         Command::Copy(args) => copy::run(out, args).await,
-        Command::Store(action) => store::run(out, action).await,
+        Command::Store(action) => store::run(out, action, &cli.global.url).await,
         Command::Demo(args) => demo::run(out, args).await,
         Command::Help(args) => help::print(&args),
         Command::Error(args) => error::run(out, args.code.as_deref()),

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tenure::url::StoreUrl;
 use tenure_core::time::Span;
 use tenure_member::{Compacted, ShownServer, ShownStore, StoreAdministration, StoreSettings};
 use tokio::task::spawn_blocking;
@@ -54,14 +55,18 @@ struct ShownServerJson<'a> {
 }
 
 /// Does what was said.
-pub async fn run(out: Output, action: StoreAction) -> Result<(), Failure> {
+pub async fn run(out: Output, action: StoreAction, url: &str) -> Result<(), Failure> {
     let address = match &action {
         StoreAction::Show(address) | StoreAction::Compact { address, .. } => address,
         StoreAction::Set(set) => &set.address,
     };
-    let said = address.store.as_deref().ok_or_else(|| {
-        Failure::usage("store: no store is named")
-            .hint("name the Redis of the servers: tenure store show --store redis://HOST:6379, or set TENURE_STORE")
+    // Whoever reaches the servers by their Redis has named it already.
+    let by_redis = matches!(url.parse(), Ok(StoreUrl::Redis(_)));
+    let said = address.store.as_deref().or(by_redis.then_some(url)).ok_or_else(|| {
+        Failure::usage("store: no store is named").hint(
+            "name the Redis of the servers: tenure store show --store redis://HOST:6379, or set TENURE_STORE or \
+             TENURE_URL",
+        )
     })?;
     let address = redis_of(said)?;
     let shown = address.to_string();

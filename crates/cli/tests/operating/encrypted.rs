@@ -176,7 +176,11 @@ fn what_is_wrong_with_a_file_is_told_before_anything_is_served() {
 
 /// Asks for `stats`: exit code and stderr.
 fn asks(home: &Path, url: &str, more: &[&str]) -> (i32, String) {
-    let (code, _, err) = told(&mut tenure(home, &[&["--url", url, "stats"][..], more].concat()));
+    asks_for("stats", home, url, more)
+}
+
+fn asks_for(what: &str, home: &Path, url: &str, more: &[&str]) -> (i32, String) {
+    let (code, _, err) = told(&mut tenure(home, &[&["--url", url, what][..], more].concat()));
     (code, err)
 }
 
@@ -196,8 +200,11 @@ fn a_client_is_told_what_to_do_about_a_certificate() {
     assert_eq!(told(&mut tenure(home.path(), &["stats"])).0, 0);
     fs::remove_file(home.path().join(".config/tenure/config.toml")).unwrap();
     let says = |url: &str, more: &[&str], code: i32, part: &str| {
-        let (found, err) = asks(home.path(), url, more);
-        assert!(found == code && err.contains(part), "{code} {part}: {found} {err}");
+        for what in ["stats", "status"] {
+            let (found, err) = asks_for(what, home.path(), url, more);
+            assert!(found == code && err.contains(part), "{what} {code} {part}: {found} {err}");
+            assert!(!err.contains("is it running?"), "{what} {part}: {err}");
+        }
     };
     says(&url, &[], 69, "of an authority that is not trusted here; name");
     says(&url, &["--ca", "/nowhere"], 2, "cannot read \"/nowhere\"");

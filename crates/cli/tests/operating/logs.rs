@@ -49,7 +49,8 @@ fn elsewhere_than_on_a_terminal_each_line_is_json() {
     let lines: Vec<Value> =
         log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert!(lines.len() > 3, "{log}");
-    for line in &lines {
+    for (line, text) in lines.iter().zip(log.lines()) {
+        assert!(text.starts_with("{\"timestamp\":"), "{text}");
         let field = |name: &str| line[name].as_str().unwrap_or_default();
         assert!(
             field("timestamp").ends_with('Z') && field("target").starts_with("tenure"),

@@ -16,8 +16,10 @@ use tenure_console::standing::NamespaceReplies;
 use tenure_core::attention::{self, AttentionCause, never_watched};
 use tenure_core::count::{counted, rough};
 use tenure_core::names::Namespace;
+use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Audit, Stats};
 use tenure_core::secret::Secret;
+use tenure_core::sentences::ServerRefusal;
 use tenure_seam::{CallError, Fault};
 
 use super::finding::{Finding, RuleVerdict, Severity, look, ok, wrong};
@@ -216,9 +218,21 @@ fn of_token(ours: bool, open: bool, status: u16, here: bool) -> RuleVerdict {
     }
 }
 
+/// An answer that is a problem.
+#[derive(Deserialize)]
+struct Refused {
+    detail: String,
+}
+
 fn read_version(server: &ServerUrl, answer: &Received) -> Result<VersionAnswer, Failure> {
     serde_json::from_slice(&answer.body).map_err(|_| {
         let status = answer.status;
+        let in_clear = Refusal::from(ServerRefusal::InClear);
+        if serde_json::from_slice::<Refused>(&answer.body)
+            .is_ok_and(|no| no.detail == in_clear.detail)
+        {
+            return in_clear.into();
+        }
         Failure::new(
             UNAVAILABLE,
             format!("what answers at {server} is not Tenure (status {status})"),
