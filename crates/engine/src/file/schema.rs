@@ -256,6 +256,8 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
         ("cache_size", "-16384"),
         ("busy_timeout", "5000"),
         ("trusted_schema", "OFF"),
+        // What is deleted is overwritten, also where whole pages become free.
+        ("secure_delete", "ON"),
     ];
     for (name, value) in pragmas {
         conn.pragma_update_and_check(None, name, value, |_| Ok(()))

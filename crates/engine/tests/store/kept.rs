@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tenure_core::job::{JobState, NewJob, Retry};
 use tenure_core::lease::Ending;
-use tenure_core::names::{JobRef, Namespace};
+use tenure_core::names::{JobRef, Namespace, PoolName, ResourceId};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
+use tenure_core::settings::NewResource;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Options};
 use tenure_machine::Config;
@@ -85,5 +86,50 @@ fn what_was_read_is_there_after_a_crash() {
             here.reopen();
             assert_eq!(waiting(&here.engine).await, 100);
         }
+    });
+}
+
+/// Whoever reads the files of a folder after its server has ended finds none of what was deleted.
+#[test]
+fn what_was_deleted_is_in_no_file_of_a_folder_that_was_closed() {
+    const SECRETS: [&str; 3] =
+        ["a-short-secret-payload", "a-long-secret-payload", "a-secret-password"];
+    block(async {
+        let mut here = Here::new();
+        let long = |n: usize| SECRETS[1].repeat(1_000 + n);
+        for n in 0..50 {
+            let [mut one, mut two] = [job(&format!("s{n}")), job(&format!("l{n}"))];
+            (one.payload, two.payload) = (text(SECRETS[0]), text(&long(n)));
+            // Some that stays lies between.
+            push(&here.engine, vec![one, two, job(&format!("stays{n}"))]).await;
+        }
+        let id = ResourceId::parse("r").unwrap();
+        let account = NewResource { id, data: text(SECRETS[2]), tags: Vec::new(), slots: 1 };
+        let pool = PoolName::parse("accounts").unwrap();
+        let resources = vec![account];
+        run(&here.engine, AddResources { pool: pool.clone(), resources }).await.unwrap();
+        let found = |here: &Here| {
+            let mut found = Vec::new();
+            for entry in std::fs::read_dir(here.dir.join("store")).unwrap() {
+                let path = entry.unwrap().path();
+                let bytes = std::fs::read(&path).unwrap();
+                let there = |secret: &&str| {
+                    bytes.windows(secret.len()).any(|part| part == secret.as_bytes())
+                };
+                found.extend(SECRETS.into_iter().filter(there));
+            }
+            found
+        };
+        assert_eq!(found(&here).len(), 3, "{:?}", found(&here));
+        for n in 0..50 {
+            for id in [format!("s{n}"), format!("l{n}")] {
+                run(&here.engine, DeleteJob { job: JobRef::parse(&id).unwrap() }).await.unwrap();
+            }
+        }
+        run(&here.engine, DeletePool { pool }).await.unwrap();
+        here.engine.close();
+        here.reopen();
+        here.engine.close();
+        assert_eq!(found(&here), Vec::<&str>::new());
     });
 }
