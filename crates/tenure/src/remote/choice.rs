@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use super::search::MayCall;
 use crate::url::{ServerUrl, StoreUrl};
 
 /// A server that could not be reached is not followed to for as long.
@@ -17,8 +18,8 @@ const AVOIDED: Duration = Duration::from_secs(30);
 pub(super) enum KnownFrom {
     /// Their addresses were given.
     List,
-    /// They are looked up, and again when none of those that were found answers.
-    Search,
+    /// They are looked up, and again when none of those that were found answers. Only such are called.
+    Search(MayCall),
 }
 
 /// The servers of one client.
@@ -44,7 +45,7 @@ impl ServerChoice {
 
     /// Whether there may be another server to go to.
     pub fn are_several(&self) -> bool {
-        self.from == KnownFrom::Search || self.listed.len() > 1
+        matches!(self.from, KnownFrom::Search(_)) || self.listed.len() > 1
     }
 
     /// Where the next call goes; `None` if the servers must be looked up first.
@@ -84,7 +85,7 @@ impl ServerChoice {
         self.at = match (self.listed.iter().position(|one| one == server), self.from) {
             (None, _) => self.way_back.take().filter(|back| self.listed.contains(back)).or(first()),
             (Some(place), KnownFrom::List) => self.listed.get(place + 1).cloned().or(first()),
-            (Some(place), KnownFrom::Search) => self.listed.get(place + 1).cloned(),
+            (Some(place), KnownFrom::Search(_)) => self.listed.get(place + 1).cloned(),
         };
     }
 
@@ -110,6 +111,11 @@ impl ServerChoice {
 
     /// Whether calls would be less safe there than where this client was sent.
     fn is_weaker(&self, server: &ServerUrl, owner: &ServerUrl) -> bool {
+        if let KnownFrom::Search(may_call) = self.from
+            && !may_call.takes(owner)
+        {
+            return true;
+        }
         let some_are_tls = || self.listed.iter().any(|one| one.tls);
         !owner.tls && (server.tls || (self.shows_token && some_are_tls()))
     }
@@ -146,7 +152,7 @@ mod tests {
             choice.leave(&server(leaves));
             assert_eq!(at(&choice), format!("http://{then}"));
         }
-        let mut choice = ServerChoice::new(KnownFrom::Search, Vec::new(), false);
+        let mut choice = ServerChoice::new(KnownFrom::Search(MayCall::All), Vec::new(), false);
         assert_eq!(at(&choice), "nowhere");
         choice.found(servers(&["a:1", "b:1"]), now);
         choice.lost(&server("a:1"), now);
@@ -199,6 +205,23 @@ mod tests {
             let before = at(&choice);
             choice.named(&server(asked), owner, Instant::now());
             assert_eq!(at(&choice) != before, follows, "{listed:?} {owner:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_was_looked_up_leads_only_to_such_as_would_be_looked_up() {
+        let here = "http://127.0.0.1:1";
+        for (may_call, owner, follows) in [
+            (MayCall::All, "http://c:1", true),
+            (MayCall::TlsAndLoopback, "http://c:1", false),
+            (MayCall::TlsAndLoopback, "http://127.0.0.1:2", true),
+            (MayCall::TlsAndLoopback, "https://c:1", true),
+            (MayCall::Tls, "http://127.0.0.1:2", false),
+        ] {
+            let mut choice = ServerChoice::new(KnownFrom::Search(may_call), Vec::new(), true);
+            choice.found(servers(&[here]), Instant::now());
+            choice.named(&server(here), owner, Instant::now());
+            assert_eq!(at(&choice) != here, follows, "{may_call:?} {owner}");
         }
     }
 

@@ -3,7 +3,6 @@
 //! One search at a time, in a thread of its own: a runtime that a handler blocks holds up nobody who waits for the answer
 //! on another one. An error shows the address without its password.
 
-#[cfg(feature = "redis")]
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -20,10 +19,10 @@ use crate::url::ServerUrl;
 /// What a search found, or why it found nothing.
 type FoundServers = Result<Vec<ServerUrl>, Fault>;
 
-/// Which of the servers that it finds are called. Whoever may write to the Redis decides what stands there, and is shown the
+/// Which of the servers that are found, or named by one of these, are called. Whoever may write to the Redis decides what stands there, and is shown the
 /// token by whoever calls it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum MayCall {
+pub(super) enum MayCall {
     /// All: neither the Redis nor the servers are said to speak TLS.
     All,
     /// Those that speak TLS, and those of this machine: the Redis speaks it.
@@ -33,7 +32,7 @@ enum MayCall {
 }
 
 impl MayCall {
-    fn of(address: &Address, trust: &Trust) -> MayCall {
+    pub fn of(address: &Address, trust: &Trust) -> MayCall {
         if trust.ca.is_some() || trust.identity.is_some() {
             MayCall::Tls
         } else if address.tls() {
@@ -43,8 +42,8 @@ impl MayCall {
         }
     }
 
-    #[cfg(feature = "redis")]
-    fn takes(self, server: &ServerUrl) -> bool {
+    /// Whether this server is one of them.
+    pub fn takes(self, server: &ServerUrl) -> bool {
         let is_here = || {
             let address = server.host.parse::<IpAddr>();
             server.host == "localhost" || address.is_ok_and(|address| address.is_loopback())

@@ -11,7 +11,7 @@ use tenure_tls::{Trust, for_http_trusting};
 
 use super::RemoteError;
 use super::choice::{KnownFrom, ServerChoice};
-use super::search::StoreSearch;
+use super::search::{MayCall, StoreSearch};
 use super::wire::Wire;
 use crate::url::{ServerUrl, StoreUrl, listed};
 
@@ -89,7 +89,10 @@ impl CalledServers {
     pub fn new(callee: Callee, shows_token: bool, trust: &Trust) -> Result<Self, RemoteError> {
         let (from, given, shown) = match &callee {
             Callee::Servers(servers) => (KnownFrom::List, servers.clone(), listed(servers)),
-            Callee::Searched(address) => (KnownFrom::Search, Vec::new(), address.to_string()),
+            Callee::Searched(address) => {
+                let from = KnownFrom::Search(MayCall::of(address, trust));
+                (from, Vec::new(), address.to_string())
+            }
         };
         let mut called = HashMap::new();
         // What is wrong with an address or a certificate is said before the first call.
