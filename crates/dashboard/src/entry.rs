@@ -63,7 +63,7 @@ impl fmt::Debug for Dashboard {
 impl Dashboard {
     /// Pages over an engine. `tokens`: whoever shows one may see them; with none everybody may whom the server answers, which
     /// then are loopback names alone. `moved`: the time of the engine, if a test moves it. `history`: who counts what the
-    /// pictures of the overview show; without it there are none.
+    /// pictures of the overview and of queues show; without it there are none.
     pub fn new(
         engine: Arc<dyn Engine>,
         tokens: Tokens,

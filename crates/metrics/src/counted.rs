@@ -41,6 +41,8 @@ impl AroundEngine for CountingEngine {
             Request::Lease(_) | Request::Extend(_) => AskedFor::Nothing,
             _ => return self.inner.call(namespace, request),
         };
+        // Before it is made: nothing that it does may be older.
+        self.counts.begins();
         let answer = self.inner.call(namespace, request);
         let (counts, namespace) = (self.counts.clone(), namespace.clone());
         Box::pin(async move {

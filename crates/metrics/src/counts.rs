@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use tenure_core::bounds::{FORGET_US, SECOND_US};
 use tenure_core::lease::LeaseView;
 use tenure_core::names::{Namespace, QueueName};
+use tenure_core::time::{Moment, Span};
 use tenure_seam::histogram::{Histogram, Seen};
+use tenure_seam::{Clock, SystemClock};
 
 use crate::held::OpenRuns;
-use crate::minutes::Minutes;
+use crate::minutes::{EndedRun, GrantedJob, Minutes, When};
 use crate::{NAMES_MAX, OTHER};
 
 /// How a run ended, as this process heard it.
@@ -50,6 +52,8 @@ impl RunEnd {
     }
 }
 
+/// A call may be answered with the time of a step that had begun before it came.
+const STEP_MAX: Span = Span::from_s(1);
 /// While every name is in use, a name that can be forgotten is looked for so often.
 const LOOK_AGAIN_S: u64 = 60;
 
@@ -64,11 +68,16 @@ pub(crate) struct QueueCounts {
     pub run: Histogram,
 }
 
-/// A run that this process granted.
+/// A run that this process granted, or of which the store's events told it.
 #[derive(Debug)]
 struct OpenRun {
-    queue: Arc<QueueCounts>,
+    queue: QueueName,
+    /// `None`: another process granted it, which counted it.
+    counts: Option<Arc<QueueCounts>>,
+    /// When this process heard of it.
     since: Instant,
+    /// For how long it ran before.
+    before: Duration,
 }
 
 /// The queues of each namespace.
@@ -79,6 +88,10 @@ type Queues = HashMap<Namespace, HashMap<QueueName, Arc<QueueCounts>>>;
 #[derive(Debug)]
 pub struct CallCounts {
     began: Instant,
+    /// The same by the clock.
+    began_at: Moment,
+    /// Since when calls are counted.
+    counts_since: OnceLock<Moment>,
     queues: RwLock<Queues>,
     /// Before this second, since this process counts, no name is looked for that can be forgotten.
     look_s: AtomicU64,
@@ -86,7 +99,7 @@ pub struct CallCounts {
     held: OpenRuns<OpenRun>,
     pub(crate) lateness: Histogram,
     lost: AtomicU64,
-    /// The same, minute by minute.
+    /// The same, minute by minute, and what the store's events say of before.
     pub minutes: Minutes,
 }
 
@@ -94,6 +107,8 @@ impl Default for CallCounts {
     fn default() -> Self {
         CallCounts {
             began: Instant::now(),
+            began_at: SystemClock.now(),
+            counts_since: Default::default(),
             queues: Default::default(),
             look_s: Default::default(),
             rest: Default::default(),
@@ -132,6 +147,16 @@ fn forget_one(queues: &mut Queues, now_s: u64) {
 }
 
 impl CallCounts {
+    /// The first call that is counted comes now, if none came before.
+    pub(crate) fn begins(&self) {
+        self.counts_since.get_or_init(|| self.began_at.max(SystemClock.now().minus(STEP_MAX)));
+    }
+
+    /// Since when calls are counted; `None` while there was none, as where another process serves the store.
+    pub fn counts_since(&self) -> Option<Moment> {
+        self.counts_since.get().copied()
+    }
+
     fn queue(&self, namespace: &Namespace, queue: &QueueName) -> Arc<QueueCounts> {
         self.queue_at(namespace, queue, self.began.elapsed().as_secs())
     }
@@ -168,58 +193,63 @@ impl CallCounts {
         for same in queues.chunk_by(|one, next| one == next) {
             let times = same.len() as u64;
             self.queue(namespace, same[0]).pushed.fetch_add(times, Ordering::Relaxed);
-        }
-        if !queues.is_empty() {
-            self.minutes.pushed(namespace, queues.len() as u64);
+            self.minutes.pushed(When::Now, namespace, same[0], times);
         }
     }
 
     /// Leases were granted.
     pub(crate) fn granted(&self, namespace: &Namespace, leases: &[LeaseView]) {
         let since = Instant::now();
-        let (mut waits, mut lost) = (Vec::new(), 0);
+        let mut granted = Vec::new();
         for lease in leases {
             let (Some(job), Some(id)) = (&lease.job, &lease.lease) else { continue };
             let due = job.run_at.max(job.created_at);
             let wait = lease.granted_at.since(due).std();
-            let queue = self.queue(namespace, &job.queue);
-            queue.wait.count(wait);
-            if job.lost > 0 {
-                queue.ends[RunEnd::Lost as usize].fetch_add(1, Ordering::Relaxed);
-                lost += 1;
+            let counts = self.queue(namespace, &job.queue);
+            counts.wait.count(wait);
+            let lost = job.lost > 0;
+            if lost {
+                counts.ends[RunEnd::Lost as usize].fetch_add(1, Ordering::Relaxed);
             }
             if let Some(at) = job.schedule.as_ref().and_then(|made| made.at)
                 && job.attempt <= 1
             {
                 self.lateness.count(lease.granted_at.since(at).std());
             }
-            self.held.began(id, OpenRun { queue, since });
-            waits.push(wait);
+            let (queue, counts, before) = (job.queue.clone(), Some(counts), Duration::ZERO);
+            self.held.began(id, OpenRun { queue, counts, since, before });
+            granted.push(GrantedJob { queue: &job.queue, wait: Some(wait), lost });
         }
-        if !waits.is_empty() {
-            self.minutes.granted(namespace, &waits, lost);
-        }
+        self.minutes.granted(When::Now, namespace, &granted);
+    }
+
+    /// A run was granted before this process began to count: pictures have its end in its queue. Metrics have it in the rest, since
+    /// what a process counts begins with it.
+    pub(crate) fn runs_since(&self, queue: QueueName, lease: &str, at: Moment) {
+        let (since, before) = (Instant::now(), SystemClock.now().since(at).std());
+        self.held.began(lease, OpenRun { queue, counts: None, since, before });
     }
 
     /// Runs ended.
     pub(crate) fn ended(&self, namespace: &Namespace, ends: &[(&str, RunEnd)]) {
-        let (mut succeeded, mut failed) = (0, 0);
+        let mut ended = Vec::new();
         for (lease, end) in ends {
             let run = self.held.ended(lease);
-            let queue = run.as_ref().map_or(&self.rest, |run| &run.queue);
-            queue.ends[*end as usize].fetch_add(1, Ordering::Relaxed);
-            if let Some(run) = &run {
-                run.queue.run.count(run.since.elapsed());
+            let own = run.as_ref().and_then(|run| run.counts.as_ref());
+            let counts = own.unwrap_or(&self.rest);
+            counts.ends[*end as usize].fetch_add(1, Ordering::Relaxed);
+            let ran = run.as_ref().map(|run| run.before + run.since.elapsed());
+            if let (Some(own), Some(ran)) = (own, ran) {
+                own.run.count(ran);
             }
-            match end {
-                RunEnd::Succeeded => succeeded += 1,
-                RunEnd::Failed | RunEnd::Retried => failed += 1,
-                RunEnd::Snoozed | RunEnd::Released | RunEnd::Lost => {}
-            }
+            let succeeded = match end {
+                RunEnd::Succeeded => true,
+                RunEnd::Failed | RunEnd::Retried => false,
+                RunEnd::Snoozed | RunEnd::Released | RunEnd::Lost => continue,
+            };
+            ended.push(EndedRun { queue: run.map(|run| run.queue), succeeded, ran });
         }
-        if succeeded + failed > 0 {
-            self.minutes.ended(namespace, succeeded, failed);
-        }
+        self.minutes.ended(When::Now, namespace, &ended);
     }
 
     /// Holders heard that these leases are lost.

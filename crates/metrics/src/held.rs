@@ -58,6 +58,16 @@ impl<R> OpenRuns<R> {
         let old = part.old.remove(lease);
         part.young.remove(lease).or(old)
     }
+
+    /// All runs that are open.
+    pub fn into_open(self) -> impl Iterator<Item = (String, R)> {
+        self.parts.into_iter().flat_map(|part| {
+            let Generations { young, mut old } =
+                part.into_inner().unwrap_or_else(PoisonError::into_inner);
+            old.extend(young);
+            old
+        })
+    }
 }
 
 #[cfg(test)]
@@ -79,6 +89,8 @@ mod tests {
             let part = part.lock().unwrap();
             part.young.len() + part.old.len()
         };
-        assert!(held.parts.iter().map(known).sum::<usize>() <= 2 * PARTS * GENERATION);
+        let all = held.parts.iter().map(known).sum::<usize>();
+        assert!(all <= 2 * PARTS * GENERATION);
+        assert_eq!(held.into_open().count(), all);
     }
 }

@@ -1,7 +1,7 @@
 //! What a server counts of its own calls, and what its store holds, as the text that Prometheus reads.
 //!
 //! [`CountingEngine`] stands around an engine and counts grants and ends in `counts`; `minutes` keeps the same for pictures of the
-//! last day. `state` asks the engine for what it holds, once a second at most. `page` is the list of all metrics: it names
+//! last day, and [`Past`] counts there what the store's events say of the time before. `state` asks the engine for what it holds, once a second at most. `page` is the list of all metrics: it names
 //! each once, with its help; `text` writes it, and another [`SampleSink`] may take the same.
 //!
 //! Nothing here decides anything. A label has at most [`NAMES_MAX`] names, the rest are summed up in `other`, so that a
@@ -11,8 +11,10 @@ mod counted;
 mod counts;
 mod held;
 mod http;
+mod minute;
 mod minutes;
 mod page;
+mod past;
 mod process;
 mod state;
 mod text;
@@ -21,8 +23,10 @@ pub use counted::CountingEngine;
 pub use counts::CallCounts;
 pub use held::OpenRuns;
 pub use http::{HttpCounts, InFlight};
-pub use minutes::{Minute, Minutes};
+pub use minute::{Minute, Times};
+pub use minutes::Minutes;
 pub use page::{CONTENT_TYPE, Metrics};
+pub use past::Past;
 pub use tenure_seam::histogram::Seen;
 pub use text::{Family, SampleSink};
 

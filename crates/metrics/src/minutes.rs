@@ -1,100 +1,94 @@
-//! What happened in each minute of the last day, for pictures.
+//! What happened in each minute of the last day, for pictures: of namespaces, and of their queues.
+//!
+//! Memory is bounded. Only minutes in which something was counted are kept, a day of each of [`NAMESPACES_MAX`] namespaces, and
+//! [`QUEUE_MINUTES_MAX`] of [`QUEUES_MAX`] queues together: 50 MB at the very most, up to as much again that is reserved, and
+//! some 500 KB of a queue in which something happens in each minute of a day. What is forgotten is never drawn as a time in which nothing happened: a picture
+//! begins after it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tenure_core::names::Namespace;
+use tenure_core::names::{Namespace, QueueName};
 use tenure_core::time::{Moment, Span};
-use tenure_seam::histogram::{WORK_BOUNDS, bucket_of};
 use tenure_seam::{Clock, SystemClock};
 
-const MINUTE_US: u64 = 60_000_000;
+use crate::minute::{Minute, number_of};
+
 /// A day, and the minute that is not over.
 const MINUTES_KEPT: usize = 24 * 60 + 1;
 /// Namespaces that are counted; those that come later have no pictures.
 const NAMESPACES_MAX: usize = 64;
+/// Queues of all namespaces that are counted; the one in which nothing happened for the longest time makes room for another.
+const QUEUES_MAX: usize = 256;
+/// Minutes of all queues that are kept; the oldest ones go first. A minute has some 330 bytes.
+const QUEUE_MINUTES_MAX: usize = 65_536;
 
-/// What this process did in one minute.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Minute {
-    /// Its begin.
-    pub at: Moment,
-    /// Jobs that were pushed and not there already.
-    pub pushed: u64,
-    /// Jobs that were granted.
-    pub granted: u64,
-    /// Those of them whose run before was lost, its holder being gone.
-    pub lost: u64,
-    /// Runs that succeeded.
-    pub succeeded: u64,
-    /// Runs that failed, for good or not.
-    pub failed: u64,
-    /// For how long the oldest ready job had been ready, at the worst look of this minute; zero if none was ready, `None` if
-    /// nobody looked.
-    pub oldest_ready: Option<Span>,
-    waits: [u32; WORK_BOUNDS.len() + 1],
-    /// The longest wait of the jobs that were granted.
-    longest: Duration,
+/// When what is counted happened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum When {
+    /// Now. A clock that stepped back goes on with the last minute.
+    Now,
+    /// At this moment, which is not older than a day.
+    Then(Moment),
 }
 
-impl Minute {
-    fn of(at: Moment) -> Self {
-        let waits = [0; WORK_BOUNDS.len() + 1];
-        let [pushed, granted, lost, succeeded, failed] = [0; 5];
-        let longest = Duration::ZERO;
-        Minute { at, pushed, granted, lost, succeeded, failed, oldest_ready: None, waits, longest }
-    }
-
-    /// Whether something was counted, or waited.
-    fn is_busy(&self) -> bool {
-        let counted = self.pushed + self.granted + self.succeeded + self.failed;
-        counted > 0 || self.oldest_ready.is_some_and(|age| age > Span::ZERO)
-    }
-
-    /// The wait that this share (0 to 1) of the granted jobs did not exceed, interpolated within its bucket; at most the
-    /// longest wait of the minute. `None` if none was granted.
-    pub fn waited(&self, share: f64) -> Option<Span> {
-        let all: u64 = self.waits.iter().map(|times| u64::from(*times)).sum();
-        let wanted = all as f64 * share;
-        let (mut below, mut from) = (0.0, 0.0);
-        for (at, times) in self.waits.iter().enumerate() {
-            let times = f64::from(*times);
-            let longest = self.longest.as_secs_f64();
-            let to = WORK_BOUNDS.get(at).map_or(longest, |bound| bound.min(longest)).max(from);
-            if times > 0.0 && below + times >= wanted {
-                let within = ((wanted - below) / times).clamp(0.0, 1.0);
-                let waited = from + (to - from) * within;
-                return Some(Span::from(Duration::from_secs_f64(waited)));
-            }
-            (below, from) = (below + times, to);
-        }
-        None
-    }
+/// A job that was granted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GrantedJob<'j> {
+    pub queue: &'j QueueName,
+    /// Since it was due; `None` if nobody knows.
+    pub wait: Option<Duration>,
+    /// Its run before was lost.
+    pub lost: bool,
 }
 
-/// The minutes of each namespace, oldest first.
+/// A run that succeeded or failed.
+#[derive(Clone, Debug)]
+pub(crate) struct EndedRun {
+    /// `None`: who counts does not know the run.
+    pub queue: Option<QueueName>,
+    pub succeeded: bool,
+    /// Since it was granted; `None` if nobody knows.
+    pub ran: Option<Duration>,
+}
+
 #[derive(Debug, Default)]
-pub struct Minutes(Mutex<HashMap<Namespace, VecDeque<Minute>>>);
+struct OfQueue {
+    /// The first minute of which all is known; 0 if that is so since its namespace is counted.
+    since: u64,
+    /// Those in which something happened, oldest first.
+    minutes: VecDeque<Minute>,
+}
+
+#[derive(Debug, Default)]
+struct OfNamespace {
+    /// The first minute of which something is known.
+    since: u64,
+    /// Those in which something happened, oldest first.
+    minutes: VecDeque<Minute>,
+    queues: HashMap<QueueName, OfQueue>,
+}
+
+/// The minutes of each namespace and queue.
+#[derive(Debug, Default)]
+pub struct Minutes(Mutex<AllMinutes>);
 
 impl Minutes {
-    /// The last `most` minutes of a namespace, oldest first, the one that is not over last. Minutes before the process began
-    /// are not there; those in which nothing happened are.
-    pub fn last(&self, namespace: &Namespace, most: usize) -> Vec<Minute> {
-        self.last_at(SystemClock.now(), namespace, most)
-    }
-
-    fn last_at(&self, now: Moment, namespace: &Namespace, most: usize) -> Vec<Minute> {
-        let mut all = self.lock();
-        let Some(minutes) = all.get_mut(namespace) else { return Vec::new() };
-        up_to(minutes, now);
-        let skipped = minutes.len().saturating_sub(most);
-        minutes.iter().skip(skipped).copied().collect()
+    /// The last `most` minutes (at most a day) of a namespace, or of a queue of it, oldest first, the one that is not over last.
+    /// Minutes of which nothing is known are not there; those in which nothing happened are.
+    pub fn last(
+        &self,
+        namespace: &Namespace,
+        queue: Option<&QueueName>,
+        most: usize,
+    ) -> Vec<Minute> {
+        self.lock().last(number_of(SystemClock.now()), namespace, queue, most)
     }
 
     /// The namespaces that this process heard of, by name.
     pub fn namespaces(&self) -> Vec<Namespace> {
-        let mut known: Vec<_> = self.lock().keys().cloned().collect();
+        let mut known: Vec<_> = self.lock().namespaces.keys().cloned().collect();
         known.sort_unstable();
         known
     }
@@ -102,131 +96,290 @@ impl Minutes {
     /// The namespaces in which something happened or waited within the last hour: who looks at others only keeps them from being
     /// forgotten.
     pub fn busy(&self) -> Vec<Namespace> {
-        let all = self.lock();
-        let busy =
-            all.iter().filter(|(_, minutes)| minutes.iter().rev().take(60).any(Minute::is_busy));
-        busy.map(|(namespace, _)| namespace.clone()).collect()
+        self.lock().busy(number_of(SystemClock.now()))
     }
 
     /// Notes for how long the oldest ready job of a namespace has been ready.
     pub fn looked(&self, namespace: &Namespace, oldest_ready: Span) {
-        self.count(SystemClock.now(), namespace, |minute| {
+        self.lock().count(When::Now, namespace, None, |minute| {
             minute.oldest_ready = minute.oldest_ready.max(Some(oldest_ready));
         });
     }
 
-    pub(crate) fn pushed(&self, namespace: &Namespace, jobs: u64) {
-        self.count(SystemClock.now(), namespace, |minute| minute.pushed += jobs);
+    /// Jobs of one queue were pushed.
+    pub(crate) fn pushed(&self, when: When, namespace: &Namespace, queue: &QueueName, jobs: u64) {
+        self.lock().count(when, namespace, Some(queue), |minute| minute.pushed += jobs);
     }
 
-    pub(crate) fn granted(&self, namespace: &Namespace, waits: &[Duration], lost: u64) {
-        self.count(SystemClock.now(), namespace, |minute| {
-            minute.granted += waits.len() as u64;
-            minute.lost += lost;
-            for wait in waits {
-                let times = &mut minute.waits[bucket_of(&WORK_BOUNDS, *wait)];
-                *times = times.saturating_add(1);
-                minute.longest = minute.longest.max(*wait);
-            }
-        });
-    }
-
-    pub(crate) fn ended(&self, namespace: &Namespace, succeeded: u64, failed: u64) {
-        self.count(SystemClock.now(), namespace, |minute| {
-            minute.succeeded += succeeded;
-            minute.failed += failed;
-        });
-    }
-
-    fn count(&self, now: Moment, namespace: &Namespace, count: impl FnOnce(&mut Minute)) {
+    pub(crate) fn granted(&self, when: When, namespace: &Namespace, jobs: &[GrantedJob<'_>]) {
         let mut all = self.lock();
-        if let Some(minutes) = all.get_mut(namespace) {
-            up_to(minutes, now).map(count);
-        } else if all.len() < NAMESPACES_MAX {
-            let minutes = all.entry(namespace.clone()).or_default();
-            up_to(minutes, now).map(count);
+        for job in jobs {
+            all.count(when, namespace, Some(job.queue), |minute| {
+                minute.granted += 1;
+                minute.lost += u64::from(job.lost);
+                if let Some(wait) = job.wait {
+                    minute.waits.count(wait);
+                }
+            });
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Namespace, VecDeque<Minute>>> {
+    pub(crate) fn ended(&self, when: When, namespace: &Namespace, runs: &[EndedRun]) {
+        let mut all = self.lock();
+        for run in runs {
+            all.count(when, namespace, run.queue.as_ref(), |minute| {
+                match run.succeeded {
+                    true => minute.succeeded += 1,
+                    false => minute.failed += 1,
+                }
+                if let Some(ran) = run.ran {
+                    minute.runs.count(ran);
+                }
+            });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, AllMinutes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Goes on to the minute of `now`, which is answered. A clock that stepped back goes on with the last minute.
-fn up_to(minutes: &mut VecDeque<Minute>, now: Moment) -> Option<&mut Minute> {
-    let this = now.us() / MINUTE_US;
-    let next = match minutes.back() {
-        // After a gap of a day nothing of before is kept.
-        Some(last) => (last.at.us() / MINUTE_US + 1).max(this.saturating_sub(MINUTES_KEPT as u64)),
-        None => this,
-    };
-    for minute in next..=this {
-        if minutes.len() >= MINUTES_KEPT {
-            minutes.pop_front();
-        }
-        minutes.push_back(Minute::of(Moment::from_us(minute * MINUTE_US)));
+#[derive(Debug, Default)]
+struct AllMinutes {
+    namespaces: HashMap<Namespace, OfNamespace>,
+    /// Of all namespaces.
+    queues: usize,
+    /// Of all queues.
+    queue_minutes: usize,
+    /// From this minute on, nothing happened in a queue that is not there.
+    forgot: u64,
+}
+
+impl AllMinutes {
+    fn last(
+        &self,
+        now: u64,
+        namespace: &Namespace,
+        queue: Option<&QueueName>,
+        most: usize,
+    ) -> Vec<Minute> {
+        let Some(of) = self.namespaces.get(namespace) else { return Vec::new() };
+        let none = VecDeque::new();
+        let (minutes, since) = match queue.map(|queue| of.queues.get(queue)) {
+            None => (&of.minutes, of.since),
+            Some(Some(queue)) => (&queue.minutes, queue.since.max(of.since)),
+            Some(None) => (&none, self.forgot.max(of.since)),
+        };
+        let newest = of.minutes.back().map_or(now, |minute| minute.number().max(now));
+        let from = since.max((newest + 1).saturating_sub(most.min(MINUTES_KEPT) as u64));
+        let mut there = minutes.iter().skip_while(|minute| minute.number() < from).peekable();
+        let minute = |number| {
+            let busy = there.next_if(|minute| minute.number() == number);
+            busy.copied().unwrap_or_else(|| Minute::of(number))
+        };
+        (from..=newest).map(minute).collect()
     }
-    minutes.back_mut()
+
+    fn busy(&self, now: u64) -> Vec<Namespace> {
+        let is_busy = |minute: &Minute| minute.number() + 60 > now && minute.is_busy();
+        let busy = self.namespaces.iter().filter(|(_, of)| of.minutes.iter().any(is_busy));
+        busy.map(|(namespace, _)| namespace.clone()).collect()
+    }
+
+    /// Counts for a namespace, and for a queue of it while there is room.
+    fn count(
+        &mut self,
+        when: When,
+        namespace: &Namespace,
+        queue: Option<&QueueName>,
+        count: impl Fn(&mut Minute),
+    ) {
+        let number = match when {
+            When::Now => number_of(SystemClock.now()),
+            When::Then(at) => number_of(at),
+        };
+        let goes_on = matches!(when, When::Now);
+        self.count_at(number, goes_on, namespace, queue, count);
+    }
+
+    /// `goes_on`: never before the last minute in which something was counted.
+    fn count_at(
+        &mut self,
+        number: u64,
+        goes_on: bool,
+        namespace: &Namespace,
+        queue: Option<&QueueName>,
+        count: impl Fn(&mut Minute),
+    ) {
+        if !self.namespaces.contains_key(namespace) {
+            if self.namespaces.len() >= NAMESPACES_MAX {
+                return;
+            }
+            let begins = OfNamespace { since: number, ..OfNamespace::default() };
+            self.namespaces.insert(namespace.clone(), begins);
+        }
+        let Some(of) = self.namespaces.get_mut(namespace) else { return };
+        let last = of.minutes.back().filter(|_| goes_on).map_or(0, Minute::number);
+        let number = number.max(last);
+        of.since = of.since.min(number);
+        count(minute_in(&mut of.minutes, number).0);
+        forget_old(&mut of.minutes);
+        let Some(queue) = queue else { return };
+        if !of.queues.contains_key(queue) && !self.make_room(number) {
+            return;
+        }
+        let Some(of) = self.namespaces.get_mut(namespace) else { return };
+        if !of.queues.contains_key(queue) {
+            let begins = OfQueue { since: self.forgot, ..OfQueue::default() };
+            of.queues.insert(queue.clone(), begins);
+            self.queues += 1;
+        }
+        let Some(of) = of.queues.get_mut(queue) else { return };
+        let (minute, is_new) = minute_in(&mut of.minutes, number);
+        count(minute);
+        self.queue_minutes += usize::from(is_new);
+        self.queue_minutes -= forget_old(&mut of.minutes);
+        self.forget_oldest();
+    }
+
+    /// Makes room for a queue in which something happens in this minute; `false`: something happened in all others since.
+    fn make_room(&mut self, number: u64) -> bool {
+        if self.queues < QUEUES_MAX {
+            return true;
+        }
+        let queues = self.namespaces.iter().flat_map(|(namespace, of)| {
+            of.queues.iter().map(move |(queue, minutes)| (namespace, queue, minutes))
+        });
+        let last = |of: &OfQueue| of.minutes.back().map_or(0, Minute::number);
+        let idle = queues.min_by_key(|(_, _, of)| last(of)).filter(|(_, _, of)| last(of) < number);
+        let Some((namespace, queue, of)) = idle else {
+            self.forgot = self.forgot.max(number + 1);
+            return false;
+        };
+        self.forgot = self.forgot.max(last(of) + 1);
+        let (namespace, queue) = (namespace.clone(), queue.clone());
+        let of = self.namespaces.get_mut(&namespace);
+        if let Some(gone) = of.and_then(|of| of.queues.remove(&queue)) {
+            self.queues -= 1;
+            self.queue_minutes -= gone.minutes.len();
+        }
+        true
+    }
+
+    fn forget_oldest(&mut self) {
+        while self.queue_minutes > QUEUE_MINUTES_MAX {
+            let queues = self.namespaces.values_mut().flat_map(|of| of.queues.values_mut());
+            let first = |of: &OfQueue| of.minutes.front().map_or(u64::MAX, Minute::number);
+            let oldest = queues.min_by_key(|of| first(of));
+            let Some(of) = oldest else { return };
+            let Some(gone) = of.minutes.pop_front() else { return };
+            of.since = of.since.max(gone.number() + 1);
+            self.queue_minutes -= 1;
+        }
+    }
+}
+
+/// The minute of this number, which is put in its place if it is not there; and whether it was.
+fn minute_in(minutes: &mut VecDeque<Minute>, number: u64) -> (&mut Minute, bool) {
+    let at = minutes.partition_point(|minute| minute.number() < number);
+    let is_new = minutes.get(at).is_none_or(|minute| minute.number() != number);
+    if is_new {
+        minutes.insert(at, Minute::of(number));
+    }
+    (&mut minutes[at], is_new)
+}
+
+/// Forgets what is older than a day; answers how many minutes those were.
+fn forget_old(minutes: &mut VecDeque<Minute>) -> usize {
+    let newest = minutes.back().map_or(0, Minute::number);
+    let old = minutes.partition_point(|minute| minute.number() + MINUTES_KEPT as u64 <= newest);
+    minutes.drain(..old).count()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const DAY: Duration = Duration::from_secs(86_400);
+    /// The first minute of the tests.
+    const BEGIN: u64 = 1_000_000;
 
-    fn at(minute: u64) -> Moment {
-        Moment::from_us((1_000_000 + minute) * MINUTE_US + 7)
+    fn queue(n: usize) -> QueueName {
+        QueueName::parse(&format!("q{n}")).unwrap()
+    }
+
+    /// One run of a queue succeeds in this minute.
+    fn succeeds(all: &mut AllMinutes, minute: u64, queue: Option<&QueueName>) {
+        all.count_at(BEGIN + minute, true, &Namespace::main(), queue, |minute| {
+            minute.succeeded += 1;
+        });
+    }
+
+    /// The same, told later.
+    fn succeeded(all: &mut AllMinutes, minute: u64, queue: Option<&QueueName>) {
+        all.count_at(BEGIN + minute, false, &Namespace::main(), queue, |minute| {
+            minute.succeeded += 1;
+        });
+    }
+
+    /// Of each minute up to this one, how many runs succeeded.
+    fn drawn(all: &AllMinutes, now: u64, queue: Option<&QueueName>, most: usize) -> Vec<u64> {
+        let minutes = all.last(BEGIN + now, &Namespace::main(), queue, most);
+        assert!(minutes.windows(2).all(|two| two[0].number() + 1 == two[1].number()));
+        assert!(minutes.last().is_none_or(|minute| minute.number() == BEGIN + now));
+        minutes.iter().map(|minute| minute.succeeded).collect()
     }
 
     #[test]
     fn minutes_follow_each_other_also_those_in_which_nothing_happened() {
-        let minutes = Minutes::default();
-        let main = Namespace::main();
-        minutes.count(at(0), &main, |minute| minute.succeeded += 2);
-        minutes.count(at(3), &main, |minute| minute.failed += 1);
-        // A clock that stepped back.
-        minutes.count(at(2), &main, |minute| minute.failed += 1);
-        let all = minutes.last_at(at(4), &main, 10);
-        let told: Vec<_> = all.iter().map(|minute| (minute.succeeded, minute.failed)).collect();
-        assert_eq!(told, [(2, 0), (0, 0), (0, 0), (0, 2), (0, 0)]);
-        assert!(all.windows(2).all(|two| two[1].at.us() - two[0].at.us() == MINUTE_US));
-        assert_eq!(minutes.last_at(at(4), &main, 2), all[3..]);
+        let mut all = AllMinutes::default();
+        // The last one by a clock that stepped back.
+        for minute in [0, 0, 3, 2] {
+            succeeds(&mut all, minute, Some(&queue(1)));
+        }
+        for queue in [None, Some(queue(1))] {
+            assert_eq!(drawn(&all, 4, queue.as_ref(), 10), [2, 0, 0, 2, 0]);
+            assert_eq!(drawn(&all, 4, queue.as_ref(), 2), [2, 0]);
+        }
+        assert_eq!(drawn(&all, 4, Some(&queue(2)), 10), [0; 5], "nothing happened in it");
+        assert_eq!(all.queue_minutes, 2, "minutes in which nothing happened cost nothing");
         let other = Namespace::parse("other").unwrap();
-        assert_eq!(minutes.last_at(at(4), &other, 2), []);
+        assert_eq!(all.last(BEGIN, &other, None, 2), []);
     }
 
     #[test]
-    fn a_day_is_kept_and_a_long_silence_costs_no_more_than_a_day() {
-        let minutes = Minutes::default();
-        let main = Namespace::main();
-        for now in [0, 10, 5_000_000] {
-            minutes.count(at(now), &main, |minute| minute.succeeded += 1);
+    fn a_day_is_kept_and_a_long_silence_costs_nothing() {
+        let mut all = AllMinutes::default();
+        for minute in [0, 10, 5_000_000] {
+            succeeds(&mut all, minute, Some(&queue(1)));
         }
-        let all = minutes.last_at(at(5_000_000), &main, usize::MAX);
-        assert_eq!(all.len(), MINUTES_KEPT);
-        assert_eq!(all.iter().map(|minute| minute.succeeded).sum::<u64>(), 1);
+        for queue in [None, Some(queue(1))] {
+            let day = drawn(&all, 5_000_000, queue.as_ref(), usize::MAX);
+            assert_eq!((day.len(), day.iter().sum::<u64>()), (MINUTES_KEPT, 1));
+        }
+        assert_eq!(all.queue_minutes, 1);
     }
 
     #[test]
     fn a_namespace_is_busy_for_an_hour_and_while_a_job_of_it_is_ready() {
-        let minutes = Minutes::default();
+        let mut all = AllMinutes::default();
         let names = ["still", "waits"].map(|name| Namespace::parse(name).unwrap());
         let [still, waits] = &names;
-        let looks = |from: u64, to: u64| {
+        let looks = |all: &mut AllMinutes, from: u64, to: u64| {
             for now in from..to {
-                minutes.count(at(now), still, |minute| minute.oldest_ready = Some(Span::ZERO));
-                minutes.count(at(now), waits, |minute| minute.oldest_ready = Some(Span::from_s(7)));
+                for (namespace, age) in [(still, Span::ZERO), (waits, Span::from_s(7))] {
+                    all.count_at(BEGIN + now, true, namespace, None, |minute| {
+                        minute.oldest_ready = Some(age);
+                    });
+                }
             }
-            let mut busy = minutes.busy();
+            let mut busy = all.busy(BEGIN + to - 1);
             busy.sort_unstable();
             busy
         };
-        assert_eq!(looks(0, 1), std::slice::from_ref(waits));
-        minutes.count(at(1), still, |minute| minute.succeeded += 1);
-        assert_eq!(looks(2, 60), names);
-        assert_eq!(looks(60, 62), std::slice::from_ref(waits));
+        assert_eq!(looks(&mut all, 0, 1), std::slice::from_ref(waits));
+        all.count_at(BEGIN + 1, true, still, None, |minute| minute.succeeded += 1);
+        assert_eq!(looks(&mut all, 2, 60), names);
+        assert_eq!(looks(&mut all, 60, 62), std::slice::from_ref(waits));
     }
 
     #[test]
@@ -236,36 +389,67 @@ mod tests {
         for age in [3, 9, 0] {
             minutes.looked(&main, Span::from_s(age));
         }
-        let worst = minutes.last(&main, 2).iter().filter_map(|minute| minute.oldest_ready).max();
+        let last = minutes.last(&main, None, 2);
+        let worst = last.iter().filter_map(|minute| minute.oldest_ready).max();
         assert_eq!(worst, Some(Span::from_s(9)));
     }
 
-    /// The minute in which jobs with these waits were granted.
-    fn granted(waits: impl IntoIterator<Item = Duration>) -> Minute {
-        let (minutes, main) = (Minutes::default(), Namespace::main());
-        minutes.granted(&main, &waits.into_iter().collect::<Vec<_>>(), 0);
-        *minutes.last(&main, 2).iter().find(|minute| minute.granted > 0).unwrap()
-    }
-
     #[test]
-    fn a_share_of_the_waits_is_told_between_two_bounds() {
-        let minute = granted((1..=144).map(Duration::from_secs));
-        for (share, s) in [(0.5, 72.0), (0.95, 136.8)] {
-            let waited = Duration::from(minute.waited(share).unwrap()).as_secs_f64();
-            assert!((waited - s).abs() < 3.0, "{share}: {waited} s");
+    fn a_queue_in_which_nothing_happened_for_the_longest_time_makes_room_for_another() {
+        let mut all = AllMinutes::default();
+        for n in 0..QUEUES_MAX {
+            succeeds(&mut all, n as u64, Some(&queue(n)));
         }
-        assert_eq!(Minute::of(at(0)).waited(0.5), None);
+        succeeds(&mut all, 300, Some(&queue(0)));
+        succeeds(&mut all, 301, Some(&queue(QUEUES_MAX)));
+        assert_eq!(all.queues, QUEUES_MAX);
+        let runs = |n: usize| drawn(&all, 302, Some(&queue(n)), 1_000).iter().sum::<u64>();
+        assert_eq!([0, 1, 2, QUEUES_MAX].map(runs), [2, 0, 1, 1]);
+        assert_eq!(drawn(&all, 302, None, 1_000).iter().sum::<u64>(), QUEUES_MAX as u64 + 2);
+        // What is forgotten is not drawn as if nothing had happened, also if the queue comes back.
+        assert_eq!(drawn(&all, 302, Some(&queue(1)), 1_000).len(), 303 - 2);
+        succeeds(&mut all, 303, Some(&queue(1)));
+        assert_eq!(drawn(&all, 303, Some(&queue(1)), 1_000).len(), 304 - 3);
     }
 
     #[test]
-    fn no_wait_is_told_that_is_longer_than_the_longest() {
-        for longest in [Duration::from_millis(3), Duration::from_secs(144), 3 * DAY] {
-            let minute = granted([Duration::from_millis(2), longest, longest]);
-            for share in [0.5, 0.95, 1.0] {
-                let waited = Duration::from(minute.waited(share).unwrap());
-                assert!(waited <= longest, "{waited:?} of {longest:?}");
+    fn of_more_queues_at_once_than_are_counted_the_first_stay() {
+        let mut all = AllMinutes::default();
+        for n in 0..2 * QUEUES_MAX {
+            succeeds(&mut all, 0, Some(&queue(n)));
+        }
+        assert_eq!((all.queues, all.queue_minutes), (QUEUES_MAX, QUEUES_MAX));
+        assert_eq!(drawn(&all, 0, Some(&queue(0)), 10), [1]);
+        assert_eq!(drawn(&all, 1, Some(&queue(QUEUES_MAX)), 10), [0], "of before nothing is known");
+    }
+
+    #[test]
+    fn the_oldest_minutes_of_queues_are_forgotten_when_there_are_too_many() {
+        let mut all = AllMinutes::default();
+        let each = (QUEUE_MINUTES_MAX / QUEUES_MAX) as u64;
+        for minute in 0..each + 10 {
+            for n in 0..QUEUES_MAX {
+                succeeds(&mut all, minute, Some(&queue(n)));
             }
-            assert_eq!(Duration::from(minute.waited(1.0).unwrap()), longest);
         }
+        assert_eq!(all.queue_minutes, QUEUE_MINUTES_MAX);
+        let now = each + 9;
+        assert_eq!(drawn(&all, now, Some(&queue(7)), 10_000), vec![1; each as usize]);
+        assert_eq!(drawn(&all, now, None, 10_000).len(), each as usize + 10);
+    }
+
+    #[test]
+    fn what_is_told_later_stands_in_its_minute_and_takes_no_room_from_what_happened_since() {
+        let mut all = AllMinutes::default();
+        for n in 0..QUEUES_MAX {
+            succeeds(&mut all, 10, Some(&queue(n)));
+        }
+        for minute in [3, 7, 10] {
+            succeeded(&mut all, minute, Some(&queue(0)));
+        }
+        succeeded(&mut all, 8, Some(&queue(QUEUES_MAX)));
+        assert_eq!(drawn(&all, 11, Some(&queue(0)), 60), [1, 0, 0, 0, 1, 0, 0, 2, 0]);
+        assert_eq!(all.queues, QUEUES_MAX);
+        assert_eq!(drawn(&all, 11, Some(&queue(QUEUES_MAX)), 60), [0; 3], "from the ninth on");
     }
 }

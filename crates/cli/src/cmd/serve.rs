@@ -10,6 +10,7 @@ mod listener;
 mod memory;
 mod metrics_port;
 mod otlp;
+mod past;
 mod renewal;
 mod service_manager;
 mod start;
@@ -156,7 +157,8 @@ async fn serve(
         never = metrics_port => match never {},
         never = renewal.run(&renew, &manager) => match never {},
         never = health::tell(opened.engine(), &manager) => match never {},
-        never = history::watch(anywhere, counts), if !args.no_dashboard => match never {},
+        never = history::watch(anywhere.clone(), counts.clone()), if !args.no_dashboard => match never {},
+        never = past::fill_in(anywhere, counts), if !args.no_dashboard => match never {},
         never = read_gauges(&opened, gauge_hosts) => match never {},
         never = tell_place(&opened, engine) => match never {},
     };

@@ -4,6 +4,7 @@
 mod metrics;
 mod namespaces;
 mod otlp;
+mod pictures;
 mod prometheus;
 mod searched;
 mod shared;

@@ -15,6 +15,7 @@ mod leases;
 mod limit;
 mod limits;
 mod overview;
+mod pictures;
 mod pool;
 mod pools;
 mod queue;

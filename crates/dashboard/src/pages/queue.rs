@@ -1,4 +1,4 @@
-//! One queue: its jobs by state, its settings, pause and resume.
+//! One queue: its jobs by state, the last hour or day as pictures, its settings, pause and resume.
 
 use maud::{Markup, html};
 use tenure_core::count::grouped;
@@ -7,6 +7,7 @@ use tenure_core::job::JobState;
 use tenure_core::requests::{DeleteQueue, GetQueue, JobFilter, ListJobs, Page, ResumeQueue};
 use tenure_core::settings::QueueView;
 
+use super::pictures::{Picture, Pictures};
 use super::{PageRow, Section, draw, jobs};
 use crate::acting::{Field, back_to, said};
 use crate::language::sentences;
@@ -66,6 +67,7 @@ pub(super) const ROWS: &[PageRow] = &[
 
 /// Of its jobs the newest ones; a link leads to all.
 const NEWEST_SHOWN: usize = 10;
+const PICTURES: [Picture; 3] = [Picture::Runs, Picture::Waits, Picture::RunTimes];
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
@@ -77,6 +79,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let page = Page { max: NEWEST_SHOWN, cursor: None };
     let newest = jobs::first_found(visit, ListJobs { filter, page, full: true }).await?;
     let lines = PayloadLines::of(visit, &newest.items).await?;
+    let pictures = Pictures::of(visit, Some(&queue.name));
     let counts = &queue.counts;
     let states = [
         (JobState::Ready, counts.ready),
@@ -124,6 +127,10 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
                     span class="big" { (grouped(n)) }
                 }
             }
+        }
+        @if let Some(pictures) = &pictures {
+            (pictures.tabs(visit, &crate::pairs::path(&["queues", &name])))
+            (pictures.draw(&PICTURES))
         }
         section class="panel" {
             header { h2 { (says.newest()) } a href=(visit.to_jobs(&of_queue)) { (says.jobs_of()) } }

@@ -174,6 +174,7 @@ pub fn paths(scene: &Scene, names: &[String; 6]) -> Vec<String> {
     .into();
     all.extend([
         format!("/queues/{queue}"),
+        format!("/queues/{queue}?over=day"),
         format!("/queues/{queue}/delete"),
         format!("/jobs?q=queue:%22{of_queue}%22"),
         format!("/jobs/{waits}"),

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 
 use tenure_core::decode;
-use tenure_core::names::Namespace;
+use tenure_core::names::{Namespace, QueueName};
 use tenure_core::time::{Moment, Span};
 use tenure_dashboard::{History, Minute};
 
@@ -100,7 +100,11 @@ fn lists_show_a_line_of_each_payload_unless_its_queue_hides_it() {
 pub struct WorseHour;
 
 impl History for WorseHour {
-    fn minutes(&self, _: &Namespace, minutes: usize) -> Vec<Minute> {
+    fn minutes(&self, _: &Namespace, queue: Option<&QueueName>, minutes: usize) -> Vec<Minute> {
+        // A queue that is not the one of the scene has done nothing.
+        if queue.is_some_and(|queue| queue.as_str() != "crawl") {
+            return Vec::new();
+        }
         let minute = |n: u64| Minute {
             at: Moment::from_us(n * 60_000_000),
             pushed: 940 + 6 * n,
@@ -110,6 +114,8 @@ impl History for WorseHour {
             oldest_ready: Some(Span::from_s(2 + n * n / 40)),
             half_waited: (n != 20).then(|| Span::from_ms(400 + 3 * n * n)),
             most_waited: (n != 20).then(|| Span::from_ms(1_500 + 9 * n * n)),
+            half_ran: (n != 20).then(|| Span::from_ms(2_000 + 90 * (n % 4))),
+            most_ran: (n != 20).then(|| Span::from_ms(7_000 + 400 * (n % 5))),
         };
         (0..60.min(minutes as u64)).map(minute).collect()
     }
@@ -132,6 +138,32 @@ fn the_last_hour_is_drawn_from_what_was_counted() {
     let page = served.get("/?over=day").page();
     assert_eq!(page.matches("class=\"good\"").count(), 4 + 1, "{page}");
     assert!(page.contains("24 h ago"));
+}
+
+#[test]
+fn the_page_of_a_queue_has_the_pictures_of_that_queue() {
+    let served = Served::with_history(WorseHour);
+    for queue in ["crawl", "mail"] {
+        served.push(&format!(r#"{{"queue":"{queue}"}}"#));
+    }
+    let page = served.get("/queues/crawl").page();
+    assert_eq!(page.matches("class=\"good\"").count(), 60, "{page}");
+    // What was pushed; two lines of waits and two of run times, each with a gap where no job was granted.
+    assert_eq!(page.matches("<polyline").count(), 1 + 4 + 4, "{page}");
+    for name in ["Runs per minute", "Wait from due to start", "Run time"] {
+        let label = format!("role=\"img\" aria-label=\"{name}\"");
+        assert!(page.contains(&label), "{label} is missing in {page}");
+    }
+    assert!(!page.contains("Age of the oldest ready job"), "nobody looks at it of a queue");
+    for part in ["60 min ago", "from the events that the store keeps", "?over=day\">Day</a>"] {
+        assert!(page.contains(part), "{part} is missing in {page}");
+    }
+    let page = served.get("/queues/crawl?over=day").page();
+    assert_eq!(page.matches("class=\"good\"").count(), 4, "{page}");
+    assert!(page.contains("24 h ago") && page.contains("Runs per 15 minutes"), "{page}");
+    let page = served.get("/queues/mail").page();
+    assert_eq!(page.matches("class=\"good\"").count(), 0, "{page}");
+    assert!(!Served::with(None).get("/").page().contains("since it serves"), "nobody counts there");
 }
 
 #[test]

@@ -1,10 +1,10 @@
-//! The pictures of the dashboard's overview: the server counts its calls, and looks how old the oldest ready job is.
+//! The pictures of the dashboard: the server counts its calls, and looks how old the oldest ready job is.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::names::Namespace;
+use tenure_core::names::{Namespace, QueueName};
 use tenure_core::requests::GetStats;
 use tenure_core::time::Span;
 use tenure_dashboard::{History, Minute};
@@ -21,8 +21,13 @@ const LOOK_MAX: Duration = Duration::from_secs(5);
 pub struct CountedHistory(pub Arc<CallCounts>);
 
 impl History for CountedHistory {
-    fn minutes(&self, namespace: &Namespace, minutes: usize) -> Vec<Minute> {
-        let counted = self.0.minutes.last(namespace, minutes);
+    fn minutes(
+        &self,
+        namespace: &Namespace,
+        queue: Option<&QueueName>,
+        minutes: usize,
+    ) -> Vec<Minute> {
+        let counted = self.0.minutes.last(namespace, queue, minutes);
         let drawn = counted.iter().map(|minute| Minute {
             at: minute.at,
             pushed: minute.pushed,
@@ -30,8 +35,10 @@ impl History for CountedHistory {
             succeeded: minute.succeeded,
             failed: minute.failed,
             oldest_ready: minute.oldest_ready,
-            half_waited: minute.waited(0.5),
-            most_waited: minute.waited(0.95),
+            half_waited: minute.waits.within(0.5),
+            most_waited: minute.waits.within(0.95),
+            half_ran: minute.runs.within(0.5),
+            most_ran: minute.runs.within(0.95),
         });
         drawn.collect()
     }
@@ -85,7 +92,7 @@ mod tests {
         look(&engine, &counts).await;
         let history = CountedHistory(counts);
         let seen = |namespace| {
-            let minutes = history.minutes(namespace, 2);
+            let minutes = history.minutes(namespace, None, 2);
             minutes.iter().any(|minute| minute.oldest_ready.is_some())
         };
         assert_eq!([seen(&used), seen(&unused)], [true, false]);
