@@ -120,21 +120,21 @@ pub(crate) fn lines_of_two(
     let step = WIDTH / steps.max(1) as f64;
     let skipped = steps.saturating_sub(values.len());
     let place = |at: usize, value: f64| {
-        let x = ((skipped + at) as f64 + 0.5) * step;
-        format!("{},{}", short(x), short(HEIGHT - scale.height(value)))
+        (((skipped + at) as f64 + 0.5) * step, HEIGHT - scale.height(value))
     };
     let line = |class: &str, pick: fn(&PairOfValues) -> Option<f64>| {
-        let mut runs: Vec<Vec<String>> = vec![Vec::new()];
+        let mut runs: Vec<Vec<(f64, f64)>> = vec![Vec::new()];
         for (at, pair) in values.iter().enumerate() {
             match (pick(pair), runs.last_mut()) {
                 (Some(value), Some(run)) => run.push(place(at, value)),
                 _ => runs.push(Vec::new()),
             }
         }
-        // A point without neighbours is a short dash.
-        let text = |run: &Vec<String>| match run.as_slice() {
-            [one] => format!("{one} {one}"),
-            many => many.join(" "),
+        let point = |(x, y): &(f64, f64)| format!("{},{}", short(*x), short(*y));
+        // A point without neighbours is a dash as wide as a bar: less is not seen.
+        let text = |run: &Vec<(f64, f64)>| match run.as_slice() {
+            [(x, y)] => [-0.4, 0.4].map(|by| point(&(x + by * step, *y))).join(" "),
+            many => many.iter().map(point).collect::<Vec<_>>().join(" "),
         };
         html! {
             @for run in runs.iter().filter(|run| !run.is_empty()) {
@@ -177,6 +177,8 @@ mod tests {
         let text = lines_of_two("", &values, 4, ["", ""], |n| n.to_string()).into_string();
         assert_eq!(text.matches("\"trace\"").count(), 2, "{text}");
         assert_eq!(text.matches("second").count(), 1, "{text}");
+        // One without neighbours is as wide as a bar, so that it is seen.
+        assert!(text.contains("points=\"15,66.67 135,66.67\""), "{text}");
         let none = lines_of_two("", &[], 60, ["", ""], |n| n.to_string()).into_string();
         assert!(!none.contains("polyline") && !none.contains("NaN"));
     }
