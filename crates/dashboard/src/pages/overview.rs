@@ -58,7 +58,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         @if let Some(pictures) = &pictures { (pictures.draw(&PICTURES)) }
         section class="panel" {
             header { h2 { (says.queues()) } p { a href=(visit.link("/queues")) { (says.all_queues()) } } }
-            (queues::table(visit, &busiest))
+            (queues::table(visit, &busiest, None))
         }
     };
     Sheet::live(says.title(), body)

@@ -1,5 +1,7 @@
 //! All queues.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_DEFAULT;
 use tenure_core::count::grouped;
@@ -34,11 +36,18 @@ pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Queues, "/queues").s
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let cursor = visit.query.get("cursor").map(str::to_owned);
-    let list = visit.ask(ListQueues { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    let is_first = cursor.is_none();
+    let mut list = visit.ask(ListQueues { page: Page { max: LIST_DEFAULT, cursor } }).await?;
+    // A page of many has no first of all.
+    let is_whole = is_first && list.next.is_none() && !list.partial;
+    let sort = is_whole.then(|| Sort::of(visit));
+    if let Some(sort) = sort {
+        sort.apply(&mut list.items);
+    }
     let body = html! {
         div class="head" { h1 { (says.title()) } }
         section class="panel" {
-            @if list.items.is_empty() { (empty(&says.none())) } @else { (table(visit, &list.items)) }
+            @if list.items.is_empty() { (empty(&says.none())) } @else { (table(visit, &list.items, sort)) }
             (pager(visit, "/queues", &[], list.next.as_deref(), list.partial))
         }
         (command(visit, &visit.command(&["queue"])))
@@ -46,22 +55,84 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-/// Queues, a row each.
-pub(super) fn table(visit: &Visit, queues: &[QueueView]) -> Markup {
+/// By what queues are sorted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sort {
+    Name,
+    Ready,
+    Running,
+    Oldest,
+}
+
+impl Sort {
+    const ALL: [Sort; 4] = [Sort::Name, Sort::Ready, Sort::Running, Sort::Oldest];
+
+    /// As links say it.
+    const fn word(self) -> &'static str {
+        match self {
+            Sort::Name => "name",
+            Sort::Ready => "ready",
+            Sort::Running => "running",
+            Sort::Oldest => "oldest",
+        }
+    }
+
+    /// What the visit asks for; by name if it asks for nothing that there is.
+    fn of(visit: &Visit) -> Self {
+        let asked = visit.query.get("sort");
+        Sort::ALL.into_iter().find(|sort| asked == Some(sort.word())).unwrap_or(Sort::Name)
+    }
+
+    /// The most and the oldest first; of equal ones that whose name comes first.
+    fn apply(self, queues: &mut [QueueView]) {
+        queues.sort_by(|one, other| one.name.cmp(&other.name));
+        match self {
+            Sort::Name => {}
+            Sort::Ready => queues.sort_by_key(|queue| Reverse(queue.counts.ready)),
+            Sort::Running => queues.sort_by_key(|queue| Reverse(queue.counts.running)),
+            Sort::Oldest => {
+                queues.sort_by_key(|queue| (queue.oldest_ready_at.is_none(), queue.oldest_ready_at))
+            }
+        }
+    }
+
+    /// As a table says it of a column.
+    const fn direction(self) -> &'static str {
+        match self {
+            Sort::Name => "ascending",
+            // The age of the oldest stands there, not its moment.
+            Sort::Ready | Sort::Running | Sort::Oldest => "descending",
+        }
+    }
+}
+
+/// Queues, a row each. `sort`: by what they are sorted, if the heads of columns lead to other orders.
+pub(super) fn table(visit: &Visit, queues: &[QueueView], sort: Option<Sort>) -> Markup {
     let says = Says(visit.tongue);
+    let head = |class: &str, text: String, by: Sort| {
+        let is_by = sort == Some(by);
+        html! {
+            th scope="col" class=[(!class.is_empty()).then_some(class)] aria-sort=[is_by.then(|| by.direction())] {
+                @match sort {
+                    Some(_) => a href=(visit.link_with("/queues", &[("sort", by.word())])) { (text) },
+                    None => (text),
+                }
+            }
+        }
+    };
     html! {
         div class="scroll" {
             table {
                 thead {
                     tr {
-                        th scope="col" { (says.queue()) }
+                        (head("", says.queue(), Sort::Name))
                         th scope="col" { (says.jobs()) }
-                        th scope="col" class="num" { (says.ready()) }
+                        (head("num", says.ready(), Sort::Ready))
                         th scope="col" class="num" { (says.blocked()) }
                         th scope="col" class="num" { (says.scheduled()) }
                         th scope="col" class="num" { (says.dependent()) }
-                        th scope="col" class="num" { (says.running()) }
-                        th scope="col" class="num" { (says.oldest()) }
+                        (head("num", says.running(), Sort::Running))
+                        (head("num", says.oldest(), Sort::Oldest))
                         th scope="col" class="num" { (says.workers()) }
                     }
                 }

@@ -156,6 +156,7 @@ pub fn paths(scene: &Scene, names: &[String; 6]) -> Vec<String> {
         "/",
         "/?over=day",
         "/queues",
+        "/queues?sort=ready",
         "/jobs",
         "/jobs?q=state:failed",
         "/failures",

@@ -22,7 +22,15 @@ pub fn one_waits_for_the_other(served: &Served) -> (String, String) {
 
 /// Pages that are there for a store with one queue and one job.
 fn pages(job: &str) -> Vec<String> {
-    let fixed = ["/", "/?over=day", "/queues", "/queues/crawl", "/queues/crawl/delete", "/jobs"];
+    let fixed = [
+        "/",
+        "/?over=day",
+        "/queues",
+        "/queues?sort=oldest",
+        "/queues/crawl",
+        "/queues/crawl/delete",
+        "/jobs",
+    ];
     let mut all: Vec<String> = fixed.iter().map(|path| (*path).to_owned()).collect();
     all.extend(["", "/edit", "/cancel"].map(|end| format!("/jobs/{job}{end}")));
     all.extend(
@@ -164,6 +172,39 @@ fn the_page_of_a_queue_has_the_pictures_of_that_queue() {
     let page = served.get("/queues/mail").page();
     assert_eq!(page.matches("class=\"good\"").count(), 0, "{page}");
     assert!(!Served::with(None).get("/").page().contains("since it serves"), "nobody counts there");
+}
+
+#[test]
+fn queues_that_fit_on_a_page_are_sorted_by_the_heads_of_their_columns() {
+    let served = Served::start();
+    for queue in ["b", "c", "a", "c"] {
+        served.push(&format!(r#"{{"queue":"{queue}"}}"#));
+    }
+    served.lease("a", "worker-7");
+    let order = |path: &str| {
+        let page = served.get(path).page();
+        let rows = page.split("<th scope=\"row\"><a href=\"/queues/").skip(1);
+        rows.map(|row| row.split('"').next().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    for (query, wanted) in [
+        ("", "a b c"),
+        ("?sort=name", "a b c"),
+        ("?sort=ready", "c b a"),
+        ("?sort=running", "a b c"),
+        ("?sort=oldest", "b c a"),
+        ("?sort=nothing", "a b c"),
+    ] {
+        assert_eq!(order(&format!("/queues{query}")), wanted, "{query}");
+    }
+    let page = served.get("/queues?sort=oldest").page();
+    let head = "aria-sort=\"descending\"><a href=\"/queues?sort=oldest\">Oldest ready</a>";
+    assert!(page.contains(head) && page.matches("aria-sort").count() == 1, "{page}");
+    assert!(!served.get("/").page().contains("?sort="), "the overview has the busiest ones");
+    for n in 0..100 {
+        served.push(&format!(r#"{{"queue":"many-{n}"}}"#));
+    }
+    let page = served.get("/queues?sort=ready").page();
+    assert!(!page.contains("aria-sort") && !page.contains("sort=name"), "{page}");
 }
 
 #[test]
