@@ -1,12 +1,12 @@
 //! How many bytes an operation writes over.
 
 use rusqlite::Connection;
-use tenure_core::names::Namespace;
+use tenure_core::names::{Namespace, ScheduleId};
 use tenure_core::requests::{GetJob, GetLimit, GetPool, GetQueue, GetSchedule, Patch};
 use tenure_seam::CallError;
 
 use crate::calls::ask::ask;
-use crate::file::growth::{ROW_BYTES, Replaced, of_labels, of_scheduled, parts, text};
+use crate::file::growth::{ROW_BYTES, Replaced, of_labels, of_resource, of_scheduled, parts, text};
 use crate::file::rows::{self, Data};
 use crate::shared::Shared;
 
@@ -25,9 +25,25 @@ pub(super) async fn bytes(
                     + named(&patch.needs, || parts(job.needs.len()))
             })
         }
-        Replaced::Schedule(id) => ask(shared, ns, GetSchedule { schedule: id.clone() })
-            .await
-            .map(|schedule| of_scheduled(&schedule.settings.job)),
+        Replaced::Schedule(id) => schedule(shared, ns, id).await,
+        Replaced::Schedules(set) => {
+            let mut bytes = 0;
+            for (id, _) in set {
+                bytes += or_nothing(schedule(shared, ns, id).await)?;
+            }
+            Ok(bytes)
+        }
+        Replaced::Resources(pool, resources) => {
+            let (ns, pool) = (ns.clone(), pool.clone());
+            let ids: Vec<_> = resources.iter().map(|one| one.id.clone()).collect();
+            let read = move |conn: &Connection| {
+                ids.iter().try_fold(0, |bytes, id| {
+                    let data = rows::data(conn, (ns.as_str(), pool.as_str(), id.as_str()))?;
+                    Ok(bytes + if let Data::Known(data) = data { of_resource(&data) } else { 0 })
+                })
+            };
+            shared.read(read).await
+        }
         Replaced::Data(patch) => {
             let (ns, pool, id) = (ns.clone(), patch.pool.clone(), patch.resource.clone());
             let read = move |conn: &Connection| {
@@ -49,6 +65,16 @@ pub(super) async fn bytes(
             ask(shared, ns, GetPool { pool: name.clone() }).await.map(|_| ROW_BYTES)
         }
     };
+    or_nothing(found)
+}
+
+async fn schedule(shared: &Shared, ns: &Namespace, id: &ScheduleId) -> Result<u64, CallError> {
+    let schedule = ask(shared, ns, GetSchedule { schedule: id.clone() }).await?;
+    Ok(of_scheduled(&schedule.settings.job))
+}
+
+/// What is not there takes nothing.
+fn or_nothing(found: Result<u64, CallError>) -> Result<u64, CallError> {
     match found {
         Err(CallError::Refused(_)) => Ok(0),
         found => found,

@@ -7,8 +7,9 @@ use tenure_core::bounds::PAYLOAD_BYTES_MAX;
 use tenure_core::job::{Labels, NewJob};
 use tenure_core::names::{LimitName, PoolName, QueueName, ScheduleId};
 use tenure_core::requests::{Patch, PatchJob, PatchResource, Request};
-use tenure_core::schedule::ScheduledJob;
+use tenure_core::schedule::{ScheduleSettings, ScheduledJob};
 use tenure_core::secret::Json;
+use tenure_core::settings::NewResource;
 
 use crate::file::pages::PAGE_BYTES;
 
@@ -42,8 +43,12 @@ pub(crate) enum Replaced<'r> {
     Job(&'r PatchJob),
     /// The data of a resource.
     Data(&'r PatchResource),
+    /// These resources of a pool.
+    Resources(&'r PoolName, &'r [NewResource]),
     /// The job of a schedule.
     Schedule(&'r ScheduleId),
+    /// The jobs of these schedules.
+    Schedules(&'r [(ScheduleId, ScheduleSettings)]),
     /// The settings or the pause of a queue.
     Queue(&'r QueueName),
     /// The settings, the pause or the observation of a limit.
@@ -87,12 +92,8 @@ pub(crate) fn growth(request: &Request) -> Growth<'_> {
             let bytes = texts + set(&patch.needs, |needs| parts(needs.len()));
             Growth::Replaces(bytes, Replaced::Job(patch))
         }
-        Request::AddResources(add) => {
-            Growth::Adds(add.resources.iter().map(|one| text(&one.data) + ROW_BYTES).sum())
-        }
-        Request::SyncResources(sync) => {
-            Growth::Adds(sync.resources.iter().map(|one| text(&one.data) + ROW_BYTES).sum())
-        }
+        Request::AddResources(add) => of_resources(&add.pool, &add.resources),
+        Request::SyncResources(sync) => of_resources(&sync.pool, &sync.resources),
         Request::PatchResource(patch) => {
             Growth::Replaces(set(&patch.data, text), Replaced::Data(patch))
         }
@@ -103,9 +104,10 @@ pub(crate) fn growth(request: &Request) -> Growth<'_> {
             let bytes = set(&patch.job, |job| of_scheduled(job));
             Growth::Replaces(bytes, Replaced::Schedule(&patch.schedule))
         }
-        Request::SyncSchedules(sync) => Growth::Adds(
-            sync.schedules.iter().map(|(_, settings)| of_scheduled(&settings.job)).sum(),
-        ),
+        Request::SyncSchedules(sync) => {
+            let bytes = sync.schedules.iter().map(|(_, settings)| of_scheduled(&settings.job));
+            Growth::Replaces(bytes.sum(), Replaced::Schedules(&sync.schedules))
+        }
         // Its payload is that of the schedule, which only the machine knows.
         Request::RunScheduleNow(_) => Growth::Adds(PAYLOAD_BYTES_MAX as u64 + ROW_BYTES),
         // Each may be of a new name, and there is no bound on names.
@@ -181,6 +183,15 @@ fn set<T>(patch: &Patch<T>, bytes: impl FnOnce(&T) -> u64) -> u64 {
 
 pub(crate) fn text(json: &Json) -> u64 {
     json.text().len() as u64
+}
+
+fn of_resources<'r>(pool: &'r PoolName, resources: &'r [NewResource]) -> Growth<'r> {
+    let bytes = resources.iter().map(|one| of_resource(&one.data)).sum();
+    Growth::Replaces(bytes, Replaced::Resources(pool, resources))
+}
+
+pub(crate) fn of_resource(data: &Json) -> u64 {
+    text(data) + ROW_BYTES
 }
 
 pub(crate) fn of_labels(labels: &Labels) -> u64 {

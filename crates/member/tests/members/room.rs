@@ -2,12 +2,15 @@
 
 use std::time::{Duration, Instant};
 
+use tenure_core::decode;
 use tenure_core::lease::{Ending, SettleItem};
-use tenure_core::names::{JobRef, LimitName, Namespace, QueueName};
+use tenure_core::names::{JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId};
 use tenure_core::refusal::Code;
-use tenure_core::requests::{Lease, Patch, PatchJob, PauseQueue, PutLimit, Request, Settle};
+use tenure_core::requests::{
+    Lease, Meant, Patch, PatchJob, PauseQueue, PutLimit, Request, Settle, SyncResources,
+};
 use tenure_core::secret::Json;
-use tenure_core::settings::LimitSettings;
+use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_core::time::Span;
 use tenure_seam::Engine;
 use tenure_testkit::redis::wanted;
@@ -29,6 +32,20 @@ fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
     };
     let lease = || Lease { ttl: Span::from_s(60), ..Lease::jobs(vec![queue()], 1) };
     let leased = bench.run(&engine, lease()).leases.remove(0);
+    let resources = |data: &str| {
+        let id = ResourceId::parse("r").unwrap();
+        let one = NewResource { id, data: Json::from(data), tags: Vec::new(), slots: 1 };
+        let pool = PoolName::parse("accounts").unwrap();
+        let (meant, version) = (Meant::default(), None);
+        SyncResources { pool, resources: vec![one], meant, version }
+    };
+    bench.run(&engine, resources("abc"));
+    let schedules = |payload: &str| {
+        let json =
+            format!(r#"[{{"id":"s","every":"1h","job":{{"queue":"q","payload":"{payload}"}}}}]"#);
+        decode::sync_schedules(&[("owner", "team")], json.as_bytes()).unwrap()
+    };
+    bench.run(&engine, schedules("abc"));
     // Less than the margin, so it is full whatever it holds.
     bench.redis.must(&["CONFIG", "SET", "maxmemory", "20mb"]);
     let begun = Instant::now();
@@ -49,6 +66,10 @@ fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
     };
     assert_eq!(patched(&"x".repeat(100_000)), Some(Some(Code::StoreFull)));
     assert_eq!(patched("x"), None, "a patch that makes nothing larger goes on");
+    assert_eq!(code(resources("xyz").into()), None, "so does a set");
+    assert_eq!(code(resources(&"x".repeat(10_000)).into()), Some(Some(Code::StoreFull)));
+    assert_eq!(code(schedules("xyz").into()), None);
+    assert_eq!(code(schedules(&"x".repeat(10_000)).into()), Some(Some(Code::StoreFull)));
     let pause = |queue| PauseQueue { queue, until: None };
     assert_eq!(code(pause(queue()).into()), None);
     let other = QueueName::parse("other").unwrap();
