@@ -240,9 +240,11 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     check_ours(&conn, folder, options.accept_loss)?;
     // A commit appends to the log, which is synced by us: see `sync`. SQLite still syncs around the
     // moves from the log into the store.
-    let synchronous = match options.location {
-        Location::Memory => "OFF",
-        Location::Folder(_) => "NORMAL",
+    // What is deleted from a folder is overwritten, also where whole pages become free; a store that goes with the process
+    // leaves no file.
+    let (synchronous, overwrites) = match options.location {
+        Location::Memory => ("OFF", "OFF"),
+        Location::Folder(_) => ("NORMAL", "ON"),
     };
     let pragmas = [
         // Before anything is in the file. One that has something gets it by a `VACUUM` alone.
@@ -256,8 +258,7 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
         ("cache_size", "-16384"),
         ("busy_timeout", "5000"),
         ("trusted_schema", "OFF"),
-        // What is deleted is overwritten, also where whole pages become free.
-        ("secure_delete", "ON"),
+        ("secure_delete", overwrites),
     ];
     for (name, value) in pragmas {
         conn.pragma_update_and_check(None, name, value, |_| Ok(()))
