@@ -113,28 +113,24 @@ impl Minutes {
 
     pub(crate) fn granted(&self, when: When, namespace: &Namespace, jobs: &[GrantedJob<'_>]) {
         let mut all = self.lock();
-        for job in jobs {
-            all.count(when, namespace, Some(job.queue), |minute| {
-                minute.granted += 1;
-                minute.lost += u64::from(job.lost);
-                if let Some(wait) = job.wait {
-                    minute.waits.count(wait);
-                }
+        // Those of one call are mostly of one queue.
+        for same in jobs.chunk_by(|one, next| one.queue == next.queue) {
+            all.count(when, namespace, Some(same[0].queue), |minute| {
+                minute.granted += same.len() as u64;
+                minute.lost += same.iter().filter(|job| job.lost).count() as u64;
+                same.iter().filter_map(|job| job.wait).for_each(|wait| minute.waits.count(wait));
             });
         }
     }
 
     pub(crate) fn ended(&self, when: When, namespace: &Namespace, runs: &[EndedRun]) {
         let mut all = self.lock();
-        for run in runs {
-            all.count(when, namespace, run.queue.as_ref(), |minute| {
-                match run.succeeded {
-                    true => minute.succeeded += 1,
-                    false => minute.failed += 1,
-                }
-                if let Some(ran) = run.ran {
-                    minute.runs.count(ran);
-                }
+        for same in runs.chunk_by(|one, next| one.queue == next.queue) {
+            all.count(when, namespace, same[0].queue.as_ref(), |minute| {
+                let succeeded = same.iter().filter(|run| run.succeeded).count() as u64;
+                minute.succeeded += succeeded;
+                minute.failed += same.len() as u64 - succeeded;
+                same.iter().filter_map(|run| run.ran).for_each(|ran| minute.runs.count(ran));
             });
         }
     }
@@ -281,7 +277,12 @@ impl AllMinutes {
 
 /// The minute of this number, which is put in its place if it is not there; and whether it was.
 fn minute_in(minutes: &mut VecDeque<Minute>, number: u64) -> (&mut Minute, bool) {
-    let at = minutes.partition_point(|minute| minute.number() < number);
+    // Mostly the last one.
+    let is_last = minutes.back().is_some_and(|minute| minute.number() == number);
+    let at = match is_last {
+        true => minutes.len() - 1,
+        false => minutes.partition_point(|minute| minute.number() < number),
+    };
     let is_new = minutes.get(at).is_none_or(|minute| minute.number() != number);
     if is_new {
         minutes.insert(at, Minute::of(number));
@@ -292,7 +293,11 @@ fn minute_in(minutes: &mut VecDeque<Minute>, number: u64) -> (&mut Minute, bool)
 /// Forgets what is older than a day; answers how many minutes those were.
 fn forget_old(minutes: &mut VecDeque<Minute>) -> usize {
     let newest = minutes.back().map_or(0, Minute::number);
-    let old = minutes.partition_point(|minute| minute.number() + MINUTES_KEPT as u64 <= newest);
+    let is_old = |minute: &Minute| minute.number() + MINUTES_KEPT as u64 <= newest;
+    if !minutes.front().is_some_and(is_old) {
+        return 0;
+    }
+    let old = minutes.partition_point(is_old);
     minutes.drain(..old).count()
 }
 
