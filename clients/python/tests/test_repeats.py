@@ -154,6 +154,18 @@ def test_a_wait_for_a_result_goes_on_after_a_lost_answer(p: Tenure, proxy: Proxy
     assert job.wait(10).get() == 7
 
 
+@pytest.mark.parametrize("how", ["refuse", "answer 503 0"])
+def test_a_wait_that_is_asked_again_ends_at_its_own_deadline(
+    p: Tenure, proxy: Proxy, how: str
+) -> None:
+    job = p.push("q")
+    proxy.spoil(how, "GET", f"/v1/jobs/{job.id}/result")
+    assert not job.wait(1).finished
+    asked = [path for method, path in proxy.seen if method == "GET"]
+    # The second one only sees that the server is back.
+    assert asked[0].endswith("?wait=1s") and asked[1].endswith("?wait=0s")
+
+
 def test_events_are_neither_lost_nor_doubled_by_a_lost_answer(p: Tenure, proxy: Proxy) -> None:
     since = p.last_event()
     for n in range(3):

@@ -121,8 +121,9 @@ class Transport:
             try:
                 address = self.servers.current()
                 attempts.begin(address)
+                next = attempts.request
                 answer: Union[Answer, ConnectionLost] = self._exchange(
-                    address, request, request.wait + _PATIENCE_S
+                    address, next, next.wait + _PATIENCE_S
                 )
             except ConnectionLost as fault:
                 answer = fault

@@ -95,7 +95,9 @@ class AsyncTransport:
                     # They are looked up in Redis, which blocks.
                     address = await asyncio.to_thread(self.servers.current)
                 attempts.begin(address)
-                answer: Union[Answer, ConnectionLost] = await self._exchange(address, request)
+                answer: Union[Answer, ConnectionLost] = await self._exchange(
+                    address, attempts.request
+                )
             except ConnectionLost as fault:
                 answer = fault
             # Decided outside of the handler: otherwise every error shows the one before as well.

@@ -65,6 +65,9 @@ class Request:
     retry_for: Optional[float] = None
     #: At least so long, in seconds: what is left of the time that its caller waits anyway.
     lasts: float = 0.0
+    #: The same call without its wait, which it is repeated as: that the server is back is known at
+    #: once, and the caller knows how long is left. None: it is repeated as it is.
+    at_once: Optional[Request] = field(default=None, repr=False)
 
     def headers(self) -> dict[str, str]:
         """What this request carries beside the settings' headers."""
@@ -125,6 +128,10 @@ def request(
             f"the body has {len(written)} bytes as JSON; at most {_BODY_BYTES} go in one call",
             hint="send less at once; push_many cuts any number of jobs into portions",
         )
+    at_once = None
+    if method == "GET" and wait and lasts:
+        without = {**(query or {}), "wait": "0s"}
+        at_once = request(method, *parts, query=without, retry_for=retry_for, lasts=lasts)
     return Request(
         method,
         path,
@@ -134,6 +141,7 @@ def request(
         minimal=minimal,
         retry_for=retry_for,
         lasts=lasts,
+        at_once=at_once,
     )
 
 
