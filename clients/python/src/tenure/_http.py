@@ -121,9 +121,9 @@ class Transport:
             try:
                 address = self.servers.current()
                 attempts.begin(address)
-                next = attempts.request
+                sending = attempts.request
                 answer: Union[Answer, ConnectionLost] = self._exchange(
-                    address, next, next.wait + _PATIENCE_S
+                    address, sending, sending.wait + _PATIENCE_S
                 )
             except ConnectionLost as fault:
                 answer = fault

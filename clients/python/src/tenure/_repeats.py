@@ -86,15 +86,15 @@ class Attempts:
         #: sending, since a call may wait at the server for a minute.
         self._failing_since: Optional[float] = None
         self._may_have_happened = False
-        self._is_repeat = False
         self._idle_losses = 0
         self.first_sent = now()
         self.sent = self.first_sent
 
     @property
     def request(self) -> Request:
-        """What is sent next."""
-        return (self._is_repeat and self._request.at_once) or self._request
+        """The request as it is sent next."""
+        has_failed = self._failing_since is not None or self._may_have_happened
+        return (has_failed and self._request.at_once) or self._request
 
     def begin(self, address: Address) -> None:
         """Note that a sending begins, and where it goes."""
@@ -104,7 +104,6 @@ class Attempts:
 
     def lost(self, fault: ConnectionLost) -> float:
         """Return how long to wait before the next sending; raise if there is to be none."""
-        self._is_repeat = True
         if fault.sent:
             self._may_have_happened = True
         # Most often an idle connection that the server closed: there is nothing to wait for. After
@@ -167,7 +166,6 @@ class Attempts:
     def _pause(self, error: TenureError) -> float:
         if not self._may_repeat():
             raise error
-        self._is_repeat = True
         moment = now()
         if self._failing_since is None:
             self._failing_since = moment
