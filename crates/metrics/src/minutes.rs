@@ -1,9 +1,9 @@
 //! What happened in each minute of the last day, for pictures: of namespaces, and of their queues.
 //!
-//! Memory is bounded. Only minutes in which something was counted are kept, a day of each of [`NAMESPACES_MAX`] namespaces, and
-//! [`QUEUE_MINUTES_MAX`] of [`QUEUES_MAX`] queues together: 50 MB at the very most, up to as much again that is reserved, and
-//! some 500 KB of a queue in which something happens in each minute of a day. What is forgotten is never drawn as a time in which nothing happened: a picture
-//! begins after it.
+//! Memory is bounded. Only minutes in which something was counted are kept: a day of each of [`NAMESPACES_MAX`] namespaces, and
+//! [`QUEUE_MINUTES_MAX`] of [`QUEUES_MAX`] queues together. That is at most 50 MB, and up to 50 MB more that is reserved. A queue in
+//! which something happens in each minute of a day takes some 500 KB. A picture begins after the forgotten time, and never draws it
+//! as a time in which nothing happened.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! What the kept events of a store say of the time before this process counted, so that pictures do not begin anew with it.
 //!
-//! Nothing is counted twice: an event is refused here that is not older than the first call that this process counted. While
-//! another process serves the store, that is none. It matches what `counts` makes of the calls: jobs that schedules made are no pushes, and a lost run shows when
-//! its job is granted again.
+//! Nothing is counted twice: an event counts only if it is older than the first call that this process counted. While another
+//! process serves the store, there is no such call, and all events count. Events count as `counts` counts the calls: a job that a
+//! schedule made is no push, and a lost run shows when its job is granted again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::counts::CallCounts;
 use crate::held::OpenRuns;
 use crate::minutes::{EndedRun, GrantedJob, When};
 
-/// What is older is in no picture.
+/// An older event is in no picture.
 const BACK_MAX: Span = Span::from_s(24 * 60 * 60);
 
 /// A job that waits.
@@ -115,8 +115,45 @@ impl Past {
                 self.ran(about, *at);
                 self.waiting.ended(job.as_str());
             }
-            // Nobody asks for the rest.
-            _ => {}
+            // They begin and end no wait and no run, and are not asked for.
+            EventType::JobChanged
+            | EventType::JobDeleted
+            | EventType::JobBlocked
+            | EventType::JobProgress
+            | EventType::JobCancelRequested
+            | EventType::LeaseGranted
+            | EventType::LeaseEnded
+            | EventType::LimitChanged
+            | EventType::LimitDeleted
+            | EventType::LimitPaused
+            | EventType::LimitResumed
+            | EventType::LimitObserved
+            | EventType::GaugeFailed
+            | EventType::GaugeReadAgain
+            | EventType::QueueChanged
+            | EventType::QueueDeleted
+            | EventType::QueuePaused
+            | EventType::QueueResumed
+            | EventType::PoolChanged
+            | EventType::PoolSynced
+            | EventType::PoolDeleted
+            | EventType::ResourceCooling
+            | EventType::ResourceBanned
+            | EventType::ResourceRestored
+            | EventType::ResourceRetired
+            | EventType::ScheduleChanged
+            | EventType::ScheduleDeleted
+            | EventType::ScheduleFired
+            | EventType::ScheduleSkipped
+            | EventType::ScheduleMissed
+            | EventType::ScheduleMoved
+            | EventType::ScheduleEnded
+            | EventType::SchedulePaused
+            | EventType::ScheduleResumed
+            | EventType::FlowFinished
+            | EventType::ClockBehind
+            | EventType::EngineDeaf
+            | EventType::EngineLearning => {}
         }
         true
     }

@@ -53,7 +53,7 @@ impl RunFolder {
         Ok(RunFolder { folder, _held: held })
     }
 
-    /// Where it is.
+    /// Its path, which is of no use once this is dropped.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }

@@ -73,7 +73,7 @@ async fn schedule(shared: &Shared, ns: &Namespace, id: &ScheduleId) -> Result<u6
     Ok(of_scheduled(&schedule.settings.job))
 }
 
-/// What is not there takes nothing.
+/// A refusal says that there is nothing to write over.
 fn or_nothing(found: Result<u64, CallError>) -> Result<u64, CallError> {
     match found {
         Err(CallError::Refused(_)) => Ok(0),

@@ -19,8 +19,8 @@ use crate::url::ServerUrl;
 /// What a search found, or why it found nothing.
 type FoundServers = Result<Vec<ServerUrl>, Fault>;
 
-/// Which of the servers that are found, or named by one of these, are called. Whoever may write to the Redis decides what stands there, and is shown the
-/// token by whoever calls it.
+/// Which servers are called, of those that a search finds and those that a found one names. A writer of the Redis decides
+/// what a search finds, and a server that is called is shown the token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MayCall {
     /// All: neither the Redis nor the servers are said to speak TLS.
