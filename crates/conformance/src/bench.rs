@@ -95,6 +95,17 @@ impl Bench {
         Bench { engine: Some(engine), clock, can, namespace, store, workers: AtomicU64::new(0) }
     }
 
+    /// The same bench with something around its engine, and around the store that opens the next one.
+    pub(crate) fn around(
+        mut self,
+        engine: impl FnOnce(Arc<dyn Engine>) -> Arc<dyn Engine>,
+        store: impl FnOnce(Box<dyn Store>) -> Box<dyn Store>,
+    ) -> Self {
+        self.engine = self.engine.map(engine);
+        self.store = store(self.store);
+        self
+    }
+
     /// The engine that is open now.
     pub fn engine(&self) -> Arc<dyn Engine> {
         self.engine.clone().expect("an engine is open but while it is reopened")

@@ -18,7 +18,7 @@ use crate::words::*;
 const CHILDREN: usize = 4_000;
 /// An engine tells by itself, so that a caller may come too late to see it under way: it tries again with another
 /// parent. One that tells all of them in the step of the end is never seen.
-const TRIES: usize = 5;
+const TRIES: usize = 25;
 
 /// `{name}0`, `{name}1`, … that all wait for the parent, in the queue `q`.
 async fn push_children(

@@ -7,6 +7,7 @@
 
 mod bench;
 mod calls;
+mod carried;
 mod cases;
 mod clock;
 mod run;
@@ -86,6 +87,7 @@ mod verdicts;
 mod waiting;
 
 pub use bench::{Bench, Capabilities, Factory, Store, Task, TestClock};
+pub use carried::{carried, check_all_and_carried};
 pub use cases::all;
 pub use clock::MovedClock;
 pub use run::{Case, Running, check, check_all};

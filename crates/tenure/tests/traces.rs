@@ -1,6 +1,9 @@
 //! A trace goes from the push over the run to the settle and to what the run pushes, as a collector of spans sees it.
+//!
+//! A program of its own: `tracing` asks the thread that comes to a span first whether anybody wants it, and keeps the answer
+//! for all threads. Other tests have no collector.
 #![cfg(all(feature = "testing", feature = "opentelemetry"))]
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 use opentelemetry::trace::{SpanId, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};

@@ -1,0 +1,548 @@
+//! The built command, without a server: what it says of itself, what it refuses by itself, and what
+//! it says when nobody is there. Nothing here needs a network beyond a port that nobody listens on.
+
+// A test that cannot even start the command is to fail loudly.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
+
+/// An address at which nobody listens.
+fn nobody() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    format!("http://127.0.0.1:{port}")
+}
+
+fn tenure(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command.args(arguments);
+    for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.env("TENURE_URL", nobody()).stdin(Stdio::null());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    tenure(arguments).output().unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn wrong_usage_is_2_and_says_what_is_right() {
+    for (arguments, part) in [
+        (&[][..], "Usage"),
+        (&["pusch"], "push"),
+        (&["push"], "for example: tenure push mail"),
+        (&["push", "q", "{"], "PAYLOAD is not JSON"),
+        (&["push", "q", "text"], "a text needs its quotes"),
+        (&["push", "q", "--", "--at"], "begins like an option"),
+        (&["push", "q", "@/no/such/file"], "cannot read '/no/such/file'"),
+        (&["push", "a/b", "1"], "contains '/'"),
+        (&["push", "q", "1", "--delay", "5"], "500ms"),
+        (&["push", "q", "1", "--at", "2026-12-01"], "2026-12-01T09:55:00Z"),
+        (&["push", "q", "1", "--at", "2026-12-01T09:55:00Z", "--delay", "5s"], "cannot be used"),
+        (&["push", "q", "1", "--priority", "101"], "must be between -100 and 100"),
+        (
+            &["push", "q", "1", "--at", "9999-12-31T23:59:59Z"],
+            "later than the latest moment (2255-06-0",
+        ),
+        (&["push", "q", "1", "--at", "25:00"], "write a local time as \"2026-12-01 09:55\""),
+        (&["push", "q", "1", "--expires-at", "9999d"], "3650d"),
+        (&["push", "q", "1", "--retry", "tries=5"], "'tries' is no field of a retry"),
+        (&["push", "q", "1", "--retry", "base=5"], "must be a duration"),
+        (&["push", "q", "1", "--timeout", "0s"], "more than 0s"),
+        (&["push", "q", "1", "--label", "a"], "KEY=VALUE or KEY:VALUE"),
+        (&["push", "q", "1", "--unique-for", "1h"], "--unique"),
+        (&["push", "q", "--lines", "-", "--expires-at", "1h"], "--payloads"),
+        (&["events", "--max", "0"], "must be at least 1"),
+        (&["limit", "set", "x", "--concurrency", "-1"], "must be at least 0"),
+        (&["pool", "set", "x", "--max-uses", "0"], "must be at least 1"),
+        (&["push", "q", "1", "--need", "limit:"], "--need"),
+        (&["push", "q", "1", "--until", "start"], "--unique"),
+        (&["push", "q", "1", "--lines", "-"], "cannot be used"),
+        (&["push", "q", "--lines", "-", "--kind", "k"], "--payloads"),
+        (&["push", "--lines", "-", "--payloads"], "QUEUE"),
+        (&["push", "--lines", "/no/such/file"], "cannot read"),
+        (&["push", "q", "--lines", "-", "--wait"], "cannot be used"),
+        (&["push", "--wait", "mail", "1"], "put a bare --wait last"),
+        (&["push", "mail", "1", "--wait=5"], "500ms"),
+        (&["push", "q", "1", "--after", ""], "1 to 256"),
+        (&["push", "q", "1", "--after", "{\"jobs\":1}"], "\"job\""),
+        (&["push", "q", "1", "--after", "{"], "--after is not JSON"),
+        (
+            &["push", "q", "1", "--after", "a", "--unique", "k", "--on-conflict", "replace"],
+            "leave out",
+        ),
+        (&["push", "q", "1", "--on-parent-failure", "run"], "--after"),
+        (&["push", "q", "1", "--after", "a", "--on-parent-failure", "stop"], "cancel, run"),
+        (&["push", "q", "1", "--flow", ""], "1 to 256"),
+        (&["push", "q", "--lines", "-", "--flow", "f"], "--payloads"),
+        (&["parents"], "<ID>"),
+        (&["children", "key:"], "unique key"),
+        (&["flow", "wait"], "<FLOW>"),
+        (&["flow", "wait", "f", "5"], "500ms"),
+        (&["flow", "retry", "f", "5s"], "unexpected"),
+        (&["jobs", "--flow", ""], "1 to 256"),
+        (&["cancel", "id", "--flow", "f"], "cannot be used"),
+        (&["delete", "id", "--schedule", "s"], "cannot be used"),
+        (&["result", "a", "--wait"], "value"),
+        (&["result"], "<ID>"),
+        (&["cancel"], "name ids, or a filter"),
+        (&["retry"], "name ids, or a filter"),
+        (&["delete"], "name ids, or a filter"),
+        (&["delete", "--max", "5"], "name ids, or a filter"),
+        (&["delete", "id", "--error", "502"], "cannot be used"),
+        (&["retry", "--finished-after", "yesterday"], "2026-12-01T09:55:00Z"),
+        (&["failures", "--max", "0"], "between 1 and 1,000"),
+        (&["failures", "--state", "failed"], "--state"),
+        (&["push", "q", "1", "--within", "5m"], "--unique"),
+        (&["push", "q", "1", "--unique", "k", "--within", "5"], "500ms"),
+        (&["cancel", "id", "--queue", "q"], "cannot be used"),
+        (&["jobs", "--state", "done"], "succeeded"),
+        (&["reschedule", "id"], "--at"),
+        (&["limit", "set", "site:*", "--rate", "10"], "10/1s"),
+        (&["limit", "set", "a*"], "limit"),
+        (&["limit", "pause", "a"], "<--for <D>|--until <T>>"),
+        (&["pool", "sync", "p", "/no/such/file.csv"], "cannot read"),
+        (&["work", "q"], "CMD"),
+        (&["work", "q", "--ttl", "500ms", "--", "true"], "1s to 1h"),
+        (&["work", "q", "--http", "http://a/", "--", "true"], "cannot be used"),
+        (&["work", "q", "--http", "http://a/", "--scrapyd", "http://a/"], "cannot be used"),
+        (&["work", "q", "--http", "http://a/", "--detach"], "cannot be used"),
+        (&["work", "q", "--http", "a"], "--http: the address is no URL"),
+        (&["work", "q", "--http", "@/no/such/file"], "cannot read '/no/such/file'"),
+        (&["work", "q", "--http", "http://a/", "--request-timeout", "1ms"], "100ms"),
+        (&["work", "q", "--secret-file", "f", "--", "true"], "cannot be used"),
+        (&["work", "q", "--poll-every", "5s", "--", "true"], "cannot be used"),
+        (&["work", "q", "--scrapyd", "http://a/#b"], "--scrapyd: the address has a fragment"),
+        (&["schedule", "set", "a", "--queue", "q"], "<--cron <CRON>|--every <D>>"),
+        (&["schedule", "set", "a", "--every", "1h"], "--queue"),
+        (&["schedule", "set", "a", "--every", "1h", "--queue", "q", "x"], "PAYLOAD is not JSON"),
+        (&["schedule", "set", "a", "--every", "1h", "--queue", "q", "--delay", "5s"], "--delay"),
+        (&["schedule", "set", "a", "--every", "1h", "--queue", "q", "--overlap", "no"], "skip"),
+        (
+            &["schedule", "set", "a", "--every", "1h", "--queue", "q", "--catch-up-max", "0"],
+            "between 1 and 1,000",
+        ),
+        (&["schedule", "sync", "o", "/no/such/file.csv"], "cannot read"),
+        (&["schedule", "sync", "o"], "<FILE|->"),
+        (
+            &["schedule", "pause", "a", "--for", "1h", "--until", "2026-12-01T09:55:00Z"],
+            "cannot be",
+        ),
+        (&["schedule", "run-now"], "<ID>"),
+        (&["schedule", "a", "--owner", "o"], "cannot be used"),
+        (&["schedule", "preview"], "<--cron <CRON>|--every <D>>"),
+        (&["schedule", "preview", "--cron", "5/15 * * * *"], "write 5-59/15, or */15"),
+        (&["schedule", "preview", "--cron", "0 9 * *"], "five or six fields, not 4"),
+        (&["schedule", "preview", "--cron", "0 0 30 2 *"], "no moment within ten years"),
+        (
+            &["schedule", "preview", "--cron", "@daily", "--zone", "europe/berlin"],
+            "\"Europe/Berlin\"",
+        ),
+        (&["schedule", "preview", "--cron", "@daily", "--every", "1h"], "cannot be used"),
+        (&["schedule", "preview", "a", "--every", "1h", "--zone", "UTC"], "cannot be used"),
+        (&["schedule", "preview", "--every", "1h"], "needs the ID"),
+        (&["schedule", "preview", "a", "--every", "1500ms"], "whole seconds"),
+        (&["schedule", "preview", "a", "--every", "1h", "-n", "101"], "between 1 and 100"),
+        (&["schedule", "preview", "key:a", "--every", "1h"], "choose another"),
+        (&["schedule", "preview", "a", "--every", "1h", "--starts-at", "soon"], "09:55:00Z"),
+        (&["lock", "x", "--wait", "1s", "--no-wait", "--", "true"], "cannot be used"),
+        (&["lock", "*", "--", "true"], "not '*'"),
+        (&["lock", "x"], "CMD"),
+        (&["lease", "--", "true"], "--need"),
+        (&["--url", "ftp://host", "stats"], "\"ftp\" is unknown"),
+        (&["--namespace", "A", "stats"], "namespace"),
+    ] {
+        let output = run(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn without_a_server_every_command_is_69_and_says_what_to_do() {
+    for arguments in [
+        &["push", "q", "1"][..],
+        &["push", "q", "1", "--wait"],
+        &["push", "q", "1", "--wait=100ms"],
+        &["result", "key:a", "--wait", "100ms"],
+        &[
+            "push",
+            "q",
+            "--after",
+            "a",
+            "--after",
+            "key:b",
+            "--on-parent-failure",
+            "run",
+            "--flow",
+            "f",
+        ],
+        &["parents", "a", "--full"],
+        &["children", "key:a"],
+        &["flow"],
+        &["flow", "f"],
+        &["flow", "cancel", "f"],
+        &["flow", "retry", "f"],
+        &["flow", "wait", "f", "100ms"],
+        &["delete", "--flow", "f"],
+        &["jobs", "--flow", "f", "--schedule", "s"],
+        &["jobs"],
+        &["job", "key:a"],
+        &["explain", "a"],
+        &["cancel", "a"],
+        &["cancel", "--queue", "q"],
+        &["retry", "a", "b"],
+        &["delete", "a"],
+        &["delete", "--error", "502", "--finished-before", "2026-12-01T09:55:00Z"],
+        &["failures", "--queue", "q", "--kind", "k"],
+        &["run-now", "a"],
+        &["reschedule", "a", "--delay", "5s"],
+        &["queue"],
+        &["queue", "set", "q", "--needs", "limit:a", "--shares", "a=2", "--timeout", "none"],
+        &["limit", "set", "a", "--burst", "2"],
+        &["limit", "observe", "a", "3", "--for", "60s"],
+        &["pool", "p"],
+        &["pool", "ban", "p", "a", "b", "--reason", "captcha"],
+        &["schedule"],
+        &["schedule", "--owner", "sources"],
+        &["schedule", "news-42"],
+        &["schedule", "set", "news-42", "--cron", "0 9 * * 1-5", "--queue", "news", "{}"],
+        &["schedule", "pause", "news-42", "--for", "2h"],
+        &["schedule", "resume", "news-42"],
+        &["schedule", "run-now", "news-42", "--id", "by-hand"],
+        &["schedule", "delete", "news-42"],
+        &["leases"],
+        &["leases", "force", "x"],
+        &["workers"],
+        &["stats"],
+        &["status"],
+        &["--json", "status"],
+        &["--json", "audit"],
+        &["audit", "--deep"],
+        &["lock", "x", "--", "true"],
+        &["lock", "x", "-n", "3", "--", "true"],
+        &["lease", "--need", "limit:a", "--", "true"],
+        &["work", "q", "--until-empty", "--", "true"],
+        &["work", "q", "--until-empty", "--http", "http://127.0.0.1:1/"],
+        &["work", "q", "--until-empty", "--scrapyd", "http://127.0.0.1:1/"],
+    ] {
+        is_69_and_says_what_to_do(arguments);
+    }
+}
+
+#[test]
+#[ignore = "long: it waits for a minute"]
+fn a_wait_without_an_end_is_69_without_a_server() {
+    is_69_and_says_what_to_do(&["flow", "wait", "f"]);
+}
+
+fn is_69_and_says_what_to_do(arguments: &[&str]) {
+    let output = run(arguments);
+    assert_eq!(code(&output), 69, "{arguments:?}: {}", stderr(&output));
+    assert!(stderr(&output).starts_with("tenure: "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("\nhint: "), "{}", stderr(&output));
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+}
+
+#[test]
+fn a_preview_shows_moments_without_a_server() {
+    let berlin =
+        ["schedule", "preview", "--cron", "0 9 * * *", "--zone", "Europe/Berlin", "-n", "3"];
+    let output = run(&berlin);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    for line in &lines {
+        assert!(line.contains(" 09:00:00 +0"), "nine by the wall clock: {line}");
+    }
+    assert!(lines[0].contains("   in ") && !lines[1].contains(" in "), "{text}");
+
+    let json = run(&[&["--json"][..], &berlin].concat());
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    let next = json["next"].as_array().unwrap();
+    assert_eq!((next.len(), json.as_object().unwrap().len()), (3, 1), "{json}");
+    assert!(next[0].as_str().unwrap().ends_with(":00:00.000000Z"), "{json}");
+
+    let every = ["--json", "schedule", "preview", "news-42", "--every", "15m"];
+    let phase = run(&every);
+    let phase: serde_json::Value = serde_json::from_slice(&phase.stdout).unwrap();
+    assert!(phase["next"][0].as_str().unwrap().ends_with(":46.000000Z"), "{phase}");
+    for start in ["now", "2026-12-01T08:00:00Z"] {
+        let output = run(&["schedule", "preview", "--every", "1d", "--starts-at", start]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+    }
+    let refused = run(&["--json", "schedule", "preview", "--cron", "0 24 * * *"]);
+    assert_eq!(code(&refused), 2);
+    let problem: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert_eq!((&problem["code"], &problem["pointer"]), (&"invalid_field".into(), &"/cron".into()));
+}
+
+#[test]
+fn a_name_that_is_also_a_verb_can_be_shown() {
+    // That it asks the server says that it was not taken for `set` without a name.
+    assert_eq!(code(&run(&["queue", "--", "set"])), 69);
+    assert_eq!(code(&run(&["flow", "--", "wait"])), 69);
+    assert_eq!(code(&run(&["queue", "set"])), 2);
+    assert_eq!(code(&run(&["schedule", "--", "set"])), 69);
+}
+
+#[test]
+fn lines_that_are_bad_are_told_with_their_numbers_before_anything_is_sent() {
+    let mut child = tenure(&["push", "q", "--lines", "-", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"{\n\n{\"x\":1}\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 1);
+    let said = stderr(&output);
+    assert!(said.contains("tenure: line 1: ") && said.contains("tenure: line 3: "), "{said}");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let of = |at: usize| (answer[at]["line"].as_u64(), answer[at]["code"].as_str());
+    assert_eq!(of(0), (Some(1), Some("bad_json")));
+    assert_eq!(of(1), (Some(3), Some("unknown_field")));
+}
+
+#[test]
+fn version_and_completions_need_no_server() {
+    let output = run(&["version"]);
+    assert_eq!((code(&output), output.stderr.len()), (0, 0));
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("tenure "));
+    let version: serde_json::Value =
+        serde_json::from_slice(&run(&["--json", "version"]).stdout).unwrap();
+    assert_eq!(version["contract"], 1);
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&["completions", shell]);
+        assert!(code(&output) == 0 && !output.stdout.is_empty(), "{shell}");
+    }
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&["man-pages", folder.path().to_str().unwrap()]);
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    for (name, part) in [
+        ("tenure.1", "tenure\\-serve(1)"),
+        ("tenure-serve.1", "drain\\-timeout"),
+        ("tenure-limit-set.1", "concurrency"),
+        ("tenure-work.1", ".SH OPTIONS"),
+    ] {
+        assert!(page(name).contains(part), "{name}: {}", page(name));
+    }
+    let nowhere = folder.path().join("gone");
+    let output = run(&["man-pages", nowhere.to_str().unwrap()]);
+    assert_eq!(code(&output), 74);
+    assert!(stderr(&output).contains("hint: name a folder"), "{}", stderr(&output));
+}
+
+/// What `tenure ARGUMENTS` says on stdout, whatever it means.
+fn stdout(arguments: &[&str]) -> String {
+    String::from_utf8(run(arguments).stdout).unwrap()
+}
+
+/// The names that stand at the begin of the lines of a help.
+fn listed(help: &str) -> Vec<&str> {
+    let lines = help.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    lines.filter_map(|line| line.split_whitespace().next()).collect()
+}
+
+#[test]
+fn every_command_has_help_and_the_token_is_no_option() {
+    let help = stdout(&["help", "--all"]);
+    assert!(help.contains("Exit codes") && help.contains("TENURE_TOKEN"));
+    assert!(!help.contains("--token"));
+    let commands = [
+        "push", "work", "queue", "limit", "pool", "lock", "lease", "leases", "cancel", "delete",
+        "failures", "jobs", "job", "explain", "retry", "schedule", "result", "flow", "parents",
+        "children", "doctor", "serve", "stats", "status", "top", "events", "error",
+    ];
+    for command in commands {
+        let help = stdout(&[command, "--help"]);
+        assert!(help.contains("Example"), "{command}: {help}");
+        assert_eq!(stdout(&["help", command]), help);
+    }
+}
+
+#[test]
+fn tenure_alone_shows_a_dozen_commands_in_groups_whatever_is_set() {
+    let with = run(&[]);
+    let without = tenure(&[]).env_remove("TENURE_URL").output().unwrap();
+    assert_eq!((code(&with), code(&without)), (2, 2));
+    let text = stderr(&with);
+    assert_eq!(text, stderr(&without));
+    assert_eq!(text, stdout(&["help"]));
+    assert_eq!(text, stdout(&["--help"]));
+    for part in ["Run:", "Jobs:", "Limits and pools:", "Look:", "tenure help --all"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let commands = listed(&text).into_iter().filter(|name| *name != "tenure").count();
+    assert_eq!(commands, 12, "{text}");
+    assert_eq!(stderr(&run(&["store"])), stdout(&["store", "--help"]));
+}
+
+#[test]
+fn no_process_that_tenure_starts_for_itself_is_ever_listed() {
+    let mut said = vec![stdout(&["help", "--all"]), stderr(&run(&[]))];
+    for wrong in ["demo-worke", "crash-clien", "child-proces", "cmd-guar", "nothing-like-it"] {
+        said.push(stderr(&run(&[wrong])).replace(&format!("'{wrong}'"), ""));
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        said.push(stdout(&["completions", shell]));
+    }
+    for internal in ["demo-worker", "child-process", "cmd-guard"] {
+        for text in &said {
+            assert!(!text.contains(internal) && !text.contains(&internal.replace('-', "_")));
+        }
+    }
+}
+
+#[test]
+fn top_without_a_terminal_says_what_to_use() {
+    let output = run(&["top"]);
+    let text = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(text.contains("`tenure top` needs a terminal"), "{text}");
+    assert!(text.contains("`tenure status`"), "{text}");
+    for every in ["0s", "999ms", "2h"] {
+        let output = run(&["top", "--every", every]);
+        assert_eq!(output.status.code(), Some(2), "{every}");
+        assert!(stderr(&output).contains("use 1s to 1h"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_tip_is_given_where_it_is_near() {
+    for (said, tip) in [
+        ("metrics", None),
+        ("zzz", None),
+        ("pusch", Some("push")),
+        ("jbos", Some("jobs")),
+        ("shedule", Some("schedule")),
+    ] {
+        let text = stderr(&run(&[said]));
+        assert_eq!(text.contains("similar"), tip.is_some(), "{said}: {text}");
+        assert!(tip.is_none_or(|tip| text.contains(&format!("'{tip}'"))), "{said}: {text}");
+        assert!(text.contains("`tenure help --all` lists all commands"), "{text}");
+    }
+    for words in [&["bench"][..], &["bench", "crash", "--rounds", "1"], &["help", "bench"]] {
+        let output = run(words);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {text}");
+        assert!(text.contains("--package tenure-lab -- bench`"), "{words:?}: {text}");
+    }
+    let text = stderr(&run(&["push", "q", "--priorty", "1"]));
+    assert!(text.contains("'--priority'"), "{text}");
+    let text = stderr(&run(&["help", "limt"]));
+    assert!(text.contains("did you mean 'limit'?"), "{text}");
+}
+
+#[test]
+fn a_command_without_its_dashes_is_told_with_the_whole_right_line() {
+    for (wrong, right) in [
+        (&["lock", "x", "echo", "hi"][..], "tenure lock x -- echo hi"),
+        (
+            &["lease", "--need", "limit:a", "echo", "a b"],
+            "tenure lease --need limit:a -- echo 'a b'",
+        ),
+        (&["work", "mail", "./send-mail"], "tenure work mail -- ./send-mail"),
+        (&["--url", "http://:geheim@h", "lock", "x", "true"], "tenure lock x -- true"),
+    ] {
+        let output = run(wrong);
+        let text = stderr(&output);
+        assert_eq!(code(&output), 2, "{text}");
+        assert!(text.contains(right) && !text.contains("geheim"), "{text}");
+    }
+    // Nothing is missing but the command itself.
+    let text = stderr(&run(&["lock", "x"]));
+    assert!(text.contains("for example: tenure lock deploy -- ./deploy.sh"), "{text}");
+}
+
+#[test]
+fn the_usage_of_an_error_is_that_of_the_help() {
+    for (wrong, command) in [
+        (&["push"][..], &["push"][..]),
+        (&["--json", "push", "--nope"], &["push"]),
+        (&["limit", "set"], &["limit", "set"]),
+        (&["result"], &["result"]),
+        (&["work", "--nope"], &["work"]),
+        (&["jobs", "--max", "0", "--nope"], &["jobs"]),
+    ] {
+        let usage = |text: &str| {
+            let lines = text.lines().skip_while(|line| !line.starts_with("Usage: "));
+            lines.take_while(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let failed = tenure(wrong).env("TENURE_TOKEN", "t").env("TENURE_NAMESPACE", "n").output();
+        let (told, help) =
+            (usage(&stderr(&failed.unwrap())), usage(&stdout(&[command, &["--help"]].concat())));
+        assert!(!help.is_empty());
+        assert_eq!(told, help, "{wrong:?}");
+    }
+}
+
+#[test]
+fn options_of_every_command_stand_in_one_place() {
+    for command in ["push", "jobs", "version", "stats", "limit"] {
+        let help = stdout(&[command, "--help"]);
+        for option in ["--namespace <", "--url <", "--accept-loss"] {
+            assert!(!help.contains(option), "{command}: {help}");
+        }
+        assert!(help.trim_end().ends_with("tenure help --all"), "{help}");
+    }
+    let all = stdout(&["help", "--all"]);
+    for option in ["--namespace <", "--url <", "--json", "--accept-loss"] {
+        assert!(all.contains(option), "{all}");
+    }
+    assert!(stdout(&["serve", "--help"]).contains("--accept-loss"));
+    for means_nothing in [&["version"][..], &["stats"], &["demo"], &["help"]] {
+        let output = run(&[&["--accept-loss"], means_nothing].concat());
+        assert_eq!(code(&output), 2, "{means_nothing:?}");
+        assert!(stderr(&output).contains("--accept-loss is for a folder"), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn the_page_of_an_error_is_printed() {
+    let page = stdout(&["error", "queue_full"]);
+    assert!(page.starts_with("queue_full\n") && page.contains("What to do"), "{page}");
+    assert_eq!(stdout(&["error", "urn:tenure:error:queue-full"]), page);
+    assert!(stdout(&["error"]).contains("queue_full"));
+    let output = run(&["error", "queue_ful"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("did you mean 'queue_full'?"), "{}", stderr(&output));
+    assert!(!stderr(&run(&["error", "zzz"])).contains("did you mean"));
+}
+
+#[test]
+fn who_stops_reading_has_what_it_wanted() {
+    let mut child = tenure(&["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn an_address_with_a_password_is_never_shown() {
+    let output = tenure(&["stats"]).env("TENURE_URL", "http://me:geheim@host").output().unwrap();
+    assert_eq!(code(&output), 2);
+    let help =
+        tenure(&["help", "--all"]).env("TENURE_URL", "redis://:geheim@host").output().unwrap();
+    let said = stderr(&output) + &String::from_utf8(help.stdout).unwrap();
+    assert!(!said.contains("geheim"), "{said}");
+}

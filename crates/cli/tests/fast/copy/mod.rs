@@ -1,0 +1,108 @@
+//! `tenure copy`: a folder to a Redis and back, by the command alone.
+
+// A test that cannot even start the command is to fail loudly.
+
+mod shared;
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tenure_testkit::TempDir;
+use tenure_testkit::redis::{Aof, RedisServer, wanted};
+
+use shared::Server;
+
+fn tenure(url: Option<&str>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN", "TENURE_URL"] {
+        command.env_remove(name);
+    }
+    if let Some(url) = url {
+        command.env("TENURE_URL", url);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The exit code, stdout and stderr.
+fn ended(command: &mut Command) -> (i32, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
+    ended(tenure(Some(url)).args(arguments))
+}
+
+/// stdout of a command that must end well.
+fn done(url: &str, arguments: &[&str]) -> String {
+    let (code, out, err) = run(url, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {out}{err}");
+    out
+}
+
+fn answer(url: &str, arguments: &[&str]) -> Value {
+    serde_json::from_str(&done(url, &[&["--json"], arguments].concat())).unwrap()
+}
+
+/// `tenure copy …`: the exit code, stdout and stderr.
+fn copy(arguments: &[&str]) -> (i32, String, String) {
+    ended(tenure(None).arg("copy").args(arguments))
+}
+
+fn folder(dir: &TempDir, name: &str) -> String {
+    format!("file:{}", dir.join(name).display())
+}
+
+#[test]
+fn what_must_not_be_copied_is_refused_and_what_is_paused_is_thawed() {
+    if !wanted() {
+        return;
+    }
+    let (dir, server) = (TempDir::new(), RedisServer::start(Aof::Off, &[]));
+    let (first, redis) = (folder(&dir, "first"), server.url());
+    done(&first, &["push", "mail", "1"]);
+    let used = Server::start(&redis);
+    used.until(0, &["push", "mail", "2"], "");
+    used.stop();
+    let (code, _, err) = copy(&["--from", &first, "--to", &redis]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("not empty"), "{err}");
+    done(&first, &["push", "mail", "3"]);
+
+    let third = folder(&dir, "third");
+    assert_eq!(copy(&["--from", &first, "--to", &third]).0, 0);
+    let (code, _, err) = copy(&["--thaw", "--from", &first]);
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("--force"), "{err}");
+    let (code, out, err) = copy(&["--thaw", "--force", "--from", &first]);
+    assert_eq!((code, out.contains("is served again")), (0, true), "{err}");
+    done(&first, &["stats"]);
+    // A whole copy is nothing to give up.
+    assert_eq!(copy(&["--thaw", "--to", &third]).0, 1);
+    done(&third, &["stats"]);
+}
+
+#[test]
+fn what_is_wrongly_said_is_usage_and_what_is_not_there_is_said() {
+    let dir = TempDir::new();
+    let (none, other) = (folder(&dir, "none"), folder(&dir, "other"));
+    for (arguments, code, part) in [
+        (&["--from", &none][..], 2, "needs --from and --to"),
+        (&["--from", "http://127.0.0.1:1", "--to", &other], 2, "a server is no store"),
+        (&["--from", &other, "--to", "memory:"], 2, "in memory is gone"),
+        (&["--from", &other, "--to", &other], 2, "the same store"),
+        (&["--thaw"], 2, "of what"),
+        (&["--thaw", "--from", &none, "--to", &other], 2, "one store"),
+        (&["--force", "--from", &none], 2, "--thaw"),
+        (&["--from", &none, "--to", &other], 69, "there is no store"),
+        (&["--thaw", "--from", &none], 69, "there is no store"),
+        (&["--thaw", "--to", &other], 69, "there is no store"),
+    ] {
+        let (ended, _, err) = copy(arguments);
+        assert_eq!(ended, code, "{arguments:?}: {err}");
+        assert!(err.contains(part), "{arguments:?}: {err}");
+    }
+    assert!(!dir.join("other").exists(), "nothing was made for it");
+}

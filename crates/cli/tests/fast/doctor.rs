@@ -1,0 +1,274 @@
+//! `tenure doctor` on real servers: what is well, what is wrong, and how it ends.
+
+// A test that cannot even start the command is to fail loudly.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tenure_testkit::redis::{Aof, RedisSentinel, RedisServer, wanted};
+
+const WELL: [&str; 2] = ["--maxmemory", "100mb"];
+
+/// The exit code, stdout and stderr.
+fn tenure(arguments: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
+        command.env_remove(name);
+    }
+    let output = command.args(arguments).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// The exit code and the one document.
+fn doctor(url: &str) -> (i32, Value) {
+    let (code, out, err) = tenure(&["--json", "doctor", url]);
+    (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
+}
+
+/// The levels of a check, one for each primary.
+fn levels<'a>(report: &'a Value, check: &str) -> Vec<&'a str> {
+    let all = report["findings"].as_array().unwrap().iter();
+    all.filter(|one| one["check"] == check).map(|one| one["level"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_store_with_two_servers_on_a_redis_that_is_set_up_well_passes() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Always, &WELL);
+    // Before a server has made a store, the Redis is looked at all the same.
+    let (code, out, err) = tenure(&["doctor", &redis.url()]);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("ok     persistence  appendfsync always"), "{out}");
+    assert!(out.contains("look   store        no server has made a store here"), "{out}");
+    assert_eq!(redis.ask(&["DBSIZE"]).unwrap(), ":0\r\n", "it leaves nothing behind");
+    let _servers = [Server::start(&redis.url(), None), Server::start(&redis.url(), None)];
+    let until = Instant::now() + Duration::from_secs(60);
+    let report = loop {
+        let (code, report) = doctor(&redis.url());
+        if levels(&report, "server").len() == 2 && code == 0 {
+            break report;
+        }
+        assert!(Instant::now() < until, "{report}");
+    };
+    assert_eq!((&report["ok"], &report["store"]), (&true.into(), &redis.url().into()));
+    assert_eq!((levels(&report, "owner"), levels(&report, "server")), (vec!["ok"], vec!["ok"; 2]));
+    assert!(found(&report, "owner").contains("owns the store, at epoch "), "{report}");
+}
+
+#[test]
+fn what_is_wrong_is_exit_1_and_says_what_to_change() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &["--maxmemory-policy", "allkeys-lru"]);
+    let (code, out, err) = tenure(&["doctor", &server.url()]);
+    assert_eq!(code, 1, "{out}");
+    assert!(out.contains("wrong  eviction     allkeys-lru"), "{out}");
+    assert!(out.contains("-> CONFIG SET maxmemory-policy noeviction"), "{out}");
+    assert!(err.starts_with("tenure: 2 things are wrong with this store\nhint: "), "{err}");
+    let (code, report) = doctor(&server.url());
+    assert_eq!((code, &report["ok"]), (1, &false.into()));
+    for (check, level) in [("eviction", "wrong"), ("persistence", "wrong"), ("memory", "look")] {
+        assert_eq!(levels(&report, check), [level], "{check}");
+    }
+}
+
+#[test]
+fn what_is_worth_a_look_passes() {
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Everysec, &WELL);
+    let (code, out, _) = tenure(&["doctor", &server.url()]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.ends_with("nothing is wrong; see what is marked `look`\n"), "{out}");
+}
+
+#[test]
+fn a_replica_that_can_be_promoted_is_noted() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisSentinel::start_with(Aof::Always);
+    let (code, report) = doctor(&redis.url());
+    assert_eq!((code, levels(&report, "replicas")), (0, vec!["look"]), "{report}");
+    let (code, report) = doctor(&redis.replica().url());
+    assert_eq!((code, levels(&report, "role")), (1, vec!["wrong"]), "{report}");
+}
+
+#[test]
+fn who_does_not_answer_is_69_a_wrong_password_77_and_no_address_2() {
+    for (url, code) in [
+        ("http://127.0.0.1:1", 69),
+        ("ftp://host", 2),
+        ("memory:", 2),
+        ("redis://", 2),
+        ("redis://127.0.0.1:1", 69),
+        ("file:/no/such/folder", 1),
+    ] {
+        let (ended, out, err) = tenure(&["doctor", url]);
+        assert_eq!((ended, out.as_str()), (code, ""), "{url}: {err}");
+        assert!(err.starts_with("tenure: "), "{err}");
+    }
+    if !wanted() {
+        return;
+    }
+    let server = RedisServer::start(Aof::Off, &["--requirepass", "s3cret"]);
+    for login in ["", ":wr0ng@"] {
+        let url = format!("redis://{login}127.0.0.1:{}", server.port());
+        let (ended, _, err) = tenure(&["doctor", &url]);
+        assert_eq!(ended, 77, "{err}");
+        assert!(!err.contains("wr0ng"), "{err}");
+    }
+}
+
+/// A server of our own; it ends with the test.
+struct Server {
+    child: std::process::Child,
+    url: String,
+}
+
+impl Server {
+    fn start(store: &str, token: Option<&str>) -> Server {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap().to_string();
+        drop(listener);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command.args(["serve", "--listen", &at, "--store", store]).env_remove("TENURE_TOKEN");
+        if let Some(token) = token {
+            command.env("TENURE_TOKEN", token);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        while std::net::TcpStream::connect(&at).is_err() {
+            assert!(Instant::now() < until, "the server does not listen");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Server { child, url: format!("http://{at}") }
+    }
+    /// The exit code, stdout and stderr of a command on it.
+    fn told(&self, arguments: &[&str], token: Option<&str>) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        command.args(arguments).env("TENURE_URL", &self.url).env_remove("TENURE_TOKEN");
+        command.env_remove("TENURE_NAMESPACE").env("COLUMNS", "100");
+        if let Some(token) = token {
+            command.env("TENURE_TOKEN", token);
+        }
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    }
+    fn report(&self, token: Option<&str>) -> (i32, Value) {
+        let (code, out, err) = self.told(&["--json", "doctor"], token);
+        (code, serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}")))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn found<'a>(report: &'a Value, check: &str) -> &'a str {
+    let all = report["findings"].as_array().unwrap();
+    let one = all.iter().find(|one| one["check"] == check);
+    one.unwrap_or_else(|| panic!("{check} is not in {report}"))["found"].as_str().unwrap()
+}
+
+/// What is asked of the work in a store.
+const CHECKS: [&str; 7] =
+    ["workers", "oldest", "queues", "limits", "pools", "schedules", "failures"];
+
+#[test]
+fn without_an_address_the_server_is_examined_and_what_nobody_asks_for_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("file:{}", folder.path().display());
+    let server = Server::start(&store, None);
+    let (code, out, err) = server.told(&["doctor"], None);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    for check in CHECKS.into_iter().chain(["version", "clock", "token", "ready", "store", "audit"])
+    {
+        assert!(out.contains(&format!("  {check} ")), "{check}: {out}");
+    }
+    let (code, report) = server.report(None);
+    assert_eq!(
+        (code, &report["ok"], &report["store"]),
+        (0, &true.into(), &server.url.as_str().into())
+    );
+    assert!(found(&report, "version").contains("contract 1"), "{report}");
+    for check in CHECKS.into_iter().chain(["version", "clock", "token", "ready", "store", "audit"])
+    {
+        assert_eq!(levels(&report, check), ["ok"], "{report}");
+    }
+    // Its folder is on this machine.
+    if cfg!(target_os = "linux") {
+        assert!(found(&report, "sync").contains(" ms"), "{report}");
+        assert!(found(&report, "room").contains(" free on its disk"), "{report}");
+        let (code, folder) = doctor(&store);
+        assert_eq!(code, 0, "{folder}");
+        let pid = server.child.id().to_string();
+        assert!(found(&folder, "open").contains(&format!("process {pid} (tenure)")), "{folder}");
+    }
+    server.told(&["push", "mail", "1"], None);
+    server.told(&["push", "mail", "1"], None);
+    let (code, report) = server.report(None);
+    assert_eq!((code, levels(&report, "workers")), (0, vec!["look"]), "{report}");
+    let said = found(&report, "workers");
+    assert!(
+        said.starts_with("queue 'mail' has no worker: 2 wait, the oldest ready for "),
+        "{said}"
+    );
+    let (_, out, _) = server.told(&["doctor"], None);
+    assert!(out.contains("-> start a worker: tenure work mail -- CMD"), "{out}");
+}
+
+#[test]
+fn a_token_that_is_not_the_servers_is_wrong() {
+    let right = "a token of thirty-two characters.";
+    let server = Server::start("memory:", Some(right));
+    for (token, code, level) in
+        [(None, 1, "wrong"), (Some("another"), 1, "wrong"), (Some(right), 0, "ok")]
+    {
+        let (ended, report) = server.report(token);
+        assert_eq!((ended, levels(&report, "token")), (code, vec![level]), "{report}");
+        assert!(!report.to_string().contains(right), "{report}");
+    }
+}
+
+#[test]
+fn a_server_whose_store_is_away_is_not_told_to_be_started() {
+    if !wanted() {
+        return;
+    }
+    let mut redis = RedisServer::start(Aof::Always, &WELL);
+    let server = Server::start(&redis.url(), None);
+    let until = Instant::now() + Duration::from_secs(60);
+    while server.told(&["stats"], None).0 != 0 {
+        assert!(Instant::now() < until, "the server never reaches its Redis");
+    }
+    redis.kill();
+    // Of a call that was there before the server knew, nobody knows whether it happened.
+    while server.told(&["stats"], None).0 == 0 {
+        assert!(Instant::now() < until, "the server never finds out");
+    }
+    let (code, _, err) = server.told(&["push", "mail", "1"], None);
+    assert_eq!(code, 69, "{err}");
+    assert!(!err.contains("is it running?"), "{err}");
+    assert!(err.contains("answers, but the store cannot be reached"), "{err}");
+    assert!(err.contains("look after its store"), "{err}");
+    let (code, report) = server.report(None);
+    assert_eq!(code, 1, "{report}");
+    assert!(!report["ok"].as_bool().unwrap(), "{report}");
+    // Nobody at all is another matter.
+    let url = server.url.clone();
+    drop(server);
+    let (code, _, err) = tenure(&["--url", &url, "stats"]);
+    assert!(code == 69 && err.contains("`tenure serve` starts a server"), "{err}");
+}

@@ -1,0 +1,80 @@
+//! Rules about the project as a whole, which no compiler checks: how the code is named, what an operation costs, and
+//! whether the pages agree with the code and with each other.
+
+mod absent;
+mod circles;
+mod contributing;
+mod facts;
+mod links;
+mod log_lines;
+mod named_tests;
+mod threads;
+mod type_names;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The root of the project.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// All files of production code, in Rust and in Lua, by their paths below the root. The suite, the histories and the
+/// fixtures are tests, wherever they are kept.
+fn production() -> Vec<String> {
+    let (root, mut found) = (root(), Vec::new());
+    files(&root.join("crates"), &mut found);
+    let tests = ["/tests/", "/tests.rs", "/histories/", "/conformance/", "/testkit/", "/examples/"];
+    let paths = found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap());
+    let code = paths.filter(|path| {
+        let is_code = path.ends_with(".rs") || path.ends_with(".lua");
+        is_code && !tests.iter().any(|part| path.contains(part))
+    });
+    code.map(str::to_owned).collect()
+}
+
+/// All files below a folder.
+fn files(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files(&path, into),
+            false => into.push(path),
+        }
+    }
+}
+
+/// All files below a folder of the project whose names end so, by their paths below the root.
+fn below(folder: &str, end: &str) -> Vec<String> {
+    let (root, mut found) = (root(), Vec::new());
+    files(&root.join(folder), &mut found);
+    let paths = found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap());
+    paths.filter(|path| path.ends_with(end)).map(str::to_owned).collect()
+}
+
+/// All pages of the project with their texts, by their paths below the root.
+fn pages() -> Vec<(String, String)> {
+    let mut names: Vec<String> = fs::read_dir(root())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".md"))
+        .collect();
+    for folder in ["docs", "examples", "clients", "bench", "crates"] {
+        names.extend(below(folder, ".md"));
+    }
+    // What is installed for an example or a check is not ours.
+    names.retain(|name| {
+        !name.split('/').any(|part| matches!(part, ".venv" | "venv" | "node_modules" | "target"))
+    });
+    names.sort();
+    names
+        .into_iter()
+        .map(|name| (name.clone(), fs::read_to_string(root().join(name)).unwrap()))
+        .collect()
+}
+
+/// The text of a file without its tests.
+fn code(path: &str) -> String {
+    let text = fs::read_to_string(root().join(path)).unwrap();
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_owned()
+}

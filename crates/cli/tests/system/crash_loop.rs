@@ -1,0 +1,141 @@
+//! A job that kills whoever runs it: three deaths of `tenure work -c 4` end it as poison, and the jobs
+//! that ran beside it end well. With a server, on a folder and on a Redis.
+
+// A test that cannot even start the command is to fail loudly.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Nothing here takes longer: a death costs a ttl and the wait of a suspect.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Kills the worker whose number is in the file, if its payload says so.
+const CMD: &str = "read payload; case \"$payload\" in *bad*) \
+    while ! [ -s worker.pid ]; do sleep 0.05; done; kill -9 \"$(cat worker.pid)\"; sleep 60;; esac";
+
+fn tenure(url: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.env("TENURE_URL", url).args(arguments).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::inherit());
+    command
+}
+
+fn answer(url: &str, arguments: &[&str]) -> Value {
+    let mut command = tenure(url, &[&["--json"], arguments].concat());
+    let output = command.stdout(Stdio::piped()).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Waits for its end; a signal is a negative code.
+fn ended(mut child: Child) -> i32 {
+    let begun = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code().unwrap_or_else(|| -status.signal().unwrap());
+        }
+        if begun.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("the worker did not end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+struct Place {
+    dir: TempDir,
+    url: String,
+}
+
+impl Place {
+    fn pid_file(&self) -> PathBuf {
+        self.dir.path().join("worker.pid")
+    }
+
+    /// A worker lives until the last death is found out, and all others are done.
+    fn is_not_run_a_fourth_time(&self) {
+        let mut worker = self.start(&[]);
+        let begun = Instant::now();
+        let unfinished = || {
+            let states = answer(&self.url, &["stats"])["jobs"].clone();
+            ["ready", "blocked", "scheduled", "running"].iter().any(|state| states[state] != 0)
+        };
+        while unfinished() && begun.elapsed() < PATIENCE {
+            assert_eq!(worker.try_wait().unwrap().map(|status| status.to_string()), None);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let pid = worker.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        assert_eq!(ended(worker), 0);
+    }
+
+    fn work(&self, options: &[&str]) -> i32 {
+        ended(self.start(options))
+    }
+
+    fn start(&self, options: &[&str]) -> Child {
+        let _ = std::fs::remove_file(self.pid_file());
+        let work = [&["work", "q", "-c", "4", "--ttl", "2s"], options, &["--", "sh", "-c", CMD]];
+        let child = tenure(&self.url, &work.concat()).current_dir(self.dir.path()).spawn().unwrap();
+        let written = self.dir.path().join("written");
+        std::fs::write(&written, child.id().to_string()).unwrap();
+        std::fs::rename(&written, self.pid_file()).unwrap();
+        child
+    }
+
+    fn is_found_out_after_three_deaths(&self) {
+        answer(&self.url, &["push", "q", "\"bad\"", "--id", "bad"]);
+        for n in 0..7 {
+            answer(&self.url, &["push", "q", "\"good\"", "--id", &format!("good{n}")]);
+        }
+        for death in 1..=3 {
+            assert_eq!(self.work(&[]), -9, "death {death}");
+        }
+        if self.url.starts_with("file:") {
+            // Whoever opens the folder takes back what the dead held, and has it alone.
+            assert_eq!(self.work(&["--until-empty"]), 0, "it is not run a fourth time");
+        } else {
+            self.is_not_run_a_fourth_time();
+        }
+        let bad = answer(&self.url, &["job", "bad"]);
+        assert_eq!((&bad["state"], &bad["error"]), (&"failed".into(), &"poison".into()), "{bad}");
+        let outcomes: Vec<&Value> =
+            bad["errors"].as_array().unwrap().iter().map(|error| &error["outcome"]).collect();
+        assert_eq!(outcomes, ["lost"; 3]);
+        for n in 0..7 {
+            assert_eq!(answer(&self.url, &["job", &format!("good{n}")])["state"], "succeeded");
+        }
+    }
+}
+
+#[test]
+fn on_a_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", dir.path().join("store").display());
+    Place { dir, url }.is_found_out_after_three_deaths();
+}
+
+#[test]
+fn with_a_server() {
+    let mut serve = tenure("http://127.0.0.1:1", &["serve", "--listen", "127.0.0.1:0"]);
+    serve.args(["--store", "memory:"]).stderr(Stdio::piped());
+    let mut server = serve.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("listening on ").expect(&line).to_owned();
+    let place = Place { dir: tempfile::tempdir().unwrap(), url };
+    let found = std::panic::catch_unwind(|| place.is_found_out_after_three_deaths());
+    server.kill().unwrap();
+    server.wait().unwrap();
+    found.unwrap();
+}

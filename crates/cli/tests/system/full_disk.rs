@@ -1,0 +1,325 @@
+//! `tenure serve` on a disk that is full, and in a folder that may not grow: pushes are refused, all
+//! else goes on, and what is deleted makes room.
+//!
+//! The full disk is a small file system in memory, in a mount namespace of the server's own, so nothing of
+//! the machine is touched. That needs `unshare` and the right to use it: root, or user namespaces.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// The largest payload that is taken is 256 KiB.
+const PAYLOAD: usize = 250_000;
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// A server that listens, and where. Killed when it is dropped.
+struct Server {
+    child: Child,
+    at: String,
+    stderr: BufReader<std::process::ChildStderr>,
+    /// Of two servers one after the other the first, while it runs; `child` is the shell above it.
+    first: Option<Pid>,
+}
+
+/// `tenure serve` in a file system of so many MiB at this path, run by the end of a script whose arguments it is.
+fn on_small_disk(mib: u32, at: &Path, run: &str) -> Command {
+    let mut command = Command::new("unshare");
+    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    command.arg(if root { "-m" } else { "-rm" });
+    let script = format!("mount -t tmpfs -o size=$1m none \"$2\" && shift 2 && {run}");
+    command.args(["sh", "-c", &script, "sh"]).arg(mib.to_string()).arg(at);
+    command.arg(env!("CARGO_BIN_EXE_tenure")).args(["serve", "--listen", "127.0.0.1:0"]);
+    command.arg("--store").arg(format!("file:{}", at.join("data").display()));
+    command
+}
+
+/// The address that a server says it listens on.
+fn address(stderr: &mut impl BufRead) -> String {
+    let (mut line, mut at) = (String::new(), None);
+    while at.is_none() && stderr.read_line(&mut line).unwrap() > 0 {
+        let found = line.lines().find_map(|line| line.strip_prefix("listening on http://"));
+        at = found.map(str::to_owned);
+    }
+    let why = "without root or user namespaces, leave it out: ./test --without small-disk";
+    at.unwrap_or_else(|| panic!("no server: {line}\n{why}"))
+}
+
+impl Server {
+    fn start(mut command: Command) -> Self {
+        for name in ["TENURE_URL", "TENURE_TOKEN", "TENURE_STORE", "TENURE_NAMESPACE"] {
+            command.env_remove(name);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child =
+            command.spawn().expect("`unshare` is needed; or ./test --without small-disk");
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let at = address(&mut stderr);
+        Server { child, at, stderr, first: None }
+    }
+
+    /// In a file system of so many MiB, at this path of its own.
+    fn on_small_disk(mib: u32, at: &Path) -> Self {
+        Server::start(on_small_disk(mib, at, "exec \"$@\""))
+    }
+
+    /// The same, and once the server is killed it is started again in the same file system.
+    fn on_small_disk_twice(mib: u32, at: &Path) -> Self {
+        let mut server = Server::start(on_small_disk(mib, at, "\"$@\"; exec \"$@\""));
+        let shell = server.child.id();
+        let children = fs::read_to_string(format!("/proc/{shell}/task/{shell}/children")).unwrap();
+        server.first = Some(Pid::from_raw(children.trim().parse().unwrap()));
+        server
+    }
+
+    /// Kills the server by -9, and waits until it is started again.
+    fn kill_and_wait_for_the_next(&mut self) {
+        let first = self.first.take().expect("a server that is started twice");
+        kill(first, Signal::SIGKILL).unwrap();
+        self.at = address(&mut self.stderr);
+    }
+    /// Status and body.
+    fn call(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(&self.at).unwrap();
+        let length = body.len();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let status = text.get(9..12).and_then(|status| status.parse().ok());
+        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body).to_owned();
+        (status.unwrap_or_else(|| panic!("the server is gone: {text:?}")), body)
+    }
+
+    fn push(&self, id: &str) -> (u16, String) {
+        let payload = "x".repeat(PAYLOAD);
+        self.call("POST", "/v1/jobs", &format!("{{\"id\":\"{id}\",\"payload\":\"{payload}\"}}"))
+    }
+
+    /// Pushes until it is refused; how many were stored.
+    fn fill(&self) -> u32 {
+        for n in 0u32.. {
+            let (status, said) = self.push(&format!("j{n}"));
+            if status != 201 {
+                assert_eq!(status, 503, "{said}");
+                assert!(said.contains("store_full"), "{said}");
+                return n;
+            }
+        }
+        unreachable!("a disk that is never full")
+    }
+
+    /// Calls with each of these paths and a payload of the usual size until one is refused for want of room; how many were
+    /// taken.
+    fn fill_by(
+        &self,
+        method: &str,
+        path: impl Fn(u32) -> String,
+        body: impl Fn(&str) -> String,
+    ) -> u32 {
+        let payload = "y".repeat(PAYLOAD);
+        for n in 0..200u32 {
+            let (status, said) = self.call(method, &path(n), &body(&payload));
+            if !(200..300).contains(&status) {
+                assert!(
+                    status == 503 && said.contains("store_full"),
+                    "{method} {n}: {status} {said}"
+                );
+                return n;
+            }
+        }
+        panic!("{method} {} is never refused", path(0))
+    }
+
+    /// Until there is room again for a push; the space of what was deleted is given back soon.
+    fn push_once_there_is_room(&self, id: &str) {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            let (status, said) = self.push(id);
+            if status == 201 {
+                return;
+            }
+            assert!(said.contains("store_full") && Instant::now() < until, "{status} {said}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Runs one job, which must work however full the disk is.
+    fn run_one(&self) {
+        let ask = "{\"queues\":[\"default\"]}";
+        let (status, said) = self.call("POST", "/v1/leases", ask);
+        assert_eq!(status, 200, "{said}");
+        let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let settle = serde_json::json!({
+            "settle": [{"lease": said["leases"][0]["lease"], "outcome": "succeeded", "result": 1}]
+        });
+        let (status, said) = self.call("POST", "/v1/leases/settle", &settle.to_string());
+        assert!(status == 200 && said.contains("\"ok\":true"), "{status} {said}");
+    }
+
+    fn end(mut self) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{rest}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.first.map(|first| kill(first, Signal::SIGKILL));
+        let _ = self.child.wait();
+    }
+}
+
+fn left_out() -> bool {
+    let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
+    !cfg!(target_os = "linux") || without.split(',').any(|name| name == "small-disk")
+}
+
+/// Another program's file, which takes all that is left.
+fn take_the_rest(path: &Path) {
+    let mut file = File::create(path).unwrap();
+    for size in [1 << 20, 4_096, 512] {
+        while file.write_all(&vec![1; size]).is_ok() {}
+    }
+}
+
+#[test]
+fn a_full_disk_is_emptied_by_calls() {
+    if left_out() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::on_small_disk(24, dir.path());
+    let stored = server.fill();
+    assert!(stored >= 40, "{stored}");
+    let (status, said) = server.call("GET", "/readyz", "");
+    assert!(status == 200 && said.contains("store_full"), "{status} {said}");
+    // The file system as the server sees it.
+    let seen = PathBuf::from(format!("/proc/{}/root{}", server.child.id(), dir.path().display()));
+    take_the_rest(&seen.join("ballast"));
+    assert!(server.push("refused").1.contains("store_full"));
+    server.run_one();
+    for n in 1..=30 {
+        let (status, said) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
+        assert_eq!(status, 204, "DELETE {n} of a full disk: {said}");
+    }
+    // The ballast is still there: what was deleted made the room.
+    server.push_once_there_is_room("again");
+    fs::remove_file(seen.join("ballast")).unwrap();
+    let until = Instant::now() + DEADLINE;
+    while fs::metadata(seen.join("data/reserve")).map_or(0, |meta| meta.len()) == 0 {
+        assert!(Instant::now() < until, "with room again there is a reserve again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (_, audit) = server.call("GET", "/v1/audit", "");
+    assert!(audit.contains("\"ok\":true"), "{audit}");
+    server.end();
+}
+
+/// Each way to make a store larger, one after the other, in a store that is full; small ones, and what makes nothing larger,
+/// go on.
+#[test]
+fn a_full_folder_takes_neither_schedules_nor_larger_patches() {
+    const MAX: u64 = 24 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("data");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--max-bytes", "24MiB", "--store"]);
+    command.arg(format!("file:{}", folder.display()));
+    let server = Server::start(command);
+    for n in 0..150 {
+        let (status, said) =
+            server.call("POST", "/v1/jobs", &format!(r#"{{"id":"small{n}","payload":1}}"#));
+        assert_eq!(status, 201, "{said}");
+    }
+    let small = r#"{"every":"1d","job":{"queue":"q","payload":1}}"#;
+    assert_eq!(server.call("PUT", "/v1/schedules/kept", small).0, 201);
+    assert!(server.fill() >= 20);
+    let taken = server.fill_by(
+        "PUT",
+        |n| format!("/v1/schedules/s{n}"),
+        |payload| format!(r#"{{"every":"1d","job":{{"queue":"q","payload":"{payload}"}}}}"#),
+    );
+    assert!(taken <= 1, "{taken} schedules were taken by a full folder");
+    let taken = server.fill_by(
+        "PATCH",
+        |n| format!("/v1/jobs/small{n}"),
+        |payload| format!(r#"{{"payload":"{payload}"}}"#),
+    );
+    assert!(taken <= 1, "{taken} jobs were made larger in a full folder");
+    let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
+    let bytes: u64 = fs::read_dir(&folder).unwrap().map(|entry| size(entry.unwrap().path())).sum();
+    assert!(bytes <= MAX, "{bytes}");
+    // What makes nothing larger goes on.
+    for (method, path, body) in [
+        ("PATCH", "/v1/jobs/j0", r#"{"payload":2,"priority":5}"#),
+        ("PATCH", "/v1/jobs/small149", r#"{"payload":3}"#),
+        ("PUT", "/v1/schedules/kept", small),
+        ("PATCH", "/v1/schedules/kept", r#"{"overlap":"queue"}"#),
+        ("POST", "/v1/queues/default/pause", "{}"),
+        ("POST", "/v1/queues/default/resume", "{}"),
+    ] {
+        let (status, said) = server.call(method, path, body);
+        assert_eq!(status, 200, "{method} {path}: {said}");
+    }
+    server.run_one();
+    server.end();
+}
+
+#[test]
+fn a_server_that_starts_on_a_full_disk_is_emptied_by_calls() {
+    if left_out() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::on_small_disk_twice(24, dir.path());
+    let stored = server.fill();
+    assert!(stored >= 40, "{stored}");
+    let seen = PathBuf::from(format!("/proc/{}/root{}", server.child.id(), dir.path().display()));
+    take_the_rest(&seen.join("ballast"));
+    server.kill_and_wait_for_the_next();
+    server.run_one();
+    for n in 1..stored {
+        let (status, said) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
+        assert_eq!(status, 204, "DELETE {n} of a full disk: {said}");
+    }
+    server.push_once_there_is_room("again");
+    server.end();
+}
+
+#[test]
+fn a_folder_that_may_not_grow_refuses_pushes_before_the_disk_is_full() {
+    const MAX: u64 = 16 << 20;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("data");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command.args(["serve", "--listen", "127.0.0.1:0", "--max-bytes", "16MiB", "--store"]);
+    command.arg(format!("file:{}", folder.display()));
+    let server = Server::start(command);
+    let stored = server.fill();
+    assert!(stored >= 20, "{stored}");
+    let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
+    let files = fs::read_dir(&folder).unwrap();
+    let taken: u64 = files.map(|entry| size(entry.unwrap().path())).sum();
+    assert!(taken <= MAX, "{taken}");
+    server.run_one();
+    for n in 1..=10 {
+        let (status, said) = server.call("DELETE", &format!("/v1/jobs/j{n}"), "");
+        assert_eq!(status, 204, "{said}");
+    }
+    server.push_once_there_is_room("again");
+    server.end();
+}

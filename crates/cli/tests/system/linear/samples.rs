@@ -1,0 +1,529 @@
+//! Histories made by hand: the checker itself must refuse the bad ones, and take the good ones.
+
+use tenure_core::job::{JobState, Outcome};
+
+use crate::linear::faults::{fences_that_do_not_rise, lease_of, verdict};
+use crate::linear::history::{Answer, Call, Event, NEVER};
+use crate::linear::search::{Verdict, smallest};
+
+const MS: u64 = 1_000;
+const LOCK: &str = "lock:a";
+const JOB: &str = "job";
+
+/// Begin and end in ms; no answer is an open call.
+fn event(object: &str, begin: u64, end: u64, call: Call, answer: Option<Answer>) -> Event {
+    let end = if answer.is_some() { end * MS } else { NEVER };
+    let (who, object) = ("p0.0".to_owned(), object.to_owned());
+    Event { who, object, call, begin: begin * MS, end, answer, dropped: false }
+}
+fn lease(request: &str) -> Call {
+    Call::Lease { request: request.to_owned(), wait_ms: 0 }
+}
+fn waiting(request: &str) -> Call {
+    Call::Lease { request: request.to_owned(), wait_ms: 30 }
+}
+fn settle(fence: u64, outcome: Outcome) -> Call {
+    Call::Settle { fence, outcome, wait_ms: 20, last: false }
+}
+fn failed_for(wait_ms: u64) -> Call {
+    Call::Settle { fence: 1, outcome: Outcome::Failed, wait_ms, last: false }
+}
+fn held(fence: u64) -> Option<Answer> {
+    Some(Answer::Granted { fence, job: None })
+}
+fn runs(fence: u64, attempt: u32) -> Option<Answer> {
+    Some(Answer::Granted { fence, job: Some((JOB.to_owned(), attempt)) })
+}
+fn settled(state: Option<JobState>) -> Option<Answer> {
+    Some(Answer::Settled { state })
+}
+fn cancel() -> Call {
+    Call::Cancel { id: JOB.to_owned() }
+}
+fn push(id: &str) -> Call {
+    Call::Push { id: id.to_owned() }
+}
+fn get(id: &str) -> Call {
+    Call::Get { id: id.to_owned() }
+}
+fn pushed(id: &str, duplicate: bool) -> Option<Answer> {
+    Some(Answer::Pushed { id: id.to_owned(), duplicate })
+}
+fn shown(state: JobState, attempt: u32) -> Option<Answer> {
+    Some(Answer::Shown { state, attempt })
+}
+fn dropped(event: Event) -> Event {
+    Event { dropped: true, ..event }
+}
+
+#[track_caller]
+fn is(wanted: Verdict, what: &str, events: &[Event]) {
+    assert_eq!(verdict(events), wanted, "{what}");
+}
+
+#[test]
+fn good_histories_of_a_lock_are_taken() {
+    let give_back = || settle(1, Outcome::Released);
+    let cases: &[(&str, &[Event])] = &[
+        ("nothing", &[]),
+        (
+            "one after the other",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 2, 3, give_back(), settled(None)),
+                event(LOCK, 4, 5, lease("b"), held(2)),
+            ],
+        ),
+        (
+            "at once: the settle came to pass first, although it was answered last",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 2, 9, give_back(), settled(None)),
+                event(LOCK, 3, 4, lease("b"), held(2)),
+            ],
+        ),
+        (
+            "a holder that was silent for its ttl, and learns it",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 998, 1_010, lease("b"), held(2)),
+                event(LOCK, 1_011, 1_012, give_back(), Some(Answer::Lost)),
+            ],
+        ),
+        (
+            "a settle without an answer came to pass at some time",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 2, 0, give_back(), None),
+                event(
+                    LOCK,
+                    50,
+                    51,
+                    Call::Extend { fence: 1 },
+                    Some(Answer::Extended { cancel: false }),
+                ),
+                event(LOCK, 60, 61, lease("b"), held(2)),
+                event(LOCK, 70, 71, give_back(), settled(None)),
+            ],
+        ),
+        (
+            "a lease without an answer holds, and its repeat is answered it",
+            &[
+                event(LOCK, 0, 0, lease("a"), None),
+                event(LOCK, 5, 6, lease("b"), Some(Answer::Nothing)),
+                event(LOCK, 7, 8, lease("a"), held(1)),
+            ],
+        ),
+        (
+            "a caller that was gone: its grant is undone at some time, and its request is new",
+            &[
+                dropped(event(LOCK, 0, 0, lease("a"), None)),
+                event(LOCK, 5, 6, lease("b"), held(2)),
+                event(LOCK, 7, 8, settle(2, Outcome::Released), settled(None)),
+                event(LOCK, 9, 10, lease("a"), held(3)),
+            ],
+        ),
+        (
+            "a call that waited is granted, but a repeat of its request is told, late",
+            &[
+                event(LOCK, 0, 2_000, waiting("a"), Some(Answer::Nothing)),
+                event(LOCK, 900, 901, lease("a"), held(1)),
+                event(LOCK, 1_100, 1_101, lease("b"), held(2)),
+            ],
+        ),
+    ];
+    for (what, events) in cases {
+        is(Verdict::Linearizable, what, events);
+    }
+}
+
+#[test]
+fn bad_histories_of_a_lock_are_refused() {
+    let give_back = || settle(1, Outcome::Released);
+    let cases: &[(&str, &[Event])] = &[
+        (
+            "two holders at once",
+            &[event(LOCK, 0, 1, lease("a"), held(1)), event(LOCK, 2, 3, lease("b"), held(2))],
+        ),
+        (
+            "two holders at once, asked for at once",
+            &[event(LOCK, 0, 9, lease("a"), held(1)), event(LOCK, 0, 9, lease("b"), held(2))],
+        ),
+        (
+            "taken back before its ttl was over",
+            &[event(LOCK, 0, 1, lease("a"), held(1)), event(LOCK, 900, 980, lease("b"), held(2))],
+        ),
+        (
+            "taken back within the ttl of an extend",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(
+                    LOCK,
+                    500,
+                    501,
+                    Call::Extend { fence: 1 },
+                    Some(Answer::Extended { cancel: false }),
+                ),
+                event(LOCK, 1_200, 1_300, lease("b"), held(2)),
+            ],
+        ),
+        (
+            "a settle accepted after a later grant",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 1_500, 1_501, lease("b"), held(2)),
+                event(LOCK, 1_502, 1_503, give_back(), settled(None)),
+            ],
+        ),
+        (
+            "an extend accepted after a later grant",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 1_500, 1_501, lease("b"), held(2)),
+                event(
+                    LOCK,
+                    1_502,
+                    1_503,
+                    Call::Extend { fence: 1 },
+                    Some(Answer::Extended { cancel: false }),
+                ),
+            ],
+        ),
+        (
+            "a fence that goes back",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(2)),
+                event(LOCK, 2, 3, settle(2, Outcome::Released), settled(None)),
+                event(LOCK, 4, 5, lease("b"), held(1)),
+            ],
+        ),
+        (
+            "a second grant to one request",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 2, 3, give_back(), settled(None)),
+                event(LOCK, 4, 5, lease("a"), held(2)),
+            ],
+        ),
+        (
+            "a repeat that is not answered its lease, which lives",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 2, 3, lease("a"), Some(Answer::Nothing)),
+                event(LOCK, 4, 5, give_back(), settled(None)),
+            ],
+        ),
+        (
+            "a settle is forgotten",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 2, 3, give_back(), settled(None)),
+                event(LOCK, 4, 5, give_back(), Some(Answer::Lost)),
+            ],
+        ),
+        (
+            "what was unavailable came to pass all the same",
+            &[
+                event(LOCK, 0, 1, lease("a"), held(1)),
+                event(LOCK, 2, 3, give_back(), Some(Answer::Unavailable)),
+                event(LOCK, 4, 5, lease("b"), held(2)),
+            ],
+        ),
+        (
+            "a grant to a caller who was gone is undone after a repeat was answered it",
+            &[
+                dropped(event(LOCK, 0, 0, lease("a"), None)),
+                event(LOCK, 5, 6, lease("a"), held(1)),
+                event(LOCK, 7, 8, lease("b"), held(2)),
+            ],
+        ),
+        (
+            "a call that did not wait got nothing, and its lease was taken back too soon",
+            &[
+                event(LOCK, 0, 2_000, lease("a"), Some(Answer::Nothing)),
+                event(LOCK, 900, 901, lease("a"), held(1)),
+                event(LOCK, 1_100, 1_101, lease("b"), held(2)),
+            ],
+        ),
+    ];
+    for (what, events) in cases {
+        is(Verdict::Not, what, events);
+    }
+}
+
+#[test]
+fn good_histories_of_a_job_are_taken() {
+    let failed = || settle(1, Outcome::Failed);
+    let cases: &[(&str, &[Event])] = &[
+        (
+            "pushed, run, done, and all of it again",
+            &[
+                event(JOB, 0, 1, get(JOB), Some(Answer::NotFound)),
+                event(JOB, 2, 3, push(JOB), pushed(JOB, false)),
+                event(JOB, 4, 5, push(JOB), pushed(JOB, true)),
+                event(JOB, 6, 7, lease("a"), runs(1, 1)),
+                event(JOB, 8, 9, lease("b"), Some(Answer::Nothing)),
+                event(
+                    JOB,
+                    10,
+                    11,
+                    settle(1, Outcome::Succeeded),
+                    settled(Some(JobState::Succeeded)),
+                ),
+                event(
+                    JOB,
+                    12,
+                    13,
+                    settle(1, Outcome::Succeeded),
+                    settled(Some(JobState::Succeeded)),
+                ),
+                event(JOB, 14, 15, failed(), Some(Answer::AlreadySettled)),
+                event(JOB, 16, 17, get(JOB), shown(JobState::Succeeded, 1)),
+            ],
+        ),
+        (
+            "failed, due again, and the second attempt",
+            &[
+                event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
+                event(JOB, 2, 3, lease("a"), runs(1, 1)),
+                event(JOB, 4, 5, failed(), settled(Some(JobState::Scheduled))),
+                event(JOB, 6, 7, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 30, 31, lease("c"), runs(2, 2)),
+            ],
+        ),
+        (
+            "cancelled while it ran, then retried",
+            &[
+                event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
+                event(JOB, 2, 3, lease("a"), runs(1, 1)),
+                event(JOB, 4, 5, cancel(), shown(JobState::Running, 1)),
+                event(
+                    JOB,
+                    6,
+                    7,
+                    Call::Extend { fence: 1 },
+                    Some(Answer::Extended { cancel: true }),
+                ),
+                event(JOB, 8, 9, failed(), settled(Some(JobState::Cancelled))),
+                event(JOB, 10, 11, Call::Retry { id: JOB.to_owned() }, shown(JobState::Ready, 0)),
+                event(JOB, 12, 13, lease("b"), runs(2, 1)),
+            ],
+        ),
+        (
+            "one of a key at a time",
+            &[
+                event("key", 0, 1, push("x"), pushed("x", false)),
+                event("key", 2, 3, push("y"), pushed("x", true)),
+                event(
+                    "key",
+                    4,
+                    5,
+                    Call::Cancel { id: "x".to_owned() },
+                    shown(JobState::Cancelled, 0),
+                ),
+                event("key", 6, 7, push("y"), pushed("y", false)),
+                event("key", 8, 9, Call::Retry { id: "x".to_owned() }, Some(Answer::Conflict)),
+            ],
+        ),
+        (
+            "a cancel that would do nothing at first, and comes to pass later",
+            &[
+                event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
+                event(JOB, 2, 3, cancel(), shown(JobState::Cancelled, 0)),
+                event(JOB, 4, 20, cancel(), shown(JobState::Cancelled, 0)),
+                event(JOB, 5, 6, Call::Retry { id: JOB.to_owned() }, shown(JobState::Ready, 0)),
+                event(JOB, 21, 22, lease("a"), Some(Answer::Nothing)),
+            ],
+        ),
+        (
+            "a push without an answer may come to pass late",
+            &[
+                event(JOB, 0, 0, push(JOB), None),
+                event(JOB, 1, 2, get(JOB), Some(Answer::NotFound)),
+                event(JOB, 3, 4, get(JOB), shown(JobState::Ready, 0)),
+                event(JOB, 5, 6, push(JOB), pushed(JOB, true)),
+            ],
+        ),
+        (
+            "a call that waited and lost the store: its process gives its grant back at some time",
+            &[
+                event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
+                event(JOB, 2, 2, waiting("a"), None),
+                event(JOB, 5, 6, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 7, 8, cancel(), shown(JobState::Cancelled, 0)),
+            ],
+        ),
+        (
+            "a call that waited is granted, but a repeat of its request is told",
+            &[
+                event(JOB, 0, 40, waiting("a"), Some(Answer::Nothing)),
+                event(JOB, 2, 3, push(JOB), pushed(JOB, false)),
+                event(JOB, 4, 5, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 20, 21, lease("a"), runs(1, 1)),
+                event(
+                    JOB,
+                    22,
+                    23,
+                    settle(1, Outcome::Succeeded),
+                    settled(Some(JobState::Succeeded)),
+                ),
+            ],
+        ),
+    ];
+    for (what, events) in cases {
+        is(Verdict::Linearizable, what, events);
+    }
+}
+
+#[test]
+fn bad_histories_of_a_job_are_refused() {
+    let there = || event(JOB, 0, 1, push(JOB), pushed(JOB, false));
+    let cases: &[(&str, &[Event])] = &[
+        (
+            "a push is lost after its answer",
+            &[there(), event(JOB, 2, 3, get(JOB), Some(Answer::NotFound))],
+        ),
+        ("a push is stored twice", &[there(), event(JOB, 2, 3, push(JOB), pushed(JOB, false))]),
+        (
+            "two runs at once",
+            &[
+                there(),
+                event(JOB, 2, 3, lease("a"), runs(1, 1)),
+                event(JOB, 4, 5, lease("b"), runs(2, 1)),
+            ],
+        ),
+        (
+            "a settle accepted after a later grant",
+            &[
+                there(),
+                event(JOB, 2, 3, lease("a"), runs(1, 1)),
+                event(JOB, 1_500, 1_501, lease("b"), runs(2, 1)),
+                event(
+                    JOB,
+                    1_502,
+                    1_503,
+                    settle(1, Outcome::Succeeded),
+                    settled(Some(JobState::Succeeded)),
+                ),
+            ],
+        ),
+        (
+            "a settle is lost after its answer",
+            &[
+                there(),
+                event(JOB, 2, 3, lease("a"), runs(1, 1)),
+                event(JOB, 4, 5, settle(1, Outcome::Succeeded), settled(Some(JobState::Succeeded))),
+                event(JOB, 1_500, 1_501, lease("b"), runs(2, 1)),
+            ],
+        ),
+        (
+            "a repeated settle is answered otherwise",
+            &[
+                there(),
+                event(JOB, 2, 3, lease("a"), runs(1, 1)),
+                event(JOB, 4, 5, settle(1, Outcome::Released), settled(Some(JobState::Ready))),
+                event(JOB, 6, 7, lease("b"), runs(2, 1)),
+                event(JOB, 8, 9, settle(1, Outcome::Released), settled(Some(JobState::Running))),
+            ],
+        ),
+        (
+            "a job that is ready is not given to who asks",
+            &[there(), event(JOB, 2, 3, lease("a"), Some(Answer::Nothing))],
+        ),
+        (
+            "a job runs before it is due",
+            &[
+                there(),
+                event(JOB, 2, 3, lease("a"), runs(1, 1)),
+                event(JOB, 4, 5, failed_for(400), settled(Some(JobState::Scheduled))),
+                event(JOB, 6, 100, lease("b"), runs(2, 2)),
+            ],
+        ),
+        (
+            "an attempt is not counted",
+            &[
+                there(),
+                event(JOB, 2, 3, lease("a"), runs(1, 1)),
+                event(JOB, 4, 5, settle(1, Outcome::Failed), settled(Some(JobState::Scheduled))),
+                event(JOB, 60, 61, lease("b"), runs(2, 1)),
+            ],
+        ),
+        (
+            "two of one key",
+            &[
+                event("key", 0, 1, push("x"), pushed("x", false)),
+                event("key", 2, 3, push("y"), pushed("y", false)),
+            ],
+        ),
+        (
+            "a call that did not wait gives nothing back",
+            &[
+                event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
+                event(JOB, 2, 2, lease("a"), None),
+                event(JOB, 5, 6, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 7, 8, cancel(), shown(JobState::Cancelled, 0)),
+            ],
+        ),
+        (
+            "a call that waited got nothing, and no repeat of its request was told of a grant",
+            &[
+                event(JOB, 0, 40, waiting("a"), Some(Answer::Nothing)),
+                event(JOB, 2, 3, push(JOB), pushed(JOB, false)),
+                event(JOB, 4, 5, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 20, 21, lease("c"), runs(1, 1)),
+            ],
+        ),
+        (
+            "a call that waited got nothing while its lease lived",
+            &[
+                event(JOB, 0, 10, waiting("a"), Some(Answer::Nothing)),
+                event(JOB, 2, 3, push(JOB), pushed(JOB, false)),
+                event(JOB, 4, 5, lease("b"), Some(Answer::Nothing)),
+                event(JOB, 20, 21, lease("a"), runs(1, 1)),
+            ],
+        ),
+    ];
+    for (what, events) in cases {
+        is(Verdict::Not, what, events);
+    }
+}
+
+#[test]
+fn fences_rise_over_all_objects() {
+    let apart = |second| {
+        [
+            event("lock:a", 0, 1, lease("a"), held(5)),
+            event("lock:b", 2, 3, lease("b"), held(second)),
+        ]
+    };
+    assert_eq!(fences_that_do_not_rise(&apart(6)), None);
+    assert!(fences_that_do_not_rise(&apart(4)).is_some());
+    assert!(fences_that_do_not_rise(&apart(5)).is_some(), "one fence for two");
+    let at_once =
+        [event("lock:a", 0, 3, lease("a"), held(5)), event("lock:b", 2, 4, lease("b"), held(4))];
+    assert_eq!(fences_that_do_not_rise(&at_once), None);
+    // What a repeat is answered was granted to the first call.
+    let repeat = [
+        event("lock:a", 0, 0, lease("a"), None),
+        event("lock:b", 1, 2, lease("b"), held(5)),
+        event("lock:a", 3, 4, lease("a"), held(4)),
+    ];
+    assert_eq!(fences_that_do_not_rise(&repeat), None);
+}
+
+#[test]
+fn what_does_not_matter_is_left_out_of_what_is_printed() {
+    let events = [
+        event(LOCK, 0, 1, lease("a"), held(1)),
+        event(LOCK, 2, 3, settle(1, Outcome::Released), settled(None)),
+        event(LOCK, 4, 5, lease("b"), held(2)),
+        event(LOCK, 6, 7, lease("x"), Some(Answer::Nothing)),
+        event(LOCK, 6, 0, lease("y"), None),
+        event(LOCK, 8, 9, lease("c"), held(3)),
+        event(LOCK, 10, 11, settle(3, Outcome::Released), settled(None)),
+    ];
+    let is_not = |part: &[Event]| verdict(part) == Verdict::Not;
+    let least = smallest(&events, lease_of(&events), is_not);
+    let fences: Vec<_> = least.iter().map(|event| event.answer.clone()).collect();
+    assert_eq!(fences, [held(2), held(3)]);
+}

@@ -1,0 +1,237 @@
+//! Whether a history is linearizable: whether all its calls could have come to pass one after the other,
+//! each at one moment between its begin and its end, with the answers that they had.
+//!
+//! The search is that of J. M. Wing and C. Gong, "Testing and Verifying Concurrent Objects" (Journal of
+//! Parallel and Distributed Computing 17, 1993): of the calls that may be the first one is chosen, tried
+//! on the model, and the rest is searched alike. What was searched is remembered by the set of calls and
+//! the state that they led to, and never searched again: G. Lowe, "Testing for Linearizability"
+//! (Concurrency and Computation 29, 2017). Each object is searched by itself, since a history is
+//! linearizable if and only if its part about each object is: A. Horn and D. Kroening, "Faster
+//! Linearizability Checking via P-Compositionality" (FORTE 2015).
+//!
+//! Time is part of it: each call is placed as early as it can be, because what time does (a lease that
+//! runs out) may only come later than its bound. Nothing here knows what the calls mean.
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::linear::history::{Event, NEVER};
+
+/// States that are looked at before the search gives up. Most histories need some thousands; one in which many calls of an
+/// object were given up needed a hundred million, five minutes and 3 GB in a debug build.
+const STATES_MAX: usize = 120_000_000;
+
+/// What one object does, one call after the other.
+pub trait Model {
+    type State: Clone + Eq + Hash;
+
+    /// Before the first call.
+    fn first(&self) -> Self::State;
+    /// The states that a call may lead to that comes to pass at `at` and is answered as it was; none if it
+    /// could not be answered so. `call` is its number in the history.
+    fn step(&self, state: &Self::State, call: usize, at: u64) -> Vec<Self::State>;
+    /// Whether a call that was answered so never changes anything, whenever it came to pass.
+    fn changed_nothing(&self, call: usize) -> bool;
+    /// What may happen by itself, and at which moment the soonest.
+    fn alone(&self, state: &Self::State) -> Vec<(Self::State, u64)>;
+}
+
+/// What the search found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Linearizable,
+    Not,
+    /// There was more to search than is allowed.
+    Undecided,
+}
+
+#[derive(Clone)]
+struct Node<S> {
+    /// Answered calls before this place of their order have all come to pass.
+    base: usize,
+    /// And these beyond it.
+    beyond: Vec<usize>,
+    /// Open calls that came to pass.
+    open: Vec<usize>,
+    now: u64,
+    state: S,
+}
+
+impl<S: Hash> Node<S> {
+    fn key(&self) -> u128 {
+        let half = |salt: u8| {
+            let mut hasher = DefaultHasher::new();
+            salt.hash(&mut hasher);
+            (self.base, &self.beyond, &self.open, self.now, &self.state).hash(&mut hasher);
+            u128::from(hasher.finish())
+        };
+        half(0) << 64 | half(1)
+    }
+}
+
+/// Searches a history of one object.
+pub fn search<M: Model>(model: &M, events: &[Event]) -> Verdict {
+    let mut answered: Vec<usize> = (0..events.len()).filter(|&n| !events[n].is_open()).collect();
+    answered.sort_by_key(|&n| (events[n].begin, events[n].end));
+    let mut open: Vec<usize> = (0..events.len()).filter(|&n| events[n].is_open()).collect();
+    open.sort_by_key(|&n| events[n].begin);
+    let first =
+        Node { base: 0, beyond: Vec::new(), open: Vec::new(), now: 0, state: model.first() };
+    let (mut stack, mut seen) = (vec![first], HashSet::new());
+    while let Some(node) = stack.pop() {
+        let Some(node) = settled(model, events, &answered, node) else { continue };
+        if node.base == answered.len() {
+            return Verdict::Linearizable;
+        }
+        if !seen.insert(node.key()) {
+            continue;
+        }
+        if seen.len() > STATES_MAX {
+            return Verdict::Undecided;
+        }
+        let last = last_first(events, &answered, &node);
+        if node.now > last {
+            continue;
+        }
+        // What is pushed last is tried first: answered calls in the order of their begin.
+        for &call in open.iter().rev() {
+            if events[call].begin <= last && !node.open.contains(&call) {
+                let at = node.now.max(events[call].begin);
+                for state in model.step(&node.state, call, at) {
+                    let mut next = Node { now: at, state, ..node.clone() };
+                    next.open.push(call);
+                    next.open.sort_unstable();
+                    stack.push(next);
+                }
+            }
+        }
+        for (state, soonest) in model.alone(&node.state) {
+            let now = node.now.max(soonest);
+            if now <= last {
+                stack.push(Node { now, state, ..node.clone() });
+            }
+        }
+        let window: Vec<_> = window(events, &answered, &node, last).collect();
+        for &(place, call) in window.iter().rev() {
+            let at = node.now.max(events[call].begin);
+            for state in model.step(&node.state, call, at) {
+                let mut next = Node { now: at, state, ..node.clone() };
+                next.take(place);
+                stack.push(next);
+            }
+        }
+    }
+    Verdict::Not
+}
+
+impl<S> Node<S> {
+    fn take(&mut self, place: usize) {
+        self.beyond.push(place);
+        self.beyond.sort_unstable();
+        while self.beyond.first() == Some(&self.base) {
+            self.beyond.remove(0);
+            self.base += 1;
+        }
+    }
+}
+
+/// Answered calls that have not come to pass, with their places, that begin before `last`.
+fn window<'a, S>(
+    events: &'a [Event],
+    answered: &'a [usize],
+    node: &'a Node<S>,
+    last: u64,
+) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let from = answered[node.base..].iter().enumerate();
+    from.map(|(n, &call)| (node.base + n, call))
+        .take_while(move |&(_, call)| events[call].begin <= last)
+        .filter(|(place, _)| node.beyond.binary_search(place).is_err())
+}
+
+/// The next call comes to pass before this: the soonest end of those that have not.
+fn last_first<S>(events: &[Event], answered: &[usize], node: &Node<S>) -> u64 {
+    let mut last = NEVER;
+    for (n, &call) in answered[node.base..].iter().enumerate() {
+        if events[call].begin > last {
+            break;
+        }
+        if node.beyond.binary_search(&(node.base + n)).is_err() {
+            last = last.min(events[call].end);
+        }
+    }
+    last
+}
+
+/// Calls that never change anything and began before this moment come to pass at once: if they may come to
+/// pass here, then all that may follow may follow them too. `None` if a call can no longer be in time.
+fn settled<M: Model>(
+    model: &M,
+    events: &[Event],
+    answered: &[usize],
+    mut node: Node<M::State>,
+) -> Option<Node<M::State>> {
+    loop {
+        if node.base == answered.len() {
+            return Some(node);
+        }
+        let last = last_first(events, answered, &node);
+        if node.now > last {
+            return None;
+        }
+        let idle = window(events, answered, &node, last.min(node.now)).find(|&(_, call)| {
+            model.changed_nothing(call) && !model.step(&node.state, call, node.now).is_empty()
+        });
+        match idle {
+            Some((place, _)) => node.take(place),
+            None => return Some(node),
+        }
+    }
+}
+
+/// The history up to a moment: what ended later is open.
+fn until(events: &[Event], moment: u64) -> Vec<Event> {
+    let begun = events.iter().filter(|event| event.begin <= moment).cloned();
+    begun
+        .map(|mut event| {
+            if event.end > moment {
+                (event.end, event.answer) = (NEVER, None);
+            }
+            event
+        })
+        .collect()
+}
+
+/// The smallest part of a history that is not linearizable: up to the first answer that could not be, and
+/// without the calls that changed nothing and do not matter. `lease_of` says which calls are about one lease
+/// and can be left out together, because what was before it does not matter to what was after.
+pub fn smallest(
+    events: &[Event],
+    lease_of: impl Fn(&Event) -> Option<u64>,
+    is_not: impl Fn(&[Event]) -> bool,
+) -> Vec<Event> {
+    let mut ends: Vec<_> =
+        events.iter().map(|event| event.end).filter(|&end| end < NEVER).collect();
+    ends.sort_unstable();
+    let first = ends.partition_point(|&end| !is_not(&until(events, end)));
+    let mut rest = until(events, ends.get(first).copied().unwrap_or(NEVER));
+    let leases: BTreeSet<_> = rest.iter().filter_map(&lease_of).collect();
+    for lease in leases {
+        let without: Vec<_> =
+            rest.iter().filter(|event| lease_of(event) != Some(lease)).cloned().collect();
+        if is_not(&without) {
+            rest = without;
+        }
+    }
+    let mut at = rest.len();
+    while at > 0 {
+        at -= 1;
+        if rest[at].is_open() || rest[at].changed_nothing() {
+            let without = rest.remove(at);
+            if !is_not(&rest) {
+                rest.insert(at, without);
+            }
+        }
+    }
+    rest.sort_by_key(|event| event.begin);
+    rest
+}

@@ -1,0 +1,149 @@
+//! Servers that share a store: killed, stood still, and asked at random.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tenure::{Remote, ServerUrl};
+use tenure_core::names::Namespace;
+use tenure_core::requests::{GetStats, Request};
+use tenure_seam::{CallFuture, Engine, EngineExt, Health};
+use tenure_testkit::redis::free_port;
+use tenure_testkit::{Dice, TempDir};
+
+/// A server answers within this after its start, also on a machine that builds meanwhile.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// One server. It is killed when this is dropped.
+struct Server {
+    port: u16,
+    child: Child,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All servers of one store.
+pub struct Servers {
+    store: String,
+    all: Vec<Server>,
+    /// What they say.
+    words: TempDir,
+}
+
+impl Servers {
+    /// Starts so many, and waits until each answers.
+    pub async fn start(store: String, count: usize) -> Self {
+        let mut servers = Servers { store, all: Vec::new(), words: TempDir::new() };
+        for _ in 0..count {
+            let port = free_port();
+            let child = servers.spawn(port);
+            servers.all.push(Server { port, child });
+        }
+        for remote in servers.remotes() {
+            let begin = Instant::now();
+            while let Err(why) = remote.run(&Namespace::main(), GetStats).await {
+                let waited = begin.elapsed();
+                assert!(
+                    waited < READY_WITHIN,
+                    "a server does not answer: {why}\n{}",
+                    servers.said()
+                );
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        }
+        servers
+    }
+
+    fn spawn(&self, port: u16) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+        for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
+            command.env_remove(name);
+        }
+        let words = self.words.path().join(format!("{port}.log"));
+        let words = std::fs::File::options().create(true).append(true).open(words);
+        command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+        command.env("TENURE_STORE", &self.store).stdin(Stdio::null()).stdout(Stdio::null());
+        command.stderr(words.expect("a file of its own"));
+        command.spawn().expect("a server can be started")
+    }
+
+    /// What all said, for a message.
+    pub fn said(&self) -> String {
+        let said = |server: &Server| {
+            let log = self.words.path().join(format!("{}.log", server.port));
+            format!("{}: {}", server.port, std::fs::read_to_string(log).unwrap_or_default())
+        };
+        self.all.iter().map(said).collect::<Vec<_>>().join("\n")
+    }
+
+    /// One engine for each, which repeats nothing.
+    pub fn remotes(&self) -> Vec<Remote> {
+        let remote = |server: &Server| {
+            let (host, prefix) = ("127.0.0.1".to_owned(), String::new());
+            let url = ServerUrl { tls: false, host, port: server.port, prefix };
+            Remote::open(&url, None).expect("an engine for an address")
+        };
+        self.all.iter().map(remote).collect()
+    }
+
+    /// The place of the one that says that it owns the store.
+    pub fn owner(&self) -> Option<usize> {
+        self.all.iter().position(|server| crate::owner::owns(server.port))
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self, place: usize) {
+        let _ = self.all[place].child.kill();
+        let _ = self.all[place].child.wait();
+    }
+
+    /// Starts another in the place of one that was killed.
+    pub fn restart(&mut self, place: usize) {
+        self.all[place].child = self.spawn(self.all[place].port);
+    }
+
+    /// Lets one stand still, or go on.
+    pub fn signal(&self, place: usize, signal: Signal) {
+        let pid = i32::try_from(self.all[place].child.id()).expect("the id of a process");
+        kill(Pid::from_raw(pid), signal).expect("a child of ours can be signalled");
+    }
+}
+
+/// Asks any of the servers with each call.
+pub struct AnyServer {
+    servers: Vec<Remote>,
+    dice: Mutex<Dice>,
+}
+
+impl AnyServer {
+    /// As an engine.
+    pub fn of(servers: Vec<Remote>, dice: Dice) -> Arc<dyn Engine> {
+        Arc::new(AnyServer { servers, dice: Mutex::new(dice) })
+    }
+
+    fn one(&self) -> &Remote {
+        let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
+        &self.servers[dice.below(self.servers.len() as u64) as usize]
+    }
+}
+
+impl Engine for AnyServer {
+    fn call(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        self.one().call(namespace, request)
+    }
+    fn health(&self) -> Health {
+        Health { degraded: None, store: "remote" }
+    }
+    fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
+        self.one().undo(namespace, leases);
+    }
+    fn drain(&self) {}
+}

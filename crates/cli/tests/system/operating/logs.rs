@@ -1,0 +1,187 @@
+//! The log of a server: what it says at its start, what an operator wants to know, and that it is one form throughout.
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::operating::{Server, tenure, told};
+
+fn server(home: &TempDir, more: &[&str]) -> Server {
+    let arguments = [&["serve", "--listen", "127.0.0.1:0"], more].concat();
+    Server::start(tenure(home.path(), &arguments))
+}
+
+#[test]
+fn a_server_says_at_its_start_what_it_serves_and_within_which_limits() {
+    let home = tempfile::tempdir().unwrap();
+    let store = format!("file:{}/store", home.path().display());
+    let more =
+        ["--store", &store, "--log-format", "text", "--retain-bytes", "512MiB", "--patience", "7s"];
+    let server = server(&home, &more);
+    let line = server.line("tenure serves");
+    for part in [
+        "INFO tenure serves version=\"0.1.0\"",
+        &format!("store={store:?}"),
+        &format!("address={}", server.at),
+        "token=\"none\"",
+        "durability=\"always\"",
+        "retain_bytes=\"512MiB\"",
+        "events_bytes=\"16MiB\"",
+        "drain_timeout=25s",
+        "patience=\"7s\"",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    assert!(server.line("the store is read").contains("jobs=0 took_ms="));
+    let (code, log) = server.stop();
+    assert_eq!(code, 0);
+    for part in ["told to end signal=\"SIGTERM\"", "draining", "granted=0", "stopped answered="] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+}
+
+#[test]
+fn elsewhere_than_on_a_terminal_each_line_is_json() {
+    let home = tempfile::tempdir().unwrap();
+    let server = server(&home, &["--store", "memory:"]);
+    server.line("tenure serves");
+    assert!(server.ask("GET /healthz", "").starts_with("HTTP/1.1 200 "));
+    let (_, log) = server.stop();
+    let lines: Vec<Value> =
+        log.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    assert!(lines.len() > 3, "{log}");
+    for (line, text) in lines.iter().zip(log.lines()) {
+        assert!(text.starts_with("{\"timestamp\":"), "{text}");
+        let field = |name: &str| line[name].as_str().unwrap_or_default();
+        assert!(
+            field("timestamp").ends_with('Z') && field("target").starts_with("tenure"),
+            "{line}"
+        );
+        assert!(
+            ["INFO", "WARN"].contains(&field("level")) && !field("message").is_empty(),
+            "{line}"
+        );
+    }
+    assert_eq!(lines[1]["version"], "0.1.0");
+    // A server that cannot start says that in the same form.
+    let (code, _, said) = told(&mut tenure(home.path(), &["serve", "--store", "ftp://x"]));
+    let last: Value = serde_json::from_str(said.lines().last().unwrap()).expect(&said);
+    assert_eq!(
+        (code, &last["level"], &last["exit_code"]),
+        (2, &"ERROR".into(), &2.into()),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_level_says_which_lines_there_are() {
+    let home = tempfile::tempdir().unwrap();
+    let quiet =
+        server(&home, &["--store", "memory:", "--log-level", "error", "--log-format", "text"]);
+    assert!(quiet.ask("GET /healthz", "").starts_with("HTTP/1.1 200 "));
+    let (_, log) = quiet.stop();
+    assert_eq!(log.lines().count(), 1, "only where it listens: {log}");
+    let loud = server(
+        &home,
+        &["--store", "memory:", "--log-level", "warn,tenure_server=debug", "--log-format", "text"],
+    );
+    let job = r#"{"queue":"mail","id":"first"}"#;
+    loud.ask("POST /v1/jobs", job);
+    loud.ask("POST /v1/jobs?x=1", job);
+    loud.ask("GET /v1/jobs/first", "");
+    let line = loud.line("/v1/jobs/first");
+    for part in [
+        "DEBUG request",
+        "method=\"GET\"",
+        "route=\"/v1/jobs/{id}\"",
+        "status=200",
+        "took_us=",
+        "bytes_out=",
+        "peer=127.0.0.1",
+    ] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+    let refused = loud.line("status=422");
+    assert!(
+        refused.contains(&format!("bytes_in={}", job.len())) && !refused.contains("x=1"),
+        "{refused}"
+    );
+    let (_, log) = loud.stop();
+    assert!(!log.contains("tenure serves"), "{log}");
+}
+
+#[test]
+fn refused_tokens_are_counted_by_their_address() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = tenure(
+        home.path(),
+        &["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--log-format", "text"],
+    );
+    let server = Server::start({
+        command.env("TENURE_TOKEN", "right");
+        command
+    });
+    for _ in 0..20 {
+        assert!(
+            server
+                .ask("GET /v1/stats WITH Authorization: Bearer wrong-geheim", "")
+                .starts_with("HTTP/1.1 401 ")
+        );
+    }
+    let line = server.line("calls were refused");
+    assert!(line.contains("WARN") && line.contains("peer=\"127.0.0.1\" times=1"), "{line}");
+    let (_, log) = server.stop();
+    assert_eq!(log.matches("calls were refused").count(), 1, "{log}");
+    assert!(!log.contains("geheim"), "{log}");
+    assert!(log.contains("token=\"from TENURE_TOKEN\""), "{log}");
+}
+
+#[test]
+fn leases_that_are_lost_and_jobs_that_kill_their_workers_are_told() {
+    let home = tempfile::tempdir().unwrap();
+    let server = server(&home, &["--store", "memory:", "--log-format", "text"]);
+    server.ask("POST /v1/jobs", r#"{"queue":"mail","id":"evil","retry":{"max_lost":1}}"#);
+    server.ask("POST /v1/jobs", r#"{"queue":"mail","id":"unlucky"}"#);
+    let granted = server.ask(
+        "POST /v1/leases",
+        r#"{"queues":["mail"],"max":2,"ttl":"1s","worker":"w","request_id":"r"}"#,
+    );
+    let body: Value =
+        serde_json::from_str(granted.split_once("\r\n\r\n").unwrap().1).expect(&granted);
+    let lease = body["leases"][0]["lease"].as_str().expect(&granted).to_owned();
+    let poison = server.line("each of their workers was lost");
+    assert!(poison.contains("WARN") && poison.contains("queue=\"mail\" job=\"evil\""), "{poison}");
+    let lost = server.line("leases were lost");
+    assert!(
+        lost.contains("times=1 namespace=\"default\" queue=\"mail\" job=\"unlucky\""),
+        "{lost}"
+    );
+    server.ask("POST /v1/leases/extend", &format!(r#"{{"leases":["{lease}"]}}"#));
+    assert!(server.line("leases that were over").contains("times=1"));
+}
+
+#[test]
+fn a_gauge_that_fails_is_told_and_its_address_is_not() {
+    let home = tempfile::tempdir().unwrap();
+    let server = server(&home, &["--store", "memory:", "--log-format", "text"]);
+    let url = format!("http://{}", server.at);
+    let run = |arguments: &[&str]| {
+        let (code, _, said) = told(tenure(home.path(), arguments).env("TENURE_URL", &url));
+        assert_eq!(code, 0, "{said}");
+    };
+    let gauge =
+        ["--gauge", "http://127.0.0.1:1/geheim", "--gauge-count", "/n", "--gauge-every", "1s"];
+    run(&[&["limit", "set", "site", "--concurrency", "2"], &gauge[..]].concat());
+    // A gauge is read while a job waits for its limit and a worker asks.
+    run(&["push", "q", "--need", "limit:site"]);
+    server.ask(
+        "POST /v1/leases",
+        r#"{"queues":["q"],"max":1,"ttl":"30s","worker":"w","request_id":"g"}"#,
+    );
+    let line = server.line("a gauge cannot be read");
+    assert!(
+        line.contains("namespace=\"default\" limit=\"site\" why=\"could not connect"),
+        "{line}"
+    );
+    let (_, log) = server.stop();
+    assert!(!log.contains("geheim"), "{log}");
+}

@@ -1,0 +1,184 @@
+//! No payload, no data of a resource, no token and no password is in the log of a server, at any level.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::operating::{Server, tenure, told};
+
+/// Stands in everything that must not be seen.
+const MARK: &str = "geheim7f3a";
+
+#[test]
+fn nothing_secret_is_logged_even_at_trace() {
+    for format in ["text", "json"] {
+        let home = tempfile::tempdir().unwrap();
+        let token = format!("{MARK}-token-{}", "x".repeat(32));
+        let store = format!("file:{}/store", home.path().display());
+        let mut command = tenure(
+            home.path(),
+            &[
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--store",
+                &store,
+                "--log-level",
+                "trace",
+                "--log-format",
+                format,
+            ],
+        );
+        command.env("TENURE_TOKEN", &token);
+        let server = Server::start(command);
+        let url = format!("http://{}", server.at);
+        let run = |arguments: &[&str]| {
+            let mut command = tenure(home.path(), arguments);
+            command.env("TENURE_URL", &url).env("TENURE_TOKEN", &token);
+            let (code, out, err) = told(&mut command);
+            assert_eq!(code, 0, "{arguments:?}: {out}{err}");
+        };
+        let secret = format!("{{\"password\":\"{MARK}\"}}");
+        let gauge = format!("http://user:{MARK}@127.0.0.1:1/{MARK}?key={MARK}");
+        let result =
+            format!("echo {MARK} > $TENURE_RESULT_FILE; echo {MARK} > $TENURE_PROGRESS_FILE");
+        let label = format!("kind={MARK}");
+        run(&["pool", "add", "accounts", "139", "--data", &secret]);
+        run(&[
+            "limit",
+            "set",
+            "site",
+            "--concurrency",
+            "9",
+            "--gauge",
+            &gauge,
+            "--gauge-count",
+            "/n",
+            "--gauge-every",
+            "1s",
+        ]);
+        run(&[
+            "push",
+            "mail",
+            &secret,
+            "--id",
+            "seen",
+            "--need",
+            "pool:accounts",
+            "--label",
+            &label,
+        ]);
+        run(&["work", "mail", "--max-jobs", "1", "--", "sh", "-c", &result]);
+        run(&["push", "mail", &secret, "--id", "fails"]);
+        let says = format!("echo {MARK} >&2; exit 65");
+        run(&["work", "mail", "--max-jobs", "1", "--", "sh", "-c", &says]);
+        run(&["push", "gauged", "--need", "limit:site"]);
+        // What is wrong is not shown either: a body, a query, a header, a path that is no route.
+        let bearer = format!("WITH Authorization: Bearer {token}");
+        server.ask(
+            &format!("POST /v1/jobs {bearer}"),
+            &format!("{{\"queue\":\"mail\",\"{MARK}\":1}}"),
+        );
+        server.ask(&format!("GET /v1/jobs?label={MARK}:{MARK}&{MARK}=1 {bearer}"), "");
+        server.ask(&format!("GET /v1/{MARK} {bearer}"), "");
+        server.ask(&format!("GET /v1/stats WITH Authorization: Bearer {MARK}"), "");
+        let ask = r#"{"queues":["gauged"],"max":1,"ttl":"30s","worker":"w","request_id":"g"}"#;
+        server.ask(&format!("POST /v1/leases {bearer}"), ask);
+        server.line("a gauge cannot be read");
+        let (code, log) = server.stop();
+        assert_eq!(code, 0);
+        // The lines are there, and say which job it was.
+        assert!(
+            log.contains("seen") && log.contains("request") && log.contains("job.succeeded"),
+            "{log}"
+        );
+        let shown: Vec<&str> = log.lines().filter(|line| line.contains(MARK)).collect();
+        assert!(shown.is_empty(), "{format}: {shown:#?}");
+    }
+}
+
+/// A request as browsers send them: it says no JSON, which the API would answer.
+fn browsed(server: &Server, head: &str, headers: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(&server.at).unwrap();
+    let length = body.len();
+    let ask = format!(
+        "{head} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    );
+    stream.write_all(ask.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Every page that a link leads to, the metrics and the log, for a visitor with the token.
+#[test]
+fn no_page_and_no_metric_shows_a_payload_a_resource_or_the_token() {
+    let home = tempfile::tempdir().unwrap();
+    let token = format!("{MARK}-token-{}", "x".repeat(32));
+    let store = format!("file:{}/store", home.path().display());
+    let listen = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
+    let mut command = tenure(home.path(), &[&listen[..], &["--log-level", "debug"]].concat());
+    command.env("TENURE_TOKEN", &token);
+    let server = Server::start(command);
+    let bearer = format!("WITH Authorization: Bearer {token}");
+    let form = "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n";
+    let secret = format!("{{\"password\":\"{MARK}\"}}");
+    for (path, body) in [
+        ("/v1/pools/accounts/resources", format!("[{{\"id\":\"139\",\"data\":{secret}}}]")),
+        (
+            "/v1/jobs",
+            format!(
+                "{{\"id\":\"one\",\"queue\":\"mail\",\"payload\":{secret},\"needs\":[{{\"pool\":\"accounts\"}}]}}"
+            ),
+        ),
+        (
+            "/v1/leases",
+            "{\"queues\":[\"mail\"],\"worker\":{\"id\":\"w\"},\"ttl\":\"10m\"}".to_owned(),
+        ),
+        (
+            "/v1/jobs",
+            format!(
+                "{{\"id\":\"two\",\"queue\":\"mail\",\"payload\":{secret},\"flow\":\"f\",\"needs\":[{{\"pool\":\"accounts\"}}]}}"
+            ),
+        ),
+    ] {
+        let method = if path.ends_with("resources") { "PUT" } else { "POST" };
+        let told = server.ask(&format!("{method} {path} {bearer}"), &body);
+        assert!(told.starts_with("HTTP/1.1 2"), "{path}: {told}");
+    }
+    let scheduled =
+        format!("{{\"every\":\"1h\",\"job\":{{\"queue\":\"mail\",\"payload\":{secret}}}}}");
+    let told = server.ask(&format!("PUT /v1/schedules/s {bearer}"), &scheduled);
+    assert!(told.starts_with("HTTP/1.1 2"), "{told}");
+    let told = browsed(&server, "POST /login", form, &format!("token={token}"));
+    let cookie = told.split("set-cookie: ").nth(1).expect(&told).split(';').next().unwrap();
+    let visitor = format!("Cookie: {cookie}\r\n");
+    let (mut to_see, mut seen) = (vec!["/".to_owned()], std::collections::BTreeSet::new());
+    while let Some(path) = to_see.pop() {
+        if !seen.insert(path.clone()) || seen.len() > 400 {
+            continue;
+        }
+        let page = browsed(&server, &format!("GET {path}"), &visitor, "");
+        assert!(
+            page.starts_with("HTTP/1.1 200") || page.starts_with("HTTP/1.1 303"),
+            "{path}: {page}"
+        );
+        assert!(!page.contains(MARK), "{path}: {page}");
+        for link in page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+            let link = link.replace("&amp;", "&");
+            // Where a payload is asked for it is shown.
+            let asks = link.contains("/edit") || link.contains("show=content");
+            if link.starts_with('/') && !asks {
+                to_see.push(link);
+            }
+        }
+    }
+    for path in
+        ["/pools/accounts", "/jobs/one", "/flows/f", "/schedules/s", "/workers", "/jobs/one/cancel"]
+    {
+        assert!(seen.contains(path), "no link leads to {path}: {seen:?}");
+    }
+    let metrics = server.ask(&format!("GET /metrics {bearer}"), "");
+    assert!(metrics.contains("tenure_jobs") && !metrics.contains(MARK), "{metrics}");
+    let (_, log) = server.stop();
+    assert!(log.contains("request") && !log.contains(MARK), "{log}");
+}

@@ -1,0 +1,116 @@
+//! Tokens that are changed while a server serves.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::operating::{Server, tenure};
+
+/// The status with which a call is answered that shows a token.
+fn status(server: &Server, token: &str) -> String {
+    let answer = server.ask(&format!("GET /v1/stats WITH Authorization: Bearer {token}"), "");
+    answer.split(' ').nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn tokens_are_changed_under_load_and_no_call_fails() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("tokens");
+    fs::write(&path, "old-token\n").unwrap();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--token-file"];
+    let server =
+        Server::start(tenure(home.path(), &[&arguments[..], &[path.to_str().unwrap()]].concat()));
+    let tells = |part: &str| {
+        server.line(part);
+    };
+    let token = Mutex::new("old-token");
+    let (calls, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    // It is held over the call: a token is not changed in the middle of one.
+                    let shown = token.lock().unwrap();
+                    assert_eq!(status(&server, &shown), "200");
+                    calls.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let some_calls = || {
+            let before = calls.load(Ordering::Relaxed);
+            let until = std::time::Instant::now() + crate::operating::SOON;
+            while calls.load(Ordering::Relaxed) < before + 20 {
+                assert!(std::time::Instant::now() < until, "nobody calls any more");
+                std::thread::yield_now();
+            }
+        };
+        let stop = Stop(&over);
+        some_calls();
+        fs::write(&path, "# since today\nnew-token\n\nold-token\n").unwrap();
+        tells("\"count\":2");
+        some_calls();
+        *token.lock().unwrap() = "new-token";
+        some_calls();
+        fs::write(&path, "new-token\n").unwrap();
+        tells("\"count\":1");
+        some_calls();
+        // What cannot be used changes nothing, and a signal has it read at once.
+        fs::write(&path, "\n").unwrap();
+        kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
+        tells("those before stay");
+        some_calls();
+        drop(stop);
+    });
+    assert_eq!(
+        (status(&server, "new-token").as_str(), status(&server, "old-token").as_str()),
+        ("200", "401")
+    );
+    let (code, log) = server.stop();
+    assert_eq!(code, 0);
+    assert!(!log.contains("new-token") && !log.contains("old-token"), "{log}");
+}
+
+/// Ends the callers, also when the test fails.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_wrong_token_at_the_login_is_in_the_log() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command =
+        tenure(home.path(), &["serve", "--listen", "127.0.0.1:0", "--store", "memory:"]);
+    command.env("TENURE_TOKEN", "right-token");
+    let server = Server::start(command);
+    let login = |token: &str| {
+        let body = format!("token={token}&to=/");
+        let mut stream = TcpStream::connect(&server.at).unwrap();
+        let ask = format!(
+            "POST /login HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-origin\r\nContent-Type: \
+             application/x-www-form-urlencoded\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    assert!(login("right-token").starts_with("HTTP/1.1 303 "));
+    assert!(!server.log().contains("a wrong one"));
+    for _ in 0..3 {
+        assert!(login("geheim").starts_with("HTTP/1.1 401 "));
+    }
+    let line = server.line("they showed no token or a wrong one");
+    assert!(line.contains("127.0.0.1"), "{line}");
+    assert_eq!(server.log().matches("a wrong one").count(), 1, "one line a minute");
+    assert!(!server.log().contains("geheim"));
+}

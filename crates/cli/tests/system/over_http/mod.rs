@@ -1,0 +1,13 @@
+//! `tenure work --http` and `--scrapyd`, against servers of the test's own that misbehave: no job is lost, and none runs
+//! twice at once, by the servers' own count.
+
+// A test that cannot even start the command is to fail loudly.
+
+mod ours;
+mod real_scrapyd;
+mod scrapyd;
+mod server;
+mod service;
+mod service_trouble;
+mod spiders;
+mod spiders_trouble;

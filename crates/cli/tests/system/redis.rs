@@ -1,0 +1,428 @@
+//! The command line at the address of a Redis, in which it finds the servers of the store, and servers that share one: what is
+//! pushed at one is handed out at the other, whoever is killed.
+
+// A test that cannot even start the command is to fail loudly.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
+use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wanted};
+
+/// Longer than this nothing here takes, and shorter than the waits that must end early.
+const SOON: Duration = Duration::from_secs(30);
+/// A long poll's wait: whoever is answered within [`SOON`] was woken.
+const WAIT: &str = "60s";
+
+fn tenure(url: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    for name in ["TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"] {
+        command.env_remove(name);
+    }
+    command.env("TENURE_URL", url).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// The exit code, stdout and stderr.
+fn run(url: &str, arguments: &[&str]) -> (i32, String, String) {
+    let output = tenure(url).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+/// stdout of a command that must end well.
+fn done(url: &str, arguments: &[&str]) -> String {
+    let (code, out, err) = run(url, arguments);
+    assert_eq!(code, 0, "{arguments:?}: {out}{err}");
+    out
+}
+
+/// The one document of a command that must end well.
+fn answer(url: &str, arguments: &[&str]) -> Value {
+    serde_json::from_str(&done(url, &[&["--json"], arguments].concat())).unwrap()
+}
+
+/// A server of a store in Redis.
+struct Server {
+    child: Child,
+    at: String,
+    words: BufReader<ChildStderr>,
+}
+
+impl Server {
+    /// One that answers calls, or knows the one that does.
+    fn start(store: &str) -> Self {
+        let server = Server::start_with(store, &[]);
+        until("the store to be served", || server.ask("GET", "/readyz", None).0 == 200);
+        server
+    }
+
+    fn start_with(store: &str, options: &[&str]) -> Self {
+        // The address of a store may hold a password: it is not among the arguments.
+        let mut child = tenure("http://127.0.0.1:1")
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(options)
+            .env("TENURE_STORE", store)
+            .spawn()
+            .unwrap();
+        let mut words = BufReader::new(child.stderr.take().unwrap());
+        // Lines about the store may come before.
+        let at = loop {
+            let mut line = String::new();
+            assert_ne!(words.read_line(&mut line).unwrap(), 0, "it ended");
+            if let Some(at) = line.trim().strip_prefix("listening on http://") {
+                break at.to_owned();
+            }
+        };
+        Server { child, at, words }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.at)
+    }
+
+    /// The status and the body.
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        asked(&self.at, method, path, body).unwrap()
+    }
+
+    /// A lease call that waits, on a thread of its own; returns when the store knows that it does.
+    fn poll(&self, queue: &str, worker: &str) -> JoinHandle<std::io::Result<(u16, Value)>> {
+        let (at, ask) =
+            (self.at.clone(), json!({"queues": [queue], "wait": WAIT, "worker": worker}));
+        let poll = std::thread::spawn(move || asked(&at, "POST", "/v1/leases", Some(&ask)));
+        until("a worker to be known", || {
+            let (_, workers) = self.ask("GET", "/v1/workers", None);
+            workers["items"].as_array().unwrap().iter().any(|one| one["id"] == worker)
+        });
+        poll
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Its exit code, and what else it said.
+    fn ended(&mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.words.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn asked(
+    at: &str,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> std::io::Result<(u16, Value)> {
+    let mut stream = TcpStream::connect(at)?;
+    stream.set_read_timeout(Some(SOON))?;
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{kind}\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let broken = || std::io::Error::other(format!("no whole answer: {text:?}"));
+    let (head, body) = text.split_once("\r\n\r\n").ok_or_else(broken)?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    Ok((status.ok_or_else(broken)?, serde_json::from_str(body).unwrap_or_default()))
+}
+
+/// Waits until it is so.
+fn until(what: &str, mut so: impl FnMut() -> bool) {
+    let end = Instant::now() + SOON;
+    while !so() {
+        assert!(Instant::now() < end, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The id of the one job that a lease call was granted.
+fn granted(poll: JoinHandle<std::io::Result<(u16, Value)>>) -> String {
+    let (status, leased) = poll.join().unwrap().unwrap();
+    let leases = leased["leases"].as_array().unwrap();
+    assert_eq!((status, leases.len()), (200, 1), "{leased}");
+    leases[0]["job"]["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn every_command_finds_the_servers_of_a_store_in_redis() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let url = &redis.url();
+    let _server = Server::start(url);
+    assert_eq!(done(url, &["push", "mail", r#"{"to":"ann"}"#, "--id", "one"]), "one\n");
+    assert_eq!(answer(url, &["explain", "one"])["state"], "ready");
+    assert_eq!(done(url, &["work", "mail", "--until-empty", "--", "cat"]), r#"{"to":"ann"}"#);
+    let job = answer(url, &["job", "one"]);
+    assert_eq!((&job["state"], &job["attempt"]), (&json!("succeeded"), &json!(1)), "{job}");
+
+    done(url, &["limit", "set", "site:*", "--concurrency", "2"]);
+    done(url, &["pool", "add", "accounts", "ann", "--tag", "cn"]);
+    let script = r#"printf %s "$TENURE_RESOURCE_ID""#;
+    let needs = ["--need", "pool:accounts#cn", "--need", "limit:site:x", "--", "sh", "-c", script];
+    assert_eq!(done(url, &[&["lease"], &needs[..]].concat()), "ann");
+    // The inner one does not get what the outer one holds.
+    let own = env!("CARGO_BIN_EXE_tenure");
+    let inner = [
+        "lock",
+        "deploy",
+        "--pass-credentials",
+        "--",
+        own,
+        "lock",
+        "deploy",
+        "--no-wait",
+        "-E",
+        "7",
+        "--",
+        "true",
+    ];
+    assert_eq!(run(url, &inner).0, 7);
+    assert_eq!(done(url, &["lock", "deploy", "--no-wait", "--", "echo", "mine"]), "mine\n");
+    assert_eq!(answer(url, &["stats"])["store"]["kind"], "redis");
+    assert_eq!(answer(url, &["audit"])["ok"], true);
+    assert_eq!(run(url, &["job", "another"]).0, 1);
+}
+
+#[test]
+fn stores_with_names_of_their_own_do_not_see_each_other() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let (shop, blog) = (redis.url() + "?name=shop", redis.url() + "?name=blog&forgets=never");
+    let _servers = [&shop, &blog].map(|store| Server::start(store));
+    done(&shop, &["push", "q", "--id", "a"]);
+    assert_eq!(run(&blog, &["job", "a"]).0, 1);
+    assert_eq!(run(&shop, &["job", "a"]).0, 0);
+    let keys = redis.must(&["KEYS", "*"]);
+    let keys = format!("{keys:?}");
+    assert!(keys.contains("{shop}:log") && !keys.contains("tenure"), "{keys}");
+}
+
+#[test]
+fn a_cluster_and_a_redis_with_sentinels_are_used_by_their_addresses() {
+    if !wanted() {
+        return;
+    }
+    let cluster = RedisCluster::start_with(2, Aof::Off);
+    let sentinel = RedisSentinel::start_with(Aof::Off);
+    for url in [cluster.url(), sentinel.url()] {
+        let server = Server::start(&url);
+        // These two lie in different halves of the slots.
+        for namespace in ["default", "foo"] {
+            let here = ["--namespace", namespace];
+            done(&url, &[&here[..], &["push", "q", "1", "--id", "one"]].concat());
+            let work = ["work", "q", "--until-empty", "--", "cat"];
+            assert_eq!(done(&server.url(), &[&here[..], &work].concat()), "1");
+            assert_eq!(answer(&url, &[&here[..], &["job", "one"]].concat())["state"], "succeeded");
+            assert_eq!(answer(&url, &[&here[..], &["audit"]].concat())["ok"], true);
+        }
+    }
+}
+
+#[test]
+fn what_is_pushed_at_one_server_is_leased_at_another() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
+    done(&a.url(), &["push", "q", "1", "--id", "one"]);
+    assert_eq!(done(&b.url(), &["work", "q", "--until-empty", "--", "cat"]), "1");
+    // And who finds them in the Redis sees the same.
+    for url in [a.url(), b.url(), redis.url()] {
+        assert_eq!(answer(&url, &["job", "one"])["state"], "succeeded", "{url}");
+    }
+    for mut server in [a, b] {
+        let (status, ready) = server.ask("GET", "/readyz", None);
+        assert_eq!((status, &ready["store"]), (200, &json!("redis")), "{ready}");
+        server.signal(Signal::SIGTERM);
+        let (code, said) = server.ended();
+        assert_eq!(code, Some(0), "{said}");
+    }
+}
+
+#[test]
+fn a_push_at_one_server_wakes_who_waits_at_another() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
+    for (id, here, there) in [("one", &a, &b), ("two", &b, &a)] {
+        let poll = here.poll("q", id);
+        let (status, _) = there.ask("POST", "/v1/jobs", Some(&json!({"id": id, "queue": "q"})));
+        assert_eq!((status, granted(poll)), (201, id.to_owned()));
+    }
+    // A command that finds the server in the Redis wakes them too.
+    let poll = a.poll("q", "three");
+    done(&redis.url(), &["push", "q", "--id", "three"]);
+    assert_eq!(granted(poll), "three");
+}
+
+#[test]
+fn who_waits_at_a_server_that_is_killed_is_in_nobodys_way() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
+    // The one at the killed server stands before the other.
+    let (first, second) = (a.poll("q", "first"), b.poll("q", "second"));
+    a.signal(Signal::SIGKILL);
+    let broken = first.join().unwrap();
+    assert!(broken.is_err(), "{broken:?}");
+    b.ask("POST", "/v1/jobs", Some(&json!({"id": "one", "queue": "q"})));
+    assert_eq!(granted(second), "one");
+    let (_, job) = b.ask("GET", "/v1/jobs/one", None);
+    assert_eq!((&job["state"], &job["lost"]), (&json!("running"), &json!(0)), "{job}");
+    // Another takes its place.
+    let again = Server::start(&redis.url());
+    let third = again.poll("q", "third");
+    b.ask("POST", "/v1/jobs", Some(&json!({"id": "two", "queue": "q"})));
+    assert_eq!(granted(third), "two");
+}
+
+#[test]
+fn a_server_that_is_told_to_end_answers_who_waits_and_the_other_goes_on() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let (mut a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
+    let (here, there) = (a.poll("q", "here"), b.poll("q", "there"));
+    a.signal(Signal::SIGTERM);
+    let (status, leased) = here.join().unwrap().unwrap();
+    assert_eq!((status, &leased["leases"]), (200, &json!([])), "{leased}");
+    let (code, said) = a.ended();
+    assert_eq!(code, Some(0), "{said}");
+    done(&redis.url(), &["push", "q", "--id", "one"]);
+    assert_eq!(granted(there), "one");
+}
+
+#[test]
+fn a_server_without_its_redis_says_so_and_goes_on_when_it_is_there() {
+    if !wanted() {
+        return;
+    }
+    let mut redis = RedisServer::start(Aof::Always, &[]);
+    redis.kill();
+    let mut server = Server::start_with(&redis.url(), &[]);
+    let job = json!({"id": "one", "queue": "q"});
+    for _ in 0..2 {
+        until("the server to be degraded", || server.ask("GET", "/readyz", None).0 == 503);
+        let (_, ready) = server.ask("GET", "/readyz", None);
+        assert_eq!((&ready["status"], &ready["store"]), (&json!("degraded"), &json!("redis")));
+        assert_eq!(server.ask("GET", "/healthz", None).0, 200);
+        let (status, no) = server.ask("POST", "/v1/jobs", Some(&job));
+        assert_eq!((status, &no["code"]), (503, &json!("store_unavailable")), "{no}");
+        redis.restart();
+        until("the server to be well", || server.ask("GET", "/readyz", None).0 == 200);
+        let (status, job) = server.ask("POST", "/v1/jobs", Some(&job));
+        assert!(matches!(status, 200 | 201), "{job}");
+        redis.kill();
+    }
+    server.signal(Signal::SIGTERM);
+    let (code, said) = server.ended();
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn a_redis_that_is_away_or_refuses_us_is_told_in_a_sentence() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &["--requirepass", "richtig"]);
+    let host = format!("127.0.0.1:{}", redis.port());
+    for (url, code, part) in [
+        (format!("redis://:falsch@{host}"), 77, "invalid username-password pair"),
+        (redis.url(), 77, "Authentication required"),
+        (format!("redis://:falsch@{host}?geheim=1"), 2, "unknown parameter"),
+        ("redis://:falsch@127.0.0.1:1".to_owned(), 69, "redis://•••@127.0.0.1:1: "),
+        ("redis-cluster://127.0.0.1:1,127.0.0.1:2".to_owned(), 69, "redis-cluster://127.0.0.1:1"),
+        ("redis-sentinel://127.0.0.1:1/main".to_owned(), 69, "redis-sentinel://127.0.0.1:1/main"),
+    ] {
+        let (ended, out, err) = run(&url, &["push", "q", "--id", "one"]);
+        assert_eq!(ended, code, "{out}{err}");
+        assert!(err.contains(part) && err.contains("hint: ") | (code == 2), "{err}");
+        assert!(out.is_empty() && !err.contains("falsch") && !err.contains("geheim"), "{err}");
+    }
+    let right = format!("redis://:richtig@{host}");
+    let (ended, out, err) = run(&right, &["push", "q", "--id", "one"]);
+    let none = format!(
+        "no server of Tenure uses redis://•••@{host}; start one: tenure serve --store redis://•••@{host}"
+    );
+    assert!(ended == 69 && out.is_empty() && err.contains(&none), "{err}");
+    let _server = Server::start(&right);
+    assert_eq!(done(&right, &["push", "q", "--id", "one"]), "one\n");
+    // A server tells its operator, and does not show it either.
+    let mut server = Server::start_with(&format!("redis://:falsch@{host}"), &[]);
+    let mut line = String::new();
+    while !line.contains("the store is not well") {
+        line.clear();
+        assert_ne!(server.words.read_line(&mut line).unwrap(), 0, "it ended");
+        assert!(!line.contains("falsch"), "{line}");
+    }
+    assert!(line.contains("WRONGPASS"), "{line}");
+    let (_, ready) = server.ask("GET", "/readyz", None);
+    assert!(!ready.to_string().contains("falsch"), "{ready}");
+}
+
+#[test]
+fn what_an_answer_survives_is_no_servers_to_say() {
+    let serve = ["serve", "--store", "redis://127.0.0.1:1", "--durability", "everysec"];
+    let (code, _, err) = run("http://127.0.0.1:1", &serve);
+    assert!(code == 2 && err.contains("--durability"), "{err}");
+}
+
+#[test]
+fn a_server_says_how_much_finished_jobs_may_take_and_one_that_does_not_leaves_it() {
+    if !wanted() {
+        return;
+    }
+    let redis = RedisServer::start(Aof::Off, &[]);
+    let payload = format!("\"{}\"", "x".repeat(10_000));
+    let done_jobs = |server: &Server| {
+        for _ in 0..10 {
+            server.ask("POST", "/v1/jobs", Some(&json!({"queue": "q", "payload": payload})));
+        }
+        let (_, leased) =
+            server.ask("POST", "/v1/leases", Some(&json!({"queues": ["q"], "max": 10})));
+        let leases = leased["leases"].as_array().unwrap().clone();
+        let settle = |lease: &Value| json!({"lease": lease["lease"], "outcome": "succeeded"});
+        let settles: Vec<_> = leases.iter().map(settle).collect();
+        server.ask("POST", "/v1/leases/settle", Some(&json!({"settle": settles})));
+    };
+    let kept = |server: &Server| {
+        let (_, stats) = server.ask("GET", "/v1/stats", None);
+        stats["jobs"]["succeeded"].as_u64().unwrap()
+    };
+    for options in [&["--retain-bytes", "30KiB", "--patience", "5s"][..], &[]] {
+        let server = Server::start_with(&redis.url(), options);
+        done_jobs(&server);
+        until("what is too much to be gone", || kept(&server) <= 3);
+    }
+}

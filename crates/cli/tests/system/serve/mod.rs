@@ -1,0 +1,297 @@
+//! `tenure serve` as its users start and stop it.
+
+mod metrics;
+mod namespaces;
+mod otlp;
+mod pictures;
+mod prometheus;
+mod searched;
+mod shared;
+mod shared_operating;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+fn tenure(args: &[&str], token: Option<&str>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
+    command.args(args).env_remove("TENURE_URL").env_remove("TENURE_TOKEN");
+    command.env_remove("TENURE_STORE");
+    if let Some(token) = token {
+        command.env("TENURE_TOKEN", token);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A server that listens, and where.
+struct Server {
+    child: Child,
+    at: String,
+    stderr: BufReader<std::process::ChildStderr>,
+}
+
+impl Server {
+    fn start(store: &str, token: Option<&str>) -> Self {
+        Server::start_with(store, &[], token)
+    }
+
+    fn start_with(store: &str, more: &[&str], token: Option<&str>) -> Self {
+        let args = ["serve", "--listen", "127.0.0.1:0", "--store", store];
+        let args = [&args[..], more].concat();
+        Server::of(&mut tenure(&args, token))
+    }
+
+    /// Started by this command.
+    fn of(command: &mut Command) -> Self {
+        let mut child = command.spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        // Lines about a store that servers share may come before.
+        while !line.contains("listening on http") {
+            line.clear();
+            assert_ne!(stderr.read_line(&mut line).unwrap(), 0, "it ended");
+        }
+        // As text or as JSON: the address ends where no address can go on.
+        let (_, at) = line.split_once("listening on http").unwrap();
+        let at = at.trim_start_matches('s').trim_start_matches("://");
+        let at = at.split(['"', ' ', '\n']).next().unwrap().to_owned();
+        Server { child, at, stderr }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Its exit code, and what else it said.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.at).unwrap();
+        let ask = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    }
+}
+
+/// One that was not told to end, since its test failed or had no reason to, does not outlive it.
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn end(args: &[&str], token: Option<&str>) -> (Option<i32>, String) {
+    ended(tenure(args, token))
+}
+
+fn ended(mut command: Command) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = command.output().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn a_server_says_where_it_listens_and_ends_well_when_it_is_told_to() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT] {
+        let server = Server::start("memory:", None);
+        assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "));
+        server.signal(signal);
+        let (code, said) = server.ended();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("draining") && said.contains("stopped"), "{said}");
+    }
+}
+
+#[test]
+fn who_pushes_and_waits_is_told_the_result_when_a_worker_has_it() {
+    let server = Server::start("memory:", None);
+    let url = format!("http://{}", server.at);
+    let pushed = |id: &str| {
+        tenure(&["--url", &url, "push", "q", "7", "--id", id, "--wait"], None).spawn().unwrap()
+    };
+    let (good, bad) = (pushed("good"), pushed("bad"));
+    let script = "sleep 0.3; cat > $TENURE_RESULT_FILE; test $TENURE_JOB_ID = good || exit 65";
+    let mut worker =
+        tenure(&["--url", &url, "work", "q", "-c", "2", "--", "sh", "-c", script], None)
+            .spawn()
+            .unwrap();
+    let told = |child: Child| {
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code(), text(stdout), text(stderr))
+    };
+    let (code, out, err) = told(good);
+    assert_eq!((code, out.as_str()), (Some(0), "7\n"), "{err}");
+    let (code, out, err) = told(bad);
+    assert_eq!((code, out.as_str()), (Some(1), ""), "{err}");
+    assert!(err.contains("job 'bad' failed"), "{err}");
+    kill(Pid::from_raw(worker.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    worker.wait().unwrap();
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let server = Server::start("memory:", None);
+    // A request that never ends keeps the drain from being done.
+    let mut slow = TcpStream::connect(&server.at).unwrap();
+    slow.write_all(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
+        .unwrap();
+    let mut server = server;
+    server.signal(Signal::SIGTERM);
+    let mut line = String::new();
+    while !line.contains("draining") {
+        line.clear();
+        assert!(server.stderr.read_line(&mut line).unwrap() > 0, "it ended too soon");
+    }
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(143));
+}
+
+#[test]
+fn what_was_stored_is_there_after_a_restart_and_a_folder_has_one_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = format!("file:{}", dir.path().join("data").display());
+    let server = Server::start(&store, None);
+    let url = format!("http://{}", server.at);
+    let pushed = end(&["--url", &url, "push", "q", "--id", "a"], None);
+    assert_eq!(pushed.0, Some(0), "{}", pushed.1);
+    let (code, said) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
+    assert_eq!(code, Some(69));
+    assert!(said.contains("data"), "it names the folder: {said}");
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+    let server = Server::start(&store, None);
+    assert!(server.get("/v1/jobs/a").starts_with("HTTP/1.1 200 "));
+    let (code, _) = end(&["serve", "--listen", &server.at, "--store", "memory:"], None);
+    assert_eq!(code, Some(69), "the address is taken");
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+}
+
+#[test]
+fn only_a_good_token_opens_it_to_others_and_is_never_said() {
+    for token in [None, Some("too-short-a-secret")] {
+        let (code, said) = end(&["serve", "--listen", "0.0.0.0:0", "--store", "memory:"], token);
+        assert_eq!(code, Some(2));
+        assert!(said.contains("TENURE_TOKEN") && !said.contains("too-short-a-secret"), "{said}");
+    }
+    let server = Server::start("memory:", Some("a-secret"));
+    assert!(server.get("/v1/jobs").starts_with("HTTP/1.1 401 "));
+    assert!(server.get("/healthz").starts_with("HTTP/1.1 200 "));
+    server.signal(Signal::SIGTERM);
+    let (code, said) = server.ended();
+    assert_eq!(code, Some(0));
+    assert!(!said.contains("a-secret"), "{said}");
+}
+
+#[test]
+fn loopback_beside_a_redis_elsewhere_is_wrong_usage() {
+    let serve = ["serve", "--store", "redis://192.0.2.1", "--listen", "127.0.0.1:0"];
+    for more in [&[][..], &["--advertise", "localhost:7171"][..]] {
+        let (code, said) = end(&[&serve[..], more].concat(), None);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("--advertise HOST:PORT") && said.contains("--listen"), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_wrong_usage() {
+    for args in [
+        ["serve", "--store", "redis://"],
+        ["serve", "--store", "http://localhost"],
+        ["serve", "--store", "./data"],
+        ["serve", "--listen", "nowhere"],
+        ["serve", "--durability", "sometimes"],
+        ["serve", "--retain-bytes", "1.5GiB"],
+        ["serve", "--patience", "10"],
+    ] {
+        assert_eq!(end(&args, None).0, Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_a_test_moves_is_for_a_store_in_memory_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = format!("file:{}", dir.path().join("data").display());
+    for store in [&folder, "redis://127.0.0.1:1", "http://localhost"] {
+        let (code, said) = end(&["serve", "--store", store, "--test-clock"], None);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("--store memory: --test-clock"), "{said}");
+    }
+    assert!(!dir.path().join("data").exists());
+    let (code, _) = end(&["serve", "--store", "memory:", "--test-clock=tomorrow"], None);
+    assert_eq!(code, Some(2));
+    let start = "--test-clock=2027-01-01T00:00:00Z";
+    let server = Server::start_with("memory:", &[start], None);
+    let shown = server.get("/v1/test/clock");
+    assert!(shown.contains(r#"{"now":"2027-01-01T00:00:00.000000Z"}"#), "{shown}");
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+    let other = Server::start("memory:", None);
+    assert!(other.get("/v1/test/clock").starts_with("HTTP/1.1 404 "));
+    other.signal(Signal::SIGTERM);
+    assert_eq!(other.ended().0, Some(0));
+}
+
+#[test]
+fn a_server_whose_folder_is_moved_ends_and_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (folder, away) = (dir.path().join("data"), dir.path().join("away"));
+    let server = Server::start(&format!("file:{}", folder.display()), None);
+    let url = format!("http://{}", server.at);
+    assert_eq!(end(&["--url", &url, "push", "q", "--id", "a"], None).0, Some(0));
+    std::fs::rename(&folder, &away).unwrap();
+    // The server ends by itself; nobody calls it.
+    let (code, said) = server.ended();
+    assert_eq!(code, Some(74), "{said}");
+    assert!(said.contains("tenure.db") && said.contains("moved"), "{said}");
+    let server = Server::start(&format!("file:{}", away.display()), None);
+    assert!(server.get("/v1/jobs/a").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn without_its_lock_file_a_folder_still_has_one_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("data");
+    let store = format!("file:{}", folder.display());
+    let server = Server::start(&store, None);
+    std::fs::remove_file(folder.join("lock")).unwrap();
+    let (code, said) = end(&["serve", "--listen", "127.0.0.1:0", "--store", &store], None);
+    assert_eq!(code, Some(69), "{said}");
+    assert!(said.contains("another process"), "{said}");
+    assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "), "the first one goes on");
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().0, Some(0));
+}
+
+/// Asks with a token; the status, and the body.
+fn ask(server: &Server, call: &str, token: &str, body: &str) -> (String, String) {
+    ask_at(&server.at, call, token, body)
+}
+
+fn ask_at(at: &str, call: &str, token: &str, body: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(at).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{call} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+    )
+    .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
+}

@@ -1,0 +1,84 @@
+//! Who may read the folder, and who may open it.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use tenure_engine::{Embedded, Location, OpenError, Options};
+use tenure_testkit::TempDir;
+
+use crate::store::calls::*;
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn folder_and_files_are_their_owners_alone() {
+    block(async {
+        let here = Here::new();
+        push(&here.engine, vec![job("a")]).await;
+        let folder = here.dir.join("store");
+        assert_eq!(mode(&folder), 0o700);
+        let mut files = 0;
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            assert_eq!(mode(&path), 0o600, "{path:?}");
+            files += 1;
+        }
+        assert!(files >= 4, "the lock, the store and its log");
+    });
+}
+
+#[test]
+fn a_folder_that_was_there_keeps_its_permissions() {
+    let dir = TempDir::new();
+    let folder = dir.join("shared");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o750)).unwrap();
+    let _engine = Embedded::open(Options::new(Location::Folder(folder.clone()))).unwrap();
+    assert_eq!(mode(&folder), 0o750);
+    assert_eq!(mode(&folder.join("tenure.db")), 0o600);
+}
+
+#[test]
+fn a_folder_is_open_once() {
+    let here = Here::new();
+    let folder = here.dir.join("store");
+    let no = Embedded::open(Options::new(Location::Folder(folder.clone()))).unwrap_err();
+    assert!(matches!(&no, OpenError::Locked { folder: f } if *f == folder), "{no:?}");
+    assert!(no.to_string().contains(folder.to_str().unwrap()), "{no}");
+    here.engine.close();
+    Embedded::open(Options::new(Location::Folder(folder))).unwrap();
+}
+
+#[test]
+fn a_closed_store_is_one_file() {
+    block(async {
+        let here = Here::new();
+        push(&here.engine, vec![job("a")]).await;
+        here.engine.close();
+        here.engine.close();
+        let log = here.dir.join("store/tenure.db-wal");
+        assert!(!log.exists(), "the log is in the store");
+    });
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_told() {
+    let dir = TempDir::new();
+    std::fs::write(dir.join("file"), "x").unwrap();
+    let no = Embedded::open(Options::new(Location::Folder(dir.join("file/store")))).unwrap_err();
+    assert!(matches!(no, OpenError::Folder { .. }), "{no:?}");
+}
+
+#[test]
+fn what_is_in_memory_is_gone_when_it_is_closed() {
+    block(async {
+        let engine = Embedded::open(Options::new(Location::Memory)).unwrap();
+        push(&engine, vec![job("a")]).await;
+        assert_eq!(take(&engine, 1).await.len(), 1);
+        engine.close();
+        let engine = Embedded::open(Options::new(Location::Memory)).unwrap();
+        assert!(take(&engine, 1).await.is_empty());
+    });
+}

@@ -1,0 +1,22 @@
+//! The store: what survives, what is refused, who may read it, and how it ends.
+
+mod blanks;
+mod calls;
+mod clock;
+mod crashes;
+mod deposed;
+mod disk;
+mod events;
+mod flips;
+mod folder;
+mod gone;
+mod journal;
+mod kept;
+mod kill;
+mod moved;
+mod orphans;
+mod recovery;
+mod room;
+mod snapshots;
+mod unreadable;
+mod waits;

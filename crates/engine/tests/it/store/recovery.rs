@@ -1,0 +1,140 @@
+//! A store that may have forgotten what was answered: what its engine does, and what it tells.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::events::{EventType, GapWhy};
+use tenure_core::lease::ExtendItem;
+use tenure_core::requests::*;
+use tenure_core::time::Span;
+use tenure_engine::{Embedded, Options, Replica};
+use tenure_journal::memory::MemoryJournal;
+use tenure_seam::Engine;
+use tenure_testkit::TempDir;
+
+use crate::store::calls::*;
+use crate::store::journal::{appending, dump, options_in, owner};
+
+const SPAN: Span = Span::from_s(30);
+
+fn lock_for(name: &str, wait_s: u64) -> Lease {
+    Lease { wait: Span::from_s(wait_s), ttl: Span::from_s(5), ..Lease::needs(vec![lock(name)]) }
+}
+
+impl Here {
+    fn reopen_recovering(&mut self) {
+        self.engine.close();
+        let recovers = Some(SPAN);
+        let options = Options { recovers, ..options(&self.dir, &self.clock) };
+        self.engine = Embedded::open(options).unwrap();
+    }
+
+    fn is_told(&self, left: Option<u64>) {
+        let told = self.engine.notice().unwrap_or_default();
+        let wanted = left.map(|s| format!("nothing exclusive is granted for another {s}s"));
+        assert_eq!(wanted.is_some(), !told.is_empty(), "{told}");
+        assert!(told.contains(&wanted.unwrap_or_default()), "{told}");
+        assert_eq!(self.engine.recovers_for(), left.map(Span::from_s));
+        assert_eq!(self.engine.store_work().recovers_for, left.map(Duration::from_secs));
+        assert_eq!(self.engine.health().degraded, None);
+    }
+}
+
+#[test]
+fn an_engine_that_is_opened_to_recover_grants_locks_and_ends_leases_only_afterwards() {
+    block(async {
+        let mut here = Here::new();
+        here.is_told(None);
+        let held = run(&here.engine, lock_for("held", 0)).await.unwrap().leases.remove(0);
+        push(&here.engine, vec![job("a")]).await;
+        here.reopen_recovering();
+        here.is_told(Some(30));
+        let none = run(&here.engine, lock_for("free", 0)).await.unwrap();
+        assert!(none.leases.is_empty());
+        assert_eq!(none.next_at, Some(tenure_seam::Clock::now(&*here.clock).plus(SPAN)));
+        assert!(none.reasons[0].detail.contains("may have forgotten"), "{:?}", none.reasons);
+        assert_eq!(take(&here.engine, 1).await.len(), 1, "a job that needs nothing goes on");
+        let waits = tokio::spawn(call(&here.engine, lock_for("free", 60)));
+        here.pass(29).await;
+        here.is_told(Some(1));
+        assert!(!waits.is_finished());
+        let item = ExtendItem { lease: held.lease.clone().unwrap(), progress: None };
+        let extend = Extend { leases: vec![item], ttl: None };
+        let beat = run(&here.engine, extend).await.unwrap();
+        assert_eq!((beat.extended.len(), beat.lost.len()), (1, 0), "it was silent for 29 s");
+        here.pass(1).await;
+        assert_eq!(waits.await.unwrap().unwrap().leases.len(), 1, "it was granted by the end");
+        here.is_told(None);
+    });
+}
+
+#[test]
+fn an_engine_that_goes_on_may_begin_to_recover_and_be_told_that_it_is_over() {
+    block(async {
+        let here = Here::new();
+        here.engine.recover(SPAN).await.unwrap();
+        here.is_told(Some(30));
+        assert!(run(&here.engine, lock_for("free", 0)).await.unwrap().leases.is_empty());
+        let waits = tokio::spawn(call(&here.engine, lock_for("free", 60)));
+        here.engine.settled().await;
+        here.engine.end_recovery().await.unwrap();
+        assert_eq!(waits.await.unwrap().unwrap().leases.len(), 1);
+        here.is_told(None);
+        here.engine.end_recovery().await.unwrap();
+    });
+}
+
+#[test]
+fn whoever_reads_events_is_told_that_some_may_be_forgotten() {
+    block(async {
+        let mut here = Here::new();
+        push(&here.engine, vec![job("a")]).await;
+        let first = ReadEvents { since: EventsSince::First, max: 100, ..ReadEvents::default() };
+        let seen = run(&here.engine, first).await.unwrap();
+        for opens in [true, false] {
+            match opens {
+                true => here.reopen_recovering(),
+                false => {
+                    here.engine.end_recovery().await.unwrap();
+                    here.engine.recover(SPAN).await.unwrap();
+                }
+            }
+            here.engine.settled().await;
+            push(&here.engine, vec![job(&format!("b{opens}"))]).await;
+            let since = EventsSince::Id(seen.next);
+            let read = ReadEvents { since, max: 100, ..ReadEvents::default() };
+            let told = run(&here.engine, read).await.unwrap();
+            assert_eq!(told.gap.map(|gap| gap.why), Some(GapWhy::Restarted), "opens: {opens}");
+            assert!(told.items.iter().all(|event| event.id.life > seen.next.life));
+            let recovers =
+                told.items.iter().filter(|event| event.happened.kind == EventType::EngineLearning);
+            assert_eq!(recovers.count(), if opens { 1 } else { 2 });
+        }
+    });
+}
+
+#[test]
+fn whoever_follows_the_journal_has_the_other_life_of_the_events_too() {
+    block(async {
+        let journal = Arc::new(MemoryJournal::default());
+        let before = owner(&journal);
+        push(&before.engine, vec![job("a")]).await;
+        before.engine.crash();
+        let dir = TempDir::new();
+        let mut options = appending(options_in(&dir.join("rows"), &before.clock), &journal);
+        options.recovers = Some(SPAN);
+        let engine = Embedded::open(options).unwrap();
+        // An answer comes after all that was appended before it.
+        run(&engine, GetStats).await.unwrap();
+        engine.close();
+        let mut follows = Replica::open(&options_in(&dir.join("follows"), &before.clock)).unwrap();
+        follows.apply(&journal.entries()).unwrap();
+        drop(follows);
+        let lives = |folder: &str| {
+            let mut lines = dump(&dir.join(folder));
+            lines.retain(|line| line.starts_with("stream") || line.starts_with("event"));
+            lines
+        };
+        assert_eq!(lives("follows"), lives("rows"));
+    });
+}

@@ -1,0 +1,206 @@
+//! There and back: what is shown before is shown after, and what comes next is the same.
+
+use std::sync::Arc;
+
+use tenure_core::copy::Head;
+use tenure_core::events::GapWhy;
+use tenure_core::lease::{Ending, Fence};
+use tenure_core::names::Namespace;
+use tenure_core::requests::*;
+use tenure_seam::copy::thaw_target;
+use tenure_seam::{Engine, EngineExt};
+use tenure_testkit::redis::wanted;
+
+use crate::copy::filled::{QUEUES, fill, lease_jobs};
+use crate::copy::stores::{Store, Watcher, copied, copy_all, thaw};
+use crate::copy::world::{is_sound, same, world};
+
+fn namespaces() -> [Namespace; 2] {
+    [Namespace::main(), Namespace::parse("other-1").unwrap()]
+}
+
+/// What a store shows in both namespaces, and that it is sound.
+async fn seen(store: &Store) -> Vec<Vec<String>> {
+    let opened = store.open();
+    let engine = opened.engine();
+    let mut all = Vec::new();
+    for ns in namespaces() {
+        is_sound(&engine, &ns).await;
+        all.push(world(&engine, &ns).await);
+    }
+    all
+}
+
+async fn filled(store: &Store, seed: u64) {
+    let opened = store.open();
+    let engine = opened.engine();
+    for (at, ns) in namespaces().into_iter().enumerate() {
+        fill(&engine, &ns, seed + at as u64, if at == 0 { 330 } else { 40 }).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_shown_before_is_shown_after() {
+    if !wanted() {
+        return;
+    }
+    for seed in [1, 2, 3] {
+        let (first, redis, back) = (Store::folder(), Store::redis(), Store::folder());
+        filled(&first, seed).await;
+        let before = seen(&first).await;
+        let report = copy_all(&first, &redis).await;
+        assert_eq!(report.namespaces, namespaces());
+        assert!(!report.resumed && !report.already);
+        let there = seen(&redis).await;
+        for (one, other) in before.iter().zip(&there) {
+            same(one, other, "folder to redis");
+        }
+        copy_all(&redis, &back).await;
+        for (one, other) in before.iter().zip(&seen(&back).await) {
+            same(one, other, "redis to folder");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_is_copied_to_a_redis_and_a_folder_to_a_folder() {
+    if !wanted() {
+        return;
+    }
+    for (from, to) in [(Store::redis(), Store::redis()), (Store::folder(), Store::folder())] {
+        filled(&from, 7).await;
+        let before = seen(&from).await;
+        copy_all(&from, &to).await;
+        for (one, other) in before.iter().zip(&seen(&to).await) {
+            same(one, other, "to its own kind");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn namespaces_go_to_the_nodes_of_a_cluster_and_come_back() {
+    if !wanted() {
+        return;
+    }
+    let (first, cluster, back) = (Store::folder(), Store::cluster(), Store::folder());
+    filled(&first, 9).await;
+    let before = seen(&first).await;
+    // Broken off and given up, then whole.
+    let mut watch = Watcher { stop_after: Some(8), ..Watcher::default() };
+    assert!(copied(&first, &cluster, &mut watch).await.is_err());
+    assert_eq!(thaw_target(cluster.hands().target(), "cluster").await, Ok(true));
+    let report = copy_all(&first, &cluster).await;
+    assert_eq!(report.namespaces, namespaces());
+    for (one, other) in before.iter().zip(&seen(&cluster).await) {
+        same(one, other, "folder to cluster");
+    }
+    copy_all(&cluster, &back).await;
+    for (one, other) in before.iter().zip(&seen(&back).await) {
+        same(one, other, "cluster to folder");
+    }
+}
+
+/// Grants one job after another until nothing goes; each is finished at once.
+async fn drained(engine: &Arc<dyn Engine>, ns: &Namespace) -> (Vec<String>, Fence) {
+    let (mut order, mut first) = (Vec::new(), Fence::MAX);
+    for name in QUEUES {
+        loop {
+            let leases = lease_jobs(engine, ns, name, 1).await;
+            let Some(lease) = leases.into_iter().next() else { break };
+            first = first.min(lease.fence);
+            let job = lease.job.as_ref().unwrap();
+            let mut held: Vec<_> =
+                lease.resources.iter().map(|one| (one.id.clone(), one.data.text())).collect();
+            held.sort();
+            order.push(format!("{name} {} {} {held:?} {:?}", job.id, job.attempt, lease.limits));
+            let ending = Ending::Succeeded { result: None };
+            let lease = lease.lease.unwrap();
+            let settle = vec![tenure_core::lease::SettleItem::new(lease, ending)];
+            engine.run(ns, Settle::of(settle)).await.unwrap();
+        }
+    }
+    (order, first)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grants_come_in_the_order_in_which_the_source_would_have_made_them() {
+    if !wanted() {
+        return;
+    }
+    for seed in [11, 12, 13] {
+        let (first, redis, back) = (Store::folder(), Store::redis(), Store::folder());
+        filled(&first, seed).await;
+        copy_all(&first, &redis).await;
+        copy_all(&redis, &back).await;
+        thaw(&first).await;
+        thaw(&redis).await;
+        let ns = Namespace::main();
+        let mut orders = Vec::new();
+        for store in [&first, &redis, &back] {
+            let opened = store.open();
+            let engine = opened.engine();
+            let before = tenure_seam::Clock::now(&tenure_seam::SystemClock).us();
+            let (order, fence) = drained(&engine, &ns).await;
+            is_sound(&engine, &ns).await;
+            // That of a Redis is asked once, and carried on from there.
+            assert!(fence.get() + 1_000_000 >= before, "fences follow the clock");
+            orders.push(order);
+        }
+        assert!(orders[0].len() > 20, "{}", orders[0].len());
+        assert!(orders[0].iter().any(|one| one.contains("geheim")), "data comes along");
+        assert_eq!(orders[0], orders[1], "seed {seed}");
+        assert_eq!(orders[0], orders[2], "seed {seed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn fences_rise_though_the_clock_of_the_target_is_behind() {
+    if !wanted() {
+        return;
+    }
+    let ns = Namespace::main();
+    for to in [Store::redis(), Store::folder()] {
+        // A fence is at least the clock: only one that is ahead shows that it is kept.
+        let fence = Fence::new(5_000_000_000_000_000);
+        let head = Head { fence, arrival: 7, used: 3, ..Head::default() };
+        {
+            let hands = to.hands();
+            hands.target().begin("copy_x", &ns, &head).await.unwrap();
+            hands.target().put("copy_x", &ns, 0, Vec::new(), None).await.unwrap();
+            hands.target().open("copy_x").await.unwrap();
+        }
+        let opened = to.open();
+        let needs = serde_json::from_str(r#"[{"limit":"lock:new"}]"#).unwrap();
+        let lease = opened.engine().run(&ns, Lease::needs(needs)).await.unwrap();
+        assert_eq!(lease.leases[0].fence, fence.next());
+    }
+}
+
+/// The stream is not copied: a reader of the source is told in the target that it missed something.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_are_not_copied_and_the_copy_has_a_stream_of_its_own() {
+    if !wanted() {
+        return;
+    }
+    let (from, to) = (Store::redis(), Store::redis());
+    let ns = Namespace::main();
+    filled(&from, 3).await;
+    let read = async |store: &Store, since| {
+        let opened = store.open();
+        let read = ReadEvents { since, ..ReadEvents::default() };
+        opened.engine().run(&ns, read).await.unwrap()
+    };
+    let end = read(&from, EventsSince::Now).await.next;
+    assert!(end.number > 100, "{end}");
+    copy_all(&from, &to).await;
+    let there = read(&to, EventsSince::Id(end)).await;
+    assert_eq!(there.items, []);
+    let gap = there.gap.unwrap();
+    assert_eq!((gap.after, gap.why), (end, GapWhy::Restarted));
+    assert_ne!(there.next.life, end.life);
+    let opened = to.open();
+    fill(&opened.engine(), &ns, 4, 10).await;
+    drop(opened);
+    let on = read(&to, EventsSince::Id(there.next)).await;
+    assert!(on.gap.is_none() && !on.items.is_empty());
+}

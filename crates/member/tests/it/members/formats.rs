@@ -1,0 +1,68 @@
+//! R18: a store of a format that this release does not read.
+
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tenure_member::{Member, StorePlace};
+use tenure_testkit::redis::wanted;
+
+use crate::members::bench::{Bench, LONG};
+
+impl Bench {
+    /// Waits until this server has said a few times that it lives, so it has looked at the store as often. It must not serve.
+    fn only_passes_on_for_a_while(&self, member: &Member) {
+        let (begun, id, mut said) =
+            (Instant::now(), format!("{:032x}", member.id()), BTreeSet::new());
+        while said.len() < 4 {
+            assert!(begun.elapsed() < LONG, "it says no more that it lives");
+            let place = member.place().now();
+            assert!(!matches!(place, StorePlace::Here { .. }), "it has taken the store");
+            said.insert(self.redis.must(&["HGET", "{shop}:servers", &id]).text());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn says_the_format(&self, member: &Member) {
+        let begun = Instant::now();
+        while !member.health().warnings.iter().any(|why| why.contains("has format 2")) {
+            assert!(begun.elapsed() < LONG, "{:?}", member.health());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_server_that_does_not_read_the_format_of_a_store_passes_calls_on_and_never_takes_it() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let (first, engine, second) = bench.two();
+    bench.push(&engine, 0..3).unwrap();
+    drop(engine);
+    bench.redis.must(&["HSET", "{shop}:store", "format", "2"]);
+    let third = bench.member("http://third");
+    for member in [&second, &third] {
+        bench.says_the_format(member);
+        bench.there(member, "http://first");
+    }
+    bench.crash(&first, "http://first");
+    for member in [&second, &third] {
+        bench.only_passes_on_for_a_while(member);
+    }
+    let own = bench.redis.must(&["HGET", "{shop}:own", "owner"]);
+    assert_eq!(own.text(), format!("{:032x}", first.id()));
+    // What they pass calls on to is whoever owns the store now.
+    let other = format!("{:032x}", third.id());
+    bench.redis.must(&["HSET", "{shop}:own", "owner", &other]);
+    bench.there(&second, "http://third");
+    bench.redis.must(&["HSET", "{shop}:own", "owner", &own.text()]);
+    // They read it again, and one of them takes it.
+    bench.redis.must(&["HSET", "{shop}:store", "format", "1"]);
+    third.close();
+    let engine = bench.here(&second);
+    assert!(bench.is_there(&engine, 2));
+    assert_eq!(second.health().warnings, Vec::<String>::new());
+    second.close();
+}

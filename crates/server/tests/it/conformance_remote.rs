@@ -1,0 +1,218 @@
+//! The suite over HTTP: the remote engine, a server, and the embedded engine; once more through a server that does not own
+//! the store and passes each call on to that one; and by the engine of a program that takes part in the store. They carry
+//! calls and interpret no rule, so `./test` tries each answer, wait and refusal of each operation once, and `./test --long`
+//! all sentences.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tenure::{Remote, ServerUrl, StoreUrl};
+use tenure_conformance::{
+    Bench, Capabilities, Factory, MovedClock, Store, Task, all, carried, check_all,
+};
+use tenure_core::names::Namespace;
+use tenure_core::requests::Request;
+use tenure_core::secret::Secret;
+use tenure_engine::{Durability, Embedded, Location, Options};
+use tenure_seam::{AroundEngine, CallFuture, Engine};
+use tenure_server::{
+    Anywhere, Config, Deps, Fellowship, OwnerAddress, Serves, Standing, Whereabouts,
+};
+use tenure_testkit::{TempDir, TestClock};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// No other owner comes where one drains.
+const PASS_ON_MAX: Duration = Duration::from_millis(300);
+
+/// Calls go to the server whose engine answers them.
+struct OverHttp;
+
+/// Calls go to another server of the same store.
+struct PassedOn;
+
+/// Calls are made in a process that takes part in the store, which another server owns.
+struct FromAnywhere;
+
+/// How calls reach the owner.
+#[derive(Clone, Copy)]
+enum Way {
+    Straight,
+    PassedOn,
+    FromAnywhere,
+}
+
+/// What is open now.
+struct Open {
+    engine: Arc<Embedded>,
+    servers: Vec<JoinHandle<()>>,
+}
+
+struct Here {
+    dir: TempDir,
+    clock: Arc<TestClock>,
+    open: Arc<Mutex<Open>>,
+    way: Way,
+}
+
+/// Calls go over HTTP. What no call of the contract says is asked of the engine behind the server:
+/// how it is, to drain, and to undo what did not arrive.
+struct Both {
+    remote: Arc<dyn Engine>,
+    behind: Arc<Embedded>,
+}
+
+impl AroundEngine for Both {
+    fn inner(&self) -> &dyn Engine {
+        &*self.behind
+    }
+    fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
+        self.remote.call(namespace, request)
+    }
+}
+
+/// A server on a new port, and the engine that speaks to it in this way.
+async fn open(dir: &TempDir, clock: &Arc<TestClock>, way: Way) -> (Open, Arc<dyn Engine>) {
+    let options = Options {
+        clock: clock.clone(),
+        // Syncing is tested elsewhere; here it would only be slow.
+        durability: Durability::Everysec,
+        ..Options::new(Location::Folder(dir.join("store")))
+    };
+    let engine = Arc::new(Embedded::open(options).expect("the store can be opened"));
+    let here = Serves::Here { engine: engine.clone(), epoch: 1 };
+    let (server, owner) = serve(of_several(1, here)).await;
+    let mut open = Open { engine: engine.clone(), servers: vec![server] };
+    let there = Serves::There(OwnerAddress { url: url(owner), epoch: 1 });
+    let asks = |at| Arc::new(Remote::open(&url(at), None).expect("it can be asked"));
+    let remote: Arc<dyn Engine> = match way {
+        Way::Straight => asks(owner),
+        Way::PassedOn => {
+            let (server, other) = serve(of_several(2, there)).await;
+            open.servers.push(server);
+            asks(other)
+        }
+        Way::FromAnywhere => Arc::new(Anywhere::trying_for(of_several(2, there), PASS_ON_MAX)),
+    };
+    (open, Arc::new(Both { remote, behind: engine }))
+}
+
+/// Where one of two servers answers calls, for good.
+fn of_several(server: u128, serves: Serves) -> Whereabouts {
+    let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
+    let fellowship = Fellowship { server, store: 7, secret, trust };
+    let standing = Standing { serves, served_at: None };
+    Whereabouts::shared("redis", fellowship, watch::channel(standing).1)
+}
+
+/// A server on a new port.
+async fn serve(whereabouts: Whereabouts) -> (JoinHandle<()>, SocketAddr) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    let at = listener.local_addr().expect("it is bound");
+    let deps = Deps {
+        pages: None,
+        metrics: None,
+        whereabouts,
+        tokens: Default::default(),
+        tls: None,
+        config: Config { pass_on_max: PASS_ON_MAX, ..Config::default() },
+        gauge_hosts: Default::default(),
+        moved: None,
+    };
+    let server = tokio::spawn(async move {
+        tenure_server::run(listener, deps, std::future::pending()).await;
+    });
+    (server, at)
+}
+
+fn url(at: SocketAddr) -> ServerUrl {
+    match format!("http://{at}").parse() {
+        Ok(StoreUrl::Server(url)) => url,
+        other => panic!("{other:?} is no server"),
+    }
+}
+
+async fn bench(way: Way) -> Bench {
+    let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
+    let (now_open, remote) = open(&dir, &clock, way).await;
+    let now_open = Arc::new(Mutex::new(now_open));
+    let open_now = now_open.clone();
+    let control = MovedClock::new(clock.clone(), move || {
+        let engine = open_now.lock().expect("nobody panics with it").engine.clone();
+        Box::pin(async move { engine.settled().await })
+    });
+    let store = Here { dir, clock, open: now_open, way };
+    // More connections than a process may have files would be needed for a crowd.
+    let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true };
+    Bench::new(remote, Arc::new(control), can, Box::new(store))
+}
+
+impl Factory for OverHttp {
+    fn open(&self) -> Task<'_, Bench> {
+        Box::pin(bench(Way::Straight))
+    }
+}
+
+impl Factory for PassedOn {
+    fn open(&self) -> Task<'_, Bench> {
+        Box::pin(bench(Way::PassedOn))
+    }
+}
+
+impl Factory for FromAnywhere {
+    fn open(&self) -> Task<'_, Bench> {
+        Box::pin(bench(Way::FromAnywhere))
+    }
+}
+
+impl Store for Here {
+    fn reopen(&mut self, old: Arc<dyn Engine>) -> Task<'_, Arc<dyn Engine>> {
+        Box::pin(async move {
+            drop(old);
+            let crashed = {
+                let open = self.open.lock().expect("nobody panics with it");
+                open.servers.iter().for_each(JoinHandle::abort);
+                open.engine.clone()
+            };
+            crashed.crash();
+            let (now_open, remote) = open(&self.dir, &self.clock, self.way).await;
+            *self.open.lock().expect("nobody panics with it") = now_open;
+            remote
+        })
+    }
+}
+
+#[test]
+fn each_answer_wait_and_refusal_over_http() {
+    check_all(&OverHttp, &carried());
+}
+
+#[test]
+fn each_answer_wait_and_refusal_of_a_server_that_passes_calls_on() {
+    check_all(&PassedOn, &carried());
+}
+
+#[test]
+fn each_answer_wait_and_refusal_in_a_program_of_the_store() {
+    check_all(&FromAnywhere, &carried());
+}
+
+#[test]
+#[ignore = "long: the whole suite"]
+fn every_rule_holds_over_http() {
+    check_all(&OverHttp, &all());
+}
+
+#[test]
+#[ignore = "long: the whole suite"]
+fn every_rule_holds_where_a_server_passes_calls_on() {
+    check_all(&PassedOn, &all());
+}
+
+#[test]
+#[ignore = "long: the whole suite"]
+fn every_rule_holds_in_a_program_of_the_store() {
+    check_all(&FromAnywhere, &all());
+}

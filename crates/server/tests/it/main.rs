@@ -1,0 +1,24 @@
+//! The server by its address: what it answers, refuses, bounds, and forwards to the server that owns the store.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod answers;
+mod anywhere;
+mod budget;
+mod conformance_remote;
+mod edges;
+mod events;
+mod flows;
+mod gate;
+mod gone;
+mod http_page;
+mod pass_on;
+mod program;
+mod refusals;
+mod schemas;
+mod sentences;
+mod starved;
+mod strangers;
+mod suspended;
+mod test_clock;
+mod wire;

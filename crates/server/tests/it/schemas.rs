@@ -1,0 +1,390 @@
+//! Answers are as `/openapi.json` says: every field that it requires is there, and no field is there that it does not name.
+
+use std::collections::BTreeSet;
+
+use crate::wire::{Answer, Server};
+use serde_json::{Value, json};
+
+/// What is wrong with a value, as a schema of the document has it; each with the pointer to it.
+fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let schema = document.pointer(name.trim_start_matches('#')).unwrap();
+        return faults(document, schema, value, at);
+    }
+    for (word, exactly_one) in [("anyOf", false), ("oneOf", true)] {
+        let Some(forms) = schema[word].as_array() else { continue };
+        let of_forms: Vec<_> = forms.iter().map(|form| faults(document, form, value, at)).collect();
+        let fitting = of_forms.iter().filter(|faults| faults.is_empty()).count();
+        return match fitting {
+            1 => Vec::new(),
+            // The form that was meant: it is of the right type.
+            0 => of_forms
+                .into_iter()
+                .min_by_key(|found| {
+                    (
+                        found[0].starts_with(&format!("{at}: "))
+                            && found[0].contains("not of type"),
+                        found.len(),
+                    )
+                })
+                .unwrap(),
+            _ if exactly_one => vec![format!("{at}: {fitting} forms of a oneOf fit {value}")],
+            _ => Vec::new(),
+        };
+    }
+    if let Some(one) = schema.get("const") {
+        return if one == value { Vec::new() } else { vec![format!("{at}: {value} is not {one}")] };
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return if words.contains(value) {
+            Vec::new()
+        } else {
+            vec![format!("{at}: {value} is none of {words:?}")]
+        };
+    }
+    let fits = match schema["type"].as_str() {
+        None => true,
+        Some("string") => value.is_string(),
+        Some("integer") => value.is_i64() || value.is_u64(),
+        Some("boolean") => value.is_boolean(),
+        Some("null") => value.is_null(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        Some(other) => panic!("this check does not know the type {other}"),
+    };
+    if !fits {
+        return vec![format!("{at}: {value} is not of type {}", schema["type"])];
+    }
+    let mut found = Vec::new();
+    for name in schema["required"].as_array().into_iter().flatten() {
+        let name = name.as_str().unwrap();
+        if value.get(name).is_none() {
+            found.push(format!("{at}: {name} is required and absent"));
+        }
+    }
+    if let (Some(properties), Some(fields)) = (schema["properties"].as_object(), value.as_object())
+    {
+        // No properties: anything goes.
+        for (name, field) in fields.iter().filter(|_| !properties.is_empty()) {
+            match properties.get(name) {
+                Some(schema) => {
+                    found.extend(faults(document, schema, field, &format!("{at}/{name}")))
+                }
+                None => found.push(format!("{at}: {name} is not in the document")),
+            }
+        }
+    }
+    if let (Some(items), Some(values)) = (schema.get("items"), value.as_array()) {
+        for (n, item) in values.iter().enumerate() {
+            found.extend(faults(document, items, item, &format!("{at}/{n}")));
+        }
+    }
+    found
+}
+
+/// Calls a server and holds each answer, and each body that was taken, against the document.
+struct Checked {
+    server: Server,
+    document: Value,
+    /// Method and path, as the document has them, of each call whose answer was checked.
+    seen: BTreeSet<String>,
+    faults: Vec<String>,
+}
+
+impl Checked {
+    fn start() -> Self {
+        let server = Server::start();
+        let document = server.get("/openapi.json").good();
+        Self { server, document, seen: BTreeSet::new(), faults: Vec::new() }
+    }
+
+    /// The path of the document that this one is, without its query.
+    fn path(&self, method: &str, path: &str) -> String {
+        let path = path.split('?').next().unwrap();
+        let parts: Vec<&str> = path.split('/').collect();
+        let fits = |known: &str| {
+            let known: Vec<&str> = known.split('/').collect();
+            known.len() == parts.len()
+                && known
+                    .iter()
+                    .zip(&parts)
+                    .all(|(known, part)| known == part || known.starts_with('{'))
+        };
+        let paths = self.document["paths"].as_object().unwrap();
+        let all =
+            paths.iter().filter(|(known, methods)| fits(known) && methods.get(method).is_some());
+        // The one with the fewest names: /v1/jobs/cancel is not the job "cancel".
+        all.map(|(known, _)| known).min_by_key(|known| known.matches('{').count()).unwrap().clone()
+    }
+
+    fn call(&mut self, method: &str, path: &str, body: Value) -> Value {
+        let text = if body.is_null() { String::new() } else { body.to_string() };
+        let answer: Answer = self.server.call(method, path, &text);
+        let method = method.to_lowercase();
+        let known = self.path(&method, path);
+        let operation = self.document["paths"][&known][&method].clone();
+        let said = format!("{method} {known} {}", answer.status);
+        let good = answer.status < 300;
+        assert!(good, "{said}: {}", answer.text());
+        let asked = &operation["requestBody"]["content"]["application/json"]["schema"];
+        if !body.is_null() {
+            self.faults.extend(faults(&self.document, asked, &body, &format!("body of {said}")));
+        }
+        self.seen.insert(format!("{method} {known}"));
+        let schema = &operation["responses"][answer.status.to_string()]["content"]["application/json"]
+            ["schema"];
+        if answer.status == 204 {
+            assert!(schema.is_null(), "{said} has a schema and no body");
+            return Value::Null;
+        }
+        assert!(!schema.is_null(), "{said} is not in the document");
+        let value = answer.json();
+        self.faults.extend(faults(&self.document, schema, &value, &said));
+        value
+    }
+
+    fn get(&mut self, path: &str) -> Value {
+        self.call("GET", path, Value::Null)
+    }
+
+    fn post(&mut self, path: &str, body: Value) -> Value {
+        self.call("POST", path, body)
+    }
+
+    fn lease(&mut self, body: Value) -> String {
+        let leased = self.post("/v1/leases", body);
+        leased["leases"][0]["lease"].as_str().unwrap_or_else(|| panic!("{leased}")).to_owned()
+    }
+}
+
+#[test]
+fn answers_have_what_the_document_requires_and_nothing_else() {
+    let mut on = Checked::start();
+    settings(&mut on);
+    jobs(&mut on);
+    leases(&mut on);
+    flows(&mut on);
+    schedules(&mut on);
+    the_rest(&mut on);
+    removals(&mut on);
+    assert!(on.faults.is_empty(), "{}", on.faults.join("\n"));
+    let paths = on.document["paths"].as_object().unwrap();
+    let all = paths.iter().flat_map(|(path, methods)| {
+        methods.as_object().unwrap().keys().map(move |method| format!("{method} {path}"))
+    });
+    let unseen: Vec<String> = all.filter(|one| !on.seen.contains(one)).collect();
+    // Only a server that counts has it.
+    assert_eq!(unseen, ["get /metrics"], "each operation is called here");
+}
+
+fn settings(on: &mut Checked) {
+    on.call("PUT", "/v1/limits/api", json!({"rate": {"count": 5, "per": "1s"}}));
+    on.call(
+        "PUT",
+        "/v1/limits/site:*",
+        json!({"concurrency": 2, "rate": {"count": 5, "per": "1s"}, "gap": "1ms"}),
+    );
+    let retry = json!({"max_attempts": 3, "backoff": {"kind": "fixed", "base": "1s"}});
+    let queue = json!({"needs": [{"limit": "site:a"}], "retry": retry, "timeout": "1m", "retain": "1h", "shares": {"g": 2}});
+    on.call("PUT", "/v1/queues/q", queue);
+    on.call("PATCH", "/v1/queues/q", json!({"max_waiting": 100, "needs": []}));
+    on.post("/v1/queues/q/pause", json!({"for": "1m"}));
+    on.post("/v1/queues/q/resume", json!({}));
+    on.call("PUT", "/v1/limits/cap", json!({"concurrency": 1}));
+    on.call("PATCH", "/v1/limits/cap", json!({"quarantine": "1s"}));
+    on.call(
+        "PUT",
+        "/v1/limits/read",
+        json!({"concurrency": 1, "gauge": {"url": "http://127.0.0.1:1/n", "count": ["/n"]}}),
+    );
+    on.call(
+        "PUT",
+        "/v1/limits/spiders",
+        json!({"concurrency": 1, "gauge": {"scrapyd": "http://127.0.0.1:1"}}),
+    );
+    on.post("/v1/limits/cap/observe", json!({"external": 1, "for": "1m"}));
+    on.get("/v1/limits/cap");
+    on.post("/v1/limits/cap/observe", json!({"external": 0}));
+    on.post("/v1/limits/cap/pause", json!({"for": "1s"}));
+    on.post("/v1/limits/cap/resume", json!({}));
+    on.call(
+        "PUT",
+        "/v1/pools/accounts",
+        json!({"quarantine": "1s", "rate": {"count": 9, "per": "1s", "burst": 9}}),
+    );
+    on.call("PATCH", "/v1/pools/accounts", json!({"max_uses": 50}));
+    on.call(
+        "PUT",
+        "/v1/pools/accounts/resources",
+        json!([{"id": "a", "data": {"pw": "x"}, "tags": ["cn"]}, {"id": "b"}]),
+    );
+    on.post("/v1/pools/accounts/resources", json!({"id": "c", "slots": 2}));
+    on.post("/v1/pools/accounts/resources", json!([{"id": "d"}, {"id": "e"}]));
+    on.call("PATCH", "/v1/pools/accounts/resources/b", json!({"tags": ["de"]}));
+    on.post("/v1/pools/accounts/resources/b/cool", json!({"for": "1m"}));
+    on.post("/v1/pools/accounts/resources/c/ban", json!({"reason": "captcha"}));
+    on.get("/v1/pools/accounts/resources/c");
+    on.post("/v1/pools/accounts/resources/c/restore", json!({}));
+    on.get("/v1/pools/accounts/resources");
+    on.get("/v1/pools/accounts");
+    on.get("/v1/pools");
+}
+
+fn jobs(on: &mut Checked) {
+    let whole = json!({
+        "id": "whole", "queue": "q", "kind": "k", "payload": {"n": 1}, "delay": "1h", "priority": 3, "group": "g",
+        "needs": [{"limit": "cap", "weight": 1}, {"pool": "accounts", "tag": "cn", "count": 1}],
+        "unique": {"key": "u", "until": "start", "for": "1m", "on_conflict": "replace", "within": "2h"},
+        "retry": {"max_attempts": 5, "backoff": {"kind": "list", "delays": ["1s", "2s"]}}, "timeout": "5m", "retain": "24h",
+        "labels": {"a": "b"}, "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    });
+    on.post("/v1/jobs", whole.clone());
+    on.post("/v1/jobs", whole);
+    on.post("/v1/jobs", json!([{"queue": "q", "id": "one"}, {"queue": "q", "id": "two", "after": ["one"], "ref": "r"}]));
+    on.get("/v1/jobs/whole");
+    // With as little as may be given: what an answer leaves out then is not required.
+    on.post("/v1/jobs", json!({"queue": "q", "id": "least", "unique": {"key": "least"}}));
+    on.get("/v1/jobs/least");
+    on.get("/v1/jobs?full=true");
+    on.get("/v1/jobs");
+    on.call("PATCH", "/v1/jobs/whole", json!({"priority": 5, "labels": null}));
+    for id in ["whole", "one", "two"] {
+        on.get(&format!("/v1/jobs/{id}/explain"));
+    }
+    on.get("/v1/jobs/two/parents?full=true");
+    on.get("/v1/jobs/one/children");
+    on.post("/v1/jobs/whole/run-now", json!({}));
+    on.post("/v1/jobs/whole/cancel", json!({}));
+    on.post("/v1/jobs/whole/retry", json!({}));
+    on.post("/v1/jobs/cancel", json!({"queue": "q", "state": "ready,dependent,blocked"}));
+    on.post("/v1/jobs/retry", json!({"queue": "q", "state": "cancelled", "max": 1}));
+    on.post("/v1/jobs/delete", json!({"queue": "q", "state": "cancelled"}));
+    on.post("/v1/jobs/cancel", json!({"queue": "q"}));
+}
+
+fn leases(on: &mut Checked) {
+    let jobs: Vec<Value> = (0..6).map(|n| json!({"id": format!("w{n}"), "queue": "w", "needs": [{"limit": "site:a"}, {"pool": "accounts"}]})).collect();
+    let free: Vec<Value> =
+        (6..9).map(|n| json!({"id": format!("w{n}"), "queue": "v", "needs": []})).collect();
+    on.post("/v1/jobs", json!(jobs));
+    on.post("/v1/jobs", json!(free));
+    let worker = json!({"id": "ann", "host": "h", "pid": 1, "version": "1"});
+    let first =
+        on.lease(json!({"queues": ["w"], "worker": worker, "request_id": "r1", "ttl": "1m"}));
+    on.get("/v1/jobs/w0");
+    on.get("/v1/jobs/w0/explain");
+    on.get("/v1/leases");
+    on.get("/v1/limits/site:a");
+    on.get("/v1/pools/accounts/resources");
+    on.get("/v1/workers");
+    on.post(
+        "/v1/leases/extend",
+        json!({"leases": [{"lease": first, "progress": {"done": 1}}, "no-such"]}),
+    );
+    let settle = json!({"settle": [
+        {"lease": first, "outcome": "succeeded", "result": 1, "push": [{"queue": "w2", "needs": []}],
+         "resources": [{"pool": "accounts", "id": "a", "verdict": "cool", "for": "1s"}], "limits": [{"limit": "site:a", "pause": "1ms", "spent": 1}]},
+        {"lease": "no-such", "outcome": "released"},
+    ]});
+    on.post("/v1/leases/settle", settle);
+    on.get("/v1/jobs/w0/result");
+    let failed = on.lease(json!({"queues": ["v"], "worker": "bob", "request_id": "r2"}));
+    on.post(
+        "/v1/leases/settle",
+        json!({"settle": [{"lease": failed, "outcome": "failed", "error": "no 7", "final": true}]}),
+    );
+    on.get("/v1/jobs/w6/result");
+    on.get("/v1/failures");
+    let snoozed = on.lease(json!({"queues": ["v"]}));
+    let both = json!({"settle": [{"lease": snoozed, "outcome": "snoozed", "for": "1h"}], "lease": {"queues": ["v"], "request_id": "r3"}});
+    let again = on.post("/v1/leases/settle", both);
+    let released = again["leases"][0]["lease"].clone();
+    on.post("/v1/leases/settle", json!({"settle": [{"lease": released, "outcome": "released"}]}));
+    let lock = on.lease(json!({"needs": [{"limit": "lock:x"}]}));
+    on.post("/v1/leases", json!({"needs": [{"limit": "lock:x"}]}));
+    on.post("/v1/leases", json!({"needs": [{"limit": "api", "cost": 1}], "ttl": "0s"}));
+    on.get("/v1/limits");
+    on.call("DELETE", &format!("/v1/leases/{lock}"), Value::Null);
+}
+
+fn flows(on: &mut Checked) {
+    on.post("/v1/jobs", json!([
+        {"id": "fa", "queue": "f", "flow": "night", "ref": "a"},
+        {"id": "fb", "queue": "f", "flow": "night", "after": [{"ref": "a"}], "on_parent_failure": "run"},
+        {"id": "fc", "queue": "f", "after": [{"flow": "night"}, {"job": "gone", "gone": "done"}]},
+    ]));
+    on.get("/v1/jobs/fc/parents");
+    on.get("/v1/jobs/fb/parents");
+    on.get("/v1/jobs/fa/children");
+    on.get("/v1/jobs/fc");
+    on.get("/v1/flows");
+    on.get("/v1/flows/night");
+    on.post("/v1/flows/night/cancel", json!({}));
+}
+
+fn schedules(on: &mut Checked) {
+    let job = json!({"queue": "s", "payload": 1, "needs": [{"limit": "cap"}], "retry": {"max_attempts": 2}, "labels": {"a": "b"}});
+    on.call(
+        "PUT",
+        "/v1/schedules/hourly",
+        json!({"every": "1h", "job": job, "overlap": "queue", "catch_up": "all"}),
+    );
+    on.call("PATCH", "/v1/schedules/hourly", json!({"jitter": "1s"}));
+    on.call("PUT", "/v1/schedules?owner=app", json!([{"id": "mine", "cron": "0 3 * * *", "zone": "Europe/Berlin", "job": {"queue": "s"}}]));
+    on.post("/v1/schedules/hourly/run-now", json!({}));
+    on.get("/v1/schedules/hourly");
+    on.get("/v1/schedules");
+    on.post("/v1/schedules/hourly/pause", json!({"for": "1m"}));
+    on.post("/v1/schedules/hourly/resume", json!({}));
+    on.post("/v1/schedules/preview", json!({"cron": "0 3 * * *", "count": 2}));
+}
+
+fn the_rest(on: &mut Checked) {
+    on.get("/v1/events?since=first&max=1000");
+    on.get("/v1/stats");
+    on.get("/v1/audit");
+    on.get("/v1/queues");
+    on.get("/v1/queues/q");
+    on.get("/healthz");
+    on.get("/readyz");
+    on.get("/version");
+    on.get("/openapi.json");
+}
+
+fn removals(on: &mut Checked) {
+    for path in [
+        "schedules/hourly",
+        "pools/accounts/resources/e",
+        "limits/read",
+        "limits/spiders",
+        "jobs/w6",
+    ] {
+        on.call("DELETE", &format!("/v1/{path}"), Value::Null);
+    }
+    on.call("PUT", "/v1/pools/gone", json!({}));
+    on.call("DELETE", "/v1/pools/gone", Value::Null);
+    on.call("PUT", "/v1/queues/gone", json!({}));
+    on.call("DELETE", "/v1/queues/gone", Value::Null);
+}
+
+#[test]
+fn a_problem_has_what_the_document_requires() {
+    let on = Checked::start();
+    let schema = json!({"$ref": "#/components/schemas/Problem"});
+    for (path, body) in
+        [("/v1/jobs", r#"[{"priority": 1000}]"#), ("/v1/jobs", "{"), ("/v1/nothing", "{}")]
+    {
+        let problem = on.server.post(path, body).json();
+        assert_eq!(faults(&on.document, &schema, &problem, ""), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_as_documented_is_found() {
+    let document = json!({"components": {"schemas": {"Job": {
+        "type": "object", "required": ["id"], "properties": {"id": {"type": "string"}, "n": {"type": "integer"}},
+    }}}});
+    let schema = json!({"type": "array", "items": {"$ref": "#/components/schemas/Job"}});
+    let found = faults(&document, &schema, &json!([{"n": "x", "more": 1}, {"id": "a"}]), "");
+    assert_eq!(found.len(), 3, "{found:?}");
+}

@@ -1,0 +1,35 @@
+//! A worker over HTTP whose handlers block every thread of their runtime: its heartbeats must not go by connections that
+//! the same runtime drives.
+
+use std::time::Duration;
+
+use crate::wire::Server;
+use serde_json::json;
+use tenure::{Client, Job, Span};
+
+#[test]
+fn a_handler_that_blocks_every_thread_for_five_ttls_keeps_its_lease() {
+    let server = Server::start();
+    server.post(
+        "/v1/jobs",
+        &json!([{"id": "a", "queue": "q"}, {"id": "b", "queue": "q"}]).to_string(),
+    );
+    let url = format!("http://{}", server.at);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::connect(&url).await.unwrap();
+        let worker = client.worker(["q"]).ttl(Span::from_s(1)).concurrency(2);
+        let working = worker.until_empty().run(|_: Job| async {
+            // No await: nothing else runs on this thread.
+            std::thread::sleep(Duration::from_millis(5_200));
+        });
+        // A job that was lost would have been granted once more.
+        assert_eq!(tokio::spawn(working).await.unwrap().unwrap().jobs, 2);
+    });
+    for id in ["a", "b"] {
+        let job = server.get(&format!("/v1/jobs/{id}")).good();
+        let ended = json!([job["state"], job["attempt"], job["lost"]]);
+        assert_eq!(ended, json!(["succeeded", 1, 0]), "{job}");
+    }
+}

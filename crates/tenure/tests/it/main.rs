@@ -1,0 +1,16 @@
+//! The package as its users see it: sentences, tasks, sandboxes, and what goes over HTTP.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod documented;
+mod examples;
+mod heartbeats;
+mod in_sentences;
+mod mapping;
+mod read_back;
+mod remote_faults;
+mod remote_mapping;
+mod sandbox;
+mod scripted;
+mod several_servers;
+mod tasks;

@@ -1,0 +1,71 @@
+//! The contract's mirror: what is sent for every operation, and that its answer is understood.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use crate::mapping::words::whole_job;
+use crate::scripted::{Scripted, Then};
+use serde_json::Value;
+use tenure::core::requests::*;
+use tenure::{Engine, Namespace};
+
+/// Without the line ends and indentation of the literals.
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|why| panic!("{why}: {text}"))
+}
+
+#[tokio::test]
+async fn every_operation_is_sent_and_read_as_the_contract_says() {
+    let next: Arc<Mutex<(u16, String)>> = Arc::default();
+    let answers = next.clone();
+    let mut server = Scripted::start(move |_| {
+        let (status, body) = answers.lock().unwrap().clone();
+        Then::Answer(status, "content-type: application/json\r\n", body)
+    })
+    .await;
+    let remote = server.remote();
+    let mut names = HashSet::new();
+    for (request, line, body, status, answer, right) in crate::mapping::rows() {
+        names.insert(request.spec().name);
+        *next.lock().unwrap() = (status, answer);
+        let reply = remote.call(&Namespace::main(), request.clone()).await;
+        let seen = server.request().await;
+        assert_eq!(seen.line, line);
+        if body.is_empty() {
+            assert_eq!(seen.body, "", "{line}");
+            assert!(!seen.headers.contains_key("content-type"), "{line}");
+        } else {
+            assert_eq!(json(&seen.body), json(&body), "{line}");
+            assert_eq!(seen.headers["content-type"], "application/json", "{line}");
+        }
+        // What the server's own reader makes of it is the request that was asked.
+        if let Some(read) = crate::read_back::read(&request, &seen) {
+            assert_eq!(read, Ok(request), "{line}");
+        }
+        let reply = reply.unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(right(&reply), "{line}: {reply:?}");
+    }
+    for spec in OPERATIONS {
+        assert!(names.contains(spec.name), "no row says what is sent for {}", spec.name);
+    }
+}
+
+#[tokio::test]
+async fn the_text_of_a_payload_is_sent_as_it_is() {
+    let mut server =
+        Scripted::start(|_| crate::scripted::ok(r#"[{"id":"j1","duplicate":false}]"#)).await;
+    let push = Push { jobs: vec![whole_job()], answer: PushAnswer::Ids };
+    server.remote().call(&Namespace::main(), push.into()).await.unwrap();
+    assert!(server.request().await.body.contains(r#""payload":{"n": 1.50}"#));
+}
+
+#[tokio::test]
+async fn an_address_may_have_a_prefix() {
+    let mut server =
+        Scripted::start(|_| crate::scripted::ok(r#"{"ok":true,"checked":0,"faults":[]}"#)).await;
+    let url = format!("http://127.0.0.1:{}/tenure/", server.port).parse();
+    let Ok(tenure::StoreUrl::Server(url)) = url else { unreachable!() };
+    let remote = tenure::Remote::open(&url, None).unwrap();
+    remote.call(&Namespace::main(), Audit::default().into()).await.unwrap();
+    assert_eq!(server.request().await.line, "GET /tenure/v1/audit");
+}
