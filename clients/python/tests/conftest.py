@@ -21,6 +21,8 @@ from scrapy_site import Crawlers, Site
 from stress.services import Missing, redis_command
 from tenure import Tenure
 
+pytest_plugins = ["event_writer"]
+
 
 def until(what: Callable[[], Any], within: float = 10.0, every: float = 0.01) -> Any:
     """Wait for something to become true, and return it."""

@@ -1,0 +1,185 @@
+"""Builds the test programs and runs them, test by test, by the events that libtest reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Optional
+
+import processes
+from events import Tests
+from report import Report
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+#: The tests of `./test --long` alone are ignored, and say this, a colon and why.
+LONG = "long"
+#: libtest reports events with durations to who asks for what is not stable; see
+#: docs/decisions/166-tests-are-run-by-their-events.md.
+UNSTABLE = {"RUSTC_BOOTSTRAP": "1"}
+EVENTS = ["-Z", "unstable-options", "--format", "json"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of tests, as cargo has built it."""
+
+    crate: str
+    kind: str
+    executable: str
+    folder: Path
+    tests: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """How a report names it."""
+        return self.crate if self.kind == "lib" else f"{self.crate} {self.kind}"
+
+    @property
+    def computes(self) -> bool:
+        """Unit tests compute; the tests of all other programs mostly wait."""
+        return self.kind in ("lib", "bin")
+
+    def split(self, prefixes: Sequence[str]) -> tuple[Program, Program]:
+        """Split it into the tests whose names begin so, and all others."""
+        own = [test for test in self.tests if test.startswith(tuple(prefixes))]
+        for prefix in prefixes:
+            assert any(test.startswith(prefix) for test in own), f"{prefix} is no test of {self}"
+        rest = [test for test in self.tests if test not in own]
+        return replace(self, tests=own), replace(self, tests=rest)
+
+
+def environment() -> dict[str, str]:
+    """What cargo gives to the programs that it runs: `[env]` of its configuration."""
+    text = (ROOT / ".cargo" / "config.toml").read_text()
+    section = re.search(r"^\[env\]$(.*?)(?=^\[|\Z)", text, re.M | re.S)
+    return dict(re.findall(r'^(\w+) = "(.*)"$', section[1] if section else "", re.M))
+
+
+def build(report: Report, chosen: Sequence[str]) -> Optional[list[Program]]:
+    """Build all test programs of these packages. None if that failed."""
+    step = "build"
+    # Examples are modules of tests, and their programs are seen by the lints.
+    words = ["cargo", "test", "--locked", *chosen, "--tests", "--no-run"]
+    report.begin(step)
+    with tempfile.TemporaryFile("w+", errors="replace") as said:
+        words.append("--message-format=json-render-diagnostics")
+        child = processes.start(words, ROOT, stdout=subprocess.PIPE, stderr=said)
+        assert child.stdout is not None
+        programs = [program for line in child.stdout if (program := _built(line)) is not None]
+        code = processes.wait(child)
+        said.seek(0)
+        report.end(step, f"cargo ended with {code}" if code else "", said.read())
+    return None if code else programs
+
+
+def _built(line: str) -> Optional[Program]:
+    message = json.loads(line)
+    if message["reason"] != "compiler-artifact" or not message["executable"]:
+        return None
+    if not message["profile"]["test"]:
+        return None
+    folder, target = Path(message["manifest_path"]).parent, message["target"]
+    kind = target["name"] if target["kind"] == ["test"] else target["kind"][0]
+    return Program(folder.name, kind, message["executable"], folder)
+
+
+def find_tests(programs: Sequence[Program], long: bool) -> None:
+    """Ask each program for its tests; those of `./test --long` only for that."""
+    for program in programs:
+        listed = subprocess.run(
+            [program.executable, "--list", *EVENTS],
+            cwd=program.folder,
+            env={**os.environ, **UNSTABLE},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        events = list(filter(None, map(_event, listed.stdout.splitlines())))
+        tests = [event for event in events if event["event"] == "discovered"]
+        whole = [event for event in events if event["event"] == "completed"]
+        if [event["total"] for event in whole] != [len(tests)]:
+            raise AssertionError(
+                f"{program.name} lists its tests in another form than is known here"
+            )
+        for event in tests:
+            why = (event.get("ignore_message") or "").split(":")[0]
+            if not event["ignore"] or (long and why == LONG):
+                program.tests.append(event["name"])
+
+
+def _event(line: str) -> Optional[dict[str, Any]]:
+    """Read an event of libtest. What a test's children print may stand before it."""
+    begin = line.find('{ "type":')
+    if begin < 0:
+        return None
+    try:
+        event: dict[str, Any] = json.loads(line[begin:])
+    except ValueError:
+        return None
+    return event
+
+
+class Run:
+    """A run of one program.
+
+    A test that takes too long is ended, and the program started again for the rest.
+    """
+
+    def __init__(
+        self,
+        report: Report,
+        program: Program,
+        threads: int,
+        env: Mapping[str, str],
+        most: float,
+    ) -> None:
+        self.report, self.program, self.threads = report, program, threads
+        of_cargo = {**environment(), "CARGO_MANIFEST_DIR": str(program.folder)}
+        self.env = {**of_cargo, **env, **UNSTABLE}
+        self.tests = Tests(report, program.name, most)
+
+    def whole(self) -> None:
+        """Run all its tests."""
+        name, tests = self.program.name, set(self.program.tests)
+        self.report.begin(name)
+        before = -1
+        while tests > self.tests.ended and before < len(self.tests.ended):
+            before = len(self.tests.ended)
+            self._once(sorted(tests - self.tests.ended))
+            if processes.stopping.is_set():
+                return
+        if tests > self.tests.ended:
+            self.report.end(name, f"{len(tests - self.tests.ended)} tests were not run")
+        else:
+            self.report.end(name, "" if self.tests.passed else "tests failed; they are above")
+
+    def _once(self, left: Sequence[str]) -> None:
+        words = [self.program.executable, *EVENTS, "--report-time"]
+        words += [f"--test-threads={self.threads}", "--include-ignored", "--exact", *left]
+        with tempfile.TemporaryFile("w+", errors="replace") as said:
+            child = processes.start(
+                words,
+                self.program.folder,
+                env=self.env,
+                stdout=subprocess.PIPE,
+                stderr=said,
+            )
+            assert child.stdout is not None
+            with self.tests.watched(child), child.stdout:
+                for event in filter(None, map(_event, child.stdout)):
+                    self.tests.happened(event)
+                code = processes.wait(child)
+            said.seek(0)
+            output = said.read()
+        self.tests.program_ended(code, output)
+        if code != 0 and self.tests.passed and not processes.stopping.is_set():
+            self.tests.passed = False
+            self.report.fail(self.program.name, f"it ended with {code}", output)

@@ -1,0 +1,289 @@
+"""Which steps a run has, and which of them run at once.
+
+Most tests wait: for processes, for moments to come, for servers to die. So several of them run at
+once, and lints, which compute and are nice, beside them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Callable
+
+import cargo
+import needs
+import processes
+from cargo import ROOT, TARGET, Program
+from events import Tests
+from report import Report
+
+#: How many tests of a program run at once where most of them wait.
+WAITING = 4
+#: How nice steps are whose end nobody waits for.
+LINTS_NICE = 19
+#: A test that takes longer is ended, in seconds: in `./test`, and in `./test --long`.
+TEST_MAX, LONG_TEST_MAX = 120.0, 3600.0
+#: Tests that keep the processors busy for seconds, or measure time: one of them runs at once. By
+#: program, how their names begin.
+ALONE = {
+    "cli system": [
+        "chaos::",
+        "gauge::whatever_is_killed",
+        "killed::sigkill::of_",
+        "leap::",
+        "linear::",
+    ],
+}
+#: The programs that take longest begin first.
+LONGEST = ["member it", "cli system", "dashboard it", "engine it", "server it"]
+#: What `./test --long` has tests play longer, by program: ten minutes, or as many histories as take
+#: about as long.
+LONGER = {
+    "machine": {"TENURE_HISTORIES": "20000"},
+    "engine it": {"TENURE_HISTORIES": "500"},
+    "owner": {"TENURE_WALKS": "20000"},
+    "cli system": {
+        "TENURE_CHAOS_SECONDS": "600",
+        "TENURE_LINEAR_SECONDS": "600",
+        "TENURE_GAUGE_SECONDS": "600",
+    },
+}
+CRATES = ROOT / "crates"
+PYTHON, EXAMPLES = "clients/python", "examples"
+
+
+class Unknown(Exception):
+    """A part of the project that has no tests of its own."""
+
+
+def part(name: str) -> str:
+    """Find the part that has this name or this file: a crate, or a folder outside `crates`."""
+    crate = name.removeprefix("tenure-")
+    if (CRATES / crate / "Cargo.toml").exists():
+        return crate
+    path = Path(name).resolve()
+    if path.exists():
+        if path.is_relative_to(CRATES) and path != CRATES:
+            return path.relative_to(CRATES).parts[0]
+        for folder in (PYTHON, EXAMPLES):
+            if path.is_relative_to(ROOT / folder):
+                return folder
+    crates = ", ".join(sorted(folder.parent.name for folder in CRATES.glob("*/Cargo.toml")))
+    raise Unknown(f"{name!r} has no tests of its own; {crates}, {PYTHON} and {EXAMPLES} have")
+
+
+def package(crate: str) -> str:
+    """Name the package of a crate."""
+    return crate if crate == "tenure" else f"tenure-{crate}"
+
+
+def packages(crates: Sequence[str]) -> list[str]:
+    """Choose these crates for a command of cargo; all if there are none."""
+    chosen = [word for crate in crates for word in ("-p", package(crate))]
+    return chosen or ["--workspace"]
+
+
+class Plan:
+    """The steps of a run."""
+
+    def __init__(self, report: Report, without: Sequence[str], long: bool) -> None:
+        self.report, self.without, self.long = report, list(without), long
+        self.test_max = LONG_TEST_MAX if long else TEST_MAX
+        # A clean clone is built once: what would only make its next build faster takes as much
+        # disk as all the rest, and so does what a debugger reads.
+        if not (TARGET / "debug" / "incremental").exists():
+            os.environ["CARGO_INCREMENTAL"] = "0"
+        if os.environ.get("CI"):
+            os.environ["CARGO_PROFILE_DEV_DEBUG"] = "0"
+
+    # Whole runs.
+
+    def everything(self) -> None:
+        """Run all steps."""
+        if not self.step("format", "cargo", "fmt", "--all", "--check"):
+            return
+        self.step("tools/test", sys.executable, "-m", "unittest", "discover", "-s", "tools/test")
+        tools = threading.Thread(target=self.told, args=(self.install,))
+        tools.start()
+        programs = cargo.build(self.report, packages([]))
+        tools.join()
+        if programs is None:
+            return
+        self.name_what_is_here()
+
+        def tests() -> None:
+            # One lane after the other: full processors miss the moments that tests wait for.
+            for lane in self.rust(programs):
+                self.told(lane)
+            if "python" not in self.without:
+                self.python()
+                self.examples()
+
+        self.at_once([tests, self.documentation_and_lints])
+        if self.long:
+            self.only_long()
+
+    def crates_and_folders(self, parts: Sequence[str]) -> None:
+        """Run the steps of these parts."""
+        crates = [name for name in parts if name not in (PYTHON, EXAMPLES)]
+        self.name_what_is_here()
+        if crates:
+            chosen = packages(crates)
+            if not self.step("format", "cargo", "fmt", "--check", *chosen):
+                return
+            programs = cargo.build(self.report, chosen)
+            if programs is None:
+                return
+            self.at_once([*self.rust(programs), lambda: self.lints(crates)])
+        if PYTHON in parts:
+            self.python()
+        if EXAMPLES in parts:
+            self.examples()
+
+    # Their steps.
+
+    def install(self) -> None:
+        """Install what is missing; what cannot be installed is left out."""
+        browser, python = ("browser" not in self.without, "python" not in self.without)
+        wanted = needs.needs(browser, python)
+        self.without += needs.make_sure(self.report, wanted, self.without)
+        if python:
+            self.step("install the packages of the Python check", PYTHON + "/check", "--install")
+
+    def name_what_is_here(self) -> None:
+        """Have tests know what is left out, and which binary this run has built."""
+        os.environ["TENURE_WITHOUT"] = ",".join(self.without)
+        os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
+        needs.use_prometheus()
+
+    def rust(self, programs: Sequence[Program]) -> list[Callable[[], None]]:
+        """Make the lanes: what computes, what waits, and what runs alone."""
+        cargo.find_tests(programs, self.long)
+        for program in programs:
+            self.report.to_run |= {f"{program.name}: {test}" for test in program.tests}
+        computing, waiting, alone = [], [], []
+        ranks = {name: rank for rank, name in enumerate(LONGEST)}
+        for program in sorted(programs, key=lambda program: ranks.get(program.name, len(ranks))):
+            if program.computes:
+                computing.append(program)
+                continue
+            own, rest = program.split(ALONE.get(program.name, []))
+            alone.append(own)
+            waiting.append(rest)
+        threads = os.cpu_count() or 2
+
+        def computing_then_alone() -> None:
+            self.run(computing, threads)
+            self.run(alone, 1)
+
+        return [lambda: self.run(waiting, WAITING), computing_then_alone]
+
+    def run(self, programs: Sequence[Program], threads: int) -> None:
+        """Run programs, one after the other."""
+        for program in programs:
+            env = LONGER.get(program.name, {}) if self.long else {}
+            if program.tests and not processes.stopping.is_set():
+                cargo.Run(self.report, program, threads, env, self.test_max).whole()
+
+    def documentation_and_lints(self) -> None:
+        """Run the examples of the documentation, then lints: both wait for cargo's lock."""
+        words = ["cargo", "test", "--locked", "--workspace", "--doc"]
+        self.step("documentation tests", *words, nice=LINTS_NICE)
+        self.lints([])
+
+    def lints(self, crates: Sequence[str]) -> None:
+        """Run clippy."""
+        words = ["cargo", "clippy", "--locked", *packages(crates), "--all-targets"]
+        self.step("lints", *words, "--", "-D", "warnings", nice=LINTS_NICE)
+
+    def python(self) -> None:
+        """Check the Python package; its tests report events as those in Rust do."""
+        if processes.stopping.is_set():
+            return
+        self.report.begin(PYTHON)
+        tests = Tests(self.report, "python", self.test_max)
+        read, write = os.pipe()
+        with tempfile.TemporaryFile("w+", errors="replace") as said:
+            child = processes.start(
+                [PYTHON + "/check"],
+                ROOT,
+                env={"TENURE_TEST_EVENTS": str(write)},
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                pass_fds=[write],
+            )
+            os.close(write)
+            with tests.watched(child), open(read) as events:
+                for line in events:
+                    tests.happened(json.loads(line))
+                code = processes.wait(child)
+            said.seek(0)
+            output = said.read()
+        tests.program_ended(code, output)
+        if not processes.stopping.is_set():
+            self.report.end(PYTHON, f"{PYTHON}/check ended with {code}" if code else "", output)
+
+    def examples(self) -> None:
+        """Run the commands of the examples' pages."""
+        words = ["examples/check", "--without", ",".join(self.without)]
+        self.step(EXAMPLES, *words, *(["--all"] if self.long else []))
+
+    def only_long(self) -> None:
+        """Run what is no test of this tree, or takes long whatever it runs on."""
+        peers = ["--manifest-path", "bench/peers/Cargo.toml"]
+        own = [word for name in ("harness", "gauge") for word in ("--package", f"peers-{name}")]
+        lints = ["cargo", "clippy", "--locked", *peers, "--target-dir", str(TARGET)]
+        self.step("peers: format", "cargo", "fmt", *peers, "--all", "--check")
+        self.step(
+            "peers: lints",
+            *lints, "--all-targets", *own, "--package", "peer-tenure", "--", "-D", "warnings",
+        )  # fmt: skip
+        lab = str(TARGET / "debug" / "tenure-lab")
+        self.step("kill -9 under load", lab, "crash", "--rounds", "20")
+        self.step("random requests", lab, "fuzz", "--requests", "50000")
+        self.step("mixed use", lab, "soak", "--duration", "10m")
+        if "python" not in self.without:
+            self.step("Python, killed", "clients/python/stress/run", "--seconds", "600")
+
+    # Any step.
+
+    def at_once(self, lanes: Sequence[Callable[[], None]]) -> None:
+        """Run lanes side by side, to their ends."""
+        threads = [threading.Thread(target=self.told, args=(lane,)) for lane in lanes]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def told(self, lane: Callable[[], None]) -> None:
+        """Run a lane. A fault of these programs is a failure of the run."""
+        try:
+            lane()
+        except Exception:
+            self.report.fail("tools/test", "this is a bug", traceback.format_exc())
+
+    def step(self, name: str, *words: str, nice: int = 0) -> bool:
+        """Run a command; its output is shown if it fails."""
+        if processes.stopping.is_set():
+            return False
+        self.report.begin(name)
+        output = subprocess.PIPE
+        try:
+            child = processes.start(words, ROOT, stdout=output, stderr=subprocess.STDOUT, nice=nice)
+        except FileNotFoundError as why:
+            self.report.end(name, str(why))
+            return False
+        assert child.stdout is not None
+        said = child.stdout.read()
+        code = processes.wait(child)
+        if processes.stopping.is_set():
+            return False
+        self.report.end(name, f"{' '.join(words)} ended with {code}" if code else "", said)
+        return code == 0

@@ -1,0 +1,145 @@
+"""What a run does with tests that fail, hang and crash, however it was started."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+from pathlib import Path
+
+import cargo
+import plan
+from cargo import Program
+from report import Report
+
+HERE = Path(__file__).parent
+#: A program that does with each test what its name says, and reports it as libtest does.
+FAKE = """
+#!%s
+import os, sys, time
+names = sys.argv[sys.argv.index("--exact") + 1:]
+def say(event, name, **more):
+    more = "".join(f', "{key}": "{value}"' for key, value in more.items())
+    # A child of the test has said something without the end of a line.
+    line = f'noise{{ "type": "test", "event": "{event}", "name": "{name}"{more} }}\\n'
+    os.write(1, line.encode())
+for name in names:
+    say("started", name)
+    if "hangs" in name:
+        time.sleep(60)
+    if "crashes" in name:
+        print("the last words", file=sys.stderr, flush=True)
+        os.abort()
+    if "fails" in name:
+        say("failed", name, stdout="what it said")
+    else:
+        say("ok", name)
+sys.exit(101 if any("fails" in name for name in names) else 0)
+"""
+
+
+class OfAProgram(unittest.TestCase):
+    """A program of tests is run to its end."""
+
+    def setUp(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.program = Path(self.folder.name) / "program"
+        self.program.write_text(FAKE.lstrip() % sys.executable)
+        self.program.chmod(0o755)
+
+    def run_tests(self, *tests: str) -> tuple[Report, str]:
+        """Run these tests, each for at most six seconds."""
+        report = Report(None)
+        program = Program("crate", "it", str(self.program), Path(self.folder.name), list(tests))
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            cargo.Run(report, program, 8, {}, 6.0).whole()
+        return report, shown.getvalue()
+
+    def test_all_pass(self) -> None:
+        report, shown = self.run_tests("a", "b")
+        self.assertEqual((report.passed, report.failed), (2, []))
+        self.assertIn("== crate it: passed in", shown)
+
+    def test_a_failure_is_shown_at_once_and_the_rest_is_run(self) -> None:
+        report, shown = self.run_tests("a_fails", "b")
+        self.assertEqual(report.passed, 1)
+        self.assertIn("FAILED  crate it: a_fails: failed\nwhat it said", shown)
+
+    def test_a_test_that_hangs_is_ended_and_named_and_the_rest_is_run(self) -> None:
+        report, _ = self.run_tests("a", "b_hangs", "c")
+        self.assertEqual(report.passed, 2)
+        self.assertIn("crate it: b_hangs: ended because it took longer than 6 s", report.failed)
+
+    def test_a_test_that_crashes_is_named_with_its_words_and_the_rest_is_run(self) -> None:
+        report, shown = self.run_tests("a", "b_crashes", "c")
+        self.assertEqual(report.passed, 2)
+        self.assertIn("b_crashes: its program ended with -6 while it ran\nthe last words", shown)
+
+    def test_a_program_that_runs_none_of_its_tests_has_failed(self) -> None:
+        self.program.write_text("#!/bin/sh\nexit 0\n")
+        report, _ = self.run_tests("a")
+        self.assertEqual(report.failed, ["crate it: 1 tests were not run"])
+
+
+class OfARun(unittest.TestCase):
+    """A run is the same however it was started."""
+
+    def test_what_it_starts_has_no_ignored_signals(self) -> None:
+        script = """
+            import subprocess, sys, processes
+            from pathlib import Path
+            processes.take_signals()
+            child = processes.start(
+                ["grep", "SigIgn", "/proc/self/status"], Path("/"), stdout=None, stderr=None)
+            sys.exit(processes.wait(child))
+        """
+        python = [sys.executable, "-c", textwrap.dedent(script)]
+        # As of a job in the background, and under nohup.
+        ignoring = ["sh", "-c", 'trap "" INT HUP QUIT; exec "$@"', "sh", *python]
+        said = subprocess.run(ignoring, cwd=HERE, capture_output=True, text=True, check=True).stdout
+        self.assertEqual(int(said.split()[1], 16), 0, said)
+
+    def test_told_to_end_it_ends_what_it_started(self) -> None:
+        script = """
+            import subprocess, sys, processes
+            from pathlib import Path
+            processes.take_signals()
+            # It goes into a session of its own, as a server may.
+            words = ["sh", "-c", "setsid sleep 300 & echo $!; wait"]
+            child = processes.start(words, Path("/"), stdout=None, stderr=None)
+            processes.stopping.wait()
+            processes.kill_all()
+        """
+        python = [sys.executable, "-c", textwrap.dedent(script)]
+        run = subprocess.Popen(python, cwd=HERE, stdout=subprocess.PIPE, text=True)
+        self.assertIsNotNone(run.stdout)
+        assert run.stdout is not None
+        grandchild = int(run.stdout.readline())
+        run.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(30), 0)
+        run.stdout.close()
+        end = time.monotonic() + 10
+        while Path(f"/proc/{grandchild}").exists() and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertFalse(Path(f"/proc/{grandchild}").exists())
+
+    def test_a_part_is_a_crate_or_a_path(self) -> None:
+        os.chdir(cargo.ROOT)
+        for name in ("core", "tenure-core", "crates/core", "crates/core/src/lib.rs"):
+            self.assertEqual(plan.part(name), "core")
+        self.assertEqual(plan.part("clients/python/src"), "clients/python")
+        for name in ("nonsense", "docs", "crates"):
+            with self.assertRaises(plan.Unknown):
+                plan.part(name)
+
+
+if __name__ == "__main__":
+    unittest.main()
