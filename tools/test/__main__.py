@@ -84,7 +84,7 @@ def main() -> int:
     report = Report(TARGET / "test-times.json" if is_whole else None)
     steps = plan.Plan(report, without, args.long)
     run = (lambda: steps.crates_and_folders(parts)) if parts else steps.everything
-    work = threading.Thread(target=steps.told, args=(run,))
+    work = threading.Thread(target=steps.guarded, args=(run,))
     work.start()
     while work.is_alive() and not processes.stopping.is_set():
         report.tick()

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 #: The tests of `./test --long` alone are ignored, and say this, a colon and why.
 LONG = "long"
-#: libtest reports events with durations to who asks for what is not stable; see
+#: libtest reports events with durations only with unstable options; see
 #: docs/decisions/166-tests-are-run-by-their-events.md.
 UNSTABLE = {"RUSTC_BOOTSTRAP": "1"}
 EVENTS = ["-Z", "unstable-options", "--format", "json"]

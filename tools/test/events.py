@@ -13,6 +13,11 @@ import processes
 from report import Report
 
 
+def shown(program: str, test: str) -> str:
+    """How a report names a test of a program."""
+    return f"{program}: {test}"
+
+
 class Tests:
     """The tests of one program, in the form of libtest's events."""
 
@@ -31,21 +36,21 @@ class Tests:
         if event["type"] != "test":
             return
         name, what = event["name"], event["event"]
-        shown, seconds = self._shown(name), float(event.get("exec_time", 0.0))
+        label, seconds = shown(self.program, name), float(event.get("exec_time", 0.0))
         if what == "started":
             with self._lock:
                 self._began[name] = time.monotonic()
-            self.report.begin_test(shown)
+            self.report.begin_test(label)
         elif what in ("ok", "failed"):
             with self._lock:
                 self._began.pop(name, None)
             self.ended.add(name)
             if what == "ok":
-                self.report.end_test(shown, seconds)
+                self.report.end_test(label, seconds)
             else:
                 self.passed = False
                 problem = event.get("message") or "failed"
-                self.report.fail_test(shown, seconds, problem, event.get("stdout", ""))
+                self.report.fail_test(label, seconds, problem, event.get("stdout", ""))
 
     @contextlib.contextmanager
     def watched(self, child: subprocess.Popen[str]) -> Iterator[None]:
@@ -81,9 +86,6 @@ class Tests:
                 problem = f"ended because it took longer than {self.most:.0f} s"
             self.passed = False
             self.ended.add(name)
-            self.report.fail_test(self._shown(name), seconds, problem, output)
+            self.report.fail_test(shown(self.program, name), seconds, problem, output)
         for name, _ in ran if late else []:
-            self.report.forget(self._shown(name))
-
-    def _shown(self, test: str) -> str:
-        return f"{self.program}: {test}"
+            self.report.forget(shown(self.program, name))

@@ -89,7 +89,6 @@ def make_sure(report: Report, wanted: Sequence[Need], without: Sequence[str]) ->
     TOOLS.mkdir(parents=True, exist_ok=True)
     _link("scrapyd", SCRAPYD)
     _link("axe-core", AXE)
-    use_prometheus()
     missing = []
     for need in wanted:
         if need.name in without or need.is_here() or processes.stopping.is_set():
@@ -108,8 +107,7 @@ def make_sure(report: Report, wanted: Sequence[Need], without: Sequence[str]) ->
 def use_prometheus() -> None:
     """Have tests find the Prometheus that was unpacked, if there is no other."""
     unpacked = str(TOOLS / "prometheus/usr/bin")
-    if unpacked not in os.environ["PATH"].split(os.pathsep):
-        os.environ["PATH"] += os.pathsep + unpacked
+    os.environ["PATH"] += os.pathsep + unpacked
 
 
 def _any_program(*names: str) -> bool:
@@ -127,17 +125,10 @@ def _node_is_here() -> bool:
 
 def _run(*words: str, cwd: Path = TARGET) -> bool:
     """Run a command; shows what it said if it fails."""
-    output = subprocess.PIPE
-    try:
-        child = processes.start(words, cwd, stdout=output, stderr=subprocess.STDOUT)
-    except FileNotFoundError:
-        return False
-    assert child.stdout is not None
-    said = child.stdout.read()
-    if processes.wait(child) == 0:
-        return True
-    print(said, file=sys.stderr)
-    return False
+    code, output = processes.output(words, cwd)
+    if code != 0:
+        print(output, file=sys.stderr)
+    return code == 0
 
 
 def _apt_get(*words: str, cwd: Path = TARGET) -> bool:

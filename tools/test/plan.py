@@ -21,7 +21,7 @@ import cargo
 import needs
 import processes
 from cargo import ROOT, TARGET, Program
-from events import Tests
+from events import Tests, shown
 from report import Report
 
 #: How many tests of a program run at once where most of them wait.
@@ -94,7 +94,9 @@ class Plan:
     """The steps of a run."""
 
     def __init__(self, report: Report, without: Sequence[str], long: bool) -> None:
-        self.report, self.without, self.long = report, list(without), long
+        self.report, self.long = report, long
+        self.without: list[str] = []
+        self.leave_out(without)
         self.test_max = LONG_TEST_MAX if long else TEST_MAX
         # A clean clone is built once: what would only make its next build faster takes as much
         # disk as all the rest, and so does what a debugger reads.
@@ -102,6 +104,7 @@ class Plan:
             os.environ["CARGO_INCREMENTAL"] = "0"
         if os.environ.get("CI"):
             os.environ["CARGO_PROFILE_DEV_DEBUG"] = "0"
+        needs.use_prometheus()
 
     # Whole runs.
 
@@ -110,18 +113,17 @@ class Plan:
         if not self.step("format", "cargo", "fmt", "--all", "--check"):
             return
         self.step("tools/test", sys.executable, "-m", "unittest", "discover", "-s", "tools/test")
-        tools = threading.Thread(target=self.told, args=(self.install,))
+        tools = threading.Thread(target=self.guarded, args=(self.install,))
         tools.start()
         programs = cargo.build(self.report, packages([]))
         tools.join()
         if programs is None:
             return
-        self.name_what_is_here()
+        os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         def tests() -> None:
-            # One lane after the other: full processors miss the moments that tests wait for.
-            for lane in self.rust(programs):
-                self.told(lane)
+            # One after the other: full processors miss the moments that tests wait for.
+            self.rust(programs)
             if "python" not in self.without:
                 self.python()
                 self.examples()
@@ -133,7 +135,6 @@ class Plan:
     def crates_and_folders(self, parts: Sequence[str]) -> None:
         """Run the steps of these parts."""
         crates = [name for name in parts if name not in (PYTHON, EXAMPLES)]
-        self.name_what_is_here()
         if crates:
             chosen = packages(crates)
             if not self.step("format", "cargo", "fmt", "--check", *chosen):
@@ -141,7 +142,7 @@ class Plan:
             programs = cargo.build(self.report, chosen)
             if programs is None:
                 return
-            self.at_once([*self.rust(programs), lambda: self.lints(crates)])
+            self.at_once([lambda: self.rust(programs), lambda: self.lints(crates)])
         if PYTHON in parts:
             self.python()
         if EXAMPLES in parts:
@@ -153,21 +154,20 @@ class Plan:
         """Install what is missing; what cannot be installed is left out."""
         browser, python = ("browser" not in self.without, "python" not in self.without)
         wanted = needs.needs(browser, python)
-        self.without += needs.make_sure(self.report, wanted, self.without)
+        self.leave_out(needs.make_sure(self.report, wanted, self.without))
         if python:
             self.step("install the packages of the Python check", PYTHON + "/check", "--install")
 
-    def name_what_is_here(self) -> None:
-        """Have tests know what is left out, and which binary this run has built."""
+    def leave_out(self, names: Sequence[str]) -> None:
+        """Leave out what needs these: tests look into the environment whether they are to run."""
+        self.without += names
         os.environ["TENURE_WITHOUT"] = ",".join(self.without)
-        os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
-        needs.use_prometheus()
 
-    def rust(self, programs: Sequence[Program]) -> list[Callable[[], None]]:
-        """Make the lanes: what computes, what waits, and what runs alone."""
+    def rust(self, programs: Sequence[Program]) -> None:
+        """Run what waits, then what computes, then what runs alone."""
         cargo.find_tests(programs, self.long)
         for program in programs:
-            self.report.to_run |= {f"{program.name}: {test}" for test in program.tests}
+            self.report.to_run |= {shown(program.name, test) for test in program.tests}
         computing, waiting, alone = [], [], []
         ranks = {name: rank for rank, name in enumerate(LONGEST)}
         for program in sorted(programs, key=lambda program: ranks.get(program.name, len(ranks))):
@@ -177,13 +177,9 @@ class Plan:
             own, rest = program.split(ALONE.get(program.name, []))
             alone.append(own)
             waiting.append(rest)
-        threads = os.cpu_count() or 2
-
-        def computing_then_alone() -> None:
-            self.run(computing, threads)
-            self.run(alone, 1)
-
-        return [lambda: self.run(waiting, WAITING), computing_then_alone]
+        self.run(waiting, WAITING)
+        self.run(computing, os.cpu_count() or 2)
+        self.run(alone, 1)
 
     def run(self, programs: Sequence[Program], threads: int) -> None:
         """Run programs, one after the other."""
@@ -256,13 +252,13 @@ class Plan:
 
     def at_once(self, lanes: Sequence[Callable[[], None]]) -> None:
         """Run lanes side by side, to their ends."""
-        threads = [threading.Thread(target=self.told, args=(lane,)) for lane in lanes]
+        threads = [threading.Thread(target=self.guarded, args=(lane,)) for lane in lanes]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
-    def told(self, lane: Callable[[], None]) -> None:
+    def guarded(self, lane: Callable[[], None]) -> None:
         """Run a lane. A fault of these programs is a failure of the run."""
         try:
             lane()
@@ -274,16 +270,8 @@ class Plan:
         if processes.stopping.is_set():
             return False
         self.report.begin(name)
-        output = subprocess.PIPE
-        try:
-            child = processes.start(words, ROOT, stdout=output, stderr=subprocess.STDOUT, nice=nice)
-        except FileNotFoundError as why:
-            self.report.end(name, str(why))
-            return False
-        assert child.stdout is not None
-        said = child.stdout.read()
-        code = processes.wait(child)
+        code, output = processes.output(words, ROOT, nice)
         if processes.stopping.is_set():
             return False
-        self.report.end(name, f"{' '.join(words)} ended with {code}" if code else "", said)
+        self.report.end(name, f"{' '.join(words)} ended with {code}" if code else "", output)
         return code == 0

@@ -18,9 +18,9 @@ TAG, RUN = "TENURE_TEST_RUN", str(uuid.uuid4())
 #: How long a program may take to end after SIGTERM, in seconds.
 GRACE = 5.0
 
-#: Set when the run is told to end.
+#: Set when a signal ends the run.
 stopping = threading.Event()
-#: The signal that told it so.
+#: That signal.
 stopped_by: Optional[int] = None
 _running: set[subprocess.Popen[str]] = set()
 _lock = threading.Lock()
@@ -96,6 +96,22 @@ def wait(child: subprocess.Popen[str]) -> int:
     with _lock:
         _running.discard(child)
     return code
+
+
+def output(words: Sequence[str], cwd: Path, nice: int = 0) -> tuple[int, str]:
+    """Run a program to its end, and answer its exit code and its output.
+
+    One that is not there ends as a shell says it: with 127.
+    """
+    pipe = subprocess.PIPE
+    try:
+        child = start(words, cwd, stdout=pipe, stderr=subprocess.STDOUT, nice=nice)
+    except FileNotFoundError as why:
+        return 127, str(why)
+    assert child.stdout is not None
+    with child.stdout:
+        said = child.stdout.read()
+    return wait(child), said
 
 
 def kill(child: subprocess.Popen[str]) -> None:

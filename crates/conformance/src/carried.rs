@@ -21,7 +21,7 @@ use crate::run::{Case, on_each};
 const CARRIED: &str = include_str!("carried.txt");
 const CARRIED_FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/carried.txt");
 
-/// What a call of this operation came to.
+/// The result of a call of this operation.
 type Mark = (&'static str, Outcome);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -32,10 +32,7 @@ enum Outcome {
     Refused(Code),
 }
 
-/// The marks of one sentence.
-#[derive(Clone, Default)]
-struct Marks(Arc<Recorded>);
-
+/// The calls of one sentence.
 #[derive(Default)]
 struct Recorded {
     marks: Mutex<BTreeSet<Mark>>,
@@ -46,7 +43,7 @@ struct Recorded {
 /// An engine whose calls are noted.
 struct Recorder {
     engine: Arc<dyn Engine>,
-    marks: Marks,
+    recorded: Arc<Recorded>,
 }
 
 impl AroundEngine for Recorder {
@@ -54,7 +51,7 @@ impl AroundEngine for Recorder {
         &*self.engine
     }
     fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
-        let (name, waits, recorded) = (request.spec().name, waits(&request), self.marks.0.clone());
+        let (name, waits, recorded) = (request.spec().name, waits(&request), self.recorded.clone());
         let before = recorded.answered.load(Ordering::Relaxed);
         let call = self.engine.call(namespace, request);
         Box::pin(async move {
@@ -77,21 +74,21 @@ impl AroundEngine for Recorder {
 /// Opens benches whose calls are noted.
 struct Recording<'a> {
     factory: &'a dyn Factory,
-    marks: Marks,
+    recorded: Arc<Recorded>,
 }
 
 struct Reopened {
     store: Box<dyn Store>,
-    marks: Marks,
+    recorded: Arc<Recorded>,
 }
 
 impl Factory for Recording<'_> {
     fn open(&self) -> Task<'_, Bench> {
         Box::pin(async {
-            let marks = self.marks.clone();
+            let recorded = || self.recorded.clone();
             self.factory.open().await.around(
-                |engine| Arc::new(Recorder { engine, marks: marks.clone() }),
-                |store| Box::new(Reopened { store, marks: marks.clone() }),
+                |engine| Arc::new(Recorder { engine, recorded: recorded() }),
+                |store| Box::new(Reopened { store, recorded: recorded() }),
             )
         })
     }
@@ -101,7 +98,7 @@ impl Store for Reopened {
     fn reopen(&mut self, old: Arc<dyn Engine>) -> Task<'_, Arc<dyn Engine>> {
         Box::pin(async {
             let engine = self.store.reopen(old).await;
-            Arc::new(Recorder { engine, marks: self.marks.clone() }) as Arc<dyn Engine>
+            Arc::new(Recorder { engine, recorded: self.recorded.clone() }) as Arc<dyn Engine>
         })
     }
 }
@@ -113,14 +110,14 @@ pub fn carried() -> Vec<Case> {
 }
 
 /// Runs all cases, and looks whether those that are carried have all that calls come to. Panics if one is not true, or if
-/// something is missing; with `TENURE_WRITE_CARRIED=1` it writes the list anew.
+/// something is missing; with `TENURE_WRITE_CARRIED=1` it writes the list again.
 pub fn check_all_and_carried(factory: &(dyn Factory + Sync)) {
     let cases = crate::all();
     let seen = Mutex::new(vec![BTreeSet::new(); cases.len()]);
     on_each(&cases, |at, case| {
-        let recording = Recording { factory, marks: Marks::default() };
+        let recording = Recording { factory, recorded: Arc::default() };
         case.check(&recording);
-        let marks = recording.marks.0.marks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let marks = recording.recorded.marks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         seen.lock().unwrap_or_else(PoisonError::into_inner)[at] = marks;
     });
     let seen = seen.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,6 @@
 //! The built command, without a server: what it says of itself, what it refuses by itself, and what
 //! it says when nobody is there. Nothing here needs a network beyond a port that nobody listens on.
 
-// A test that cannot even start the command is to fail loudly.
-
 use std::io::Write;
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};

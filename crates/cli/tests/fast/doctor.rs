@@ -1,7 +1,5 @@
 //! `tenure doctor` on real servers: what is well, what is wrong, and how it ends.
 
-// A test that cannot even start the command is to fail loudly.
-
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,6 @@
 //! A job that kills whoever runs it: three deaths of `tenure work -c 4` end it as poison, and the jobs
 //! that ran beside it end well. With a server, on a folder and on a Redis.
 
-// A test that cannot even start the command is to fail loudly.
-
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;

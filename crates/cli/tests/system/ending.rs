@@ -1,8 +1,6 @@
 //! A `tenure work` or `tenure lock` that ends takes nothing with it: whatever it was granted in its
 //! last moment is given back, on every store.
 
-// A test that cannot even start the command is to fail loudly.
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};

@@ -4,8 +4,6 @@
 //! list; a worker is killed while its runs go on. Then the same at random, with the server killed as well, for some seconds
 //! (`TENURE_GAUGE_SECONDS=600` for a soak).
 
-// A test that cannot even start the command is to fail loudly.
-
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};

@@ -1,8 +1,6 @@
 //! The command line at the address of a Redis, in which it finds the servers of the store, and servers that share one: what is
 //! pushed at one is handed out at the other, whoever is killed.
 
-// A test that cannot even start the command is to fail loudly.
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Stdio};

@@ -1,7 +1,5 @@
 //! `tenure copy`: a folder to a Redis and back, by the command alone.
 
-// A test that cannot even start the command is to fail loudly.
-
 mod shared;
 
 use std::process::{Command, Stdio};

@@ -1,8 +1,6 @@
 //! The built command on a folder of its own: what one command stores the next one finds, and how CMD
 //! is run, stopped and told of.
 
-// A test that cannot even start the command is to fail loudly.
-
 mod away;
 mod completions;
 mod events;

@@ -11,7 +11,7 @@ use crate::killed::rounds::{CMD, NUMBERS, Round, SOON, Server, end, field, runs,
 /// How many are killed at once.
 const AT_ONCE: usize = 25;
 
-/// Starts `AT_ONCE`, kills them when all of each runs, and looks at what survives; so many times.
+/// Starts `AT_ONCE`, kills them when all of each runs, and looks for survivors; repeats that `times` times.
 fn kill_all(times: usize, start: impl Fn(usize) -> Round) {
     let mut slowest = Duration::ZERO;
     let mut survivors = Vec::new();

@@ -1,8 +1,6 @@
 //! `tenure work --http` and `--scrapyd`, against servers of the test's own that misbehave: no job is lost, and none runs
 //! twice at once, by the servers' own count.
 
-// A test that cannot even start the command is to fail loudly.
-
 mod ours;
 mod real_scrapyd;
 mod scrapyd;

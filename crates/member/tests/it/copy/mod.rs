@@ -1,8 +1,6 @@
 //! Copies between folders and Redis: nothing is lost on the way, nothing is granted twice, and what is
 //! broken off is taken up.
 
-// A test that cannot even open its stores is to fail loudly.
-
 mod away;
 mod broken_off;
 mod filled;
