@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::linear::history::{Answer, Call, Event, NEVER};
+use crate::linear::history::{Answer, Call, Event, History, NEVER};
 use crate::linear::search::{self, Verdict};
+use crate::linear::takeovers::first_sending;
 use crate::linear::{job, lock};
 
 /// What is wrong with a history: of each object by itself, and of all together.
-pub fn faults(events: &[Event]) -> Vec<String> {
+pub fn faults(History { events, takeovers }: &History) -> Vec<String> {
     let mut of_each: BTreeMap<&str, Vec<Event>> = BTreeMap::new();
     for event in events {
-        of_each.entry(&event.object).or_default().extend(event.clone().parts());
+        let calls = of_each.entry(&event.object).or_default();
+        calls.extend(first_sending(event, takeovers));
+        calls.extend(event.clone().parts());
     }
     let mut faults: Vec<_> = fences_that_do_not_rise(events).into_iter().collect();
     for (object, mut events) in of_each {

@@ -7,8 +7,11 @@ use std::fmt;
 use std::path::Path;
 
 use nix::time::{ClockId, clock_gettime};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tenure_core::job::{JobState, Outcome};
+
+use crate::linear::takeovers::{self, Takeover};
 
 /// A call that has no end, because nobody knows whether it came to pass.
 pub const NEVER: u64 = u64::MAX;
@@ -97,9 +100,9 @@ pub struct Event {
     pub call: Call,
     /// Before it was sent.
     pub begin: u64,
-    /// When its answer was here; [`NEVER`] without one.
+    /// When its answer was here; without one, until when it may have come to pass, mostly [`NEVER`].
     pub end: u64,
-    /// Without one it may have come to pass, at any moment after its begin, or not.
+    /// Without one it may have come to pass, at any moment between its begin and its end, or not.
     pub answer: Option<Answer>,
     /// Its caller went away: what it is granted then is undone at some time.
     pub dropped: bool,
@@ -161,13 +164,29 @@ impl fmt::Display for Event {
 }
 
 /// All that was written in a folder.
-pub fn read(folder: &Path) -> Vec<Event> {
-    let mut events = Vec::new();
-    for entry in std::fs::read_dir(folder).expect("the folder is there") {
-        let text = std::fs::read_to_string(entry.expect("it can be read").path());
-        for line in text.expect("it is text").lines() {
-            events.push(serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}")));
+#[derive(Default)]
+pub struct History {
+    pub events: Vec<Event>,
+    /// All of its time.
+    pub takeovers: Vec<Takeover>,
+}
+
+impl History {
+    pub fn read(folder: &Path) -> Self {
+        let mut history = History::default();
+        for entry in std::fs::read_dir(folder).expect("the folder is there") {
+            let entry = entry.expect("it can be read");
+            let text = std::fs::read_to_string(entry.path()).expect("it is text");
+            match entry.file_name() == takeovers::FILE {
+                true => history.takeovers.extend(lines::<Takeover>(&text)),
+                false => history.events.extend(lines::<Event>(&text)),
+            }
         }
+        history
     }
-    events
+}
+
+fn lines<T: DeserializeOwned>(text: &str) -> impl Iterator<Item = T> {
+    let read = |line| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"));
+    text.lines().map(read)
 }

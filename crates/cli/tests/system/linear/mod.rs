@@ -13,11 +13,12 @@ mod lock;
 mod samples;
 mod search;
 mod servers;
+mod takeovers;
 mod terms;
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -30,7 +31,9 @@ use tokio::runtime::Runtime;
 
 use client::{Client, Object, Process};
 use faults::faults;
+use history::History;
 use servers::{AnyServer, Servers};
+use takeovers::Watch;
 
 const SECONDS: &str = "TENURE_LINEAR_SECONDS";
 const SERVERS: usize = 3;
@@ -57,13 +60,19 @@ fn what_clients_of_three_servers_are_answered_is_linearizable() {
     let runtime = Runtime::new().expect("a runtime");
     let store = redis.url();
     let mut servers = runtime.block_on(Servers::start(store, SERVERS));
-    let (mut played, mut calls, mut open, mut done) = (0, 0, 0, Done::default());
+    let (mut played, mut calls, mut open, mut takeovers, mut done) = (0, 0, 0, 0, Done::default());
     while played == 0 || begin.elapsed() + LASTS < Duration::from_secs(all) {
         let folder = tempfile::Builder::new().prefix("tenure-linear-").tempdir();
         let folder = folder.expect("a folder of its own");
-        play(&runtime, &mut servers, folder.path(), played, &mut dice, &mut done);
-        let events = history::read(folder.path());
-        let faults = faults(&events);
+        // `_playing` goes even if the history panics, and the watch ends then.
+        std::thread::scope(|scope| {
+            let watch = Watch::new(&redis, folder.path());
+            let (_playing, over) = mpsc::channel();
+            scope.spawn(move || watch.until(&over));
+            play(&runtime, &mut servers, folder.path(), played, &mut dice, &mut done);
+        });
+        let history = History::read(folder.path());
+        let faults = faults(&history);
         if !faults.is_empty() {
             let kept = folder.keep();
             panic!(
@@ -74,12 +83,13 @@ fn what_clients_of_three_servers_are_answered_is_linearizable() {
             );
         }
         played += 1;
-        calls += events.len();
-        open += events.iter().filter(|event| event.is_open()).count();
+        calls += history.events.len();
+        takeovers += history.takeovers.len();
+        open += history.events.iter().filter(|event| event.is_open()).count();
     }
     println!(
         "seed {seed}: {played} histories of {calls} calls, {open} without an answer; {} servers killed and {} stopped, {} of \
-         them the owner",
+         them the owner, {takeovers} takeovers",
         done.kills, done.stops, done.owners
     );
     assert!(calls as u64 > 200 * played, "next to nothing was called");
@@ -90,7 +100,7 @@ fn what_clients_of_three_servers_are_answered_is_linearizable() {
 #[ignore = "looks at the folder that TENURE_LINEAR_FOLDER names"]
 fn one_history_that_was_kept() {
     let folder = std::env::var_os("TENURE_LINEAR_FOLDER").expect("TENURE_LINEAR_FOLDER names it");
-    let faults = faults(&history::read(Path::new(&folder)));
+    let faults = faults(&History::read(Path::new(&folder)));
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 

@@ -11,12 +11,12 @@ const LOCK: &str = "lock:a";
 const JOB: &str = "job";
 
 /// Begin and end in ms; no answer is an open call.
-fn event(object: &str, begin: u64, end: u64, call: Call, answer: Option<Answer>) -> Event {
+pub fn event(object: &str, begin: u64, end: u64, call: Call, answer: Option<Answer>) -> Event {
     let end = if answer.is_some() { end * MS } else { NEVER };
     let (who, object) = ("p0.0".to_owned(), object.to_owned());
     Event { who, object, call, begin: begin * MS, end, answer, dropped: false }
 }
-fn lease(request: &str) -> Call {
+pub fn lease(request: &str) -> Call {
     Call::Lease { request: request.to_owned(), wait_ms: 0 }
 }
 fn waiting(request: &str) -> Call {
@@ -37,19 +37,22 @@ fn runs(fence: u64, attempt: u32) -> Option<Answer> {
 fn settled(state: Option<JobState>) -> Option<Answer> {
     Some(Answer::Settled { state })
 }
-fn cancel() -> Call {
+pub fn cancel() -> Call {
     Call::Cancel { id: JOB.to_owned() }
 }
-fn push(id: &str) -> Call {
+pub fn retry() -> Call {
+    Call::Retry { id: JOB.to_owned() }
+}
+pub fn push(id: &str) -> Call {
     Call::Push { id: id.to_owned() }
 }
-fn get(id: &str) -> Call {
+pub fn get(id: &str) -> Call {
     Call::Get { id: id.to_owned() }
 }
-fn pushed(id: &str, duplicate: bool) -> Option<Answer> {
+pub fn pushed(id: &str, duplicate: bool) -> Option<Answer> {
     Some(Answer::Pushed { id: id.to_owned(), duplicate })
 }
-fn shown(state: JobState, attempt: u32) -> Option<Answer> {
+pub fn shown(state: JobState, attempt: u32) -> Option<Answer> {
     Some(Answer::Shown { state, attempt })
 }
 fn dropped(event: Event) -> Event {
@@ -305,7 +308,7 @@ fn good_histories_of_a_job_are_taken() {
                     Some(Answer::Extended { cancel: true }),
                 ),
                 event(JOB, 8, 9, failed(), settled(Some(JobState::Cancelled))),
-                event(JOB, 10, 11, Call::Retry { id: JOB.to_owned() }, shown(JobState::Ready, 0)),
+                event(JOB, 10, 11, retry(), shown(JobState::Ready, 0)),
                 event(JOB, 12, 13, lease("b"), runs(2, 1)),
             ],
         ),
@@ -331,7 +334,7 @@ fn good_histories_of_a_job_are_taken() {
                 event(JOB, 0, 1, push(JOB), pushed(JOB, false)),
                 event(JOB, 2, 3, cancel(), shown(JobState::Cancelled, 0)),
                 event(JOB, 4, 20, cancel(), shown(JobState::Cancelled, 0)),
-                event(JOB, 5, 6, Call::Retry { id: JOB.to_owned() }, shown(JobState::Ready, 0)),
+                event(JOB, 5, 6, retry(), shown(JobState::Ready, 0)),
                 event(JOB, 21, 22, lease("a"), Some(Answer::Nothing)),
             ],
         ),

@@ -95,8 +95,8 @@ pub fn search<M: Model>(model: &M, events: &[Event]) -> Verdict {
         }
         // What is pushed last is tried first: answered calls in the order of their begin.
         for &call in open.iter().rev() {
-            if events[call].begin <= last && !node.open.contains(&call) {
-                let at = node.now.max(events[call].begin);
+            let at = node.now.max(events[call].begin);
+            if at <= last.min(events[call].end) && !node.open.contains(&call) {
                 for state in model.step(&node.state, call, at) {
                     let mut next = Node { now: at, state, ..node.clone() };
                     next.open.push(call);
