@@ -52,7 +52,7 @@ impl FinishedIds {
 
     pub(crate) fn insert(&mut self, namespace: &str, id: &str, seq: Seq) {
         let print = self.print(namespace, id);
-        debug_assert!(seq.get() <= BITS_48);
+        assert!(seq.get() <= BITS_48);
         self.entries.insert_unique(spread(print), FinishedId::new(print, seq), |entry| {
             spread(entry.print())
         });

@@ -21,7 +21,7 @@ pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
         progress,
         deleted,
     } = later;
-    debug_assert!(new.is_none(), "a job is new only once");
+    assert!(new.is_none(), "a job is new only once");
     if let Some(patch) = patch {
         match &mut change.new {
             // A row that is still to be written is written with its newest content.

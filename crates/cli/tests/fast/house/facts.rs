@@ -269,3 +269,20 @@ fn code_in_the_documentation_of_a_crate_is_run() {
         );
     }
 }
+
+#[test]
+fn debug_assertions_are_on_in_the_crates_that_have_some() {
+    let profile = code("Cargo.toml");
+    for manifest in below("crates", "/Cargo.toml") {
+        let folder = manifest.trim_end_matches("/Cargo.toml");
+        let package = folder.replace("crates/", "tenure-").replace("tenure-tenure", "tenure");
+        let is_on = profile.lines().any(|line| {
+            line.starts_with(&package)
+                && line[package.len()..].starts_with([' ', '.'])
+                && line.contains("debug-assertions = true")
+        });
+        let sources = below(&format!("{folder}/src"), ".rs");
+        let has_some = sources.iter().any(|file| code(file).contains("debug_assert"));
+        assert_eq!(is_on, has_some, "{package} in [profile.dev.package] of Cargo.toml");
+    }
+}
