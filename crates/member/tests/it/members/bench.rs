@@ -19,7 +19,7 @@ use tenure_seam::{CallError, EngineExt};
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
 
-pub const LONG: Duration = Duration::from_secs(30);
+pub const LONG: Duration = Duration::from_secs(90);
 
 /// The addresses of a test: who is reached there.
 #[derive(Default)]
