@@ -223,21 +223,21 @@ def test_a_client_that_was_closed_holds_leases_again(m: Tenure) -> None:
     with m.lock("a", wait="5s"):
         pass
     m.close()
-    with m.lock("a", wait="5s", ttl="1s") as lease:
-        assert not lease.lost.wait(1.5)
+    with m.lock("a", wait="5s", ttl="2s") as lease:
+        assert not lease.lost.wait(2.5)
         assert [h["lease"] for h in m.limits.get("lock:a").holders] == [lease.id]
 
 
 def test_a_forked_child_keeps_its_own_leases_and_not_its_parents(m: Tenure) -> None:
     import os
 
-    with m.lock("mine", wait="5s", ttl="1s") as lease:
+    with m.lock("mine", wait="5s", ttl="2s") as lease:
         child = os.fork()
         if child == 0:
             code = 1
             try:
-                with m.lock("yours", wait="5s", ttl="1s") as own:
-                    lost = own.lost.wait(1.5)
+                with m.lock("yours", wait="5s", ttl="2s") as own:
+                    lost = own.lost.wait(2.5)
                     held = [h["lease"] for h in m.limits.get("lock:yours").holders]
                     code = 0 if not lost and held == [own.id] else 2
             finally:
@@ -247,7 +247,7 @@ def test_a_forked_child_keeps_its_own_leases_and_not_its_parents(m: Tenure) -> N
 
 
 def test_guards_of_different_ttls_are_extended_by_one_client(m: Tenure) -> None:
-    with m.lock("a", wait="5s", ttl="1s") as short, m.lock("b", wait="5s", ttl="20s") as long:
+    with m.lock("a", wait="5s", ttl="2s") as short, m.lock("b", wait="5s", ttl="20s") as long:
         assert not short.lost.wait(2.5)
         assert not long.lost.is_set()
 

@@ -49,14 +49,14 @@ def test_a_handler_that_blocks_for_five_ttls_keeps_its_lease(
 def test_a_stopped_process_neither_settles_nor_touches_the_new_holders_work(
     m: Tenure, memory_workers: Workers, kind: str, handler: str
 ) -> None:
-    first = memory_workers.start("--kind", kind, "--ttl", "1s", "--concurrency", "1")
+    first = memory_workers.start("--kind", kind, "--ttl", "2s", "--concurrency", "1")
     job = m.push("work", kind=handler)
     (begun,) = until(lambda: memory_workers.notes("begin"))
     first.send_signal(signal.SIGSTOP)
     try:
         # The lease is over after one ttl, and the job waits a moment since it was lost once.
         until(lambda: m.jobs.get(job.id).lost == 1, 20)
-        second = memory_workers.start("--kind", kind, "--ttl", "1s", "--concurrency", "1")
+        second = memory_workers.start("--kind", kind, "--ttl", "2s", "--concurrency", "1")
         until(lambda: len(memory_workers.notes("begin")) == 2, 20)
         # By now the first was stopped for two ttls and more.
     finally:
@@ -79,12 +79,12 @@ def test_a_stopped_process_neither_settles_nor_touches_the_new_holders_work(
 @pytest.mark.parametrize("kind", KINDS)
 def test_jobs_of_a_killed_worker_run_again(t: Tenure, workers: Workers, kind: str) -> None:
     handler = "run_on_async" if kind == "asyncio" else "run_on"
-    first = workers.start("--kind", kind, "--ttl", "1s", "--concurrency", "2")
+    first = workers.start("--kind", kind, "--ttl", "2s", "--concurrency", "2")
     jobs = [t.push("work", kind=handler) for _ in range(2)]
     until(lambda: len(workers.notes("begin")) == 2)
     first.kill()
     workers.go()
-    workers.start("--kind", kind, "--ttl", "1s", "--concurrency", "2")
+    workers.start("--kind", kind, "--ttl", "2s", "--concurrency", "2")
     for job in jobs:
         assert job.wait(30).get() == "ended"
         assert [each["outcome"] for each in t.jobs.get(job.id).errors] == ["lost"]
@@ -116,7 +116,7 @@ def test_processes_of_a_killed_worker_end_too(m: Tenure, memory_workers: Workers
 def test_processes_of_a_stopped_worker_end_before_the_job_is_granted_again(
     m: Tenure, memory_workers: Workers
 ) -> None:
-    worker = memory_workers.start("--kind", "processes", "--concurrency", "1", "--ttl", "2s")
+    worker = memory_workers.start("--kind", "processes", "--concurrency", "1", "--ttl", "5s")
     job = m.push("work", kind="run_on")
     (begun,) = until(lambda: memory_workers.notes("begin"))
     worker.send_signal(signal.SIGSTOP)
@@ -127,7 +127,7 @@ def test_processes_of_a_stopped_worker_end_before_the_job_is_granted_again(
 def test_a_process_in_c_code_that_keeps_the_interpreter_ends_when_its_worker_is_stopped(
     m: Tenure, memory_workers: Workers
 ) -> None:
-    worker = memory_workers.start("--kind", "processes", "--concurrency", "1", "--ttl", "2s")
+    worker = memory_workers.start("--kind", "processes", "--concurrency", "1", "--ttl", "5s")
     job = m.push("work", {"seconds": 20}, kind="hold_gil")
     (begun,) = until(lambda: memory_workers.notes("begin"))
     worker.send_signal(signal.SIGSTOP)

@@ -128,7 +128,7 @@ pub fn play(width: usize) -> Vec<(&'static str, String)> {
         ]),
     ));
     scene.file("accounts.csv", "id,tags,slots\nann,cn;new,1\nbob,,2\n");
-    scene.file("sources.csv", "id,every,queue,url\nfeed-1,15m,news,http://a/\n");
+    scene.file("sources.csv", "id,every,queue,url\nfeed-1,30d,news,http://a/\n");
     all.push(("settings", scene.says(&[
         "queue set mail --needs limit:smtp --max-waiting 10 --timeout 5m",
         "limit set smtp --concurrency 1",

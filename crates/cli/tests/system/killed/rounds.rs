@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// What is promised is a second; a machine that is busy with other tests may need more.
-pub const SOON: Duration = Duration::from_secs(10);
+pub const SOON: Duration = Duration::from_secs(30);
 
 /// CMD: with a child, a grandchild that is deaf to SIGTERM, one in a session of its own, and one whose
 /// parents are gone as well. Each writes its number into a file.
