@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -50,7 +51,9 @@ class Program:
         """Split it into the tests whose names begin so, and all others."""
         own = [test for test in self.tests if test.startswith(tuple(prefixes))]
         for prefix in prefixes:
-            assert any(test.startswith(prefix) for test in own), f"{prefix} is no test of {self}"
+            # Elsewhere some tests of processes are missing.
+            is_there = any(test.startswith(prefix) for test in own)
+            assert is_there or sys.platform != "linux", f"{prefix} is no test of {self.name}"
         rest = [test for test in self.tests if test not in own]
         return replace(self, tests=own), replace(self, tests=rest)
 
@@ -74,8 +77,7 @@ def build(report: Report, chosen: Sequence[str]) -> Optional[list[Program]]:
         assert child.stdout is not None
         programs = [program for line in child.stdout if (program := _built(line)) is not None]
         code = processes.wait(child)
-        said.seek(0)
-        report.end(step, f"cargo ended with {code}" if code else "", said.read())
+        report.end(step, f"cargo ended with {code}" if code else "", processes.read(said))
     return None if code else programs
 
 
@@ -177,8 +179,7 @@ class Run:
                 for event in filter(None, map(_event, child.stdout)):
                     self.tests.happened(event)
                 code = processes.wait(child)
-            said.seek(0)
-            output = said.read()
+            output = processes.read(said)
         self.tests.program_ended(code, output)
         if code != 0 and self.tests.passed and not processes.stopping.is_set():
             self.tests.passed = False

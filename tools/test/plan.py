@@ -1,7 +1,8 @@
 """Which steps a run has, and which of them run at once.
 
-Most tests wait: for processes, for moments to come, for servers to die. So several of them run at
-once, and lints, which compute and are nice, beside them.
+Most tests wait: for processes, for moments to come, for servers to die. So many of them run at
+once, those of Python beside those of Rust. Lints compute and are nice: they run beside the tests
+that otherwise run alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from events import Tests, shown
 from report import Report
 
 #: How many tests of a program run at once where most of them wait.
-WAITING = 4
+WAITING = 6
+#: Fewer where they compute more: with all processors taken, tests miss the moments they wait for.
+#: These programs come last, when those in Python have ended.
+FEWER = {"dashboard it": 4, "engine it": 4, "member it": 5}
 #: How nice steps are whose end nobody waits for.
 LINTS_NICE = 19
 #: A test that takes longer is ended, in seconds: in `./test`, and in `./test --long`.
@@ -41,8 +45,6 @@ ALONE = {
         "linear::",
     ],
 }
-#: The programs that take longest begin first.
-LONGEST = ["member it", "cli system", "dashboard it", "engine it", "server it"]
 #: What `./test --long` has tests play longer, by program: ten minutes, or as many histories as take
 #: about as long.
 LONGER = {
@@ -99,11 +101,10 @@ class Plan:
         self.leave_out(without)
         self.test_max = LONG_TEST_MAX if long else TEST_MAX
         # A clean clone is built once: what would only make its next build faster takes as much
-        # disk as all the rest, and so does what a debugger reads.
-        if not (TARGET / "debug" / "incremental").exists():
+        # disk as all the rest. Cargo makes the folder in any case.
+        incremental = TARGET / "debug" / "incremental"
+        if not (incremental.exists() and any(incremental.iterdir())):
             os.environ["CARGO_INCREMENTAL"] = "0"
-        if os.environ.get("CI"):
-            os.environ["CARGO_PROFILE_DEV_DEBUG"] = "0"
         needs.use_prometheus()
 
     # Whole runs.
@@ -121,14 +122,9 @@ class Plan:
             return
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
-        def tests() -> None:
-            # One after the other: full processors miss the moments that tests wait for.
-            self.rust(programs)
-            if "python" not in self.without:
-                self.python()
-                self.examples()
-
-        self.at_once([tests, self.documentation_and_lints])
+        beside, alone = self.divided(programs)
+        self.at_once([beside, self.python_and_examples])
+        self.at_once([alone, self.all_lints])
         if self.long:
             self.only_long()
 
@@ -142,9 +138,15 @@ class Plan:
             programs = cargo.build(self.report, chosen)
             if programs is None:
                 return
-            self.at_once([lambda: self.rust(programs), lambda: self.lints(crates)])
-        if PYTHON in parts:
-            self.python()
+            beside, alone = self.divided(programs)
+
+            def tests() -> None:
+                beside()
+                alone()
+
+            self.at_once([tests, lambda: self.lints(crates)])
+        if PYTHON in parts and self.install_python():
+            self.at_once([self.python, self.python_lints])
         if EXAMPLES in parts:
             self.examples()
 
@@ -156,51 +158,76 @@ class Plan:
         wanted = needs.needs(browser, python)
         self.leave_out(needs.make_sure(self.report, wanted, self.without))
         if python:
-            self.step("install the packages of the Python check", PYTHON + "/check", "--install")
+            self.install_python()
+            words = ["examples/check", "--install", "--without", ",".join(self.without)]
+            self.step("install the packages of the examples", *words)
+
+    def install_python(self) -> bool:
+        """Install the Python package, and the packages that its check needs."""
+        return self.step("install the Python package", PYTHON + "/check", "install")
 
     def leave_out(self, names: Sequence[str]) -> None:
         """Leave out what needs these: tests look into the environment whether they are to run."""
         self.without += names
         os.environ["TENURE_WITHOUT"] = ",".join(self.without)
 
-    def rust(self, programs: Sequence[Program]) -> None:
-        """Run what waits, then what computes, then what runs alone."""
+    def divided(self, programs: Sequence[Program]) -> tuple[Callable[[], None], Callable[[], None]]:
+        """Divide the tests: those that may run beside others, and those that run alone."""
         cargo.find_tests(programs, self.long)
         for program in programs:
             self.report.to_run |= {shown(program.name, test) for test in program.tests}
         computing, waiting, alone = [], [], []
-        ranks = {name: rank for rank, name in enumerate(LONGEST)}
-        for program in sorted(programs, key=lambda program: ranks.get(program.name, len(ranks))):
+        for program in sorted(programs, key=lambda program: program.name in FEWER):
             if program.computes:
                 computing.append(program)
                 continue
             own, rest = program.split(ALONE.get(program.name, []))
             alone.append(own)
             waiting.append(rest)
-        self.run(waiting, WAITING)
-        self.run(computing, os.cpu_count() or 2)
-        self.run(alone, 1)
 
-    def run(self, programs: Sequence[Program], threads: int) -> None:
-        """Run programs, one after the other."""
-        for program in programs:
-            env = LONGER.get(program.name, {}) if self.long else {}
-            if program.tests and not processes.stopping.is_set():
-                cargo.Run(self.report, program, threads, env, self.test_max).whole()
+        def beside() -> None:
+            for program in waiting:
+                self.run(program, FEWER.get(program.name, WAITING))
+            for program in computing:
+                self.run(program, os.cpu_count() or 2)
 
-    def documentation_and_lints(self) -> None:
-        """Run the examples of the documentation, then lints: both wait for cargo's lock."""
+        def by_themselves() -> None:
+            for program in alone:
+                self.run(program, 1)
+
+        return beside, by_themselves
+
+    def run(self, program: Program, threads: int) -> None:
+        """Run a program."""
+        env = LONGER.get(program.name, {}) if self.long else {}
+        if program.tests and not processes.stopping.is_set():
+            cargo.Run(self.report, program, threads, env, self.test_max).whole()
+
+    def all_lints(self) -> None:
+        """Run the examples of the documentation and lints, one after the other."""
         words = ["cargo", "test", "--locked", "--workspace", "--doc"]
         self.step("documentation tests", *words, nice=LINTS_NICE)
         self.lints([])
+        if "python" not in self.without:
+            self.python_lints()
 
     def lints(self, crates: Sequence[str]) -> None:
         """Run clippy."""
         words = ["cargo", "clippy", "--locked", *packages(crates), "--all-targets"]
         self.step("lints", *words, "--", "-D", "warnings", nice=LINTS_NICE)
 
+    def python_lints(self) -> None:
+        """Check the form and the types of everything in Python."""
+        self.step("Python: lints", PYTHON + "/check", "lints", nice=LINTS_NICE)
+
+    def python_and_examples(self) -> None:
+        """Run the tests of what is in Python."""
+        if "python" not in self.without:
+            self.python()
+            self.examples()
+
     def python(self) -> None:
-        """Check the Python package; its tests report events as those in Rust do."""
+        """Test the Python package; its tests report events as those in Rust do."""
         if processes.stopping.is_set():
             return
         self.report.begin(PYTHON)
@@ -208,7 +235,7 @@ class Plan:
         read, write = os.pipe()
         with tempfile.TemporaryFile("w+", errors="replace") as said:
             child = processes.start(
-                [PYTHON + "/check"],
+                [PYTHON + "/check", "tests"],
                 ROOT,
                 env={"TENURE_TEST_EVENTS": str(write)},
                 stdout=said,
@@ -220,11 +247,10 @@ class Plan:
                 for line in events:
                     tests.happened(json.loads(line))
                 code = processes.wait(child)
-            said.seek(0)
-            output = said.read()
+            output = processes.read(said)
         tests.program_ended(code, output)
         if not processes.stopping.is_set():
-            self.report.end(PYTHON, f"{PYTHON}/check ended with {code}" if code else "", output)
+            self.report.end(PYTHON, f"its tests ended with {code}" if code else "", output)
 
     def examples(self) -> None:
         """Run the commands of the examples' pages."""

@@ -98,6 +98,12 @@ def wait(child: subprocess.Popen[str]) -> int:
     return code
 
 
+def read(said: IO[str]) -> str:
+    """Read all that programs have written to a temporary file."""
+    said.seek(0)
+    return said.read()
+
+
 def output(words: Sequence[str], cwd: Path, nice: int = 0) -> tuple[int, str]:
     """Run a program to its end, and answer its exit code and its output.
 

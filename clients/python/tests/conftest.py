@@ -23,8 +23,17 @@ from tenure import Tenure
 
 pytest_plugins = ["event_writer"]
 
+#: Files whose tests take longest: begun last, they would run alone at the end.
+LONGEST = ["test_killed_ends.py", "test_worker_ends.py", "test_stress.py", "test_wheels.py"]
 
-def until(what: Callable[[], Any], within: float = 10.0, every: float = 0.01) -> Any:
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have the longest files begin first."""
+    rank = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(rank)))
+
+
+def until(what: Callable[[], Any], within: float = 30.0, every: float = 0.01) -> Any:
     """Wait for something to become true, and return it."""
     end = time.monotonic() + within
     while True:
