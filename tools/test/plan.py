@@ -59,6 +59,8 @@ LONGER = {
 }
 CRATES = ROOT / "crates"
 PYTHON, EXAMPLES = "clients/python", "examples"
+#: Programs, and how many of its tests run at once in each.
+Threads = list[tuple[Program, int]]
 
 
 class Unknown(Exception):
@@ -123,8 +125,8 @@ class Plan:
         os.environ["TENURE_BIN"] = str(TARGET / "debug" / "tenure")
 
         beside, alone = self.divided(programs)
-        self.at_once([beside, self.python_and_examples])
-        self.at_once([alone, self.all_lints])
+        self.at_once([lambda: self.run(beside), self.python_and_examples])
+        self.at_once([lambda: self.run(alone), self.all_lints])
         if self.long:
             self.only_long()
 
@@ -139,12 +141,7 @@ class Plan:
             if programs is None:
                 return
             beside, alone = self.divided(programs)
-
-            def tests() -> None:
-                beside()
-                alone()
-
-            self.at_once([tests, lambda: self.lints(crates)])
+            self.at_once([lambda: self.run([*beside, *alone]), lambda: self.lints(crates)])
         if PYTHON in parts and self.install_python():
             self.at_once([self.python, self.python_lints])
         if EXAMPLES in parts:
@@ -171,37 +168,27 @@ class Plan:
         self.without += names
         os.environ["TENURE_WITHOUT"] = ",".join(self.without)
 
-    def divided(self, programs: Sequence[Program]) -> tuple[Callable[[], None], Callable[[], None]]:
+    def divided(self, programs: Sequence[Program]) -> tuple[Threads, Threads]:
         """Divide the tests: those that may run beside others, and those that run alone."""
         cargo.find_tests(programs, self.long)
         for program in programs:
             self.report.to_run |= {shown(program.name, test) for test in program.tests}
-        computing, waiting, alone = [], [], []
+        waiting, computing, alone = [], [], []
         for program in sorted(programs, key=lambda program: program.name in FEWER):
             if program.computes:
-                computing.append(program)
+                computing.append((program, os.cpu_count() or 2))
                 continue
             own, rest = program.split(ALONE.get(program.name, []))
-            alone.append(own)
-            waiting.append(rest)
+            alone.append((own, 1))
+            waiting.append((rest, FEWER.get(program.name, WAITING)))
+        return waiting + computing, alone
 
-        def beside() -> None:
-            for program in waiting:
-                self.run(program, FEWER.get(program.name, WAITING))
-            for program in computing:
-                self.run(program, os.cpu_count() or 2)
-
-        def by_themselves() -> None:
-            for program in alone:
-                self.run(program, 1)
-
-        return beside, by_themselves
-
-    def run(self, program: Program, threads: int) -> None:
-        """Run a program."""
-        env = LONGER.get(program.name, {}) if self.long else {}
-        if program.tests and not processes.stopping.is_set():
-            cargo.Run(self.report, program, threads, env, self.test_max).whole()
+    def run(self, programs: Threads) -> None:
+        """Run programs, one after the other."""
+        for program, threads in programs:
+            env = LONGER.get(program.name, {}) if self.long else {}
+            if program.tests and not processes.stopping.is_set():
+                cargo.Run(self.report, program, threads, env, self.test_max).whole()
 
     def all_lints(self) -> None:
         """Run the examples of the documentation and lints, one after the other."""

@@ -275,7 +275,7 @@ fn debug_assertions_are_on_in_the_crates_that_have_some() {
     let profile = code("Cargo.toml");
     for manifest in below("crates", "/Cargo.toml") {
         let folder = manifest.trim_end_matches("/Cargo.toml");
-        let package = folder.replace("crates/", "tenure-").replace("tenure-tenure", "tenure");
+        let package = setting(&manifest, "name = \"");
         let is_on = profile.lines().any(|line| {
             line.starts_with(&package)
                 && line[package.len()..].starts_with([' ', '.'])

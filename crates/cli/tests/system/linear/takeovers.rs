@@ -72,13 +72,13 @@ impl Takeover {
     }
 }
 
-/// What may have come to pass beside a call that was answered. If the store gets another owner while a server waits for the answer to
-/// a call that it passed on, it sends the call to that one too, and the owner before may have done it. Then the answer is that of the
-/// second sending, and nobody was answered the first. `None`: the second finds all as if it were the only one.
+/// The first sending of a call that was answered, if a server may have sent it twice. A server that forwards a call sends it again
+/// when the store gets another owner meanwhile, and the owner before may have done it. Then the answer is that of the second sending,
+/// and the first had none. `None`: it was sent once, or the second sending finds all as if it were the only one.
 pub fn first_sending(event: &Event, takeovers: &[Takeover]) -> Option<Event> {
     let answer = event.answer.as_ref()?;
     let shows = match &event.call {
-        // An id that is there is a duplicate, whoever pushed it. After any other answer the first sending stored nothing.
+        // A second push of an id is a duplicate, its own included. After any other answer the first sending stored nothing.
         Call::Push { id } => {
             matches!(answer, Answer::Pushed { id: told, duplicate: true } if told == id)
         }

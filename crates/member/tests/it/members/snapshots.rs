@@ -26,8 +26,7 @@ const JOBS_OF_ONE_CALL: usize = 50;
 fn payload() -> Json {
     static NOISE: LazyLock<Json> = LazyLock::new(|| {
         let mut dice = Dice::mixed(1);
-        let letters =
-            (0..PAYLOAD_BYTES).map(|_| char::from(b'A' + (dice.below(1 << 40) >> 33) as u8 % 26));
+        let letters = (0..PAYLOAD_BYTES).map(|_| char::from(b'A' + dice.below(26) as u8));
         Json::parse(&format!("\"{}\"", letters.collect::<String>())).unwrap()
     });
     NOISE.clone()
@@ -67,12 +66,15 @@ pub fn push_until_turned(
     jobs
 }
 
+/// A push of some more behind so many jobs.
+fn large(jobs: usize) -> Push {
+    let all = (jobs..jobs + JOBS_OF_ONE_CALL).map(|n| NewJob { payload: payload(), ..job(n) });
+    Push { jobs: all.collect(), answer: PushAnswer::Ids }
+}
+
 /// Pushes some more behind so many jobs; how many there are then.
 fn push_large(bench: &Bench, engine: &Arc<Embedded>, jobs: usize) -> usize {
-    let all = jobs..jobs + JOBS_OF_ONE_CALL;
-    let all = all.map(|n| NewJob { payload: payload(), ..job(n) });
-    let push = Push { jobs: all.collect(), answer: PushAnswer::Ids };
-    bench.runtime.block_on(engine.run(&Namespace::main(), push)).unwrap();
+    bench.runtime.block_on(engine.run(&Namespace::main(), large(jobs))).unwrap();
     jobs + JOBS_OF_ONE_CALL
 }
 
@@ -272,10 +274,7 @@ fn a_standby_that_takes_the_store_over_writes_nothing_more_for_the_owner_before_
             std::thread::sleep(Duration::from_millis(5));
             continue;
         }
-        let all = jobs..jobs + JOBS_OF_ONE_CALL;
-        let all = all.map(|n| NewJob { payload: payload(), ..job(n) });
-        let push = Push { jobs: all.collect(), answer: PushAnswer::Ids };
-        if bench.runtime.block_on(engine.run(&Namespace::main(), push)).is_err() {
+        if bench.runtime.block_on(engine.run(&Namespace::main(), large(jobs))).is_err() {
             std::thread::sleep(Duration::from_millis(5));
             continue;
         }
