@@ -53,10 +53,18 @@ def _client(store: Store) -> Any:
     """Return redis-py's client of the Redis, or of the primary that has the store."""
     import redis.cluster
     import redis.sentinel
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
 
     # Parts of it have no types.
     py: Any = redis
-    bounds = {"socket_timeout": _TIMEOUT_S, "socket_connect_timeout": _TIMEOUT_S}
+    # The client's own retries, within `retry_for`, are the only ones: since version 6 redis-py
+    # retries by default, which takes seconds for a Redis that is not there.
+    bounds = {
+        "socket_timeout": _TIMEOUT_S,
+        "socket_connect_timeout": _TIMEOUT_S,
+        "retry": Retry(NoBackoff(), 0),
+    }
     tls = {"ssl": True, "ssl_ca_certs": store.ca} if store.is_tls else {}
     options: dict[str, Any] = {"decode_responses": True, **bounds, **tls, **_known_as(store.login)}
     if store.is_cluster:
