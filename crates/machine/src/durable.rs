@@ -2,7 +2,9 @@
 //!
 //! It only reads, and is never a format: what a store keeps are rows, see `drain`.
 
-use super::state::{LiveJobId, Space, Stand};
+use std::collections::BTreeMap;
+
+use super::state::{LiveJobId, Seq, Space, Stand};
 use tenure_core::names::JobId;
 use tenure_core::time::Moment;
 
@@ -98,7 +100,13 @@ impl Space {
         let mut edges: Vec<String> = self
             .edges
             .iter()
-            .map(|(parent, edges)| format!("edges {parent:?} {:?} {:?}", edges.open, edges.told))
+            .filter_map(|(parent, edges)| {
+                // One that has ended and has not let its parents go yet is not told again: a start forgets that it was.
+                let is_live = |(child, _): &(&Seq, &u32)| self.job_by_seq(**child).is_some();
+                let told: BTreeMap<_, _> = edges.told.iter().filter(is_live).collect();
+                let is_none = edges.open.is_empty() && told.is_empty();
+                (!is_none).then(|| format!("edges {parent:?} {:?} {told:?}", edges.open))
+            })
             .collect();
         let followed =
             self.followed.iter().map(|(seq, followed)| format!("followed {seq} {followed:?}"));

@@ -211,3 +211,27 @@ fn what_is_beyond_a_reservation_is_free_until_its_head_goes() {
         Step::Lease { queue: 139, more: 226, max: 5, worker: 249 },
     ]);
 }
+
+/// A child that was told of its parent's end was cancelled, and had not let the parent go when the machine was opened anew:
+/// what was told is forgotten there.
+#[test]
+fn a_child_that_has_ended_is_not_told_again_after_a_start() {
+    play(&[
+        Step::PushKin { queue: 17, n: 234, what: 163, parent: 0, flow: 19 },
+        Step::Push { queue: 109, priority: 0, group: 0, needs: 0, n: 3 },
+        Step::Lease { queue: 0, more: 169, max: 1, worker: 0 },
+        Step::Lease { queue: 8, more: 0, max: 1, worker: 0 },
+        Step::Push { queue: 113, priority: 104, group: 0, needs: 36, n: 2 },
+        Step::Call { needs: 0, wait: 1, place: false },
+        Step::ResumeQueue { queue: 0 },
+        Step::WaitForResult { job: 0, wait: 1 },
+        Step::Settle { lease: 28, how: 64 },
+        Step::Lease { queue: 0, more: 0, max: 1, worker: 0 },
+        Step::Wait { queue: 95, max: 1, wait: 1 },
+        Step::CancelFlow { flow: 19 },
+        Step::Undo { lease: 15 },
+        Step::PutGauge { limit: 0, cap: 0, how: 1 },
+        Step::SettleAndPush { lease: 131, how: 232, what: 218, parent: 5, flow: 166 },
+        Step::Reopen,
+    ]);
+}

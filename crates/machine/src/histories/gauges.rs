@@ -149,11 +149,12 @@ impl Outside {
             let length = Span::from_ms(100 + self.chance.below(6_000));
             let ends_at = goes_on.unwrap_or(starts_at.plus(length));
             let dies = !self.calm && self.chance.below(20) == 0;
-            // A worker notices an end late. One that settles before its run is quite over is seen by what counts;
+            // A worker notices an end late. One that settles before its run is quite over, but not before it began, is seen by what counts;
             // a list of ids cannot tell the end of that run from the start of the next one of its job.
             let notices = match self.chance.below(4) {
                 0 if self.counts_by_weight() => {
-                    ends_at.minus(self.span_below(Span::from_ms(300))).max(self.now)
+                    let early = ends_at.minus(self.span_below(Span::from_ms(300)));
+                    early.max(self.now).max(starts_at)
                 }
                 _ => ends_at.plus(self.span_below(Span::from_s(1))),
             };

@@ -154,7 +154,8 @@ impl World {
             Action::Release { up_to } => self.release(at, up_to, stamp),
             drops @ (Action::DropAll | Action::Reload) => {
                 // It gave the store away, and the one that is named has it from Redis.
-                let is_given = self.primary.own.as_ref().is_some_and(|own| own.owner != id);
+                let is_given = self.gave == Some(id)
+                    || self.primary.own.as_ref().is_some_and(|own| own.owner != id);
                 let server = &mut self.servers[at];
                 let machine = server.machine.take();
                 // What is read again was written whole a moment ago. Until that is read, Redis alone has it, as after a death of

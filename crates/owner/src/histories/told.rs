@@ -1,5 +1,6 @@
 //! Histories that were told rather than found: each is played to its end, event by event.
 
+use super::explore::replay;
 use super::judge::Violation;
 use super::world::{Event, Faults, Setting, World};
 use super::{NONE, leave_out};
@@ -157,4 +158,21 @@ fn servers_that_refuse_each_other_leave_the_store_where_it_is() {
     let moves = moves_under_mutual_refusal();
     leave_out([None; 2]);
     assert!(moves > 20, "{moves}");
+}
+
+/// An owner that ends gives the store away and hears of its own heartbeat that another server owns the store. The store is
+/// lost back to before the gift while nobody has read it: what it held is lost with it, as with an owner that dies.
+#[test]
+fn what_a_gift_left_to_the_store_alone_is_lost_with_it_and_then_somebody_serves() {
+    let faults = Faults { failovers: 1, ends: 1, ..NONE };
+    let setting = Setting { servers: 2, faults, waits: false, held: true };
+    let events = [
+        Event::End(0),
+        Event::Deliver(0),
+        Event::Tick,
+        Event::Unsure(0),
+        Event::Deliver(1),
+        Event::Failover,
+    ];
+    assert_eq!(replay(setting, &events), None);
 }

@@ -160,6 +160,9 @@ pub(super) struct World {
     processes: u128,
     runs: u128,
     pub(super) forgot: bool,
+    /// The server that gave the store away, until somebody acquires it. What the one that is named has not read is lost with
+    /// the store, as after a death of the owner.
+    pub(super) gave: Option<ServerId>,
     /// What owners dropped although nobody had taken the store over: nothing of it is admitted to be lost.
     pub(super) dropped: Vec<Vec<u64>>,
     /// Ends of leases that were handed over, where a rule is left out.
@@ -204,6 +207,7 @@ impl World {
             processes: 0,
             runs: 1,
             forgot: false,
+            gave: None,
             dropped: Vec::new(),
             handed: None,
             violation: None,
@@ -570,7 +574,11 @@ impl World {
                 let is_split = is_far && self.old_primary.is_some();
                 let reply = self.keys(is_far).call(&call, time);
                 let from_at = self.servers.iter().position(|s| s.is_alive && s.id == from);
+                if let (ScriptCall::Give(_), ScriptReply::Done) = (&call, &reply) {
+                    self.gave = Some(from);
+                }
                 if let (ScriptCall::Acquire(wish), ScriptReply::Acquired(..)) = (&call, &reply) {
+                    self.gave = None;
                     // Everything was forgotten while no server ran that knew of the store.
                     let knows = |server: &Server| {
                         let runs = server.is_alive && !server.is_stopped && server.id != from;
