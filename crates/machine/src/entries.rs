@@ -117,7 +117,8 @@ macro_rules! names {
                 out.text(self.as_str());
             }
             fn read(input: &mut Reader<'_>) -> Option<Self> {
-                $name::parse(input.text()?).ok()
+                // Also one that an earlier release took and this one refuses.
+                $name::known(input.text()?).ok()
             }
         }
     )*};
