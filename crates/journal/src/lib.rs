@@ -8,16 +8,19 @@
 //! server.
 
 mod entry;
+pub mod file;
 mod hears;
 pub mod memory;
 mod snapshot;
 pub mod threads;
+mod volatile;
 
 use std::time::Duration;
 
 pub use entry::{BadEntry, JournalEntry, Position};
 pub use hears::{Hears, Reply};
 pub use snapshot::Snapshot;
+pub use volatile::VolatileJournal;
 
 /// A message to a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,6 +64,8 @@ pub enum Appended {
     Unsure(String),
     /// Nothing was written, because there is no room.
     Full,
+    /// It cannot be written any more. Whether this one happened is not known.
+    Broken(String),
     /// The journal was closed, and takes no more. Whether this one happened is not known.
     Ended,
 }

@@ -1,0 +1,158 @@
+//! The part of a file system that a journal in files uses: as a trait, and on the one of the machine.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A folder with segments, each known by its number. A call of `create`, `rename` or `remove` is durable when it returns; a write
+/// to a segment is durable after a sync of that segment.
+pub(super) trait Disk: Send + Sync + 'static {
+    type File: SegmentFile;
+
+    /// The segments that are there, in the order of their numbers.
+    fn list(&self) -> io::Result<Vec<u64>>;
+    /// All bytes of a segment.
+    fn read(&self, number: u64) -> io::Result<Vec<u8>>;
+    /// Makes a segment of zeros, in place of one with that number that a crash left half made.
+    fn create(&self, number: u64, bytes: u64) -> io::Result<Self::File>;
+    /// Opens a segment under another number.
+    fn rename(&self, from: u64, to: u64) -> io::Result<Self::File>;
+    /// Takes a segment away.
+    fn remove(&self, number: u64) -> io::Result<()>;
+}
+
+/// A segment that is written to.
+pub(super) trait SegmentFile: Send + Sync + 'static {
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// Segments in a folder of the file system.
+#[derive(Debug)]
+pub(super) struct SegmentFolder {
+    path: PathBuf,
+}
+
+/// Zeros are written so many at a time.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+impl SegmentFolder {
+    /// Makes the folder if it is not there.
+    pub(super) fn open(path: &Path) -> io::Result<SegmentFolder> {
+        if !path.is_dir() {
+            private_folder(path)?;
+            if let Some(parent) = path.parent() {
+                sync_folder(parent)?;
+            }
+        }
+        Ok(SegmentFolder { path: path.to_owned() })
+    }
+
+    fn segment(&self, number: u64) -> PathBuf {
+        self.path.join(format!("{number:010}"))
+    }
+
+    fn changed(&self) -> io::Result<()> {
+        sync_folder(&self.path)
+    }
+}
+
+impl Disk for SegmentFolder {
+    type File = File;
+
+    fn list(&self) -> io::Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for there in fs::read_dir(&self.path)? {
+            let name = there?.file_name();
+            // What is not named as a segment is none of ours.
+            numbers.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn read(&self, number: u64) -> io::Result<Vec<u8>> {
+        fs::read(self.segment(number))
+    }
+
+    fn create(&self, number: u64, bytes: u64) -> io::Result<File> {
+        let path = self.segment(number);
+        let file = private_file(&path)?;
+        let mut left = bytes as usize;
+        // Space that was only asked for would be written twice by the first sync: the bytes, and that they are there.
+        while left > 0 {
+            let zeros = &ZEROS[..left.min(ZEROS.len())];
+            if let Err(why) = (&file).write_all(zeros) {
+                let _ = fs::remove_file(&path);
+                return Err(why);
+            }
+            left -= zeros.len();
+        }
+        file.sync_all()?;
+        self.changed()?;
+        Ok(file)
+    }
+
+    fn rename(&self, from: u64, to: u64) -> io::Result<File> {
+        let to = self.segment(to);
+        fs::rename(self.segment(from), &to)?;
+        self.changed()?;
+        OpenOptions::new().read(true).write(true).open(to)
+    }
+
+    fn remove(&self, number: u64) -> io::Result<()> {
+        fs::remove_file(self.segment(number))?;
+        self.changed()
+    }
+}
+
+impl SegmentFile for File {
+    #[cfg(unix)]
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        std::os::unix::fs::FileExt::write_all_at(self, bytes, offset)
+    }
+
+    #[cfg(not(unix))]
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        use std::io::{Seek, SeekFrom};
+        // One thread writes to a segment at a time.
+        let mut file = self;
+        file.seek(SeekFrom::Start(offset))?;
+        file.write_all(bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_data()?;
+        #[cfg(unix)]
+        if std::os::unix::fs::MetadataExt::nlink(&self.metadata()?) == 0 {
+            let why = "a segment of the journal was removed while this process had it open";
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn private_folder(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn private_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Makes durable which files are in a folder, and their names.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    // Elsewhere a folder cannot be opened, and its file system keeps it by itself.
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+}

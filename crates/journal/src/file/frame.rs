@@ -1,0 +1,113 @@
+//! An entry as a segment keeps it: a head, the entry, and zeros up to the next multiple of eight bytes.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::JournalEntry;
+
+/// Bytes before the entry: length of the entry, a mark, the last durable entry, checksum of these and of the entry's own.
+const HEAD: usize = 4 + 4 + 8 + 8;
+/// Each frame has it behind its length.
+const MARK: u32 = 0x4a52_4e54;
+/// Frames begin at multiples of this, so that a search for them after damage is quick.
+pub(super) const ALIGNED: usize = 8;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Frame {
+    pub entry: JournalEntry,
+    /// The last entry that was durable when this one was written. If an entry up to there is missing, that is damage and
+    /// no write that a crash cut short.
+    pub durable: u64,
+}
+
+/// Bytes that the frame of an entry takes.
+pub(super) fn size(entry: &JournalEntry) -> usize {
+    (HEAD + entry.bytes().len()).next_multiple_of(ALIGNED)
+}
+
+impl Frame {
+    /// Its bytes, appended to `out`.
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let (begins, bytes) = (out.len(), self.entry.bytes());
+        // An entry has at most some 8 MiB: see the bounds of calls and batches.
+        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        out.extend_from_slice(&MARK.to_le_bytes());
+        out.extend_from_slice(&self.durable.to_le_bytes());
+        let sum = sum(&out[begins..], bytes);
+        out.extend_from_slice(&sum.to_le_bytes());
+        out.extend_from_slice(bytes);
+        out.resize(begins + size(&self.entry), 0);
+    }
+
+    /// The frame with which these bytes begin, if it is whole.
+    pub(super) fn read(bytes: &[u8]) -> Option<Frame> {
+        let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
+        let (length, rest_of_head) = head.split_first_chunk::<4>()?;
+        let (mark, rest_of_head) = rest_of_head.split_first_chunk::<4>()?;
+        let (durable, said) = rest_of_head.split_first_chunk::<8>()?;
+        if u32::from_le_bytes(*mark) != MARK {
+            return None;
+        }
+        let entry = rest.get(..u32::from_le_bytes(*length) as usize)?;
+        // The head first: what only looks like one is not worth the checksum of what would follow.
+        if entry.len() < 8 || sum(&head[..HEAD - 8], entry).to_le_bytes() != *said {
+            return None;
+        }
+        let entry = JournalEntry::read(entry).ok()?;
+        Some(Frame { entry, durable: u64::from_le_bytes(*durable) })
+    }
+}
+
+/// Over the head and the checksum with which an entry begins.
+fn sum(head: &[u8], entry: &[u8]) -> u64 {
+    let mut covered = [0; HEAD];
+    covered[..16].copy_from_slice(head);
+    covered[16..].copy_from_slice(&entry[..8]);
+    xxh3_64(&covered)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Position;
+
+    fn written(body: &[u8], durable: u64) -> (Frame, Vec<u8>) {
+        let entry = JournalEntry::after(Position { number: 6, sum: 9 }, 1, body);
+        let (frame, mut bytes) = (Frame { entry, durable }, Vec::new());
+        frame.write(&mut bytes);
+        (frame, bytes)
+    }
+
+    proptest! {
+        #[test]
+        fn a_frame_is_read_as_it_was_written_and_with_any_bit_flipped_it_is_none(
+            body in proptest::collection::vec(any::<u8>(), 0..60),
+            durable in any::<u64>(),
+            at in any::<prop::sample::Index>(),
+            bit in 0u32..8,
+        ) {
+            let (frame, mut bytes) = written(&body, durable);
+            prop_assert_eq!(bytes.len(), size(&frame.entry));
+            prop_assert_eq!(Frame::read(&bytes), Some(frame.clone()));
+            let at = at.index(HEAD + frame.entry.bytes().len());
+            bytes[at] ^= 1 << bit;
+            prop_assert_eq!(Frame::read(&bytes), None);
+        }
+
+        #[test]
+        fn a_frame_that_is_cut_is_none(
+            body in proptest::collection::vec(any::<u8>(), 0..60),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let (frame, bytes) = written(&body, 3);
+            let cut = at.index(HEAD + frame.entry.bytes().len());
+            prop_assert_eq!(Frame::read(&bytes[..cut]), None);
+            // The rest of the segment is there, and has zeros.
+            let mut torn = bytes[..cut].to_vec();
+            torn.resize(bytes.len(), 0);
+            prop_assert!(torn == bytes || Frame::read(&torn).is_none());
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! The entries that a process left in its segments, for the rows that lack them.
+//!
+//! A crash may have cut the last ones short: those were not durable, so nobody was told of them, and the journal ends
+//! before them. It must never take damage for such an end: an entry that is missing and was durable is reported.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use super::disk::Disk;
+use super::frame::{self, ALIGNED, Frame};
+use crate::{BadEntry, JournalEntry, Position, ReadError};
+
+/// See the module.
+pub(super) struct LeftEntries<D> {
+    disk: Arc<D>,
+    /// Segments that were not read yet.
+    segments: VecDeque<u64>,
+    segment: Vec<u8>,
+    at: usize,
+    /// The last entry that was handed out, or up to which the rows are.
+    end: Position,
+    /// The last entry that some frame says was durable.
+    durable: u64,
+}
+
+impl<D: Disk> LeftEntries<D> {
+    /// The entries behind `end`, up to which the rows are.
+    pub(super) fn open(disk: Arc<D>, end: Position) -> io::Result<LeftEntries<D>> {
+        let segments = disk.list()?.into();
+        let (segment, at) = (Vec::new(), 0);
+        Ok(LeftEntries { disk, segments, segment, at, end, durable: 0 })
+    }
+
+    /// The next entry; `None` at the end.
+    ///
+    /// # Errors
+    /// The disk cannot be read, an entry that was durable is missing, or the rows are not those of this journal.
+    pub(super) fn next(&mut self) -> Result<Option<JournalEntry>, ReadError> {
+        loop {
+            if let Some(entry) = self.next_of_segment() {
+                match self.is_next(&entry)? {
+                    true => {
+                        self.end = entry.position();
+                        return Ok(Some(entry));
+                    }
+                    false => continue,
+                }
+            }
+            self.look_behind();
+            let Some(number) = self.segments.pop_front() else { return self.check_end() };
+            let away = |why: io::Error| ReadError::Away(why.to_string());
+            (self.segment, self.at) = (self.disk.read(number).map_err(away)?, 0);
+        }
+    }
+
+    /// The next entry of this segment, if none is missing before it.
+    fn next_of_segment(&mut self) -> Option<JournalEntry> {
+        let Frame { entry, durable } = Frame::read(self.segment.get(self.at..)?)?;
+        if entry.position().number > self.end.number + 1 {
+            return None;
+        }
+        self.at += frame::size(&entry);
+        self.durable = self.durable.max(durable);
+        Some(entry)
+    }
+
+    /// This entry comes next, and is not there already.
+    fn is_next(&self, entry: &JournalEntry) -> Result<bool, ReadError> {
+        let number = entry.position().number;
+        let damaged = |why| ReadError::Damaged { number, why };
+        if number > self.end.number {
+            return entry.follows(self.end).map(|()| true).map_err(damaged);
+        }
+        match number < self.end.number || entry.position() == self.end {
+            true => Ok(false),
+            false => Err(damaged(BadEntry::OtherPast { before: number })),
+        }
+    }
+
+    /// Looks behind the last entry of a segment: there are entries of its earlier life, what a crash cut short, or what is behind
+    /// damage.
+    fn look_behind(&mut self) {
+        for at in (self.at..self.segment.len()).step_by(ALIGNED) {
+            if let Some(Frame { durable, .. }) = Frame::read(&self.segment[at..]) {
+                self.durable = self.durable.max(durable);
+            }
+        }
+    }
+
+    fn check_end(&self) -> Result<Option<JournalEntry>, ReadError> {
+        match self.durable > self.end.number {
+            true => Err(ReadError::Missing { number: self.end.number + 1, last: self.durable }),
+            false => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,396 @@
+//! A journal in files: numbered segments in a folder, each preallocated, which entries are written to one behind the other.
+//!
+//! An append is written by the thread that begins it, and synced by a thread of the journal: one sync for all that wait
+//! for it (group commit). The rows of the store follow. Once they are durable up to the last entry of a segment, that
+//! segment is used again. An opening brings the rows up to the journal first, and begins new segments, so that what a crash
+//! left half written is never written behind.
+
+mod disk;
+mod frame;
+#[cfg(test)]
+mod histories;
+mod left;
+mod segments;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use disk::{Disk, SegmentFile, SegmentFolder};
+use left::LeftEntries;
+use segments::{NotWritten, Segments, WantedSegment};
+
+use crate::threads::spawn_or_die;
+use crate::{
+    Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot, StoreFacts,
+};
+
+/// When an append is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SyncWhen {
+    /// Once it is synced.
+    BeforeAnswer,
+    /// Once it is written; the disk is synced so often.
+    Every(Duration),
+}
+
+/// How a journal in files is kept.
+pub struct FileJournalOptions {
+    /// When an append is done.
+    pub sync: SyncWhen,
+    /// Bytes of the largest segments. Smaller ones come first.
+    pub segment_max: u64,
+    /// Called after each sync, with the last entry that is durable, by the thread that syncs.
+    pub on_synced: Box<dyn FnMut(u64) + Send>,
+    /// Called where there is no room for a segment: makes some, and answers whether there was any to be made.
+    pub make_room: Box<dyn FnMut() -> bool + Send>,
+}
+
+/// The entries that a process left in a folder, behind `end`, up to which the rows are: each is handed to `apply` once.
+/// A folder that is not there has none.
+///
+/// # Errors
+/// Those of `apply`; the folder cannot be read, an entry that was durable is missing, or `end` is not of this journal.
+pub fn read_left<E: From<ReadError>>(
+    path: &Path,
+    end: Position,
+    mut apply: impl FnMut(JournalEntry) -> Result<(), E>,
+) -> Result<(), E> {
+    if !path.is_dir() {
+        return Ok(());
+    }
+    let away = |why: io::Error| ReadError::Away(why.to_string());
+    let disk = SegmentFolder::open(path).map_err(away)?;
+    let mut left = LeftEntries::open(Arc::new(disk), end).map_err(away)?;
+    while let Some(entry) = left.next()? {
+        apply(entry)?;
+    }
+    Ok(())
+}
+
+/// A journal in files that this process appends to. The folder must be locked by it.
+pub struct FileJournal {
+    inside: Arc<FileInside>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+struct FileInside {
+    sync: SyncWhen,
+    disk: Arc<SegmentFolder>,
+    state: Mutex<FileState>,
+    /// Wakes the thread that syncs.
+    to_sync: Condvar,
+    /// Wakes the thread that makes segments.
+    wants_segment: Condvar,
+    /// Wakes an append that waits for a segment.
+    has_segment: Condvar,
+}
+
+struct FileState {
+    segments: Segments<SegmentFolder>,
+    /// Appends that are not answered yet, with the entry that must be durable before.
+    waiting: Vec<(u64, Hears)>,
+    /// When the first entry was written that no sync covers yet.
+    unsynced_since: Option<Instant>,
+    /// Why the next segment could not be made, if so.
+    no_segment: Option<String>,
+    /// Why nothing is written any more. A sync that failed once is not tried again: the system may have dropped what it
+    /// was to write, and says nothing of that the next time.
+    broken: Option<String>,
+    is_closed: bool,
+}
+
+impl FileJournal {
+    /// Begins behind `end`, up to which all is durable in the rows: what earlier processes left in the folder goes. The
+    /// folder is made if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or the system gives no thread.
+    pub fn begin(
+        path: &Path,
+        end: Position,
+        options: FileJournalOptions,
+    ) -> io::Result<FileJournal> {
+        let FileJournalOptions { sync, segment_max, mut on_synced, mut make_room } = options;
+        let disk = Arc::new(SegmentFolder::open(path)?);
+        let state = FileState {
+            segments: Segments::begin(&*disk, end, segment_max)?,
+            waiting: Vec::new(),
+            unsynced_since: None,
+            no_segment: None,
+            broken: None,
+            is_closed: false,
+        };
+        let inside = Arc::new(FileInside {
+            sync,
+            disk,
+            state: Mutex::new(state),
+            to_sync: Condvar::new(),
+            wants_segment: Condvar::new(),
+            has_segment: Condvar::new(),
+        });
+        let journal = FileJournal { inside: inside.clone(), threads: Mutex::default() };
+        let syncs = spawn_or_die("tenure-journal", move || inside.sync_all(&mut *on_synced))?;
+        journal.lock_threads().push(syncs);
+        let inside = journal.inside.clone();
+        let makes = spawn_or_die("tenure-segments", move || inside.make_segments(&mut *make_room))?;
+        journal.lock_threads().push(makes);
+        Ok(journal)
+    }
+
+    /// There are segments that can be used again once the rows are durable up to their entries.
+    pub fn wants_release(&self) -> bool {
+        self.inside.lock().segments.has_full()
+    }
+
+    /// The rows are durable up to this entry.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn release(&self, number: u64) -> io::Result<()> {
+        // Nobody waits for the file system with an append.
+        let removed = self.inside.lock().segments.release(number);
+        removed.into_iter().try_for_each(|number| self.inside.disk.remove(number))
+    }
+
+    /// Syncs what was written, answers whoever waits, and ends the threads. Repeating it does nothing.
+    pub fn close(&self) {
+        self.inside.lock().is_closed = true;
+        self.inside.wake_all();
+        for thread in std::mem::take(&mut *self.lock_threads()) {
+            // A panic in it ended the process.
+            let _ = thread.join();
+        }
+    }
+
+    /// Takes all segments away. The journal must be closed, and all of its entries be durable in the rows.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
+    pub fn clear(&self) -> io::Result<()> {
+        let disk = &self.inside.disk;
+        disk.list()?.into_iter().try_for_each(|number| disk.remove(number))
+    }
+
+    fn lock_threads(&self) -> MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for FileJournal {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for FileJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileJournal").field("disk", &self.inside.disk).finish_non_exhaustive()
+    }
+}
+
+impl FileInside {
+    fn lock(&self) -> MutexGuard<'_, FileState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_all(&self) {
+        self.to_sync.notify_all();
+        self.wants_segment.notify_all();
+        self.has_segment.notify_all();
+    }
+
+    /// Writes an entry, and waits for the next segment if that is needed.
+    fn write<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, FileState>,
+        entry: &JournalEntry,
+    ) -> MutexGuard<'s, FileState> {
+        while state.broken.is_none() && !state.is_closed {
+            match state.segments.append(entry) {
+                Ok(()) => {
+                    state.unsynced_since.get_or_insert_with(Instant::now);
+                    break;
+                }
+                Err(NotWritten::Disk(why)) => state.broken = Some(broken(&why)),
+                Err(NotWritten::NoSegment) => {
+                    state.no_segment = None;
+                    self.wants_segment.notify_one();
+                    state = self.has_segment.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state.broken = state.no_segment.take();
+                }
+            }
+        }
+        state
+    }
+
+    /// Writes what is to be appended; the answer, if nothing is waited for.
+    fn append(&self, append: &Append, hears: Hears) -> Option<(Hears, Appended)> {
+        let mut state = self.lock();
+        let (end, was_synced) = (state.segments.end(), state.unsynced_since.is_none());
+        let Position { number, .. } = append.end();
+        match append {
+            Append::Entry { entry, .. } if entry.position() == end => {}
+            Append::Entry { entry, .. } if entry.follows(end).is_ok() => {
+                state = self.write(state, entry);
+            }
+            Append::Entry { .. } => return Some((hears, Appended::At(end.number))),
+            Append::Nothing(wanted) if wanted.number > end.number => {
+                return Some((hears, Appended::At(end.number)));
+            }
+            Append::Nothing(_) => {}
+        }
+        if let Some(why) = &state.broken {
+            return Some((hears, Appended::Broken(why.clone())));
+        }
+        if state.is_closed {
+            return Some((hears, Appended::Ended));
+        }
+        if state.segments.wants_next() {
+            self.wants_segment.notify_one();
+        }
+        let is_done = match self.sync {
+            SyncWhen::BeforeAnswer => number <= state.segments.durable(),
+            SyncWhen::Every(_) => true,
+        };
+        // The thread that syncs sleeps while nothing is to be synced.
+        let wakes = was_synced && state.unsynced_since.is_some();
+        let answered = match is_done {
+            true => Some((hears, Appended::Done)),
+            false => {
+                state.waiting.push((number, hears));
+                None
+            }
+        };
+        drop(state);
+        if wakes {
+            self.to_sync.notify_one();
+        }
+        answered
+    }
+
+    /// Syncs what is written, until the journal is closed.
+    fn sync_all(&self, on_synced: &mut dyn FnMut(u64)) {
+        let mut state = self.lock();
+        loop {
+            let waits = match (self.sync, state.unsynced_since) {
+                (_, None) if state.is_closed => return,
+                (_, None) => None,
+                (SyncWhen::Every(span), Some(since)) if !state.is_closed => {
+                    Some(span.saturating_sub(since.elapsed()))
+                }
+                (SyncWhen::Every(_) | SyncWhen::BeforeAnswer, Some(_)) => Some(Duration::ZERO),
+            };
+            match waits {
+                None => {
+                    state = self.to_sync.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                Some(Duration::ZERO) => {
+                    let (files, number) = state.segments.take_unsynced();
+                    state.unsynced_since = None;
+                    drop(state);
+                    let synced = files.iter().try_for_each(|file| file.sync());
+                    if synced.is_ok() {
+                        on_synced(number);
+                    }
+                    state = self.synced(number, synced);
+                }
+                Some(left) => {
+                    let waited = self.to_sync.wait_timeout(state, left);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+    }
+
+    /// Answers those who waited for a sync of the entries up to this one.
+    fn synced(&self, number: u64, synced: io::Result<()>) -> MutexGuard<'_, FileState> {
+        let mut state = self.lock();
+        let (answered, appended) = match synced {
+            Ok(()) => {
+                state.segments.synced(number);
+                let still = state.waiting.partition_point(|(wanted, _)| *wanted <= number);
+                (state.waiting.drain(..still).collect(), Appended::Done)
+            }
+            Err(why) => {
+                let why = state.broken.get_or_insert(broken(&why)).clone();
+                (std::mem::take(&mut state.waiting), Appended::Broken(why))
+            }
+        };
+        drop(state);
+        for (_, hears) in answered {
+            hears.hear(appended.clone());
+        }
+        self.lock()
+    }
+
+    /// Makes segments before they are needed, until the journal is closed.
+    fn make_segments(&self, make_room: &mut dyn FnMut() -> bool) {
+        let mut state = self.lock();
+        while !state.is_closed {
+            let Some(wanted) = state.segments.wanted() else {
+                state = self.wants_segment.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let least = state.segments.least(wanted);
+            drop(state);
+            let made = self.make(wanted, least, make_room);
+            state = self.lock();
+            state.no_segment =
+                made.as_ref().err().map(|why| format!("there is no room for the journal: {why}"));
+            let has_failed = made.is_err();
+            state.segments.give(made.ok());
+            self.has_segment.notify_all();
+            if has_failed {
+                state = self.wants_segment.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+        }
+    }
+
+    fn make(
+        &self,
+        wanted: WantedSegment,
+        least: WantedSegment,
+        make_room: &mut dyn FnMut() -> bool,
+    ) -> io::Result<(WantedSegment, std::fs::File)> {
+        let WantedSegment { number, bytes, from } = wanted;
+        if let Some(from) = from {
+            return Ok((wanted, self.disk.rename(from, number)?));
+        }
+        let of_least = || Ok((least, self.disk.create(number, least.bytes)?));
+        match self.disk.create(number, bytes) {
+            Ok(file) => Ok((wanted, file)),
+            Err(_) => of_least().or_else(|why| if make_room() { of_least() } else { Err(why) }),
+        }
+    }
+}
+
+fn broken(why: &io::Error) -> String {
+    format!("the journal cannot be written: {why}")
+}
+
+impl Journal for FileJournal {
+    fn append(&self, append: Append, hears: Hears) {
+        if let Some((hears, appended)) = self.inside.append(&append, hears) {
+            hears.hear(appended);
+        }
+    }
+
+    /// Nothing: whoever opens it has brought the rows up to its end.
+    fn read(&self, _: u64) -> Result<Vec<JournalEntry>, ReadError> {
+        Ok(Vec::new())
+    }
+
+    /// Nothing: the rows are what its segments follow on.
+    fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError> {
+        Ok(None)
+    }
+
+    fn facts(&self) -> StoreFacts {
+        StoreFacts { kind: "embedded", bytes: 0 }
+    }
+}

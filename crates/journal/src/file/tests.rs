@@ -1,0 +1,179 @@
+//! The threads of a journal in files, on the file system of the test.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::Reply;
+
+/// Longest wait for what must come.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Small, so that a test needs few entries for several.
+const SEGMENT: u64 = 64 << 10;
+
+struct Here {
+    dir: TempDir,
+    journal: FileJournal,
+    /// The last entry that was synced.
+    synced: Arc<AtomicU64>,
+    end: Position,
+}
+
+fn begun(path: &Path, end: Position, sync: SyncWhen) -> (FileJournal, Arc<AtomicU64>) {
+    let synced = Arc::new(AtomicU64::new(0));
+    let told = synced.clone();
+    let options = FileJournalOptions {
+        sync,
+        segment_max: SEGMENT,
+        on_synced: Box::new(move |number| told.store(number, Ordering::SeqCst)),
+        make_room: Box::new(|| false),
+    };
+    (FileJournal::begin(path, end, options).unwrap(), synced)
+}
+
+impl Here {
+    fn new(sync: SyncWhen) -> Here {
+        let (dir, end) = (TempDir::new().unwrap(), Position::default());
+        let (journal, synced) = begun(&dir.path().join("journal"), end, sync);
+        Here { dir, journal, synced, end }
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.dir.path().join("journal")
+    }
+
+    fn begin(&mut self, bytes: usize) -> Reply {
+        let entry = JournalEntry::after(self.end, 1, &vec![7; bytes]);
+        self.end = entry.position();
+        let append = Append::Entry { entry, ttl: Duration::ZERO, grants: false };
+        Reply::to(&self.journal, append)
+    }
+
+    fn append(&mut self, bytes: usize) -> Option<Appended> {
+        self.begin(bytes).wait(PATIENCE)
+    }
+
+    fn left(&self, after: Position) -> Vec<Position> {
+        let mut found = Vec::new();
+        let read = read_left::<ReadError>(&self.path(), after, |entry| {
+            found.push(entry.position());
+            Ok(())
+        });
+        read.unwrap();
+        found
+    }
+}
+
+#[test]
+fn an_entry_is_done_once_it_is_synced_and_is_read_again() {
+    let mut here = Here::new(SyncWhen::BeforeAnswer);
+    let first = here.append(10);
+    assert_eq!((first, here.synced.load(Ordering::SeqCst)), (Some(Appended::Done), 1));
+    let all: Vec<_> = (0..20).map(|n| here.begin(n * 10)).collect();
+    assert!(all.iter().all(|reply| reply.wait(PATIENCE) == Some(Appended::Done)));
+    // What is durable is asked for without a sync.
+    let check = Reply::to(&here.journal, Append::Nothing(here.end)).wait(Duration::ZERO);
+    assert_eq!(check, Some(Appended::Done));
+    assert_eq!(here.left(Position::default()).last(), Some(&here.end));
+    assert_eq!(here.left(here.end), []);
+}
+
+#[test]
+fn where_the_disk_is_synced_now_and_then_an_entry_is_done_at_once_and_a_close_syncs_it() {
+    let mut here = Here::new(SyncWhen::Every(PATIENCE));
+    assert_eq!(here.begin(10).wait(Duration::ZERO), Some(Appended::Done));
+    assert_eq!(here.synced.load(Ordering::SeqCst), 0);
+    here.journal.close();
+    assert_eq!(here.synced.load(Ordering::SeqCst), 1);
+    assert_eq!(here.begin(10).wait(PATIENCE), Some(Appended::Ended));
+}
+
+#[test]
+fn what_does_not_follow_is_refused_and_a_repeat_is_done() {
+    let mut here = Here::new(SyncWhen::BeforeAnswer);
+    let before = here.end;
+    assert_eq!(here.append(10), Some(Appended::Done));
+    let end = here.end;
+    here.end = before;
+    assert_eq!(here.append(10), Some(Appended::Done), "a repeat");
+    here.end = before;
+    assert_eq!(here.append(11), Some(Appended::At(1)), "another content");
+    let later = Position { number: 2, sum: 0 };
+    let said = Reply::to(&here.journal, Append::Nothing(later)).wait(PATIENCE);
+    assert_eq!((said, here.left(before)), (Some(Appended::At(1)), vec![end]));
+}
+
+#[test]
+fn segments_are_used_again_once_the_rows_have_their_entries() {
+    let mut here = Here::new(SyncWhen::BeforeAnswer);
+    for _ in 0..200 {
+        assert_eq!(here.append(5_000), Some(Appended::Done));
+        if here.journal.wants_release() {
+            here.journal.release(here.end.number).unwrap();
+        }
+    }
+    let files = fs::read_dir(here.path()).unwrap().count();
+    assert!(files <= 4, "{files} files for {} bytes", 200 * 5_000);
+    // Without a release none goes.
+    let before = here.end;
+    for _ in 0..40 {
+        assert_eq!(here.append(5_000), Some(Appended::Done));
+    }
+    assert_eq!(here.left(before).len(), 40);
+    // An entry may be larger than a segment.
+    assert_eq!(here.append(3 * SEGMENT as usize), Some(Appended::Done));
+    assert_eq!(here.left(before).last(), Some(&here.end));
+    here.journal.close();
+    here.journal.clear().unwrap();
+    assert_eq!(fs::read_dir(here.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_journal_that_begins_anew_has_nothing_of_what_was_left() {
+    let mut here = Here::new(SyncWhen::BeforeAnswer);
+    assert_eq!(here.append(10), Some(Appended::Done));
+    here.journal.close();
+    (here.journal, here.synced) = begun(&here.path(), here.end, SyncWhen::BeforeAnswer);
+    let before = here.end;
+    assert_eq!(here.append(10), Some(Appended::Done));
+    assert_eq!(here.left(before), [here.end]);
+    assert_eq!(here.end.number, 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_segment_that_is_removed_breaks_the_journal_for_good() {
+    let mut here = Here::new(SyncWhen::BeforeAnswer);
+    assert_eq!(here.append(10), Some(Appended::Done));
+    for file in fs::read_dir(here.path()).unwrap() {
+        fs::remove_file(file.unwrap().path()).unwrap();
+    }
+    for _ in 0..2 {
+        let Some(Appended::Broken(why)) = here.append(10) else { panic!("it was answered") };
+        assert!(why.contains("was removed"), "{why}");
+    }
+}
+
+#[test]
+fn without_room_for_a_segment_the_journal_is_broken_after_all_that_fits() {
+    let mut here = Here::new(SyncWhen::BeforeAnswer);
+    // Nothing can be made where the folder was.
+    let away = here.dir.path().join("away");
+    fs::rename(here.path(), &away).unwrap();
+    let broken = loop {
+        match here.append(5_000) {
+            Some(Appended::Done) => {}
+            other => break other,
+        }
+    };
+    let Some(Appended::Broken(why)) = broken else { panic!("{broken:?}") };
+    assert!(why.contains("no room"), "{why}");
+    fs::rename(&away, here.path()).unwrap();
+    let there = here.left(Position::default());
+    assert_eq!(there.len() as u64, here.end.number - 1);
+}
