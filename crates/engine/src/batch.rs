@@ -113,11 +113,11 @@ pub(crate) struct Batch {
     /// Grows by one with each.
     pub number: u64,
     pub changes: Changes,
-    /// About what the changes take in a journal; counted only where the journal appends.
+    /// About what the changes take in the journal.
     pub bytes: usize,
     /// The longest time to live of any lease so far.
     pub ttl: Duration,
-    /// The checksum of its entry in a journal that appends, once that append was begun: then its answers wait there.
+    /// The checksum of its entry in the journal, once that append was begun: then its answers wait there.
     pub entry: Option<u64>,
     pub answers: Vec<Pending>,
     /// When the first answer came, if all of them can wait a little.

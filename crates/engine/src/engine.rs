@@ -1,6 +1,5 @@
 //! The engine itself: opened, asked, drained, closed.
 
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +12,8 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::sentences::{clock_behind, recovers};
 use tenure_core::time::{Moment, Span};
+use tenure_journal::file::FileJournal;
+use tenure_journal::{Journal, VolatileJournal};
 use tenure_machine::{Command, Config, parse_lease_id};
 use tenure_seam::{
     CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, StoreWork, TestClock,
@@ -21,10 +22,9 @@ use tenure_seam::{
 use crate::batch::Answer;
 use crate::calls::call;
 use crate::error::OpenError;
-use crate::file::commit::Numbers;
 use crate::file::copy;
 use crate::file::damage::Damage;
-use crate::file::disk::{self, Answers, Syncing};
+use crate::file::disk::{self, DiskEnded};
 use crate::file::folder::Folder;
 use crate::file::overlay::Overlay;
 use crate::file::readers::Readers;
@@ -34,12 +34,11 @@ use crate::file::schema;
 use crate::file::snapshot::RowsSnapshot;
 use crate::file::start::{self, Recovery, Start};
 use crate::file::streams;
-use crate::file::sync;
-use crate::file::synced::{self, Synced};
 use crate::file::upkeep::Upkeep;
 use crate::inbox::Ask;
 use crate::journal::confirm;
 use crate::journal::confirming::Confirming;
+use crate::journal::folder::{self, LeftBehind};
 use crate::journal::load::{Loading, load};
 use crate::journal::replica::Replica;
 use crate::options::{Durability, Fatal, Location, Options};
@@ -60,9 +59,10 @@ pub struct Embedded {
 
 struct Threads {
     state: JoinHandle<()>,
-    disk: JoinHandle<Option<Connection>>,
-    /// It syncs, or confirms what was appended.
-    sync: Option<JoinHandle<()>>,
+    disk: JoinHandle<Option<DiskEnded>>,
+    /// It sends again what the journal did not say whether it has.
+    confirm: JoinHandle<()>,
+    file_journal: Option<Arc<FileJournal>>,
 }
 
 impl Embedded {
@@ -87,12 +87,20 @@ impl Embedded {
         let bound = streams::bound(options.events_bytes, options.max_bytes);
         let mut numbers = start::numbers(&conn, &folder)?;
         restored::refuse_half(&conn, &folder, &options)?;
-        if let Some(journal) = &options.journal {
-            let loading = Loading { conn: &conn, folder: &folder, events_bytes: bound, numbers };
-            numbers = load(loading, &**journal)?;
+        match (&options.journal, &options.location) {
+            (Some(journal), _) => {
+                let loading =
+                    Loading { conn: &conn, folder: &folder, events_bytes: bound, numbers };
+                numbers = load(loading, &**journal)?;
+            }
+            (None, Location::Folder(_)) => {
+                let (conn, folder, accept_loss) = (&conn, &folder, options.accept_loss);
+                let left = LeftBehind { conn, folder, events_bytes: bound, accept_loss };
+                numbers = left.catch_up(numbers)?;
+            }
+            (None, Location::Memory) => {}
         }
         let now = options.clock.now();
-        let log = log(&folder, &options, numbers)?;
         let reader =
             || schema::open_reader(&folder).map_err(|why| schema::store_error(&folder, why));
         let damage = Arc::new(Damage::default());
@@ -107,7 +115,7 @@ impl Embedded {
             now,
         };
         let (machine, recovery) = start.restore(&mut overlay, &damage)?;
-        // The journal keeps all events that it took, whatever becomes of these rows.
+        // A shared journal keeps all events that it took, whatever becomes of these rows.
         let (durability, may_lack) = match options.journal {
             Some(_) => (Durability::Always, false),
             None => (options.durability, options.accept_loss),
@@ -115,12 +123,20 @@ impl Embedded {
         let ends = streams::open(&conn, bound, durability, may_lack, now);
         let ends = ends.map_err(|why| schema::store_error(&folder, why))?;
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
+        let (journal, checkpoints): (Arc<dyn Journal>, _) = match &options.journal {
+            Some(journal) => (journal.clone(), None),
+            None if options.location == Location::Memory => (Arc::new(VolatileJournal), None),
+            None => {
+                let checkpoints = folder::begin(&folder, &options, numbers)?;
+                (checkpoints.journal.clone(), Some(checkpoints))
+            }
+        };
+        let file_journal = checkpoints.as_ref().map(|checkpoints| checkpoints.journal.clone());
         let watch = folder.watch()?;
         let readers: Vec<_> = (0..READERS).map(|_| reader()).collect::<Result<_, _>>()?;
         let system = |why: std::io::Error| OpenError::System(why.to_string());
         let readers = Readers::start(readers).map_err(system)?;
-        let confirming =
-            options.journal.clone().map(|journal| Confirming::new(journal, numbers.position()));
+        let confirming = Confirming::new(journal, numbers.position());
         let shared = Shared::new(&options, folder, watch, readers, damage, confirming);
         let shared = Arc::new(shared);
         let wake = Arc::downgrade(&shared);
@@ -130,26 +146,19 @@ impl Embedded {
             }
         }));
         Upkeep::new(&conn, &shared.files).begin(&shared.room);
-        let (answers, sync) = match (log, options.durability) {
-            (None, _) if shared.confirming.is_some() => {
-                let thread = spawn_waiting("tenure-confirm", &shared, confirm::run);
-                (Answers::AfterAppend, Some(thread.map_err(system)?))
-            }
-            (None, _) => (Answers::AfterCommit, None),
-            (Some((log, synced)), Durability::Everysec) => {
-                (Answers::SyncedLater(Syncing::new(log, synced)), None)
-            }
-            (Some((log, synced)), Durability::Always) => {
-                let (to_sync, committed) = sync::way();
-                let syncs = move |shared: &Arc<_>| sync::run(shared, &log, synced, &committed);
-                let thread = spawn_waiting("tenure-sync", &shared, syncs);
-                (Answers::AfterSync(to_sync), Some(thread.map_err(system)?))
-            }
+        let confirm = {
+            let shared = shared.clone();
+            spawn("tenure-confirm", move || {
+                let confirms = AssertUnwindSafe(|| confirm::run(&shared));
+                if let Err(panic) = catch_unwind(confirms) {
+                    shared.stop_for(Fatal::Bug(words(&*panic)));
+                }
+            })
         };
         let disk = {
             let shared = shared.clone();
             spawn("tenure-disk", move || {
-                let writes = AssertUnwindSafe(|| disk::run(&shared, conn, numbers, answers));
+                let writes = AssertUnwindSafe(|| disk::run(&shared, conn, numbers, checkpoints));
                 let ended = catch_unwind(writes);
                 let told = |panic: Box<dyn std::any::Any + Send>| {
                     shared.hand_off.crash();
@@ -181,7 +190,8 @@ impl Embedded {
                 }
             })
         };
-        let threads = Threads { state: state.map_err(system)?, disk, sync };
+        let confirm = confirm.map_err(system)?;
+        let threads = Threads { state: state.map_err(system)?, disk, confirm, file_journal };
         Ok(Embedded { shared, recovery, threads: Mutex::new(Some(threads)) })
     }
 
@@ -278,31 +288,34 @@ impl Embedded {
     pub fn crash(&self) {
         self.shared.inbox.crash();
         self.shared.hand_off.crash();
-        if let Some(confirming) = &self.shared.confirming {
-            confirming.crash();
-        }
+        self.shared.confirming.crash();
         self.end();
     }
 
     fn end(&self) {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(Threads { state, disk, sync }) = threads else {
+        let Some(Threads { state, disk, confirm, file_journal }) = threads else {
             self.shared.wait_until_released();
             return;
         };
         // A panic in one of them was told as a bug already.
         let _ = state.join();
-        let conn = disk.join().ok().flatten();
-        if let Some(confirming) = &self.shared.confirming {
-            confirming.disk_ended();
+        let disk = disk.join().ok().flatten();
+        self.shared.confirming.disk_ended();
+        let _ = confirm.join();
+        if let Some(journal) = &file_journal {
+            journal.close();
         }
-        if let Some(sync) = sync {
-            let _ = sync.join();
-        }
-        self.shared.disk_ended();
         self.shared.close_readers();
         // The last connection moves the log into the store, if it can; if not, the next start does.
-        drop(conn);
+        let is_clean = disk.is_some_and(|DiskEnded { conn, is_clean }| {
+            drop(conn);
+            is_clean && !self.shared.files.log.exists()
+        });
+        if let Some(journal) = file_journal.filter(|_| is_clean) {
+            // All is in the store, so that nobody needs to find what was deleted in the journal.
+            let _ = journal.clear();
+        }
         self.shared.release_folder();
     }
 
@@ -340,7 +353,7 @@ impl Embedded {
 impl Embedded {
     /// Whether its store is one that may forget: a folder never recovers, and its metrics say nothing of that.
     fn may_recover(&self) -> bool {
-        self.shared.confirming.is_some() || self.recovers_for().is_some()
+        self.shared.is_shared || self.recovers_for().is_some()
     }
 }
 
@@ -418,10 +431,7 @@ impl std::fmt::Debug for Embedded {
 
 /// Stops the engine, and tells all whose batches are on their way.
 fn stop(shared: &Shared, fatal: Fatal) {
-    match &shared.confirming {
-        Some(confirming) => confirming.stop(shared, fatal),
-        None => shared.stop_for(fatal),
-    }
+    shared.confirming.stop(shared, fatal);
 }
 
 fn spawn<T: Send + 'static>(
@@ -429,21 +439,6 @@ fn spawn<T: Send + 'static>(
     run: impl FnOnce() -> T + Send + 'static,
 ) -> std::io::Result<JoinHandle<T>> {
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
-}
-
-/// Starts the thread that waits until what is committed is safe, and answers it.
-fn spawn_waiting(
-    name: &str,
-    shared: &Arc<Shared>,
-    waits: impl FnOnce(&Arc<Shared>) + Send + 'static,
-) -> std::io::Result<JoinHandle<()>> {
-    let shared = shared.clone();
-    spawn(name, move || {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waits(&shared))) {
-            shared.stop_for(Fatal::Bug(words(&*panic)));
-        }
-        shared.disk_ended();
-    })
 }
 
 /// Opens the store for writing. On a full disk even that may need the reserve.
@@ -454,24 +449,6 @@ fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenErr
         }
         opened => opened,
     }
-}
-
-/// The log to sync, and how far it is synced; nothing if the store goes with the process or is a copy of a journal.
-/// A log that has lost something is refused.
-fn log(
-    folder: &Folder,
-    options: &Options,
-    numbers: Numbers,
-) -> Result<Option<(File, Synced)>, OpenError> {
-    if options.location == Location::Memory || options.journal.is_some() {
-        return Ok(None);
-    }
-    synced::check(folder, numbers.commit, options.accept_loss)?;
-    let failed = |why| OpenError::Folder { folder: folder.path().to_owned(), why };
-    let log = File::open(folder.log()).map_err(failed)?;
-    log.sync_data().map_err(failed)?;
-    let synced = synced::open(folder, numbers, options.clock.now())?;
-    Ok(Some((log, synced)))
 }
 
 /// What a panic said.

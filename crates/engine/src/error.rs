@@ -88,9 +88,10 @@ pub enum OpenError {
     /// Commits that were synced are not there.
     #[error(
         "the store in {folder:?} has lost what was written to it: it ends at commit \
-         {commit}, and up to commit {synced} ({at}) all was synced and may have been \
-         answered: the last {} are missing, because the log is damaged or the folder is an \
-         older copy; restore it, or go on without them: --accept-loss",
+         {commit}, and up to commit {synced}{} all was synced and may have been \
+         answered: the last {} are missing, because the journal or the log is damaged or the \
+         folder is an older copy; restore it, or go on without them: --accept-loss",
+        .at.map(|at| format!(" ({at})")).unwrap_or_default(),
         .synced.saturating_sub(*.commit)
     )]
     Shorter {
@@ -100,8 +101,8 @@ pub enum OpenError {
         commit: u64,
         /// The last commit that was synced.
         synced: u64,
-        /// When that was.
-        at: Moment,
+        /// When that was, if the folder says so.
+        at: Option<Moment>,
     },
     /// More jobs cannot be read than a damaged page explains.
     #[error(

@@ -1,10 +1,7 @@
 //! The hand-off of batches from the state to the disk.
 //!
-//! Where answers wait for the disk, there is room for one batch. While the disk is busy and the room is taken, the next
-//! batch goes on growing with the state.
-//!
-//! Where a journal appends, answers wait for that alone, and rows follow: batches are collected for a moment and written
-//! together, or at once if somebody is to read what they hold. So a journal of many small entries costs the disk little.
+//! Answers wait for the journal alone, and rows follow: batches are collected for a moment and written together, or at once
+//! if somebody is to read what they hold. So a journal of many small entries costs the disk little.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,15 +21,6 @@ const COLLECT_BYTES: usize = 128 << 10;
 /// Bytes of rows that may wait to be written. One batch may exceed it.
 const WAITING_BYTES: usize = 8 << 20;
 
-/// When batches are taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum HandOffPace {
-    /// Each at once, and one at a time.
-    Single,
-    /// Several in one transaction.
-    Collected,
-}
-
 #[derive(Default)]
 struct HandOffState {
     batches: VecDeque<Batch>,
@@ -40,6 +28,8 @@ struct HandOffState {
     bytes: usize,
     /// When the first of them came.
     since: Option<Instant>,
+    /// No batches are written together: there is little room, and each may need that of the one before.
+    is_single: bool,
     /// Somebody waits until the batches up to this one are written.
     wanted: u64,
     /// Jobs of which more than the life is not written yet, with the last batch that has it.
@@ -54,13 +44,18 @@ struct HandOffState {
 }
 
 impl HandOffState {
+    fn has_room(&self) -> bool {
+        self.bytes < WAITING_BYTES
+    }
+
     /// As many as are written together: what somebody waits for, and otherwise what was collected.
     fn take_some(&mut self) -> Vec<Batch> {
         let (mut batches, mut bytes) = (Vec::new(), 0);
         let is_wanted = self.batches.front().is_some_and(|first| first.number <= self.wanted);
         while let Some(next) = self.batches.front() {
             let fits = bytes + next.bytes <= COLLECT_BYTES;
-            if !batches.is_empty() && (!fits || is_wanted && next.number > self.wanted) {
+            let is_over = self.is_single || !fits || is_wanted && next.number > self.wanted;
+            if !batches.is_empty() && is_over {
                 break;
             }
             bytes += next.bytes;
@@ -73,8 +68,8 @@ impl HandOffState {
 }
 
 /// See the module.
+#[derive(Default)]
 pub(crate) struct HandOff {
-    pace: HandOffPace,
     inside: Mutex<HandOffState>,
     /// The number of the last batch that was written: readers may see it.
     written: AtomicU64,
@@ -97,16 +92,6 @@ pub(crate) enum HandedOff {
 }
 
 impl HandOff {
-    pub(crate) fn new(pace: HandOffPace) -> Self {
-        HandOff {
-            pace,
-            inside: Mutex::default(),
-            written: AtomicU64::new(0),
-            changed: Condvar::new(),
-            wrote: Condvar::new(),
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, HandOffState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -114,10 +99,8 @@ impl HandOff {
     /// How long the disk is to let batches gather; `None`: there are none.
     fn gathers_for(&self, inside: &HandOffState) -> Option<Duration> {
         let first = inside.batches.front()?;
-        let is_enough = self.pace == HandOffPace::Single
-            || inside.closed
-            || inside.bytes >= COLLECT_BYTES
-            || first.number <= inside.wanted;
+        let is_enough =
+            inside.closed || inside.bytes >= COLLECT_BYTES || first.number <= inside.wanted;
         let waited = inside.since.map_or(COLLECT_FOR, |since| since.elapsed());
         Some(if is_enough { Duration::ZERO } else { COLLECT_FOR.saturating_sub(waited) })
     }
@@ -131,7 +114,7 @@ impl HandOff {
             drop(batch);
             return Ok(());
         }
-        if !self.is_room(&inside) {
+        if !inside.has_room() {
             return Err(Box::new(batch));
         }
         let is_first = inside.batches.is_empty();
@@ -147,17 +130,10 @@ impl HandOff {
         Ok(())
     }
 
-    fn is_room(&self, inside: &HandOffState) -> bool {
-        match self.pace {
-            HandOffPace::Single => inside.batches.is_empty(),
-            HandOffPace::Collected => inside.bytes < WAITING_BYTES,
-        }
-    }
-
     /// Whether there is room. If not, whoever makes some is told that it is awaited.
     pub(crate) fn has_room(&self) -> bool {
         let mut inside = self.lock();
-        inside.is_awaited = !self.is_room(&inside);
+        inside.is_awaited = !inside.has_room();
         !inside.is_awaited
     }
 
@@ -189,6 +165,11 @@ impl HandOff {
                 }
             };
         }
+    }
+
+    /// From now on batches are written together, or one by one.
+    pub(crate) fn write_singly(&self, is_single: bool) {
+        self.lock().is_single = is_single;
     }
 
     /// A batch will be put. To be called before anybody can hear of what is in it.
@@ -287,18 +268,8 @@ mod tests {
     }
 
     #[test]
-    fn single_batches_are_taken_one_at_a_time() {
-        let hand_off = HandOff::new(HandOffPace::Single);
-        assert!(hand_off.put(batch(1, 0)).is_ok() && hand_off.put(batch(2, 0)).is_err());
-        assert!(!hand_off.has_room());
-        let (taken, is_awaited) = hand_off.take(None);
-        assert_eq!((numbers(taken), is_awaited), (vec![1], true));
-        assert!(matches!(hand_off.take(Some(Duration::ZERO)).0, HandedOff::Nothing));
-    }
-
-    #[test]
     fn collected_batches_are_taken_together() {
-        let hand_off = HandOff::new(HandOffPace::Collected);
+        let hand_off = HandOff::default();
         for number in 1..=3 {
             assert!(hand_off.put(batch(number, 10)).is_ok());
         }
@@ -309,8 +280,20 @@ mod tests {
     }
 
     #[test]
+    fn where_there_is_little_room_batches_are_taken_one_by_one() {
+        let hand_off = HandOff::default();
+        for number in 1..=3 {
+            assert!(hand_off.put(batch(number, 10)).is_ok());
+        }
+        hand_off.write_singly(true);
+        assert_eq!(numbers(hand_off.take(None).0), [1]);
+        hand_off.write_singly(false);
+        assert_eq!(numbers(hand_off.take(None).0), [2, 3]);
+    }
+
+    #[test]
     fn no_more_is_taken_than_is_written_quickly_or_wanted() {
-        let hand_off = HandOff::new(HandOffPace::Collected);
+        let hand_off = HandOff::default();
         for number in 1..=4 {
             assert!(hand_off.put(batch(number, COLLECT_BYTES / 2)).is_ok());
         }
@@ -326,21 +309,21 @@ mod tests {
     #[test]
     fn many_bytes_and_a_close_end_the_collecting() {
         for (bytes, closes) in [(COLLECT_BYTES, false), (1, true)] {
-            let hand_off = HandOff::new(HandOffPace::Collected);
+            let hand_off = HandOff::default();
             assert!(hand_off.put(batch(1, bytes)).is_ok());
             if closes {
                 hand_off.close();
             }
             assert_eq!(hand_off.gathers_for(&hand_off.lock()), Some(Duration::ZERO));
         }
-        let hand_off = HandOff::new(HandOffPace::Collected);
+        let hand_off = HandOff::default();
         assert!(hand_off.put(batch(1, WAITING_BYTES)).is_ok());
         assert!(hand_off.put(batch(2, 1)).is_err() && !hand_off.has_room());
     }
 
     #[test]
     fn a_job_needs_the_last_batch_that_changed_more_than_its_life() {
-        let hand_off = HandOff::new(HandOffPace::Collected);
+        let hand_off = HandOff::default();
         let change = |seq: u64, change: JobChange| {
             let mut batch = batch(seq, 10);
             batch.changes.rows.jobs.insert(Seq::new(seq), change);
@@ -358,7 +341,7 @@ mod tests {
 
     #[test]
     fn who_reads_waits_until_what_it_reads_is_written_also_if_that_is_put_later() {
-        let hand_off = Arc::new(HandOff::new(HandOffPace::Collected));
+        let hand_off = Arc::new(HandOff::default());
         assert!(hand_off.put(batch(1, 10)).is_ok());
         let reader = std::thread::spawn({
             let hand_off = hand_off.clone();

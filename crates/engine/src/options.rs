@@ -68,6 +68,8 @@ pub enum LostJournal {
     Full,
     /// The engine was closed before the journal could say whether the last entries are there.
     Unsure(String),
+    /// It cannot be written any more.
+    Broken(String),
 }
 
 impl LostJournal {
@@ -80,6 +82,7 @@ impl LostJournal {
             Appended::At(has) => Some(LostJournal::Forgot { end, has }),
             Appended::Unsure(why) => Some(LostJournal::Unsure(why)),
             Appended::Full => Some(LostJournal::Full),
+            Appended::Broken(why) => Some(LostJournal::Broken(why)),
             Appended::Ended => Some(LostJournal::Unsure("it was closed".to_owned())),
         }
     }
@@ -97,6 +100,20 @@ impl fmt::Display for LostJournal {
             LostJournal::Unsure(why) => {
                 write!(f, "it was closed before its journal answered the last entries: {why}")
             }
+            LostJournal::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
+impl From<LostJournal> for Fatal {
+    fn from(lost: LostJournal) -> Self {
+        match lost {
+            LostJournal::Broken(why) => Fatal::Disk(why),
+            LostJournal::Deposed
+            | LostJournal::Moved
+            | LostJournal::Forgot { .. }
+            | LostJournal::Full
+            | LostJournal::Unsure(_) => Fatal::Journal(lost),
         }
     }
 }
@@ -135,9 +152,9 @@ pub struct Options {
     pub location: Location,
     /// What an answer promises; nothing beyond the process for [`Location::Memory`].
     pub durability: Durability,
-    /// The journal that is the truth, and of which the rows are a copy. They are brought up to it when the engine is
-    /// opened, and no answer waits for them to be synced: it waits for its append, whatever `durability` says. With
-    /// [`Location::Memory`] they go with the engine; those in a folder may be used again. `None`: the rows are the truth.
+    /// A journal that other processes may own, too. The rows are brought up to it when the engine is opened, and answers wait
+    /// for its appends, whatever `durability` says. With [`Location::Memory`] they go with the engine; those in a folder may
+    /// be used again. `None`: a folder has a journal of its own, in files, and memory has none.
     pub journal: Option<Arc<dyn Journal>>,
     /// Settings of the state machine: `patience`, `retain_bytes`.
     pub config: Config,

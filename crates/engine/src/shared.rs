@@ -8,7 +8,7 @@ use tenure_core::names::Namespace;
 use tenure_journal::StoreFacts;
 use tenure_machine::{Config, Seq, TakerId};
 use tenure_seam::{CallError, Clock, Fault, LastLeap, StoreTimes};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 use crate::batch::Answer;
 use crate::bodies::Bodies;
@@ -21,10 +21,10 @@ use crate::file::room::Room;
 use crate::file::streams;
 use crate::file::watch::{LookWhen, Watch};
 use crate::file::written::Written;
-use crate::hand_off::{HandOff, HandOffPace};
+use crate::hand_off::HandOff;
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::journal::confirming::Confirming;
-use crate::options::{Fatal, Options};
+use crate::options::{Durability, Fatal, Location, Options};
 
 /// Where an answer comes.
 pub(crate) type Receiver = oneshot::Receiver<Result<Answer, CallError>>;
@@ -35,15 +35,6 @@ pub(crate) const SYNC: &str = "sync";
 
 /// Bytes of resources' data that are kept in memory.
 const DATA_BYTES: usize = 16 << 20;
-
-/// How far the disk is.
-#[derive(Clone, Copy, Default)]
-struct Durable {
-    /// The number of the last batch that is durable.
-    number: u64,
-    /// Nothing more becomes durable.
-    ended: bool,
-}
 
 /// See the module.
 pub(crate) struct Shared {
@@ -57,15 +48,20 @@ pub(crate) struct Shared {
     pub damage: Arc<Damage>,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
-    /// What waits for the journal, if one appends: then it is the truth, and not the rows.
-    pub confirming: Option<Confirming>,
+    /// What waits for the journal.
+    pub confirming: Confirming,
+    /// Other processes may own the store, too.
+    pub is_shared: bool,
+    /// It goes with this process, and no append waits for anything.
+    pub is_volatile: bool,
+    /// When to look whether the files are still there, once an append is done.
+    pub look_when: LookWhen,
     /// Bytes of events that a namespace keeps; 0: none are kept.
     pub events_bytes: AtomicU64,
     /// The bound of the folder that the options named.
     pub max_bytes: Option<u64>,
-    /// Where a journal appends: the number of the last batch with rows that was answered. Whoever reads must see it.
+    /// The number of the last batch with rows that was answered. Whoever reads must see it.
     pub answered: AtomicU64,
-    durable: watch::Sender<Durable>,
     /// By how much the clock is behind, in microseconds; 0 if it is not.
     pub behind_us: AtomicU64,
     /// Until when the machine recovers, in microseconds; 0 if it does not.
@@ -91,14 +87,11 @@ impl Shared {
         watch: Option<Watch>,
         readers: Readers,
         damage: Arc<Damage>,
-        confirming: Option<Confirming>,
+        confirming: Confirming,
     ) -> Self {
         Shared {
             inbox: Inbox::default(),
-            hand_off: Arc::new(HandOff::new(match confirming {
-                Some(_) => HandOffPace::Collected,
-                None => HandOffPace::Single,
-            })),
+            hand_off: Arc::default(),
             bodies: Bodies::new(options.body_bytes),
             data: KnownData::new(DATA_BYTES),
             readers,
@@ -107,10 +100,17 @@ impl Shared {
             clock: options.clock.clone(),
             config: options.config,
             confirming,
+            is_shared: options.journal.is_some(),
+            is_volatile: options.journal.is_none() && options.location == Location::Memory,
+            look_when: match options.durability {
+                // A look costs next to nothing beside a sync, so what was stored is never answered for after its folder is
+                // gone.
+                Durability::Always => LookWhen::Now,
+                Durability::Everysec => LookWhen::BeforeAnswer,
+            },
             events_bytes: streams::bound(options.events_bytes, options.max_bytes).into(),
             max_bytes: options.max_bytes,
             answered: AtomicU64::new(0),
-            durable: watch::Sender::new(Durable::default()),
             behind_us: AtomicU64::new(0),
             recovers_until_us: AtomicU64::new(0),
             last_leap: LastLeap::default(),
@@ -135,21 +135,6 @@ impl Shared {
     /// The changes of a batch are safe: the caches follow.
     pub(crate) fn follow(&self, written: Written) {
         written.put(&self.bodies, &self.data);
-    }
-
-    /// A batch is durable.
-    pub(crate) fn is_durable(&self, number: u64) {
-        self.durable.send_modify(|durable| durable.number = number);
-    }
-
-    /// The number of the last batch that is durable.
-    pub(crate) fn durable(&self) -> u64 {
-        self.durable.borrow().number
-    }
-
-    /// Nothing more becomes durable.
-    pub(crate) fn disk_ended(&self) {
-        self.durable.send_modify(|durable| durable.ended = true);
     }
 
     /// Reads rows for an answer that shows them as they are now, and waits until that may be sent.
@@ -199,36 +184,15 @@ impl Shared {
     /// Waits until the rows that a caller has read may be sent: they are durable, and no other process owned the store
     /// when they were read.
     pub(crate) async fn read_may_be_answered(&self) -> Result<(), CallError> {
-        if self.confirming.is_none() {
-            return self.committed_is_durable().await;
-        }
         // The answer comes with a batch like any other, so after an append that is begun from now on. The call may have
         // done something before it read.
         let passed = self.ask(&Namespace::main(), Ask::Pass).await;
         passed.map(drop).map_err(CallError::after_a_part)
     }
 
-    /// Whether a journal appends and has taken the rows of all commits up to this one.
+    /// Whether the journal has taken the rows of all commits up to this one.
     pub(crate) fn journal_has(&self, commit: u64) -> bool {
-        self.confirming.as_ref().is_some_and(|confirming| confirming.has_taken(commit))
-    }
-
-    /// Waits until what is committed now is durable.
-    async fn committed_is_durable(&self) -> Result<(), CallError> {
-        let seen = self.hand_off.written();
-        let mut durable = self.durable.subscribe();
-        // The sender is a field of this, so waiting ends by what is waited for.
-        let reached = durable.wait_for(|durable| durable.ended || durable.number >= seen).await;
-        match &reached {
-            Ok(reached) if reached.number >= seen => {}
-            _ => return Err(self.gone()),
-        }
-        drop(reached);
-        self.look(LookWhen::BeforeAnswer).map_err(|fatal| {
-            let no = Fault::Unknown(fatal.to_string()).into();
-            self.stop_for(fatal);
-            no
-        })
+        self.confirming.has_taken(commit)
     }
 
     /// A number for a call that may wait.
@@ -297,10 +261,10 @@ impl Shared {
         }
     }
 
-    /// The kind of the store and its bytes: those of the journal if one appends, and otherwise of the folder.
+    /// The kind of the store and its bytes: those of the journal if it is shared, and otherwise of the folder.
     pub(crate) fn facts(&self) -> StoreFacts {
-        if let Some(confirming) = &self.confirming {
-            return confirming.facts();
+        if self.is_shared {
+            return self.confirming.facts();
         }
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         StoreFacts { kind: "embedded", bytes: folder.as_ref().map_or(0, Folder::bytes) }

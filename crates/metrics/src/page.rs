@@ -62,7 +62,7 @@ families! {
     UP "tenure_store_up" gauge process "1 if the store is well as this server sees it, else 0";
     STORE_BYTES "tenure_store_bytes" gauge store "Bytes of the store: on disk, or of its log and snapshots in Redis";
     COMMITS "tenure_store_commit_seconds" histogram server "Transactions of the rows of a store, without their syncs";
-    SYNCS "tenure_store_sync_seconds" histogram server "Syncs of the disk, or appends to the journal in Redis; the calls that come meanwhile share the next one";
+    SYNCS "tenure_store_sync_seconds" histogram server "Appends to the journal, with the sync of the disk that they wait for; the calls that come meanwhile share the next one";
     OPENED "tenure_store_open_seconds" gauge process "How long it took to read the store when the server opened it";
     RECOVERS "tenure_store_recovering_seconds" gauge process "For how long nothing exclusive is granted yet, since Redis may have forgotten its last writes; 0 if it is well";
     READ "tenure_metrics_store_read" gauge process "1 if the state of a namespace could be read whole for this page, else 0";

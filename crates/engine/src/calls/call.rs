@@ -12,6 +12,7 @@ use crate::calls::ask::{broken, known, reply};
 use crate::calls::show::{self, Show};
 use crate::calls::{events, lease_call, many, replaced, result_call, schedules};
 use crate::file::growth::{Growth, growth};
+use crate::file::readers::Haste;
 use crate::file::room::TakenRoom;
 use crate::file::{failures, lists};
 use crate::inbox::Ask;
@@ -76,7 +77,15 @@ async fn admitted<'s>(
     request: &Request,
 ) -> Result<Option<TakenRoom<'s>>, CallError> {
     let growth = growth(request);
-    match (shared.room.admit(growth), growth) {
+    let mut admitted = shared.room.admit(growth);
+    if let Err(CallError::Refused(_)) = admitted
+        && shared.room.has_unwritten()
+    {
+        // What will be written is only guessed. Once it is written it is measured.
+        shared.read_rows(Haste::Now, |_| Ok(())).await?;
+        admitted = shared.room.admit(growth);
+    }
+    match (admitted, growth) {
         (Err(CallError::Refused(_)), Growth::Replaces(_, replaced)) => {
             let replaced_bytes = replaced::bytes(shared, ns, replaced).await?;
             shared.room.admit(growth.beyond(replaced_bytes))

@@ -1,106 +1,70 @@
-//! The thread that writes: one batch, one transaction, and then its answers, or the way to the
-//! thread that syncs it first. Where a journal appends, answers wait for that and not for this (see `confirm`), and one
-//! transaction takes the batches of a moment.
+//! The thread that writes rows: one transaction takes the batches of a moment. Their answers do not wait for it: see
+//! `confirm`.
 //!
-//! A commit that fails is the end: what it did is unknown, nothing is tried again, and no later
-//! batch is written, since it may rest on what was lost.
+//! A commit that fails is the end: what it did is unknown, nothing is tried again, and no later batch is written. The next
+//! opening brings the rows up to the journal.
 
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use tenure_seam::{CallError, Fault};
+use tenure_journal::file::FileJournal;
 
-use crate::answering::{refuse, send};
-use crate::batch::{Batch, Pending};
+use crate::answering::refuse;
+use crate::batch::Batch;
 use crate::file::commit::Numbers;
-use crate::file::room::full;
 use crate::file::streams;
-use crate::file::sync::Committed;
-use crate::file::synced::Synced;
 use crate::file::upkeep::{Upkeep, is_full};
 use crate::file::watch::LookWhen;
 use crate::file::writer::Writer;
-use crate::file::written::Written;
 use crate::hand_off::HandedOff;
 use crate::options::Fatal;
-use crate::shared::{COMMIT, SYNC, Shared};
-
-/// With [`Durability::Everysec`](crate::Durability::Everysec): how old a commit that is not synced
-/// may become.
-const SYNC_EVERY: Duration = Duration::from_secs(1);
+use crate::shared::{COMMIT, Shared};
 
 /// A write that fails for want of room is tried again so often, after room was made.
 const ROOM_TRIES: u32 = 2;
 
-/// When a commit is answered.
-pub(crate) enum Answers {
-    /// At once: the store is gone with the process in any case.
-    AfterCommit,
-    /// At once; the log is synced once a second.
-    SyncedLater(Syncing),
-    /// After it was synced.
-    AfterSync(SyncSender<Committed>),
-    /// After its append, which began before its commit and may be done before it: see
-    /// [`confirm`](crate::journal::confirm).
-    AfterAppend,
+/// The journal of a folder, whose segments are used again once the rows are durable up to their entries.
+pub(crate) struct Checkpoints {
+    pub journal: Arc<FileJournal>,
+    /// SQLite's log: what is committed is durable once it is synced.
+    pub log: File,
 }
 
-impl Answers {
-    fn syncing(&mut self) -> Option<&mut Syncing> {
-        match self {
-            Answers::SyncedLater(syncing) => Some(syncing),
-            Answers::AfterCommit | Answers::AfterSync(_) | Answers::AfterAppend => None,
+impl Checkpoints {
+    /// Rows were written up to this entry.
+    fn wrote(&self, number: u64) -> Result<(), Fatal> {
+        if !self.journal.wants_release() {
+            return Ok(());
         }
+        let done = self.log.sync_data().and_then(|()| self.journal.release(number));
+        done.map_err(|why| Fatal::Disk(format!("a checkpoint cannot be made: {why}")))
     }
 }
 
-/// Syncs the log once a second, where commits do not.
-pub(crate) struct Syncing {
-    log: File,
-    last: Instant,
-    /// Something was committed since.
-    needed: bool,
-    /// The number of the last commit.
-    commit: u64,
-    synced: Synced,
+/// The disk's thread has ended.
+pub(crate) struct DiskEnded {
+    /// To be closed last of all.
+    pub conn: Connection,
+    /// All rows were written, into the files that are still those of the folder.
+    pub is_clean: bool,
 }
 
-impl Syncing {
-    pub(crate) fn new(log: File, synced: Synced) -> Self {
-        Syncing { log, last: Instant::now(), needed: false, commit: 0, synced }
-    }
-    fn due(&self) -> bool {
-        self.needed && self.last.elapsed() >= SYNC_EVERY
-    }
-    fn sync(&mut self, shared: &Shared) -> Result<(), Fatal> {
-        let began = Instant::now();
-        let synced = self.log.sync_data();
-        shared.times.took(SYNC, began.elapsed());
-        synced.map_err(|why| Fatal::Disk(format!("it cannot be synced: {why}")))?;
-        self.synced.note(self.commit, shared.clock.now());
-        self.last = Instant::now();
-        self.needed = false;
-        Ok(())
-    }
-}
-
-/// Runs until the hand-off is closed; gives the connection back, which is to be closed last of all.
+/// Runs until the hand-off is closed.
 pub(crate) fn run(
     shared: &Arc<Shared>,
     conn: Connection,
     numbers: Numbers,
-    mut answers: Answers,
-) -> Connection {
+    checkpoints: Option<Checkpoints>,
+) -> DiskEnded {
     let crashed = match Writer::new(&conn, numbers, shared.events_bytes.load(Ordering::Relaxed)) {
         Ok(mut writer) => {
             let mut upkeep = Upkeep::new(&conn, &shared.files);
             upkeep.begin(&shared.room);
-            write_all(shared, &mut writer, &mut upkeep, &mut answers)
+            write_all(shared, &mut writer, &mut upkeep, checkpoints.as_ref())
         }
         Err(why) => {
             shared.stop_for(Fatal::Disk(why.to_string()));
@@ -117,14 +81,11 @@ pub(crate) fn run(
             // The next start takes it for an unclean end: readers are told of more than they missed.
             tracing::warn!("that the store is closed cannot be noted: {why}");
         }
-        if let Some(syncing) = answers.syncing().filter(|syncing| syncing.needed) {
-            let _ = syncing.sync(shared);
-        }
     }
     if let Some(fatal) = moved.filter(|_| !crashed) {
         shared.stop_for(fatal);
     }
-    conn
+    DiskEnded { conn, is_clean: !crashed && shared.fatal().is_none() }
 }
 
 /// The next batches. The state is woken if it waits for the room that this leaves.
@@ -141,22 +102,26 @@ fn write_all(
     shared: &Arc<Shared>,
     writer: &mut Writer<'_>,
     upkeep: &mut Upkeep<'_>,
-    answers: &mut Answers,
+    checkpoints: Option<&Checkpoints>,
 ) -> bool {
     loop {
+        shared.hand_off.write_singly(upkeep.is_short());
         match take(shared, Some(upkeep.patience())) {
-            HandedOff::Batches(batches) => {
+            HandedOff::Batches(mut batches) => {
                 // A journal that is lost may not have taken these batches: their rows are of no use.
-                if let (Some(confirming), Some(fatal)) = (&shared.confirming, shared.fatal()) {
-                    confirming.stop(shared, fatal.clone());
+                if let Some(fatal) = shared.fatal() {
+                    shared.confirming.stop(shared, fatal.clone());
                     return refuse_all(shared);
                 }
-                if let Err(fatal) = write_and_answer(shared, writer, upkeep, answers, batches) {
-                    match &shared.confirming {
-                        // The journal was sent these batches, and may have them.
-                        Some(confirming) => confirming.stop(shared, fatal),
-                        None => shared.stop_for(fatal),
-                    }
+                let last = batches.last().map_or(0, |batch| batch.number);
+                let written = write(shared, writer, upkeep, &mut batches);
+                let written = written.map_err(|why| Fatal::Disk(why.to_string())).and_then(|()| {
+                    shared.hand_off.wrote(last);
+                    checkpoints.map_or(Ok(()), |all| all.wrote(writer.numbers().commit))
+                });
+                if let Err(fatal) = written {
+                    // The journal was sent these batches, and may have them.
+                    shared.confirming.stop(shared, fatal);
                     return refuse_all(shared);
                 }
             }
@@ -164,85 +129,23 @@ fn write_all(
             HandedOff::Closed => return false,
             HandedOff::Crashed => return true,
         }
-        if let Some(syncing) = answers.syncing().filter(|syncing| syncing.due())
-            && let Err(fatal) = syncing.sync(shared)
-        {
-            shared.stop_for(fatal);
-            return refuse_all(shared);
-        }
     }
-}
-
-fn write_and_answer(
-    shared: &Arc<Shared>,
-    writer: &mut Writer<'_>,
-    upkeep: &mut Upkeep<'_>,
-    how: &mut Answers,
-    mut batches: Vec<Batch>,
-) -> Result<(), Fatal> {
-    let written = write(shared, writer, upkeep, &mut batches);
-    let last = batches.last().map_or(0, |batch| batch.number);
-    if let Answers::AfterAppend = how {
-        written.map_err(|why| Fatal::Disk(why.to_string()))?;
-        shared.hand_off.wrote(last);
-        return Ok(());
-    }
-    if written.is_ok() {
-        batches.iter().for_each(|batch| shared.follow(Written::of(&batch.changes.rows)));
-        shared.hand_off.wrote(last);
-    }
-    let answers: Vec<Pending> = batches.into_iter().flat_map(|batch| batch.answers).collect();
-    let commit = match written {
-        Ok(commit) => commit,
-        Err(why) => {
-            let no = match is_full(&why) {
-                true => CallError::Refused(full(shared.room.max_bytes())),
-                false => Fault::Unknown(why.to_string()).into(),
-            };
-            refuse(answers, &no);
-            return Err(Fatal::Disk(why.to_string()));
-        }
-    };
-    match how {
-        Answers::AfterSync(sync) => {
-            let committed = Committed { number: last, commit, answers };
-            // Whoever asked sees that the thread is gone; why was told by it.
-            return sync.send(committed).map_err(|_| Fatal::Disk("its sync has ended".to_owned()));
-        }
-        Answers::SyncedLater(syncing) => {
-            if let Some(commit) = commit {
-                (syncing.needed, syncing.commit) = (true, commit);
-            }
-        }
-        Answers::AfterCommit | Answers::AfterAppend => {}
-    }
-    if let Err(fatal) = shared.look(LookWhen::BeforeAnswer) {
-        refuse(answers, &Fault::Unknown(fatal.to_string()).into());
-        return Err(fatal);
-    }
-    shared.is_durable(last);
-    send(shared, answers);
-    Ok(())
 }
 
 /// Writes batches in one transaction, and what is written once in one of them once in all: where a batch ends is of no
-/// matter to rows. The number of the commit, if there was anything to write.
+/// matter to rows.
 fn write(
     shared: &Shared,
     writer: &mut Writer<'_>,
     upkeep: &mut Upkeep<'_>,
     batches: &mut [Batch],
-) -> rusqlite::Result<Option<u64>> {
-    match batches.split_first_mut() {
-        None => return Ok(None),
-        Some((only, [])) if only.changes.is_empty() => return Ok(None),
-        Some((first, others)) => {
-            for batch in others {
-                first.add(std::mem::take(&mut batch.changes.rows));
-            }
-        }
+) -> rusqlite::Result<()> {
+    let Some((first, others)) = batches.split_first_mut() else { return Ok(()) };
+    for batch in others {
+        first.add(std::mem::take(&mut batch.changes.rows));
     }
     let all: Vec<_> = batches.iter().map(|batch| (&batch.changes, batch.entry)).collect();
+    let bytes: usize = batches.iter().map(|batch| batch.bytes).sum();
     let began = Instant::now();
     writer.keep_events(shared.events_bytes.load(Ordering::Relaxed));
     let mut done = writer.write(&all);
@@ -256,9 +159,10 @@ fn write(
     }
     shared.times.took(COMMIT, began.elapsed());
     if done.is_ok() {
+        shared.room.wrote(bytes);
         upkeep.batch_written(&shared.room);
     }
-    done.map(Some)
+    done
 }
 
 /// Answers all that comes that nothing of it was written.
@@ -269,8 +173,8 @@ fn refuse_all(shared: &Shared) -> bool {
             HandedOff::Batches(batches) => {
                 let answers = batches.into_iter().flat_map(|batch| batch.answers);
                 refuse(answers.collect(), &shared.unavailable());
-                if let (Some(confirming), Some(fatal)) = (&shared.confirming, shared.fatal()) {
-                    confirming.stop(shared, fatal.clone());
+                if let Some(fatal) = shared.fatal() {
+                    shared.confirming.stop(shared, fatal.clone());
                 }
             }
             HandedOff::Nothing => {}

@@ -20,6 +20,7 @@ use crate::options::Location;
 const DATABASE: &str = "tenure.db";
 const LOCK: &str = "lock";
 const SYNCED: &str = "synced";
+const JOURNAL: &str = "journal";
 const MEMORY_PREFIX: &str = "tenure-memory-";
 
 /// A lock that was just let go of may be held for a moment yet, by a child that this process or the
@@ -93,6 +94,7 @@ impl Folder {
             folder: self.path.clone(),
             store: self.database(),
             log: self.log(),
+            journal: self.journal(),
             index: self.path.join(format!("{DATABASE}-shm")),
             temporary: self.temporary,
         }
@@ -103,11 +105,15 @@ impl Folder {
     pub(crate) fn log(&self) -> PathBuf {
         self.path.join(format!("{DATABASE}-wal"))
     }
+    /// The folder of its journal's segments.
+    pub(crate) fn journal(&self) -> PathBuf {
+        self.path.join(JOURNAL)
+    }
     /// What is missing of a store that was here before: the file that is the store, while the log or the note of what was
     /// synced is left. Asked before SQLite opens the file: of an empty store it deletes the log.
     pub(crate) fn lost_store(&self) -> Option<&'static str> {
         let bytes = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
-        let left = bytes(&self.log()) > 0 || bytes(&self.synced()) > 0;
+        let left = bytes(&self.log()) > 0 || bytes(&self.synced()) > 0 || self.journal().is_dir();
         (bytes(&self.database()) == 0 && left)
             .then_some("its file \"tenure.db\" is missing or empty")
     }
@@ -119,6 +125,9 @@ impl Folder {
     /// Watches what is open also if it goes with the process: rows that follow a journal are to be there when they are needed.
     pub(crate) fn watch_always(&self) -> Result<Watch, OpenError> {
         let mut files = vec![self.database(), self.log()];
+        if self.journal().is_dir() {
+            files.push(self.journal());
+        }
         if !cfg!(target_os = "linux") {
             files.push(self.path.join(LOCK));
         }
@@ -132,7 +141,7 @@ impl Folder {
     /// What the store takes on disk.
     pub(crate) fn bytes(&self) -> u64 {
         let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
-        size(self.database()) + size(self.log())
+        size(self.database()) + size(self.log()) + bytes_in(&self.journal())
     }
 }
 
@@ -151,6 +160,8 @@ pub(crate) struct Files {
     pub folder: PathBuf,
     pub store: PathBuf,
     pub log: PathBuf,
+    /// The folder of the journal's segments.
+    pub journal: PathBuf,
     /// SQLite's index of the log.
     pub index: PathBuf,
     /// All of it goes with the engine.
@@ -167,6 +178,12 @@ pub(crate) fn file_system(folder: &Path) -> (u64, u64) {
     }
     let _ = folder;
     (u64::MAX, u64::MAX)
+}
+
+/// Bytes of the files in a folder; 0 if it is not there.
+pub(crate) fn bytes_in(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
 }
 
 /// Whether a store is in this folder.

@@ -18,7 +18,7 @@ pub(crate) const ROW_BYTES: u64 = 1 << 10;
 /// What a need, or a parent of a job, takes in it.
 const PART_BYTES: u64 = 128;
 /// A page is written to the log, and from there to the store.
-const WRITTEN_TIMES: u64 = 2;
+pub(crate) const WRITTEN_TIMES: u64 = 2;
 /// What a call writes beside its rows: the page with its events, and that of their stream.
 const EVENT_PAGES_BYTES: u64 = 2 * PAGE_BYTES;
 

@@ -30,7 +30,6 @@ pub(crate) mod snapshot;
 pub(crate) mod start;
 pub(crate) mod streams;
 pub(crate) mod sums;
-pub(crate) mod sync;
 pub(crate) mod synced;
 pub(crate) mod upkeep;
 pub(crate) mod walk;

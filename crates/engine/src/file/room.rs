@@ -12,7 +12,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::sentences::StoreRefusal;
 use tenure_seam::CallError;
 
-use crate::file::growth::Growth;
+use crate::file::growth::{Growth, WRITTEN_TIMES};
 use crate::options::Options;
 
 /// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large
@@ -20,6 +20,20 @@ use crate::options::Options;
 const RESERVE_BYTES: u64 = 32 << 20;
 /// On a small one: this part of it.
 const RESERVE_PART: u64 = 8;
+/// Bytes of the largest segments of the journal on a disk and within a `max_bytes` that are large enough: an opening replays
+/// some of them, and their space is taken whether they are full or not.
+const SEGMENT_BYTES: u64 = 16 << 20;
+/// On a small one: this part of it, but at least so many bytes.
+const SEGMENT_PART: u64 = 32;
+const SEGMENT_BYTES_MIN: u64 = 64 << 10;
+/// Segments that the journal has: the active one, the next one, and one that is full or free.
+const SEGMENTS: u64 = 3;
+
+/// Bytes of the largest segments of a folder's journal.
+pub(crate) fn segment_bytes(max_bytes: Option<u64>, total: u64) -> u64 {
+    let space = total.min(max_bytes.unwrap_or(u64::MAX));
+    SEGMENT_BYTES.min(space / SEGMENT_PART).max(SEGMENT_BYTES_MIN)
+}
 
 /// What was measured at one moment, all in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,6 +48,8 @@ pub(crate) struct Measured {
     pub unused: u64,
     /// The log, with its index: what it holds may be appended to the store's file.
     pub log: u64,
+    /// The segments of the journal; `None` where there is none.
+    pub journal: Option<u64>,
     /// The reserve, if it is there.
     pub reserve: u64,
 }
@@ -52,12 +68,20 @@ impl Measured {
         signed(self.free) - signed(wanted) - signed(missing)
     }
 
+    /// The segments of the journal, and by how much they may grow yet.
+    fn journal(&self, max_bytes: Option<u64>) -> (u64, u64) {
+        let Some(journal) = self.journal else { return (0, 0) };
+        let most = SEGMENTS * segment_bytes(max_bytes, self.total);
+        (journal, most.saturating_sub(journal))
+    }
+
     /// What pushes may still write; not above zero when there is no room for any.
     pub(crate) fn left(&self, max_bytes: Option<u64>) -> i64 {
         let beyond = self.beyond_margin(max_bytes);
-        let on_disk = beyond - signed(self.log.saturating_sub(self.unused));
+        let (journal, journal_grows) = self.journal(max_bytes);
+        let on_disk = beyond - signed(self.log.saturating_sub(self.unused)) - signed(journal_grows);
         let Some(max) = max_bytes else { return on_disk };
-        let used = self.store.saturating_sub(self.unused) + self.log;
+        let used = self.store.saturating_sub(self.unused) + self.log + journal + journal_grows;
         on_disk.min(signed(max) - signed(self.reserve_wanted(max_bytes)) - signed(used))
     }
 }
@@ -72,6 +96,8 @@ pub(crate) struct Room {
     left: AtomicI64,
     /// What pushes that are not answered yet may still write: no measurement shows it.
     pending: AtomicI64,
+    /// What rows that wait to be written take: no measurement shows them either.
+    unwritten: AtomicI64,
     /// Something was refused, and no measurement since has found more room than another reserve takes.
     refusing: AtomicBool,
     max_bytes: Option<u64>,
@@ -97,6 +123,7 @@ impl Room {
         Room {
             left: AtomicI64::new(i64::MAX),
             pending: AtomicI64::new(0),
+            unwritten: AtomicI64::new(0),
             refusing: AtomicBool::new(false),
             max_bytes: options.max_bytes,
             elsewhere: options.no_room.clone(),
@@ -110,10 +137,26 @@ impl Room {
     /// Takes a measurement.
     pub(crate) fn set(&self, measured: &Measured) {
         let left = measured.left(self.max_bytes);
-        self.left.store(left - self.pending.load(Ordering::Acquire), Ordering::Release);
+        let unseen = self.pending.load(Ordering::Acquire) + self.unwritten.load(Ordering::Acquire);
+        self.left.store(left - unseen, Ordering::Release);
         if left > signed(measured.reserve_wanted(self.max_bytes)) {
             self.refusing.store(false, Ordering::Release);
         }
+    }
+
+    /// Rows of so many bytes will be written. To be called before anybody can hear of them.
+    pub(crate) fn expect(&self, bytes: usize) {
+        self.unwritten.fetch_add(signed(bytes as u64 * WRITTEN_TIMES), Ordering::AcqRel);
+    }
+
+    /// Some rows are not written yet.
+    pub(crate) fn has_unwritten(&self) -> bool {
+        self.unwritten.load(Ordering::Acquire) > 0
+    }
+
+    /// Rows of so many bytes were written.
+    pub(crate) fn wrote(&self, bytes: usize) {
+        self.unwritten.fetch_sub(signed(bytes as u64 * WRITTEN_TIMES), Ordering::AcqRel);
     }
 
     /// What pushes may still write.
@@ -225,6 +268,18 @@ mod tests {
                 None,
                 58,
             ),
+            (
+                "a journal will have three segments",
+                { Measured { journal: Some(20 * MIB), ..large(100 * MIB) } },
+                None,
+                68 - 28,
+            ),
+            (
+                "a small folder has small segments",
+                { Measured { store: 20 * MIB, journal: Some(MIB), ..large(1 << 30) } },
+                Some(64 * MIB),
+                64 - 8 - 20 - 6,
+            ),
             ("a full disk", large(0), None, -32),
             (
                 "a small disk has a small reserve",
@@ -263,6 +318,11 @@ mod tests {
         room.set(&Measured { free: RESERVE_BYTES + MIB, ..measured });
         assert!(room.admit(growth(&push(MIB as usize / 4))).is_err());
         drop(first);
+        // Answered, and not written yet.
+        room.expect(MIB as usize / 4);
+        room.set(&Measured { free: RESERVE_BYTES + MIB, ..measured });
+        assert!(room.admit(growth(&push(MIB as usize / 4))).is_err());
+        room.wrote(MIB as usize / 4);
         room.set(&Measured { free: 4 * RESERVE_BYTES, ..measured });
         assert!(room.admit(growth(&push(MIB as usize / 4))).is_ok());
         assert_eq!(room.notice(), None);

@@ -216,6 +216,8 @@ pub(crate) const STEPS: &[Step] = &[
         PRIMARY KEY(ns, last)
     ) STRICT;
 ",
+    // The tables stay: what rows lack stands in the journal beside them, of which an older release knows nothing.
+    "",
 ];
 
 /// The only connection that writes.
@@ -238,8 +240,8 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     // A writer is made anew for each page of a copy, and of a journal.
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     check_ours(&conn, folder, options.accept_loss)?;
-    // A commit appends to the log, which is synced by us: see `sync`. SQLite still syncs around the
-    // moves from the log into the store.
+    // A commit appends to the log, which is synced by us at each checkpoint of the journal. SQLite still syncs around the moves
+    // from the log into the store.
     // What is deleted from a folder is overwritten, also where whole pages become free; a store that goes with the process
     // leaves no file.
     let (synchronous, overwrites) = match options.location {

@@ -1,8 +1,8 @@
-//! How far the log was when it was synced last, in a small file beside it.
+//! How far the journal was when it was synced last, in a small file beside it.
 //!
-//! SQLite takes a log that is damaged to end where the damage begins, and says nothing: commits that
-//! were answered would be gone in silence. The file is written after each sync of the log, and has no
-//! sync of its own, so that it may be behind the log, but never ahead of one that is well.
+//! The last entries of a journal can be cut off without a trace in it, and SQLite takes a log that is damaged to end where the
+//! damage begins: what was answered would be gone in silence. The file is written after each sync of the journal, and has no sync
+//! of its own, so that it may be behind the journal, but never ahead of one that is well.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -104,7 +104,7 @@ pub(crate) fn check(folder: &Folder, commit: u64, accept_loss: bool) -> Result<(
         folder: folder.path().to_owned(),
         commit,
         synced: said.commit,
-        at: said.at,
+        at: Some(said.at),
     };
     if !accept_loss {
         return Err(shorter);

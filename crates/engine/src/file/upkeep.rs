@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::file::compact;
-use crate::file::folder::{Files, file_system};
+use crate::file::folder::{Files, bytes_in, file_system};
 use crate::file::pages::PAGE_BYTES;
 use crate::file::reserve::Reserve;
 use crate::file::room::{Measured, Room};
@@ -85,6 +85,11 @@ impl<'c> Upkeep<'c> {
         }
     }
 
+    /// There is so little room that the log must be emptied often.
+    pub(crate) fn is_short(&self) -> bool {
+        self.short
+    }
+
     /// How long the disk's thread may wait for a batch.
     pub(crate) fn patience(&self) -> Duration {
         match self.giving {
@@ -142,6 +147,7 @@ impl<'c> Upkeep<'c> {
             store: size(&self.files.store),
             unused: self.unused_pages() * PAGE_BYTES,
             log: size(&self.files.log) + size(&self.files.index),
+            journal: (!self.files.temporary).then(|| bytes_in(&self.files.journal)),
             // Where there is to be none, none is missing.
             reserve: self.reserve.as_ref().map_or(u64::MAX, Reserve::bytes),
         };

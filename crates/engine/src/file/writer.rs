@@ -161,18 +161,17 @@ impl<'c> Writer<'c> {
         self.streams.keep(bytes);
     }
 
-    /// Writes all of it in one transaction, or nothing, and answers the number of the last of them. Beside the changes of
-    /// each batch stands the checksum of its entry in a journal that appends. An error leaves open whether it is durable,
+    /// Writes all of it in one transaction, or nothing. Beside the changes of
+    /// each batch stands the checksum of its entry in the journal. An error leaves open whether it is durable,
     /// unless it says that there is no room: then nothing was written, and the same rows may be written again.
-    pub(crate) fn write(&mut self, all: &[(&Changes, Option<u64>)]) -> rusqlite::Result<u64> {
+    pub(crate) fn write(&mut self, all: &[(&Changes, Option<u64>)]) -> rusqlite::Result<()> {
         let next = |before: Numbers, (changes, entry): &(&Changes, Option<u64>)| {
             before.next(changes.last_seq, *entry)
         };
         let numbers = all.iter().fold(self.numbers, next);
         self.in_one_step(numbers, |writer| {
             all.iter().try_for_each(|(changes, _)| writer.write_changes(changes))
-        })?;
-        Ok(numbers.commit)
+        })
     }
 
     /// Writes what entries of a journal hold, all in one transaction: the ones that follow on what is here. An entry

@@ -88,10 +88,8 @@ impl Confirming {
         // A journal may keep what hears it for as long as it likes.
         let shared = Arc::downgrade(shared);
         let heard = move |appended| {
-            if let Some(shared) = shared.upgrade()
-                && let Some(confirming) = &shared.confirming
-            {
-                confirming.heard(&shared, number, appended);
+            if let Some(shared) = shared.upgrade() {
+                shared.confirming.heard(&shared, number, appended);
             }
         };
         self.journal.append(append, Hears::new(heard));
@@ -112,6 +110,11 @@ impl Confirming {
                     if pokes {
                         shared.inbox.poke();
                     }
+                    // What is in a folder that was removed is in no store.
+                    if let Err(fatal) = shared.look(shared.look_when) {
+                        refuse(answers, &Fault::Unknown(fatal.to_string()).into());
+                        return self.stop(shared, fatal);
+                    }
                     send(shared, answers);
                     inside = self.lock();
                 }
@@ -119,7 +122,7 @@ impl Confirming {
                 Outcome::Lost(lost) => {
                     let all = inside.end_all();
                     drop(inside);
-                    return stop(shared, Fatal::Journal(lost), all);
+                    return stop(shared, lost.into(), all);
                 }
             }
         }
@@ -172,7 +175,10 @@ impl Inside {
             return Outcome::Waits;
         }
         let said = first.said.take().unwrap_or(Appended::Ended);
-        shared.times.took(SYNC, first.at.elapsed());
+        // A check asks no disk.
+        if shared.is_shared || matches!(first.append, Append::Entry { .. }) {
+            shared.times.took(SYNC, first.at.elapsed());
+        }
         match LostJournal::of(said, self.end) {
             Some(lost) => Outcome::Lost(lost),
             None => {
@@ -191,7 +197,7 @@ impl Inside {
 
 /// Sends again what is to be sent again, until the disk has ended and all is answered.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    let Some(confirming) = &shared.confirming else { return };
+    let confirming = &shared.confirming;
     let mut inside = confirming.lock();
     loop {
         if std::mem::take(&mut inside.again) {

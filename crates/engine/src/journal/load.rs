@@ -142,7 +142,7 @@ pub(crate) fn load(mut loading: Loading<'_>, journal: &dyn Journal) -> Result<Nu
             Appended::Moved => return Err(away(&"it is not the one that was opened")),
             Appended::Full => return Err(away(&"there is no room in it")),
             Appended::Ended => return Err(away(&"it was closed")),
-            Appended::Unsure(why) => return Err(away(&why)),
+            Appended::Unsure(why) | Appended::Broken(why) => return Err(away(&why)),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Where a journal is the truth: answers wait for its appends, and rows are brought up to it. It knows bytes and numbers, and
+//! The journal is the truth: answers wait for its appends, and rows are brought up to it. It knows bytes and numbers, and
 //! no table of SQL.
 
 pub(crate) mod confirm;
 pub(crate) mod confirming;
+pub(crate) mod folder;
 pub(crate) mod load;
 pub(crate) mod replica;

@@ -7,27 +7,22 @@ use std::time::Duration;
 
 use tenure_machine::rows::Rows;
 
-use crate::answering;
 use crate::batch::Batch;
-use crate::file::watch::LookWhen;
 use crate::inbox::Envelope;
 use crate::options::Fatal;
 
 use super::{AwaitingEnd, StateThread, Waiting};
 
-/// Bytes of rows at which a batch is closed where a journal appends, so that no append takes the journal long. A
-/// single call may exceed it.
+/// Bytes of rows at which a batch is closed, so that no append takes the journal long. A single call may exceed it.
 const BATCH_BYTES: usize = 1 << 20;
 
 /// A batch of that many jobs is handed on although more is asked already, if the disk has room.
 const ROWS_ENOUGH: usize = 1_000;
 
 impl StateThread {
-    /// Counts what rows take in a journal, if one appends.
+    /// Counts what rows take in the journal.
     pub(super) fn weigh(&mut self, rows: &Rows) {
-        if self.shared.confirming.is_some() {
-            self.batch.bytes += rows.bytes();
-        }
+        self.batch.bytes += rows.bytes();
     }
 
     /// Hands batches on, if there is room for them, although more is asked already: those that are large enough to take
@@ -48,15 +43,13 @@ impl StateThread {
         std::mem::replace(&mut self.batch, next)
     }
 
-    /// How long the batch may still wait for others to come along. Where no journal appends that would save nothing.
+    /// How long the batch may still wait for others to come along. Where no append waits for anything that would save nothing.
     pub(super) fn may_wait(&self) -> Duration {
         let is_over =
             || self.shared.draining.load(Ordering::Acquire) || self.shared.inbox.is_closing();
         match self.batch.may_wait() {
             Duration::ZERO => Duration::ZERO,
-            _ if self.shared.confirming.is_none() || !self.closed.is_empty() || is_over() => {
-                Duration::ZERO
-            }
+            _ if self.shared.is_volatile || !self.closed.is_empty() || is_over() => Duration::ZERO,
             left => left,
         }
     }
@@ -79,39 +72,20 @@ impl StateThread {
         if self.is_handed_on() || !self.may_wait().is_zero() {
             return;
         }
-        // Where a journal appends, what is durable may be another's by now: only an append tells.
-        if self.shared.confirming.is_none()
-            && self.batch.changes.is_empty()
-            && self.shared.durable() + 1 == self.batch.number
-        {
-            // All that these answers saw is durable.
-            match self.shared.look(LookWhen::BeforeAnswer) {
-                Ok(()) => answering::send(&self.shared, std::mem::take(&mut self.batch.answers)),
-                Err(fatal) => {
-                    self.refuse(Vec::new());
-                    self.shared.stop_for(fatal);
-                }
-            }
-            return;
-        }
-        if !self.shared.hand_off.has_room() {
-            return;
-        }
         let shared = self.shared.clone();
-        if shared.confirming.as_ref().is_some_and(|confirming| !confirming.has_room()) {
+        if !shared.hand_off.has_room() || !shared.confirming.has_room() {
             return;
         }
         let mut batch = self.closed.pop_front().unwrap_or_else(|| self.take_batch());
-        if let Some(confirming) = &shared.confirming {
-            // Once is enough, whatever becomes of it here.
-            if batch.entry.is_none() {
-                shared.hand_off.expect(&batch);
-                confirming.begin(&shared, &mut batch);
-            }
-            // Nothing to write, or nothing is written any more.
-            if batch.changes.is_empty() || batch.entry.is_none() {
-                return;
-            }
+        // Once is enough, whatever becomes of it here.
+        if batch.entry.is_none() {
+            shared.hand_off.expect(&batch);
+            shared.room.expect(batch.bytes);
+            shared.confirming.begin(&shared, &mut batch);
+        }
+        // Nothing to write, or nothing is written any more.
+        if batch.changes.is_empty() || batch.entry.is_none() {
+            return;
         }
         if let Err(batch) = self.shared.hand_off.put(batch) {
             // Only this thread puts, so there still is room; but nothing is lost if there is not.

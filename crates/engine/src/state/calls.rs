@@ -109,7 +109,7 @@ impl StateThread {
         // Whoever is gone already asks for nothing.
         let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
         // The next process that opens the journal has no lock of a folder that proves this one dead.
-        lease.local &= self.shared.confirming.is_none();
+        lease.local &= !self.shared.is_shared;
         if self.shared.draining.load(Ordering::Acquire) {
             self.answer(namespace, Some(reply), Err(Refusal::from(StoreRefusal::Draining).into()));
             return;

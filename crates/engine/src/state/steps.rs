@@ -37,7 +37,7 @@ impl StateThread {
         Leased { granted, lives, fresh, ahead }
     }
 
-    /// Where a journal appends: begins to read the granted jobs that are not in memory, while their grant is appended. Only
+    /// Begins to read the granted jobs that are not in memory, while their grant is appended. Only
     /// those of which rows say all but their lives; the others are read when the grant is there.
     fn read_ahead(
         &self,
@@ -45,7 +45,6 @@ impl StateThread {
         granted: impl Iterator<Item = Seq>,
         rows: &Rows,
     ) -> Option<ReadAhead> {
-        self.shared.confirming.as_ref()?;
         let mut lacks = self.shared.bodies.lacks(granted);
         lacks.retain(|seq| {
             let on_the_way = self.closed.iter().chain([&self.batch]);

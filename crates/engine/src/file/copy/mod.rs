@@ -33,8 +33,8 @@ use crate::file::schema;
 use crate::file::small_facts::{fact, put_fact};
 use crate::file::snapshot::RowsSnapshot;
 use crate::file::start;
-use crate::file::synced;
 use crate::file::watch::{LookWhen, Watch};
+use crate::journal::folder::LeftBehind;
 use crate::journal::replica::Replica;
 use crate::options::{Location, Options};
 
@@ -142,7 +142,10 @@ impl CopyFolder {
         let options = Options::new(Location::Folder(path));
         let folder = Folder::open(&options.location)?;
         let conn = schema::open_writer(&folder, &options)?;
-        synced::check(&folder, start::numbers(&conn, &folder)?.commit, false)?;
+        // What its last process left in the journal is copied, too. No event is dropped for that.
+        let left =
+            LeftBehind { conn: &conn, folder: &folder, events_bytes: u64::MAX, accept_loss: false };
+        left.catch_up(start::numbers(&conn, &folder)?)?;
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         // Nobody syncs the log beside it: each page is on disk when it is said to be there.
         conn.pragma_update(None, "synchronous", "FULL")

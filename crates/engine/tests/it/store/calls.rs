@@ -1,5 +1,6 @@
 //! Short words for calls.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -43,6 +44,26 @@ impl Here {
             self.engine.settled().await;
         }
     }
+}
+
+/// Copies a folder with all that is in it.
+pub fn copy_folder(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            copy_folder(&path, &to);
+        } else {
+            std::fs::copy(&path, to).unwrap();
+        }
+    }
+}
+
+/// All files of a folder, also those of the folders in it.
+pub fn files_of(folder: &Path) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    all.flat_map(|path| if path.is_dir() { files_of(&path) } else { vec![path] }).collect()
 }
 
 /// Exit code and sentence of an engine's end, once it has come.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_engine::{Embedded, Options};
 use tenure_seam::{CallError, Engine, Fault};
@@ -25,7 +24,8 @@ fn a_full_disk_is_told_and_ends_the_engine() {
             }
         };
         assert!(stored > 5, "{stored}");
-        assert_eq!(failed.code(), Some(Code::StoreFull), "nothing of it was stored: {failed:?}");
+        // Its rows are not what ended the engine, but those of an earlier one: it may be in the journal.
+        assert!(matches!(failed, CallError::Fault(_)), "{failed:?}");
         let later = run(&engine, GetStats).await.unwrap_err();
         assert!(matches!(later, CallError::Fault(Fault::Unavailable(_))), "{later:?}");
         let (code, said) = told(&end).await;
@@ -33,9 +33,13 @@ fn a_full_disk_is_told_and_ends_the_engine() {
         assert!(said.contains("full"), "{said}");
         assert!(engine.health().degraded.is_some());
         engine.close();
+        // Without room it cannot be opened: its journal holds what the rows lack.
+        let no = Embedded::open(Options { page_max: Some(60), ..options(&dir, &clock) });
+        assert!(no.unwrap_err().to_string().contains("full"));
         // With room again all that was answered is there.
         let engine = Embedded::open(options(&dir, &clock)).unwrap();
-        assert_eq!(take(&engine, 1_000).await.len(), stored);
+        let there = take(&engine, 1_000).await.len();
+        assert!((stored..=stored + 1).contains(&there), "{there} of {stored}");
         assert!(engine.health().degraded.is_none());
     });
 }

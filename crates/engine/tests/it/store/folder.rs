@@ -18,14 +18,12 @@ fn folder_and_files_are_their_owners_alone() {
         let here = Here::new();
         push(&here.engine, vec![job("a")]).await;
         let folder = here.dir.join("store");
-        assert_eq!(mode(&folder), 0o700);
-        let mut files = 0;
-        for entry in std::fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            assert_eq!(mode(&path), 0o600, "{path:?}");
-            files += 1;
+        assert_eq!((mode(&folder), mode(&folder.join("journal"))), (0o700, 0o700));
+        let files = files_of(&folder);
+        for path in &files {
+            assert_eq!(mode(path), 0o600, "{path:?}");
         }
-        assert!(files >= 4, "the lock, the store and its log");
+        assert!(files.len() >= 5, "the lock, the store and its log, the journal");
     });
 }
 

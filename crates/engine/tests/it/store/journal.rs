@@ -422,10 +422,10 @@ fn rows_that_are_no_copy_of_the_journal_are_refused() {
     let no = open(&damaged, entries.clone()).unwrap_err();
     assert!(matches!(no, OpenError::OtherRows { .. }), "{no}");
 
-    // A store that never had a journal.
+    // A store that has a journal of its own.
     let folder = dir.join("folder");
     let engine = Embedded::open(options_in(&folder, &clock)).unwrap();
-    block(push(&engine, vec![job("a")]));
+    block(push(&engine, vec![job("of another store")]));
     engine.close();
     let no = open(&folder, entries.clone()).unwrap_err();
     assert!(matches!(no, OpenError::OtherRows { .. }), "{no}");

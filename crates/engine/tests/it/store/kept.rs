@@ -1,5 +1,6 @@
 //! What is remembered for how long.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -111,15 +112,15 @@ fn what_was_deleted_is_in_no_file_of_a_folder_that_was_closed() {
         run(&here.engine, AddResources { pool: pool.clone(), resources }).await.unwrap();
         let found = |here: &Here| {
             let mut found = Vec::new();
-            for entry in std::fs::read_dir(here.dir.join("store")).unwrap() {
-                let path = entry.unwrap().path();
+            for path in files_of(&here.dir.join("store")) {
                 let bytes = std::fs::read(&path).unwrap();
                 let there = |secret: &&str| memmem::find(&bytes, secret.as_bytes()).is_some();
                 found.extend(SECRETS.into_iter().filter(there));
             }
             found
         };
-        assert_eq!(found(&here).len(), 3, "{:?}", found(&here));
+        let before: BTreeSet<_> = found(&here).into_iter().collect();
+        assert_eq!(before.len(), 3, "{before:?}");
         for n in 0..50 {
             for id in [format!("s{n}"), format!("l{n}")] {
                 run(&here.engine, DeleteJob { job: JobRef::parse(&id).unwrap() }).await.unwrap();

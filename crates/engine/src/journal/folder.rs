@@ -1,0 +1,131 @@
+//! The journal of a folder: rows are brought up to what the last process left in it, and it begins anew behind them.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tenure_journal::file::{FileJournal, FileJournalOptions, SyncWhen, read_left};
+use tenure_journal::{JournalEntry, ReadError};
+
+use crate::error::OpenError;
+use crate::file::commit::Numbers;
+use crate::file::disk::Checkpoints;
+use crate::file::folder::{Folder, file_system};
+use crate::file::reserve::Reserve;
+use crate::file::room::segment_bytes;
+use crate::file::schema::store_error;
+use crate::file::synced;
+use crate::file::writer::{ApplyError, Writer};
+use crate::options::{Durability, Options};
+
+/// Bytes of entries that are applied in one transaction. One entry may exceed it.
+const PAGE_BYTES: usize = 1 << 20;
+/// With [`Durability::Everysec`]: how old an entry that is not synced may become.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// A reason for which the rows could not be brought up to the journal.
+enum NotApplied {
+    Read(ReadError),
+    Apply(ApplyError),
+}
+
+impl From<ReadError> for NotApplied {
+    fn from(why: ReadError) -> Self {
+        NotApplied::Read(why)
+    }
+}
+
+impl From<ApplyError> for NotApplied {
+    fn from(why: ApplyError) -> Self {
+        NotApplied::Apply(why)
+    }
+}
+
+/// Rows that may lack entries of their folder's journal.
+pub(crate) struct LeftBehind<'a> {
+    pub conn: &'a Connection,
+    pub folder: &'a Folder,
+    pub events_bytes: u64,
+    pub accept_loss: bool,
+}
+
+impl LeftBehind<'_> {
+    /// Applies what the rows lack; answers the numbers of the last entry.
+    pub(crate) fn catch_up(&self, numbers: Numbers) -> Result<Numbers, OpenError> {
+        let failed = |why| store_error(self.folder, why);
+        let mut writer = Writer::new(self.conn, numbers, self.events_bytes).map_err(failed)?;
+        let done = self.apply_all(&mut writer, numbers);
+        let numbers = writer.numbers();
+        let refused = match done {
+            Ok(()) => None,
+            Err(NotApplied::Apply(ApplyError::Store(why))) => return Err(failed(why)),
+            Err(NotApplied::Read(ReadError::Away(why))) => return Err(OpenError::Journal(why)),
+            Err(NotApplied::Read(ReadError::Missing { last, .. })) => Some(OpenError::Shorter {
+                folder: self.folder.path().to_owned(),
+                commit: numbers.commit,
+                synced: last,
+                at: synced::said(self.folder).map(|(_, at)| at),
+            }),
+            Err(NotApplied::Read(why)) => Some(self.damaged(&why)),
+            Err(NotApplied::Apply(why)) => Some(self.damaged(&why)),
+        };
+        if let Some(refused) = refused {
+            if !self.accept_loss {
+                return Err(refused);
+            }
+            tracing::warn!("accepted: {refused}");
+        }
+        synced::check(self.folder, numbers.commit, self.accept_loss)?;
+        Ok(numbers)
+    }
+
+    fn apply_all(&self, writer: &mut Writer<'_>, numbers: Numbers) -> Result<(), NotApplied> {
+        let (mut page, mut bytes) = (Vec::<JournalEntry>::new(), 0);
+        let read = read_left(&self.folder.journal(), numbers.position(), |entry| {
+            bytes += entry.bytes().len();
+            page.push(entry);
+            if bytes >= PAGE_BYTES {
+                writer.apply(&page)?;
+                page.clear();
+                bytes = 0;
+            }
+            Ok::<(), NotApplied>(())
+        });
+        // What comes before damage is whole.
+        writer.apply(&page)?;
+        read
+    }
+
+    fn damaged(&self, why: &dyn std::fmt::Display) -> OpenError {
+        OpenError::Row { folder: self.folder.path().to_owned(), why: why.to_string() }
+    }
+}
+
+/// Begins the journal of a folder behind its rows, which are durable when this returns.
+pub(crate) fn begin(
+    folder: &Folder,
+    options: &Options,
+    numbers: Numbers,
+) -> Result<Checkpoints, OpenError> {
+    let failed = |why| OpenError::Folder { folder: folder.path().to_owned(), why };
+    let log = File::open(folder.log()).map_err(failed)?;
+    log.sync_data().map_err(failed)?;
+    let mut synced = synced::open(folder, numbers, options.clock.now())?;
+    let (clock, reserve) = (options.clock.clone(), Reserve::of(folder.path()));
+    let (_, total) = file_system(folder.path());
+    let journal = FileJournal::begin(
+        &folder.journal(),
+        numbers.position(),
+        FileJournalOptions {
+            sync: match options.durability {
+                Durability::Always => SyncWhen::BeforeAnswer,
+                Durability::Everysec => SyncWhen::Every(SYNC_EVERY),
+            },
+            segment_max: segment_bytes(options.max_bytes, total),
+            on_synced: Box::new(move |number| synced.note(number, clock.now())),
+            make_room: Box::new(move || reserve.release()),
+        },
+    );
+    Ok(Checkpoints { journal: Arc::new(journal.map_err(failed)?), log })
+}
