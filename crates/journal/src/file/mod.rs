@@ -34,7 +34,7 @@ use crate::{
 pub enum SyncWhen {
     /// Once it is synced.
     BeforeAnswer,
-    /// Once it is written; the disk is synced so often.
+    /// Once it is written. The disk is synced at this interval.
     Every(Duration),
 }
 
@@ -157,7 +157,7 @@ impl FileJournal {
         removed.into_iter().try_for_each(|number| self.inside.disk.remove(number))
     }
 
-    /// Syncs what was written, answers whoever waits, and ends the threads. Repeating it does nothing.
+    /// Syncs the entries that were written, answers the appends that wait, and ends the threads. Repeating it does nothing.
     pub fn close(&self) {
         self.inside.lock().is_closed = true;
         self.inside.wake_all();
@@ -345,7 +345,8 @@ impl FileInside {
             let has_failed = made.is_err();
             state.segments.give(made.ok());
             self.has_segment.notify_all();
-            if has_failed {
+            // A close that came meanwhile has woken this thread already.
+            if has_failed && !state.is_closed {
                 state = self.wants_segment.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         }
@@ -380,7 +381,7 @@ impl Journal for FileJournal {
         }
     }
 
-    /// Nothing: whoever opens it has brought the rows up to its end.
+    /// Nothing: an opening has brought the rows up to its end.
     fn read(&self, _: u64) -> Result<Vec<JournalEntry>, ReadError> {
         Ok(Vec::new())
     }

@@ -35,7 +35,7 @@ struct FullSegment {
 pub(super) enum NotWritten {
     /// The segment is full, and the next one is not there yet: see [`Segments::wanted`].
     NoSegment,
-    /// The disk refused. What it holds of the entry is not known.
+    /// The disk refused, and may hold a part of the entry.
     Disk(io::Error),
 }
 
