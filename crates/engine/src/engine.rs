@@ -162,7 +162,7 @@ impl Embedded {
                 let ended = catch_unwind(writes);
                 let told = |panic: Box<dyn std::any::Any + Send>| {
                     shared.hand_off.crash();
-                    stop(&shared, Fatal::Bug(words(&*panic)));
+                    shared.confirming.stop(&shared, Fatal::Bug(words(&*panic)));
                 };
                 ended.map_err(told).ok()
             })
@@ -271,7 +271,7 @@ impl Embedded {
     /// Stops an engine that does not go on. Callers hear that nobody knows the outcome of their calls; those that its
     /// machine had taken up hear of it when it goes on. Does not block.
     pub fn give_up(&self) {
-        stop(&self.shared, Fatal::Hangs);
+        self.shared.confirming.stop(&self.shared, Fatal::Hangs);
         self.shared.inbox.close();
         self.shared.inbox.clear();
     }
@@ -427,11 +427,6 @@ impl std::fmt::Debug for Embedded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Embedded").finish_non_exhaustive()
     }
-}
-
-/// Stops the engine, and tells all whose batches are on their way.
-fn stop(shared: &Shared, fatal: Fatal) {
-    shared.confirming.stop(shared, fatal);
 }
 
 fn spawn<T: Send + 'static>(
