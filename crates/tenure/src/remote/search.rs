@@ -19,6 +19,9 @@ use crate::url::ServerUrl;
 /// What a search found, or why it found nothing.
 type FoundServers = Result<Vec<ServerUrl>, Fault>;
 
+/// What a search under way will find.
+type FoundLater = watch::Receiver<Option<FoundServers>>;
+
 /// Which servers are called, of those that a search finds and those that a found one names. A writer of the Redis decides
 /// what a search finds, and a server that is called is shown the token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +64,7 @@ pub(super) struct StoreSearch {
     address: Address,
     may_call: MayCall,
     /// The last search, which may be under way.
-    last: Mutex<Option<watch::Receiver<Option<FoundServers>>>>,
+    last: Mutex<Option<FoundLater>>,
 }
 
 impl StoreSearch {
@@ -80,10 +83,12 @@ impl StoreSearch {
         })
     }
 
-    fn under_way(&self) -> watch::Receiver<Option<FoundServers>> {
+    fn under_way(&self) -> FoundLater {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // It tells once, and then it has no sender any more.
-        if let Some(told) = last.as_ref().filter(|told| told.has_changed().is_ok()) {
+        // One that has told what it found may be older than what this caller saw; one whose sender is gone tells nothing.
+        let is_under_way =
+            |told: &&FoundLater| told.borrow().is_none() && told.has_changed().is_ok();
+        if let Some(told) = last.as_ref().filter(is_under_way) {
             return told.clone();
         }
         let (tell, told) = watch::channel(None);
@@ -146,4 +151,24 @@ fn search(address: Address, may_call: MayCall) -> FoundServers {
         )));
     }
     Ok(servers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_before_is_no_search_under_way() {
+        let address = "redis://127.0.0.1:1?name=shop".parse().unwrap();
+        let search = StoreSearch::new(address, &Trust::default());
+        let is_shared = |told: &FoundLater| search.under_way().same_channel(told);
+        let (tell, told) = watch::channel(None);
+        *search.last.lock().unwrap() = Some(told.clone());
+        assert!(is_shared(&told));
+        // Its thread told, and has not come to its end yet.
+        tell.send_replace(Some(Ok(Vec::new())));
+        assert!(!is_shared(&told));
+        drop(tell);
+        assert!(!is_shared(&told));
+    }
 }

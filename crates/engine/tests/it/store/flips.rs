@@ -5,14 +5,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tenure_core::job::{JobState, NewJob};
+use tenure_core::job::{JobState, JobView, NewJob};
 use tenure_core::lease::Ending;
 use tenure_core::names::{JobRef, PoolName, ResourceId};
 use tenure_core::requests::*;
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_engine::Embedded;
-use tenure_seam::Engine;
+use tenure_seam::{CallError, Engine};
 
 use crate::store::calls::*;
 
@@ -120,25 +120,19 @@ fn is_named(faults: &[String], id: &str) -> bool {
     faults.iter().any(|fault| fault.contains(&by_id) || fault.contains(&by_number))
 }
 
-async fn looked(engine: &Embedded, told: &BTreeMap<String, Told>, flip: &str, seen: &mut Seen) {
-    let mut unreadable = 0;
+/// What the store answers after a flip.
+struct Answered {
+    /// The payloads of the jobs that were granted.
+    leased: BTreeMap<String, Json>,
+    found: Vec<Result<Box<JobView>, CallError>>,
+    faults: Vec<String>,
+}
+
+async fn asked(engine: &Embedded, told: &BTreeMap<String, Told>) -> Result<Answered, CallError> {
     let mut leased = BTreeMap::new();
     loop {
         let before = leased.len();
-        // A tree that cannot be written ends the engine, aloud.
-        let Ok(answer) = run(engine, ask(1_000, 0)).await else {
-            let begun = std::time::Instant::now();
-            while engine.health().degraded.is_none() {
-                assert!(
-                    begun.elapsed() < PATIENCE,
-                    "{flip}: a lease call failed, and nothing says why"
-                );
-                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-            }
-            seen.stopped += 1;
-            return;
-        };
-        for lease in answer.leases {
+        for lease in run(engine, ask(1_000, 0)).await?.leases {
             let job = lease.job.expect("a job");
             leased.insert(job.id.to_string(), job.payload.expect("a payload"));
         }
@@ -146,15 +140,28 @@ async fn looked(engine: &Embedded, told: &BTreeMap<String, Told>, flip: &str, se
             break;
         }
     }
-    run(engine, ListJobs { filter: JobFilter::default(), page: Page::default(), full: true })
-        .await
-        .expect("a list");
+    let list = ListJobs { filter: JobFilter::default(), page: Page::default(), full: true };
+    run(engine, list).await?;
     let mut found = Vec::new();
     for id in told.keys() {
-        let job = JobRef::parse(id).unwrap();
-        found.push(run(engine, GetJob { job }).await);
+        found.push(run(engine, GetJob { job: JobRef::parse(id).unwrap() }).await);
     }
-    let faults = run(engine, Audit::default()).await.unwrap().faults;
+    let faults = run(engine, Audit::default()).await?.faults;
+    Ok(Answered { leased, found, faults })
+}
+
+async fn looked(engine: &Embedded, told: &BTreeMap<String, Told>, flip: &str, seen: &mut Seen) {
+    let mut unreadable = 0;
+    // A tree that cannot be written ends the engine, aloud, and rows follow answers: at any call from then on.
+    let Ok(Answered { leased, found, faults }) = asked(engine, told).await else {
+        let begun = std::time::Instant::now();
+        while engine.health().degraded.is_none() {
+            assert!(begun.elapsed() < PATIENCE, "{flip}: a call failed, and nothing says why");
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        seen.stopped += 1;
+        return;
+    };
     for ((id, was), is) in told.iter().zip(found) {
         let Ok(view) = is else {
             if is_named(&faults, id) {
