@@ -1,5 +1,5 @@
--- Writes the entry `number` behind the last one; without a body it looks whether that entry is there. Both beat.
--- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, then field and body.
+-- Writes the entry `number` behind the last one; without a body it looks whether that entry is there. Both leave the moment.
+-- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, whether it beats, then field and body.
 if refused then return refused end
 -- The log can be deleted, expire or be renamed alone, or another key be put in its place. Then the journal ends with the
 -- snapshot: `own` says so, so that its owner writes the store anew and nobody takes what is missing for something that is there.
@@ -12,22 +12,23 @@ local function lost()
   return 'at ' .. kept
 end
 local function is_other(reply) return type(reply) == 'table' and reply.err and string.find(reply.err, 'WRONGTYPE', 1, true) end
+local function leave(...) return note(ARGV[10] ~= '', ARGV[7], ARGV[8], ARGV[9], ...) end
 -- An entry finds out by itself. No entry is in this range, so it costs little, and a key of another type says so.
-if not ARGV[11] and expects and (redis.call('EXISTS', KEYS[2]) == 0
+if not ARGV[12] and expects and (redis.call('EXISTS', KEYS[2]) == 0
     or is_other(redis.pcall('XRANGE', KEYS[2], '18446744073709551615-0', '+', 'COUNT', 1))) then return lost() end
 local said = look(ARGV[5], ARGV[6])
 -- Every journal begins at 0, so a repeat of the check before the first entry is done too.
-local begins = ARGV[5] == '0' and ARGV[6] == string.rep('\0', 8) and not ARGV[11] and string.sub(said, 1, 2) == 'at'
-if said == 'done' or begins then return beat(ARGV[7], ARGV[8], ARGV[9]) end
+local begins = ARGV[5] == '0' and ARGV[6] == string.rep('\0', 8) and not ARGV[12] and string.sub(said, 1, 2) == 'at'
+if said == 'done' or begins then return leave() end
 if said ~= 'next' then return said end
-if not ARGV[11] then return 'at ' .. own[4] end
+if not ARGV[12] then return 'at ' .. own[4] end
 local added
-if expects then added = redis.pcall('XADD', KEYS[2], 'NOMKSTREAM', ARGV[5] .. '-0', ARGV[10], ARGV[11])
-else added = redis.pcall('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[10], ARGV[11]) end
+if expects then added = redis.pcall('XADD', KEYS[2], 'NOMKSTREAM', ARGV[5] .. '-0', ARGV[11], ARGV[12])
+else added = redis.pcall('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[11], ARGV[12]) end
 if not added or is_other(added) then
   if added then redis.call('UNLINK', KEYS[2]) end
   if expects then return lost() end
-  added = redis.call('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[10], ARGV[11])
+  added = redis.call('XADD', KEYS[2], ARGV[5] .. '-0', ARGV[11], ARGV[12])
 end
 if type(added) == 'table' then return added end
-return beat(ARGV[7], ARGV[8], ARGV[9], 'number', ARGV[5], 'checksum', ARGV[6])
+return leave('number', ARGV[5], 'checksum', ARGV[6])

@@ -22,8 +22,9 @@ local function look(number, checksum)
   return tonumber(number) == tonumber(own[4]) + 1 and 'next' or 'at ' .. own[4]
 end
 local function larger(a, b) return tonumber(a) > tonumber(b) and a or b end
-local function beat(moment, ttl, notes_run, ...)
-  redis.call('HSET', KEYS[1], 'beat', time, 'moment', larger(own[6], moment), 'largest_ttl', larger(own[7], ttl), ...)
+local function note(beats, moment, ttl, notes_run, ...)
+  redis.call('HSET', KEYS[1], 'moment', larger(own[6], moment), 'largest_ttl', larger(own[7], ttl), ...)
+  if beats then redis.call('HSET', KEYS[1], 'beat', time) end
   if notes_run ~= '' then redis.call('HSET', KEYS[1], 'noted_run', notes_run == '-' and '' or notes_run) end
   return 'done ' .. time
 end

@@ -97,7 +97,7 @@ impl Journal for RedisJournal {
         };
         let by = self.by.clone();
         let ttl = ttl.as_micros() as u64;
-        let call = AppendCall { by, tip, entry, moment: 0, ttl, note: RunNote::Stays };
+        let call = AppendCall { by, tip, entry, moment: 0, ttl, note: RunNote::Stays, beats: true };
         let said = move |said: Result<_, String>| {
             let appended = match said.map(|value| ScriptReply::read(&value)) {
                 Ok(Some(ScriptReply::Done { .. })) => Appended::Done,

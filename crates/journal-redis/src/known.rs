@@ -86,7 +86,7 @@ mod tests {
     fn append(run: &str) -> ScriptCall {
         let by = Ownership { store: 7, epoch: 1, owner: 2, run: run.to_owned() };
         let (moment, ttl, note) = (0, 0, RunNote::Stays);
-        AppendCall { by, tip: Default::default(), entry: None, moment, ttl, note }
+        AppendCall { by, tip: Default::default(), entry: None, moment, ttl, note, beats: false }
             .call(&StoreKeys::of("shop"))
     }
 

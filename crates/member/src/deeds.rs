@@ -89,9 +89,7 @@ fn replied(hands: &Arc<Hands>, call: u64, reply: Result<ScriptReply, StoreError>
     let input = match reply {
         Ok(reply) => {
             let (reply, time) = state.words.reply(reply);
-            // A reply that tells no time moves no clock.
-            let now = state.owner.moment(hands.clock.at()).unwrap_or(Moment::ZERO);
-            Input::Replied { call, reply, time: time.unwrap_or(now) }
+            Input::Replied { call, reply, time }
         }
         Err(why) => {
             tracing::debug!("a call of the store may have happened: {why}");

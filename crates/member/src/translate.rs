@@ -121,6 +121,7 @@ impl Dictionary {
                 moment: call.moment.us(),
                 ttl: call.ttl.us(),
                 note: note(call.note),
+                beats: call.beats,
             }),
             ScriptCall::Turn(call) => StoreCall::Turn(redis::SnapshotTurn {
                 by: self.ownership(&call.by),
@@ -143,7 +144,7 @@ impl Dictionary {
     pub fn reply(&mut self, reply: redis::ScriptReply) -> (ScriptReply, Option<Moment>) {
         let at = |time| Some(Moment::from_us(time));
         match reply {
-            redis::ScriptReply::Done { time } => (ScriptReply::Done, at(time)),
+            redis::ScriptReply::Done { time } => (ScriptReply::Done, time.and_then(at)),
             redis::ScriptReply::Acquired { own, run, time } => {
                 let reply = ScriptReply::Acquired(Box::new(self.own(&own)), self.run(&run));
                 (reply, at(time))

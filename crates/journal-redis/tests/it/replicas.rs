@@ -33,7 +33,7 @@ impl Pair {
     }
 }
 
-fn until(what: &str, is_so: impl Fn() -> bool) {
+pub fn until(what: &str, is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < LONG, "{what}");

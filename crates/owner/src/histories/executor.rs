@@ -53,12 +53,12 @@ fn filled(call: ScriptCall<()>, machine: Option<&Machine>) -> Option<ScriptCall<
         ScriptCall::Acquire(acquisition) => ScriptCall::Acquire(acquisition),
         ScriptCall::Turn(turn) => ScriptCall::Turn(turn),
         ScriptCall::Give(give) => ScriptCall::Give(give),
-        ScriptCall::Append(Append { by, tip, body, moment, ttl, note }) => {
+        ScriptCall::Append(Append { by, tip, body, moment, ttl, note, beats }) => {
             let body = match body {
                 Some(()) => Some(Body::Rows(*machine?.changes.get(tip.number as usize - 1)?)),
                 None => None,
             };
-            ScriptCall::Append(Append { by, tip, body, moment, ttl, note })
+            ScriptCall::Append(Append { by, tip, body, moment, ttl, note, beats })
         }
         ScriptCall::Piece(_) => return None,
     })

@@ -101,7 +101,7 @@ pub(super) enum Message {
         to: ServerId,
         number: u64,
         reply: Option<ScriptReply>,
-        time: Moment,
+        time: Option<Moment>,
         /// How many answers had gone out when the call was executed.
         stamp: usize,
         /// The piece of this snapshot was written, up to this entry.
@@ -612,6 +612,7 @@ impl World {
                 let is_unlinked = matches!(&call, ScriptCall::Piece(piece) if piece.body.is_none());
                 if from_at.is_some() && !is_unlinked {
                     let to = from;
+                    let time = call.tells_time().then_some(time);
                     self.net.push(Message::Reply { to, number, reply, time, stamp, piece });
                 }
             }

@@ -238,11 +238,11 @@ impl Owner {
     pub(super) fn acquiring_replied(
         &mut self,
         reply: ScriptReply,
-        time: Moment,
+        time: Option<Moment>,
         at: Span,
         actions: &mut Vec<Action>,
     ) {
-        let ScriptReply::Acquired(own, run) = reply else {
+        let (ScriptReply::Acquired(own, run), Some(time)) = (reply, time) else {
             return self.acquisition_failed(actions);
         };
         self.highest = self.highest.max(own.epoch);
@@ -288,6 +288,7 @@ impl Owner {
                 true if !forgets(Mutant::RecoveryKeepsTheNote) => RunNote::Lossy,
                 _ => RunNote::Stays,
             },
+            beats: true,
         };
         let call = self.send(ScriptCall::Append(append), actions);
         if let OwnerStage::Loading { proof, .. } = &mut self.stage {

@@ -38,8 +38,8 @@ pub enum Input {
         call: u64,
         /// What the script answered.
         reply: ScriptReply,
-        /// The TIME of the reply.
-        time: Moment,
+        /// The TIME of the reply, if it says one: that of an acquisition does, and that of an append that beats.
+        time: Option<Moment>,
     },
     /// No reply to [`Action::Call`]: the connection broke, it took too long, or too few replicas confirmed it.
     Unsure {

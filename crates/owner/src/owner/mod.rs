@@ -109,8 +109,8 @@ struct Tenancy {
     flight: Option<Flight>,
     /// What was decided and is to be sent when the flight has landed, in its order.
     queue: VecDeque<Queued>,
-    /// When the last append was begun.
-    appended: Span,
+    /// When the last append was begun that beats.
+    beaten: Span,
     /// Until then nothing is reaped and nothing exclusive is granted.
     recovers_until: Option<Span>,
     /// What the next append notes of the run.
@@ -287,7 +287,7 @@ impl Owner {
             OwnerStage::Owning(tenancy) => {
                 let beat = match tenancy.flight {
                     Some(_) => later(now, BEAT_EVERY),
-                    None => later(tenancy.appended, BEAT_EVERY),
+                    None => later(tenancy.beaten, BEAT_EVERY),
                 };
                 tenancy.recovers_until.map_or(beat, |until| until.min(beat))
             }
@@ -371,7 +371,7 @@ impl Owner {
         &mut self,
         call: u64,
         reply: ScriptReply,
-        time: Moment,
+        time: Option<Moment>,
         at: Span,
         actions: &mut Vec<Action>,
     ) {
@@ -419,7 +419,7 @@ impl Tenancy {
             ticket: 0,
             flight: None,
             queue: VecDeque::new(),
-            appended: at,
+            beaten: at,
             recovers_until: None,
             note: RunNote::Stays,
             granted: 0,

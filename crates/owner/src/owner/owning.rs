@@ -38,7 +38,13 @@ impl Tenancy {
             moment: self.wall.at(at),
             ttl,
             note: self.note,
+            beats: self.note != RunNote::Stays || self.beat_is_due(at),
         }
+    }
+
+    /// The last beat is so old that the next append is one.
+    fn beat_is_due(&self, at: Span) -> bool {
+        at.us() >= self.beaten.us() + BEAT_EVERY.us()
     }
 }
 
@@ -54,7 +60,9 @@ impl Owner {
     fn fly(&mut self, append: Append<()>, covers: u64, at: Span, actions: &mut Vec<Action>) {
         let call = self.send(ScriptCall::Append(append.clone()), actions);
         let Some(tenancy) = self.owning() else { return };
-        tenancy.appended = at;
+        if append.beats {
+            tenancy.beaten = at;
+        }
         match &mut tenancy.flight {
             Some(flight) => flight.calls.push(call),
             none => {
@@ -128,7 +136,7 @@ impl Owner {
         if tenancy.before.is_some_and(|(_, since)| at.us() >= since.us() + BEFORE_KEPT.us()) {
             tenancy.unlink_before(actions);
         }
-        if tenancy.flight.is_none() && at.us() >= tenancy.appended.us() + BEAT_EVERY.us() {
+        if tenancy.flight.is_none() && tenancy.beat_is_due(at) {
             let append = tenancy.next_append(tenancy.done, false, ttl, at);
             self.fly(append, 0, at, actions);
         }
@@ -173,12 +181,12 @@ impl Owner {
         &mut self,
         call: u64,
         reply: ScriptReply,
-        time: Moment,
+        time: Option<Moment>,
         at: Span,
         actions: &mut Vec<Action>,
     ) {
         let Some(tenancy) = self.owning() else { return };
-        if let Some(leap) = tenancy.wall.hear(time, at) {
+        if let Some(leap) = time.and_then(|time| tenancy.wall.hear(time, at)) {
             actions.push(Action::ClockLeapt(leap));
         }
         let is_flight = tenancy.flight.as_ref().is_some_and(|flight| flight.calls.contains(&call));

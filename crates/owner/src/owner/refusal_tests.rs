@@ -86,6 +86,7 @@ impl Pair {
                 Action::Call { number, call } => {
                     self.moves += u32::from(matches!(call, ScriptCall::Acquire(_)));
                     let reply = self.keys.call(&call, time);
+                    let time = call.tells_time().then_some(time);
                     self.hears(at, Input::Replied { call: number, reply, time });
                 }
                 Action::Load(own) => self.hears(at, Input::Loaded { tip: own.tip }),

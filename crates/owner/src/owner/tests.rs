@@ -38,6 +38,7 @@ impl World {
                 }
                 Action::Call { number, call } => {
                     let reply = self.keys.call(&call, time);
+                    let time = call.tells_time().then_some(time);
                     self.hears(Input::Replied { call: number, reply, time });
                 }
                 Action::Load(own) => self.hears(Input::Loaded { tip: own.tip }),

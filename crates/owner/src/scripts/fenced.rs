@@ -10,9 +10,9 @@ use crate::mutant::{Mutant, forgets};
 
 impl Own {
     /// What every append and turn leaves behind. A late repeat says an older moment, which does not count.
-    fn beats(&mut self, moment: Moment, time: Moment) {
+    fn leaves(&mut self, moment: Moment, beat: Option<Moment>) {
         self.moment = self.moment.max(moment);
-        self.beat = time;
+        self.beat = beat.unwrap_or(self.beat);
     }
 }
 
@@ -100,7 +100,7 @@ impl<B: Clone> Keys<B> {
             }
         }
         if call.body.is_some() || !forgets(Mutant::EmptyAppendsDoNotBeat) {
-            own.beats(call.moment, time);
+            own.leaves(call.moment, call.beats.then_some(time));
         }
         self.note(own, call.ttl, call.note)
     }
@@ -147,7 +147,7 @@ impl<B: Clone> Keys<B> {
             }
             own.before = own.snapshot.replace(call.snapshot);
         }
-        own.beats(call.moment, time);
+        own.leaves(call.moment, Some(time));
         self.note(own, call.ttl, call.note)
     }
 

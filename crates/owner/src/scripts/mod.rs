@@ -46,7 +46,7 @@ pub struct Own {
     pub tip: Tip,
     /// The owner's moment at its last append. Never falls.
     pub moment: Moment,
-    /// The store's TIME at that append.
+    /// The store's TIME at the last append that beat.
     pub beat: Moment,
     /// The run under which nothing is known to be lost. Another one than the store's: entries may be missing.
     pub noted_run: RunId,
@@ -106,6 +106,20 @@ pub enum ScriptCall<B> {
     Give(HandOver),
 }
 
+#[cfg(test)]
+impl<B> ScriptCall<B> {
+    /// Whether the answer need say the store's TIME.
+    pub(crate) fn tells_time(&self) -> bool {
+        match self {
+            ScriptCall::Append(append) => append.beats,
+            ScriptCall::Acquire(_)
+            | ScriptCall::Piece(_)
+            | ScriptCall::Turn(_)
+            | ScriptCall::Give(_) => true,
+        }
+    }
+}
+
 /// See [`ScriptCall::Acquire`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Acquisition {
@@ -142,6 +156,8 @@ pub struct Append<B> {
     pub ttl: Span,
     /// What is noted of the run of `by`.
     pub note: RunNote,
+    /// It leaves the store's TIME as the owner's beat, and answers it.
+    pub beats: bool,
 }
 
 /// What an append or a turn notes of the run of Redis.

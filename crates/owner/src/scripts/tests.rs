@@ -33,7 +33,15 @@ fn taken(reply: &ScriptReply) -> Epoch {
 
 fn append(by: Ownership, number: u64, checksum: u64, body: Option<u8>) -> ScriptCall<u8> {
     let tip = Tip { number, checksum };
-    ScriptCall::Append(Append { by, tip, body, moment: NOW, ttl: Span::ZERO, note: RunNote::Stays })
+    ScriptCall::Append(Append {
+        by,
+        tip,
+        body,
+        moment: NOW,
+        ttl: Span::ZERO,
+        note: RunNote::Stays,
+        beats: true,
+    })
 }
 
 #[test]
@@ -96,7 +104,7 @@ fn an_append_is_judged_by_epoch_owner_run_number_and_content() {
 }
 
 #[test]
-fn every_append_beats_and_no_repeat_takes_the_moment_back() {
+fn every_append_leaves_its_moment_and_no_repeat_takes_that_back() {
     let (mut keys, by) = owned();
     let later = NOW.plus(Span::from_s(2));
     let mut empty = Append {
@@ -106,10 +114,12 @@ fn every_append_beats_and_no_repeat_takes_the_moment_back() {
         moment: later,
         ttl: Span::from_s(5),
         note: RunNote::Stays,
+        beats: true,
     };
     assert_eq!(keys.call(&ScriptCall::Append(empty.clone()), later), ScriptReply::Done);
-    empty.moment = NOW;
-    assert_eq!(keys.call(&ScriptCall::Append(empty), later), ScriptReply::Done);
+    (empty.moment, empty.beats) = (NOW, false);
+    let much_later = later.plus(Span::from_s(2));
+    assert_eq!(keys.call(&ScriptCall::Append(empty), much_later), ScriptReply::Done);
     let own = keys.own.unwrap();
     assert_eq!((own.moment, own.beat, own.largest_ttl), (later, later, Span::from_s(5)));
 }

@@ -106,7 +106,7 @@ fn an_append_is_judged_by_store_epoch_owner_run_number_and_content() {
 }
 
 #[test]
-fn every_append_beats_and_no_repeat_takes_anything_back() {
+fn an_append_that_beats_says_when_and_no_repeat_takes_anything_back() {
     if !wanted() {
         return;
     }

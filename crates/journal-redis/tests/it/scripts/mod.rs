@@ -2,6 +2,7 @@
 
 mod appends;
 mod copies;
+mod hostile;
 mod loads;
 mod model;
 mod snapshots;
@@ -121,7 +122,8 @@ fn entry_call(by: &Ownership, entry: &JournalEntry) -> AppendCall {
 }
 
 fn empty_call(by: &Ownership, tip: Position) -> AppendCall {
-    AppendCall { by: by.clone(), tip, entry: None, moment: 0, ttl: 0, note: RunNote::Stays }
+    let (by, note) = (by.clone(), RunNote::Stays);
+    AppendCall { by, tip, entry: None, moment: 0, ttl: 0, note, beats: true }
 }
 
 fn entry(before: Position, body: &[u8]) -> JournalEntry {
