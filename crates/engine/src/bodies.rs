@@ -1,6 +1,6 @@
 //! Payloads between a push and its first grant, so that a job that is leased soon needs no read.
 //!
-//! It is bounded: the oldest push is dropped first. An entry also says that its job never ran, so a write of anything of
+//! It is bounded: one half keeps what came while it had room, the other what came last. An entry also says that its job never ran, so a write of anything of
 //! a job except its life drops the entry, and so does the job's end.
 
 use std::collections::BTreeMap;
@@ -26,22 +26,50 @@ impl Body {
     }
 }
 
+/// Bodies by the numbers of their jobs, which grow with every push.
 #[derive(Default)]
-struct BodiesState {
-    /// Numbers grow with every push, so the first is the oldest.
+struct Half {
     bodies: BTreeMap<Seq, Body>,
     bytes: usize,
+}
+
+impl Half {
+    fn put(&mut self, seq: Seq, body: Body) {
+        self.bytes += body.bytes();
+        self.bodies.insert(seq, body);
+    }
+
+    fn take(&mut self, seq: Seq) -> Option<Body> {
+        let body = self.bodies.remove(&seq)?;
+        self.bytes = self.bytes.saturating_sub(body.bytes());
+        Some(body)
+    }
+}
+
+#[derive(Default)]
+struct BodiesState {
+    /// Those that came while there was room: what is leased first, where many wait.
+    first: Half,
+    /// Those that came when there was none, and of them the newest: a queue that is paused keeps nobody else out.
+    latest: Half,
+}
+
+impl BodiesState {
+    fn take(&mut self, seq: Seq) -> Option<Body> {
+        self.first.take(seq).or_else(|| self.latest.take(seq))
+    }
 }
 
 /// See the module.
 pub(crate) struct Bodies {
     inside: Mutex<BodiesState>,
-    bytes_max: usize,
+    /// Bytes that each half may take.
+    half_max: usize,
 }
 
 impl Bodies {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Bodies { inside: Mutex::default(), bytes_max }
+        Bodies { inside: Mutex::default(), half_max: bytes_max / 2 }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BodiesState> {
@@ -57,39 +85,42 @@ impl Bodies {
         let mut gone = Vec::new();
         let mut inside = self.lock();
         for (seq, body) in new {
-            inside.bytes += body.bytes();
-            inside.bodies.insert(seq, body);
+            match inside.first.bytes + body.bytes() <= self.half_max {
+                true => inside.first.put(seq, body),
+                false => inside.latest.put(seq, body),
+            }
         }
         // A job that is new may have changed in the same batch.
         for seq in changed {
             gone.extend(inside.take(*seq));
         }
-        while inside.bytes > self.bytes_max
-            && let Some(first) = inside.bodies.keys().next().copied()
+        while inside.latest.bytes > self.half_max
+            && let Some(oldest) = inside.latest.bodies.keys().next().copied()
         {
-            gone.extend(inside.take(first));
+            gone.extend(inside.latest.take(oldest));
         }
         drop(inside);
+    }
+
+    /// Drops all: rows are others from now on.
+    pub(crate) fn clear(&self) {
+        let gone = std::mem::take(&mut *self.lock());
+        drop(gone);
     }
 
     /// Those of `seqs` that are not here.
     pub(crate) fn lacks(&self, seqs: impl Iterator<Item = Seq>) -> Vec<Seq> {
         let inside = self.lock();
-        seqs.filter(|seq| !inside.bodies.contains_key(seq)).collect()
+        let is_here = |seq: &Seq| {
+            inside.first.bodies.contains_key(seq) || inside.latest.bodies.contains_key(seq)
+        };
+        seqs.filter(|seq| !is_here(seq)).collect()
     }
 
     /// Takes out those of `seqs` that are here, in their order.
     pub(crate) fn take(&self, seqs: &[Option<Seq>]) -> Vec<Option<Body>> {
         let mut inside = self.lock();
         seqs.iter().map(|seq| inside.take((*seq)?)).collect()
-    }
-}
-
-impl BodiesState {
-    fn take(&mut self, seq: Seq) -> Option<Body> {
-        let body = self.bodies.remove(&seq)?;
-        self.bytes = self.bytes.saturating_sub(body.bytes());
-        Some(body)
     }
 }
 
@@ -109,15 +140,28 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_first_goes_first_and_the_bound_holds() {
+    fn the_first_and_the_last_pushes_are_kept_and_the_bound_holds() {
         let bodies = Bodies::new(10_000);
         for seq in (0..100).map(Seq::new) {
             bodies.put(vec![(seq, body(1_000))], &[]);
         }
-        assert!(bodies.lock().bytes <= 10_000);
-        let found = bodies.take(&[Some(Seq::new(0)), None, Some(Seq::new(99))]);
-        assert!(found[0].is_none() && found[1].is_none() && found[2].is_some());
+        let bytes = |bodies: &Bodies| {
+            let BodiesState { first, latest } = &*bodies.lock();
+            first.bytes + latest.bytes
+        };
+        assert!(bytes(&bodies) <= 10_000);
+        let seqs = [0, 3, 4, 95, 96, 99].map(|seq| Some(Seq::new(seq)));
+        assert_eq!(bodies.lacks(seqs.into_iter().flatten()), [Seq::new(4), Seq::new(95)]);
+        let found = bodies.take(&[Some(Seq::new(0)), None, Some(Seq::new(50)), Some(Seq::new(99))]);
+        assert_eq!(
+            found.iter().map(Option::is_some).collect::<Vec<_>>(),
+            [true, false, false, true]
+        );
         assert!(bodies.take(&[Some(Seq::new(99))])[0].is_none(), "it was taken");
+        // The first half has room again.
+        bodies.put((100..106).map(|seq| (Seq::new(seq), body(1_000))).collect(), &[]);
+        assert_eq!(bodies.lacks((97..106).map(Seq::new)), [97, 98, 99, 101].map(Seq::new));
+        assert!(bytes(&bodies) <= 10_000);
     }
 
     #[test]
@@ -127,8 +171,8 @@ mod tests {
             bodies.put(vec![(seq, body(10))], &[]);
             assert!(bodies.take(&[Some(seq)])[0].is_some());
         }
-        let inside = bodies.lock();
-        assert_eq!((inside.bytes, inside.bodies.len()), (0, 0));
+        let BodiesState { first, latest } = &*bodies.lock();
+        assert_eq!((first.bytes, first.bodies.len(), latest.bodies.len()), (0, 0, 0));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use tenure_seam::{
 };
 
 use crate::batch::Answer;
+use crate::bodies::Bodies;
 use crate::calls::call;
 use crate::error::OpenError;
 use crate::file::copy;
@@ -72,30 +73,37 @@ impl Embedded {
         let folder = Folder::open(&options.location)?;
         let conn = open_writer(&folder, &options)?;
         copy::refuse_marked(&conn, &folder)?;
-        Embedded::over(folder, conn, options)
+        let bodies = Bodies::new(options.body_bytes);
+        Embedded::over(folder, conn, bodies, options)
     }
 
     /// The same over rows that followed the journal of these options: what they lack is read from it, and no more. The
     /// location of the options must be the one that the rows were opened with. Rows that are refused are gone, as far as
     /// they were in memory.
     pub fn open_over(rows: Replica, options: Options) -> Result<Embedded, OpenError> {
-        let (folder, conn) = rows.into_parts();
-        Embedded::over(folder, conn, options)
+        let (folder, conn, bodies) = rows.into_parts();
+        Embedded::over(folder, conn, bodies, options)
     }
 
-    fn over(folder: Folder, conn: Connection, options: Options) -> Result<Embedded, OpenError> {
-        let bound = streams::bound(options.events_bytes, options.max_bytes);
+    fn over(
+        folder: Folder,
+        conn: Connection,
+        bodies: Bodies,
+        options: Options,
+    ) -> Result<Embedded, OpenError> {
+        let events_bytes = streams::bound(options.events_bytes, options.max_bytes);
         let mut numbers = start::numbers(&conn, &folder)?;
         restored::refuse_half(&conn, &folder, &options)?;
         match (&options.journal, &options.location) {
             (Some(journal), _) => {
-                let loading =
-                    Loading { conn: &conn, folder: &folder, events_bytes: bound, numbers };
+                let (conn, folder, bodies) = (&conn, &folder, &bodies);
+                let loading = Loading { conn, folder, events_bytes, bodies, numbers };
                 numbers = load(loading, &**journal)?;
             }
             (None, Location::Folder(_)) => {
-                let (conn, folder, accept_loss) = (&conn, &folder, options.accept_loss);
-                let left = LeftBehind { conn, folder, events_bytes: bound, accept_loss };
+                let (conn, folder, bodies) = (&conn, &folder, &bodies);
+                let accept_loss = options.accept_loss;
+                let left = LeftBehind { conn, folder, events_bytes, accept_loss, bodies };
                 numbers = left.catch_up(numbers)?;
             }
             (None, Location::Memory) => {}
@@ -120,7 +128,7 @@ impl Embedded {
             Some(_) => (Durability::Always, false),
             None => (options.durability, options.accept_loss),
         };
-        let ends = streams::open(&conn, bound, durability, may_lack, now);
+        let ends = streams::open(&conn, events_bytes, durability, may_lack, now);
         let ends = ends.map_err(|why| schema::store_error(&folder, why))?;
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         let (journal, checkpoints): (Arc<dyn Journal>, _) = match &options.journal {
@@ -137,7 +145,7 @@ impl Embedded {
         let system = |why: std::io::Error| OpenError::System(why.to_string());
         let readers = Readers::start(readers).map_err(system)?;
         let confirming = Confirming::new(journal, numbers.position());
-        let shared = Shared::new(&options, folder, watch, readers, damage, confirming);
+        let shared = Shared::new(&options, folder, watch, bodies, readers, damage, confirming);
         let shared = Arc::new(shared);
         let wake = Arc::downgrade(&shared);
         shared.clock.on_move(Arc::new(move || {

@@ -85,6 +85,7 @@ impl Shared {
         options: &Options,
         folder: Folder,
         watch: Option<Watch>,
+        bodies: Bodies,
         readers: Readers,
         damage: Arc<Damage>,
         confirming: Confirming,
@@ -92,7 +93,7 @@ impl Shared {
         Shared {
             inbox: Inbox::default(),
             hand_off: Arc::default(),
-            bodies: Bodies::new(options.body_bytes),
+            bodies,
             data: KnownData::new(DATA_BYTES),
             readers,
             room: Room::new(options),

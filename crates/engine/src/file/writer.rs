@@ -14,10 +14,12 @@ use tenure_journal::{BadEntry, JournalEntry, Position};
 use tenure_machine::rows::{Class, DataKey, JobChange, Kind, RowKey, Rows};
 use tenure_machine::{CHANGES_FORMAT, Changes, Seq, child_key};
 
+use crate::bodies::Bodies;
 use crate::file::commit::{self, Numbers};
 use crate::file::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
 use crate::file::streams::StreamWriter;
 use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
+use crate::file::written::Written;
 
 /// How the class of an end stands in a row.
 pub(crate) fn class_number(class: Class) -> i64 {
@@ -175,8 +177,12 @@ impl<'c> Writer<'c> {
     }
 
     /// Writes what entries of a journal hold, all in one transaction: the ones that follow on what is here. An entry
-    /// that is here already is passed over, so that the same ones may be applied again.
-    pub(crate) fn apply(&mut self, entries: &[JournalEntry]) -> Result<(), ApplyError> {
+    /// that is here already is passed over, so that the same ones may be applied again. The bodies of jobs that wait then are kept.
+    pub(crate) fn apply(
+        &mut self,
+        entries: &[JournalEntry],
+        bodies: &Bodies,
+    ) -> Result<(), ApplyError> {
         let mut numbers = self.numbers;
         let mut all = Vec::with_capacity(entries.len());
         for entry in entries {
@@ -200,7 +206,11 @@ impl<'c> Writer<'c> {
         }
         let write =
             |writer: &mut Self| all.iter().try_for_each(|changes| writer.write_changes(changes));
-        Ok(self.in_one_step(numbers, write)?)
+        self.in_one_step(numbers, write)?;
+        for changes in all {
+            Written::of(&changes.rows).put_bodies(bodies);
+        }
+        Ok(())
     }
 
     /// Rows that are no batch of the engine, and a small fact of the store with them.

@@ -51,6 +51,11 @@ impl Written {
         bodies.put(self.new, &self.changed);
         known.committed(self.data);
     }
+
+    /// Has the bodies follow, where no data is known yet.
+    pub(crate) fn put_bodies(self, bodies: &Bodies) {
+        bodies.put(self.new, &self.changed);
+    }
 }
 
 /// Whether more of a job changes than its life, which a grant brings along.

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tenure_journal::file::{FileJournal, FileJournalOptions, SyncWhen, read_left};
 use tenure_journal::{JournalEntry, ReadError};
 
+use crate::bodies::Bodies;
 use crate::error::OpenError;
 use crate::file::commit::Numbers;
 use crate::file::disk::Checkpoints;
@@ -48,6 +49,8 @@ pub(crate) struct LeftBehind<'a> {
     pub folder: &'a Folder,
     pub events_bytes: u64,
     pub accept_loss: bool,
+    /// Those of jobs that wait.
+    pub bodies: &'a Bodies,
 }
 
 impl LeftBehind<'_> {
@@ -86,14 +89,14 @@ impl LeftBehind<'_> {
             bytes += entry.bytes().len();
             page.push(entry);
             if bytes >= PAGE_BYTES {
-                writer.apply(&page)?;
+                writer.apply(&page, self.bodies)?;
                 page.clear();
                 bytes = 0;
             }
             Ok::<(), NotApplied>(())
         });
         // What comes before damage is whole.
-        writer.apply(&page)?;
+        writer.apply(&page, self.bodies)?;
         read
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tenure_journal::{Append, Appended, BadEntry, Journal, Position, ReadError, Reply};
 
+use crate::bodies::Bodies;
 use crate::error::OpenError;
 use crate::file::commit::Numbers;
 use crate::file::folder::Folder;
@@ -27,6 +28,8 @@ pub(crate) struct Loading<'a> {
     pub conn: &'a Connection,
     pub folder: &'a Folder,
     pub events_bytes: u64,
+    /// Those of jobs that wait.
+    pub bodies: &'a Bodies,
     /// How far the rows are.
     pub numbers: Numbers,
 }
@@ -65,7 +68,7 @@ impl Loading<'_> {
             };
             let writer = Writer::new(self.conn, self.numbers, self.events_bytes);
             let mut writer = writer.map_err(|why| self.failed(why))?;
-            writer.apply(&entries).map_err(|why| match why {
+            writer.apply(&entries, self.bodies).map_err(|why| match why {
                 ApplyError::Store(why) => self.failed(why),
                 ApplyError::Entry { why: BadEntry::OtherPast { before }, .. } if before == here => {
                     self.other(format!("entry {before} is another there"))
@@ -84,6 +87,7 @@ impl Loading<'_> {
         let Some(mut snapshot) = journal.snapshot().map_err(|why| away(&why))? else {
             return Ok(());
         };
+        self.bodies.clear();
         match restored::restore(self.conn, &mut *snapshot, self.events_bytes) {
             Ok(numbers) => self.numbers = numbers,
             Err(RestoreError::Read(ReadError::Turned)) => {

@@ -4,6 +4,7 @@
 use rusqlite::Connection;
 use tenure_journal::{Journal, JournalEntry, Position};
 
+use crate::bodies::Bodies;
 use crate::error::OpenError;
 use crate::file::commit::Numbers;
 use crate::file::folder::Folder;
@@ -23,6 +24,8 @@ pub struct Replica {
     watch: Watch,
     numbers: Numbers,
     events_bytes: u64,
+    /// For the engine that is opened over the rows.
+    bodies: Bodies,
 }
 
 impl Replica {
@@ -37,7 +40,8 @@ impl Replica {
         let numbers = start::numbers(&conn, &folder)?;
         let events_bytes = streams::bound(options.events_bytes, options.max_bytes);
         let watch = folder.watch_always()?;
-        Ok(Replica { conn, folder, watch, numbers, events_bytes })
+        let bodies = Bodies::new(options.body_bytes);
+        Ok(Replica { conn, folder, watch, numbers, events_bytes, bodies })
     }
 
     /// The last entry that was applied.
@@ -53,7 +57,7 @@ impl Replica {
         let failed = |why| store_error(&self.folder, why);
         let mut writer =
             Writer::new(&self.conn, self.numbers, self.events_bytes).map_err(failed)?;
-        writer.apply(entries).map_err(|why| match why {
+        writer.apply(entries, &self.bodies).map_err(|why| match why {
             ApplyError::Store(why) => failed(why),
             why => OpenError::Journal(why.to_string()),
         })?;
@@ -72,16 +76,16 @@ impl Replica {
             folder: self.folder.path().to_owned(),
             why: std::io::Error::new(std::io::ErrorKind::NotFound, seen),
         })?;
-        let Replica { conn, folder, numbers, events_bytes, watch: _ } = self;
+        let Replica { conn, folder, numbers, events_bytes, bodies, watch: _ } = self;
         let (events_bytes, numbers_then) = (*events_bytes, *numbers);
-        let mut loading = Loading { conn, folder, events_bytes, numbers: numbers_then };
+        let mut loading = Loading { conn, folder, events_bytes, bodies, numbers: numbers_then };
         let done = loading.catch_up(journal);
         *numbers = loading.numbers;
         done
     }
 
-    pub(crate) fn into_parts(self) -> (Folder, Connection) {
-        (self.folder, self.conn)
+    pub(crate) fn into_parts(self) -> (Folder, Connection, Bodies) {
+        (self.folder, self.conn, self.bodies)
     }
 
     /// All rows as they are now, for a snapshot. It can be read while more entries are applied.
@@ -96,5 +100,62 @@ impl Replica {
 impl std::fmt::Debug for Replica {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Replica").field("position", &self.position()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tenure_core::job::{JobState, Labels};
+    use tenure_core::names::{JobId, Namespace, QueueName};
+    use tenure_core::secret::Json;
+    use tenure_machine::rows::{JobChange, JobContent};
+    use tenure_machine::{CHANGES_FORMAT, Changes, Seq};
+
+    use super::*;
+    use crate::options::Location;
+
+    fn pushed(id: &str) -> JobChange {
+        let (kind, payload) = (String::new(), Json::from("p"));
+        let content = JobContent { kind, payload, labels: Labels::new(), traceparent: None };
+        JobChange {
+            new: Some(Arc::new((Namespace::main(), JobId::parse(id).unwrap(), content))),
+            queue: Some(QueueName::parse("q").unwrap()),
+            state: Some(JobState::Ready),
+            shape: Some(Arc::from([1u8].as_slice())),
+            life: Some(vec![1]),
+            ..JobChange::default()
+        }
+    }
+
+    /// An entry behind the last, with one change of each of these jobs.
+    fn after(end: &mut Position, all: Vec<(u64, JobChange)>) -> JournalEntry {
+        let mut changes = Changes { last_seq: Seq::new(9), ..Changes::default() };
+        changes.rows.jobs.extend(all.into_iter().map(|(seq, change)| (Seq::new(seq), change)));
+        let entry = JournalEntry::after(*end, CHANGES_FORMAT, &changes.encode());
+        *end = entry.position();
+        entry
+    }
+
+    #[test]
+    fn payloads_of_jobs_that_wait_are_kept_from_the_entries_that_are_applied() {
+        let mut replica = Replica::open(&Options::new(Location::Memory)).unwrap();
+        let mut end = Position::default();
+        let one = after(&mut end, vec![(1, pushed("a")), (2, pushed("b")), (3, pushed("c"))]);
+        // The second has run, and the third is gone.
+        let ran = JobChange { error: Some(Some("no".to_owned())), ..JobChange::default() };
+        let gone = JobChange { deleted: true, ..JobChange::default() };
+        let two = after(&mut end, vec![(2, ran), (3, gone)]);
+        replica.apply(&[one]).unwrap();
+        replica.apply(&[two]).unwrap();
+        let (_, _, bodies) = replica.into_parts();
+        assert_eq!(bodies.lacks((1..=3).map(Seq::new)), [2, 3].map(Seq::new));
+        assert_eq!(
+            bodies.take(&[Some(Seq::new(1))])[0].as_ref().unwrap().new.2.payload.text(),
+            "\"p\""
+        );
+        bodies.clear();
+        assert_eq!(bodies.lacks([Seq::new(1)].into_iter()), [Seq::new(1)]);
     }
 }

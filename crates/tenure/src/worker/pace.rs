@@ -8,6 +8,9 @@ use std::time::Duration;
 /// A job that has waited ahead for longer than this is given back, since another worker may have a slot for it.
 pub const AHEAD_MAX: Duration = Duration::from_millis(20);
 
+/// Most jobs ahead for each slot: a lease call costs about the same for all of them.
+const AHEAD_PER_SLOT: u128 = 4;
+
 /// How many calls the mean of their spans reaches back.
 const CALLS: u32 = 8;
 /// How many runs the mean of their spans reaches back at least; it reaches back over one run of each slot.
@@ -29,15 +32,18 @@ impl Mean {
     }
 }
 
-/// As many as end in `slots` slots during a call, at most one for each slot. A worker with one slot holds one
-/// job and never two. Jobs that begin together end together, so one that is ahead may wait for a whole run: nothing
-/// is ahead of runs of which two do not fit into [`AHEAD_MAX`], since it would often be given back.
+/// As many as end in `slots` slots during a call, at most [`AHEAD_PER_SLOT`]. A worker with one slot holds one job and never
+/// two. Jobs that begin together end together, so one that is ahead may wait for a whole run more than stand before it: no
+/// more are ahead than runs fit into [`AHEAD_MAX`] beside the one that is under way, since they would often be given back.
 fn ahead(slots: usize, call: Duration, run: Duration) -> usize {
-    if slots <= 1 || run > AHEAD_MAX / 2 {
+    if slots <= 1 {
         return 0;
     }
+    let runs = AHEAD_MAX.as_nanos().checked_div(run.as_nanos());
+    let per_slot = runs.map_or(AHEAD_PER_SLOT, |runs| runs.saturating_sub(1).min(AHEAD_PER_SLOT));
+    let most = slots as u128 * per_slot;
     let ended = (slots as u128 * call.as_nanos()).checked_div(run.as_nanos());
-    ended.and_then(|ended| usize::try_from(ended).ok()).map_or(slots, |ended| ended.min(slots))
+    usize::try_from(ended.map_or(most, |ended| ended.min(most))).unwrap_or(usize::MAX)
 }
 
 /// What a worker has learned about its calls and its handlers.
@@ -103,10 +109,16 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_ahead_as_end_during_a_call_and_at_most_one_a_slot() {
+    fn as_many_are_ahead_as_end_during_a_call_and_at_most_four_a_slot() {
         for (slots, call, run, want) in [
-            (100, ms(1), us(0), 100),
-            (100, ms(1), us(1), 100),
+            (100, ms(1), us(0), 400),
+            (100, ms(1), us(1), 400),
+            (100, ms(4), ms(1), 400),
+            (100, ms(5), ms(1), 400),
+            (100, ms(20), ms(4), 400),
+            (100, ms(20), ms(5), 300),
+            (100, ms(20), ms(6), 200),
+            (100, ms(20), ms(7), 100),
             (100, ms(1), ms(1), 100),
             (100, ms(1), ms(10), 10),
             (100, ms(1), ms(11), 0),
@@ -159,12 +171,12 @@ mod tests {
         pace.ran(us(1));
         assert_eq!(pace.ahead(), 0, "the first call may have waited for a push");
         pace.answered(true, false, ms(1));
-        assert_eq!(pace.ahead(), 10);
+        assert_eq!(pace.ahead(), 40);
     }
 
     #[test]
     fn nothing_is_ahead_without_a_backlog_nor_of_what_is_scarce() {
-        for (filled, scarce, want) in [(true, false, 10), (false, false, 0), (true, true, 0)] {
+        for (filled, scarce, want) in [(true, false, 40), (false, false, 0), (true, true, 0)] {
             let mut pace = steady(10, us(1));
             pace.answered(filled, scarce, ms(1));
             assert_eq!(pace.ahead(), want, "filled {filled}, scarce {scarce}");
@@ -191,6 +203,6 @@ mod tests {
         for _ in 0..100 {
             pace.ran(us(1));
         }
-        assert_eq!(pace.ahead(), 10);
+        assert_eq!(pace.ahead(), 40);
     }
 }

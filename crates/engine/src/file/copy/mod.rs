@@ -26,6 +26,7 @@ use tenure_machine::Seq;
 use tenure_seam::copy::{CopyError, Mark};
 use tenure_seam::{Clock, SystemClock};
 
+use crate::bodies::Bodies;
 use crate::error::OpenError;
 use crate::file::commit::Numbers;
 use crate::file::folder::{self, Folder};
@@ -111,7 +112,7 @@ impl CopyFolder {
         mark: &Mark,
         frozen_at: Moment,
     ) -> Result<Self, OpenError> {
-        let (folder, conn) = rows.into_parts();
+        let (folder, conn, _) = rows.into_parts();
         put_fact(&conn, MARK, Some(&text_of(&Marked::source(mark, frozen_at))))
             .map_err(|why| schema::store_error(&folder, why))?;
         Self::over(folder, conn, clock)
@@ -143,8 +144,14 @@ impl CopyFolder {
         let folder = Folder::open(&options.location)?;
         let conn = schema::open_writer(&folder, &options)?;
         // What its last process left in the journal is copied, too. No event is dropped for that.
-        let left =
-            LeftBehind { conn: &conn, folder: &folder, events_bytes: u64::MAX, accept_loss: false };
+        let (events_bytes, bodies) = (u64::MAX, Bodies::new(0));
+        let left = LeftBehind {
+            conn: &conn,
+            folder: &folder,
+            events_bytes,
+            accept_loss: false,
+            bodies: &bodies,
+        };
         left.catch_up(start::numbers(&conn, &folder)?)?;
         schema::may_move_log(&conn).map_err(|why| schema::store_error(&folder, why))?;
         // Nobody syncs the log beside it: each page is on disk when it is said to be there.
