@@ -1,6 +1,7 @@
 //! A process from its start to its exit code: the runtime, panics, and what it was started to be.
 
 use std::ffi::OsString;
+use std::num::NonZero;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 
@@ -30,8 +31,10 @@ where
 }
 
 fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+        // The store has threads of its own: docs/decisions/169.
+        .worker_threads(if processors > 2 { 2 } else { 1 })
         .enable_all()
         .build()
         .map_err(|error| Failure::new(NOT_STARTED, format!("cannot start: {error}")))?;

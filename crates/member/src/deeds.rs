@@ -7,7 +7,7 @@ use std::time::Duration;
 use tenure_journal::threads::spawn_or_die;
 
 use tenure_core::bounds::TTL_US_MAX;
-use tenure_core::time::{Moment, Span};
+use tenure_core::time::Span;
 use tenure_journal::Appended;
 use tenure_journal_redis::{ScriptReply, StoreCall, StoreError};
 use tenure_owner::ids::ServerId;

@@ -19,7 +19,7 @@ use crate::file::commit::{self, Numbers};
 use crate::file::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
 use crate::file::streams::StreamWriter;
 use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
-use crate::file::written::Written;
+use crate::file::written::{Written, changes_life};
 
 /// How the class of an end stands in a row.
 pub(crate) fn class_number(class: Class) -> i64 {
@@ -27,11 +27,6 @@ pub(crate) fn class_number(class: Class) -> i64 {
         Class::Failed => 0,
         Class::Ended => 1,
     }
-}
-
-/// Whether more of the life of a live job changes than where it stands. The error of an end is written with the end.
-pub(crate) fn changes_life(change: &JobChange) -> bool {
-    change.progress.is_some() || change.error.is_some() && change.end.is_none()
 }
 
 /// Why entries of a journal were not written. Nothing of them was.

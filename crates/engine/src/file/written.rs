@@ -7,7 +7,6 @@ use tenure_machine::rows::{DataKey, JobChange, Rows};
 
 use crate::bodies::{Bodies, Body};
 use crate::data::KnownData;
-use crate::file::writer::changes_life;
 
 /// See the module.
 #[derive(Default)]
@@ -56,6 +55,11 @@ impl Written {
     pub(crate) fn put_bodies(self, bodies: &Bodies) {
         bodies.put(self.new, &self.changed);
     }
+}
+
+/// Whether more of the life of a live job changes than where it stands. The error of an end is written with the end.
+pub(crate) fn changes_life(change: &JobChange) -> bool {
+    change.progress.is_some() || change.error.is_some() && change.end.is_none()
 }
 
 /// Whether more of a job changes than its life, which a grant brings along.
