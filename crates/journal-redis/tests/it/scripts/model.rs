@@ -391,7 +391,7 @@ fn redis_answers_and_holds_what_the_model_says() {
     if !wanted() {
         return;
     }
-    let world = World::on(RedisServer::start(Aof::Everysec, &[]));
+    let world = World::on(RedisServer::start(Aof::Always, &[]));
     let runs = vec![world.redis.info("run_id")];
     let (keys, calls) = (Keys::empty(RunId(1)), Vec::new());
     let (copied, dice) = (None, Dice::mixed(1));

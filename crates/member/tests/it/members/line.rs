@@ -53,8 +53,10 @@ async fn pass(mut near: TcpStream, server: u16, mut is_whole: watch::Receiver<bo
     }
     let Ok(mut far) = TcpStream::connect(("127.0.0.1", server)).await else { return };
     let was_cut = tokio::select! {
-        _ = copy_bidirectional(&mut near, &mut far) => false,
+        // Looked at first: what is written after the cut does not pass.
+        biased;
         cut = is_whole.wait_for(|is_whole| !is_whole) => cut.is_ok(),
+        _ = copy_bidirectional(&mut near, &mut far) => false,
     };
     if was_cut {
         let _ = is_whole.wait_for(|is_whole| *is_whole).await;
