@@ -1,7 +1,7 @@
 //! Payloads between a push and its first grant, so that a job that is leased soon needs no read.
 //!
-//! It is bounded: one half keeps what came while it had room, the other what came last. An entry also says that its job never ran, so a write of anything of
-//! a job except its life drops the entry, and so does the job's end.
+//! It is bounded: one half keeps what came while it had room, the other what came last. An entry is all of a job but its life,
+//! as it was pushed: a write of anything else of the job drops it, and so does the job's end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tenure_core::names::{JobId, Namespace};
 use tenure_machine::Seq;
 use tenure_machine::rows::JobContent;
 
-/// What a row holds of a job that never ran, but for its life.
+/// What a row holds of a job that is as it was pushed, but for its life.
 pub(crate) struct Body {
     /// Shared with the rows, which may be written later.
     pub new: Arc<(Namespace, JobId, JobContent)>,
