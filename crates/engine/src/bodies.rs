@@ -10,7 +10,7 @@ use tenure_core::names::{JobId, Namespace};
 use tenure_machine::Seq;
 use tenure_machine::rows::JobContent;
 
-/// What a row holds of a job that is as it was pushed, but for its life.
+/// A job as its rows hold it, except its life, while nothing else of it has changed since the push.
 pub(crate) struct Body {
     /// Shared with the rows, which may be written later.
     pub new: Arc<(Namespace, JobId, JobContent)>,

@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub damage: Arc<Damage>,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
-    /// What waits for the journal.
+    /// Appends on their way, and the answers that wait for them.
     pub confirming: Confirming,
     /// Other processes may own the store, too.
     pub is_shared: bool,

@@ -23,8 +23,9 @@ const RESERVE_PART: u64 = 8;
 /// Bytes of the largest segments of the journal on a disk and within a `max_bytes` that are large enough: an opening replays
 /// some of them, and their space is taken whether they are full or not.
 const SEGMENT_BYTES: u64 = 16 << 20;
-/// On a small one: this part of it, but at least so many bytes.
+/// On a small disk: one segment takes one of this many parts of it.
 const SEGMENT_PART: u64 = 32;
+/// However small the disk is.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 /// Segments that the journal has: the active one, the next one, and one that is full or free.
 const SEGMENTS: u64 = 3;
@@ -48,7 +49,7 @@ pub(crate) struct Measured {
     pub unused: u64,
     /// The log, with its index: what it holds may be appended to the store's file.
     pub log: u64,
-    /// The segments of the journal; `None` where there is none.
+    /// Bytes of the journal's segments; `None` for a store without a journal in files.
     pub journal: Option<u64>,
     /// The reserve, if it is there.
     pub reserve: u64,
@@ -144,7 +145,7 @@ impl Room {
         }
     }
 
-    /// Rows of so many bytes will be written. To be called before anybody can hear of them.
+    /// Rows of this many bytes will be written. To be called before anybody can hear of them.
     pub(crate) fn expect(&self, bytes: usize) {
         self.unwritten.fetch_add(signed(bytes as u64 * WRITTEN_TIMES), Ordering::AcqRel);
     }
@@ -154,7 +155,7 @@ impl Room {
         self.unwritten.load(Ordering::Acquire) > 0
     }
 
-    /// Rows of so many bytes were written.
+    /// Rows of this many bytes were written.
     pub(crate) fn wrote(&self, bytes: usize) {
         self.unwritten.fetch_sub(signed(bytes as u64 * WRITTEN_TIMES), Ordering::AcqRel);
     }

@@ -216,7 +216,7 @@ pub(crate) const STEPS: &[Step] = &[
         PRIMARY KEY(ns, last)
     ) STRICT;
 ",
-    // The tables stay: what rows lack stands in the journal beside them, of which an older release knows nothing.
+    // The tables stay. The rows may lack entries of the journal beside them, and an older release does not know that journal.
     "",
 ];
 

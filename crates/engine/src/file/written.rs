@@ -46,9 +46,10 @@ impl Written {
     }
 
     /// Has the caches follow.
-    pub(crate) fn put(self, bodies: &Bodies, known: &KnownData) {
-        bodies.put(self.new, &self.changed);
-        known.committed(self.data);
+    pub(crate) fn put(mut self, bodies: &Bodies, known: &KnownData) {
+        let data = std::mem::take(&mut self.data);
+        self.put_bodies(bodies);
+        known.committed(data);
     }
 
     /// Has the bodies follow, where no data is known yet.

@@ -110,7 +110,7 @@ impl Confirming {
                     if pokes {
                         shared.inbox.poke();
                     }
-                    // What is in a folder that was removed is in no store.
+                    // An entry in a folder that was removed is in no store.
                     if let Err(fatal) = shared.look(shared.look_when) {
                         refuse(answers, &Fault::Unknown(fatal.to_string()).into());
                         return self.stop(shared, fatal);

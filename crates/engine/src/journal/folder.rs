@@ -1,4 +1,4 @@
-//! The journal of a folder: rows are brought up to what the last process left in it, and it begins anew behind them.
+//! The journal of a folder: rows are brought up to the entries that the last process left, and a new journal begins behind them.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl LeftBehind<'_> {
             }
             Ok::<(), NotApplied>(())
         });
-        // What comes before damage is whole.
+        // Entries before the damage are whole.
         writer.apply(&page, self.bodies)?;
         read
     }

@@ -33,7 +33,7 @@ pub(super) struct SegmentFolder {
     path: PathBuf,
 }
 
-/// Zeros are written so many at a time.
+/// Zeros are written this many at a time.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl SegmentFolder {
@@ -64,7 +64,7 @@ impl Disk for SegmentFolder {
         let mut numbers = Vec::new();
         for there in fs::read_dir(&self.path)? {
             let name = there?.file_name();
-            // What is not named as a segment is none of ours.
+            // A file whose name is no number is no segment.
             numbers.extend(name.to_str().and_then(|name| name.parse::<u64>().ok()));
         }
         numbers.sort_unstable();

@@ -11,7 +11,7 @@ const MARK: u32 = 0x4a52_4e54;
 /// Frames begin at multiples of this, so that a search for them after damage is quick.
 pub(super) const ALIGNED: usize = 8;
 
-/// See the module.
+/// An entry as it stands in a segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Frame {
     pub entry: JournalEntry,

@@ -14,7 +14,7 @@ use super::left::LeftEntries;
 use super::segments::{NotWritten, Segments};
 use crate::{BadEntry, JournalEntry, Position, ReadError};
 
-/// A disk writes so many bytes whole, or torn at one place.
+/// A disk writes this many bytes whole, or torn at one place.
 const SECTOR: usize = 512;
 const SEGMENT_MAX: u64 = 4096;
 const HISTORIES: u64 = 600;
@@ -396,7 +396,7 @@ fn a_journal_of_another_store_is_not_read_into_these_rows() {
         let said = next(Position { number, sum: first.sum ^ 1 });
         assert_eq!(said, Err(ReadError::Damaged { number, why }));
     }
-    // Nor behind rows of which the journal has no entry any more.
+    // Rows whose last entry the journal no longer has are refused, too.
     let disk = Arc::new(SimDisk::default());
     let mut segments = Segments::begin(&*disk, first, SEGMENT_MAX).unwrap();
     segments.append(&JournalEntry::after(first, 1, b"two")).unwrap();

@@ -11,7 +11,7 @@ use super::disk::Disk;
 use super::frame::{self, ALIGNED, Frame};
 use crate::{BadEntry, JournalEntry, Position, ReadError};
 
-/// See the module.
+/// Reads them once, in their order.
 pub(super) struct LeftEntries<D> {
     disk: Arc<D>,
     /// Segments that were not read yet.
@@ -54,7 +54,7 @@ impl<D: Disk> LeftEntries<D> {
         }
     }
 
-    /// The next entry of this segment, if none is missing before it.
+    /// The next entry of this segment, unless one is missing before it.
     fn next_of_segment(&mut self) -> Option<JournalEntry> {
         let Frame { entry, durable } = Frame::read(self.segment.get(self.at..)?)?;
         if entry.position().number > self.end.number + 1 {

@@ -15,7 +15,7 @@ const SEGMENT_MIN: u64 = 1 << 20;
 /// The smallest segment that is made where there is hardly any room.
 const SEGMENT_LEAST: u64 = 64 << 10;
 
-/// One segment.
+/// A segment that entries are written to, or will be.
 struct Segment<F> {
     number: u64,
     file: Arc<F>,
@@ -48,7 +48,7 @@ pub(super) struct WantedSegment {
     pub from: Option<u64>,
 }
 
-/// See the module.
+/// All segments of a journal, and where the next entry goes.
 pub(super) struct Segments<D: Disk> {
     segment_max: u64,
     active: Segment<D::File>,

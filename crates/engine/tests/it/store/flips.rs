@@ -120,7 +120,7 @@ fn is_named(faults: &[String], id: &str) -> bool {
     faults.iter().any(|fault| fault.contains(&by_id) || fault.contains(&by_number))
 }
 
-/// What the store answers after a flip.
+/// The answers of a store after a flip.
 struct Answered {
     /// The payloads of the jobs that were granted.
     leased: BTreeMap<String, Json>,

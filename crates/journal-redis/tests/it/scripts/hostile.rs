@@ -1,5 +1,5 @@
-//! What others do to a store between two appends of its owner, whose connection stays, as Redis's process may: what the next
-//! entry and the next empty append are answered, the short way and the long one.
+//! Others change a store between two appends of its owner, while the owner's connection and the process of Redis stay. Each row
+//! says the answer to the next entry and to the next empty append, which is the same by the short way and by the long one.
 
 use tenure_journal::{JournalEntry, Position};
 use tenure_journal_redis::{AppendCall, HandOver, Ownership};
@@ -131,7 +131,7 @@ const ROWS: &[Row] = &[
         Said::Deposed,
         Said::Deposed,
     ),
-    // What stands in the log alone is found by the next load, which checks the chain.
+    // An entry that is gone from the log alone is found by the next load, which checks the chain.
     row(
         "XDEL of the newest",
         |scene| scene.does(&["XDEL", "{shop}:log", "3-0"]),
