@@ -5,6 +5,8 @@
 //! jobs nothing sensible can be said, so the store is refused, unless its owner accepts the loss.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, params};
@@ -27,6 +29,11 @@ use crate::file::writer::class_number;
 
 /// More damaged jobs than these are no accident of one page: the store is refused.
 const DAMAGED_MAX: usize = 100;
+
+/// Jobs that one thread reads before the other one puts them in their places.
+const PORTION: usize = 500;
+/// Portions that were read and not placed, at most.
+const PORTIONS_AHEAD: usize = 8;
 
 /// The rows of a kind, namespace by namespace: in each they stand together. A scan of the whole table for each kind would
 /// go through a million schedules as often as there are kinds.
@@ -193,7 +200,7 @@ impl Start<'_> {
     }
 
     /// One pass over all jobs: live ones into the machine, finished ones into the overlay of the archive and
-    /// totals. Payloads are not read.
+    /// totals. Payloads are not read. This thread reads rows while another one puts them in their places.
     fn restore_jobs(
         &self,
         machine: &mut Machine,
@@ -201,54 +208,28 @@ impl Start<'_> {
         damage: &Damage,
         namespaces: &BTreeSet<Namespace>,
     ) -> Result<(Seq, usize), Failed> {
-        let mut totals = Totals::new();
-        let mut namespace = Namespace::main();
-        let (mut highest, mut whole) = (NO_JOB, 0usize);
-        let mut damaged = Vec::new();
-        walk(self.conn, |walked| -> Result<(), Failed> {
-            highest = rows::seq_of(walked.seq);
-            let known = match (&walked.job, &walked.life) {
-                (Some(job), Some(life)) if job.is_whole(&life.namespace) => (job, life),
-                _ => {
-                    damaged.push(walked);
-                    return Ok(());
+        let placed = thread::scope(|scope| {
+            let (portions, incoming) = mpsc::sync_channel::<Vec<Walked>>(PORTIONS_AHEAD);
+            let mut placed = Placed::new(&mut *machine, &mut *overlay);
+            let placing = scope.spawn(move || {
+                incoming.into_iter().flatten().try_for_each(|walked| placed.place(walked))?;
+                Ok(placed)
+            });
+            let mut portion = Vec::new();
+            let read = walk(self.conn, |walked| -> Result<(), Failed> {
+                portion.push(walked);
+                if portion.len() == PORTION {
+                    // A thread that receives no more has failed; it says why below.
+                    let _ = portions.send(std::mem::take(&mut portion));
                 }
-            };
-            let (job, life) = known;
-            if life.namespace != namespace.as_str() {
-                let Ok(parsed) = Namespace::parse(&life.namespace) else {
-                    damaged.push(walked);
-                    return Ok(());
-                };
-                namespace = parsed;
-            }
-            let Some(state) = or_none(rows::state_of(life.state))? else {
-                damaged.push(walked);
-                return Ok(());
-            };
-            if state.is_finished() {
-                overlay.restore(&namespace, &job.id, highest);
-                let key = (namespace.clone(), job.queue.clone(), state);
-                let total = totals.entry(key).or_default();
-                total.0 += 1;
-                total.1 += life.bytes.unwrap_or_default().unsigned_abs();
-            } else {
-                let row = LiveRow {
-                    seq: highest,
-                    namespace: namespace.as_str(),
-                    id: &job.id,
-                    state,
-                    shape: &job.shape,
-                    life: &life.life,
-                };
-                if machine.restore_job(&row).is_err() {
-                    damaged.push(walked);
-                    return Ok(());
-                }
-            }
-            whole += 1;
-            Ok(())
+                Ok(())
+            });
+            let _ = portions.send(portion);
+            drop(portions);
+            let placed = placing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            read.and(placed)
         })?;
+        let Placed { mut totals, highest, whole, damaged, .. } = placed;
         if !damaged.is_empty() {
             let many = damaged.len() > DAMAGED_MAX || damaged.len() > whole + 3;
             if self.is_copy || many && !self.accept_loss {
@@ -354,3 +335,69 @@ impl Start<'_> {
 
 /// Finished jobs of a queue in one state, and their bytes.
 type Totals = HashMap<(Namespace, String, JobState), (u64, u64)>;
+
+/// The jobs that were read so far, in their places.
+struct Placed<'a> {
+    machine: &'a mut Machine,
+    overlay: &'a mut Overlay,
+    totals: Totals,
+    /// That of the last job: jobs of one namespace mostly stand together.
+    namespace: Namespace,
+    highest: Seq,
+    whole: usize,
+    damaged: Vec<Walked>,
+}
+
+impl<'a> Placed<'a> {
+    fn new(machine: &'a mut Machine, overlay: &'a mut Overlay) -> Self {
+        Placed {
+            machine,
+            overlay,
+            totals: Totals::new(),
+            namespace: Namespace::main(),
+            highest: NO_JOB,
+            whole: 0,
+            damaged: Vec::new(),
+        }
+    }
+
+    fn place(&mut self, walked: Walked) -> Result<(), Failed> {
+        self.highest = rows::seq_of(walked.seq);
+        if self.place_whole(&walked)? {
+            self.whole += 1;
+        } else {
+            self.damaged.push(walked);
+        }
+        Ok(())
+    }
+
+    /// Whether both rows are what was written for one job.
+    fn place_whole(&mut self, walked: &Walked) -> Result<bool, Failed> {
+        let (Some(job), Some(life)) = (&walked.job, &walked.life) else { return Ok(false) };
+        if !job.is_whole(&life.namespace) {
+            return Ok(false);
+        }
+        if life.namespace != self.namespace.as_str() {
+            let Ok(namespace) = Namespace::parse(&life.namespace) else { return Ok(false) };
+            self.namespace = namespace;
+        }
+        let Some(state) = or_none(rows::state_of(life.state))? else { return Ok(false) };
+        if state.is_finished() {
+            self.overlay.restore(&self.namespace, &job.id, self.highest);
+            let key = (self.namespace.clone(), job.queue.clone(), state);
+            let total = self.totals.entry(key).or_default();
+            total.0 += 1;
+            total.1 += life.bytes.unwrap_or_default().unsigned_abs();
+            return Ok(true);
+        }
+        let row = LiveRow {
+            seq: self.highest,
+            namespace: self.namespace.as_str(),
+            id: &job.id,
+            state,
+            shape: &job.shape,
+            life: &life.life,
+        };
+        Ok(self.machine.restore_job(&row).is_ok())
+    }
+}
