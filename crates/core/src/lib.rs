@@ -7,7 +7,6 @@ mod at;
 pub mod attention;
 pub mod bounded;
 pub mod bounds;
-pub mod copy;
 pub mod count;
 pub mod decode;
 pub mod events;

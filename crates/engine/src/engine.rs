@@ -22,8 +22,8 @@ use tenure_seam::{
 use crate::batch::Answer;
 use crate::bodies::Bodies;
 use crate::calls::call;
+use crate::copy::refuse_marked;
 use crate::error::OpenError;
-use crate::file::copy;
 use crate::file::damage::Damage;
 use crate::file::disk::{self, DiskEnded};
 use crate::file::folder::Folder;
@@ -72,7 +72,7 @@ impl Embedded {
     pub fn open(options: Options) -> Result<Embedded, OpenError> {
         let folder = Folder::open(&options.location)?;
         let conn = open_writer(&folder, &options)?;
-        copy::refuse_marked(&conn, &folder)?;
+        refuse_marked(&conn, &folder)?;
         let bodies = Bodies::new(options.body_bytes);
         Embedded::over(folder, conn, bodies, options)
     }

@@ -21,6 +21,7 @@ mod answering;
 mod batch;
 mod bodies;
 mod calls;
+pub mod copy;
 mod data;
 mod engine;
 mod error;
@@ -33,9 +34,9 @@ mod options;
 mod shared;
 mod state;
 
+pub use copy::CopyFolder;
 pub use engine::Embedded;
 pub use error::OpenError;
-pub use file::copy::CopyFolder;
 pub use file::schema::FORMAT;
 pub use file::snapshot::RowsSnapshot;
 pub use file::start::Recovery;

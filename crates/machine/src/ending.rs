@@ -51,6 +51,8 @@ pub(crate) enum End {
     Unheard,
     /// Nobody received it: as if it had not been granted, but for the quarantine.
     Undelivered,
+    /// Its store was copied. The holder cannot reach the copy, so it gave nothing back.
+    Copied,
 }
 
 impl End {
@@ -59,13 +61,20 @@ impl End {
             End::Succeeded { .. } => Outcome::Succeeded,
             End::Failed { .. } | End::TimedOut => Outcome::Failed,
             End::Snoozed { .. } => Outcome::Snoozed,
-            End::Released | End::Unheard | End::Undelivered => Outcome::Released,
+            End::Released | End::Unheard | End::Undelivered | End::Copied => Outcome::Released,
             End::Lost | End::Forced => Outcome::Lost,
         }
     }
     /// The other side may still think that it is held.
     fn is_unclean(&self) -> bool {
-        matches!(self, End::Lost | End::TimedOut | End::Forced | End::Unheard | End::Undelivered)
+        matches!(
+            self,
+            End::Lost | End::TimedOut | End::Forced | End::Unheard | End::Undelivered | End::Copied
+        )
+    }
+    /// What it held is given back untouched.
+    fn is_untouched(&self) -> bool {
+        matches!(self, End::Released | End::Unheard | End::Undelivered | End::Copied)
     }
     fn is_settle(&self) -> bool {
         matches!(
@@ -102,7 +111,7 @@ impl Space {
         let outcome = end.outcome();
         let Some(slot) = lease.job else {
             self.drop_lease_row(fence);
-            if end != End::Undelivered {
+            if !matches!(end, End::Undelivered | End::Copied) {
                 let until = now.plus(Span::from_us(STUB_US));
                 let outcome = if end.is_settle() { Outcome::Released } else { Outcome::Lost };
                 self.stubs.insert(fence, Stub { outcome, until });
@@ -134,7 +143,7 @@ impl Space {
 
     fn return_needs(&mut self, lease: &LeaseState, end: &End, now: Moment) {
         // A job's `released` gives back untouched; nothing of the gap is owed.
-        let back = matches!(end, End::Released | End::Unheard | End::Undelivered);
+        let back = end.is_untouched();
         let owes = Owes {
             gap: lease.job.is_none() || !back,
             quarantine: end.is_unclean(),
@@ -179,7 +188,7 @@ impl Space {
             job.lost = 0;
             job.undelivered = 0;
         }
-        if !matches!(end, End::Released | End::Unheard | End::Undelivered) {
+        if !end.is_untouched() {
             job.released = 0;
         }
         let seq = job.seq;
@@ -242,6 +251,10 @@ impl Space {
                 }
             }
             End::Undelivered | End::Forced => Next::Back,
+            End::Copied => {
+                job.released += 1;
+                Next::Back
+            }
             End::Lost => {
                 let text = StoredNote::HolderStopped.to_string();
                 error = Some((attempt, text, Outcome::Lost));

@@ -16,7 +16,6 @@ mod awaits;
 mod budget;
 mod changes;
 pub(crate) mod codec;
-pub mod copied;
 pub(crate) mod doors;
 mod drain;
 mod dropped;
@@ -62,7 +61,7 @@ mod trim;
 mod views;
 pub(crate) mod waiting;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agenda::{Agenda, Duty, Spaces, is_ahead};
 use audit::Findings;
@@ -471,6 +470,25 @@ impl Machine {
             space.restored(clock);
             self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
         }
+    }
+
+    /// Ends every lease of a restored machine, each at the moment at which it would have expired: the store becomes a copy,
+    /// which no holder knows. Answers how many there were, and the last of these moments.
+    pub fn release_all(&mut self) -> (u64, Option<Moment>) {
+        let (mut leases, mut last) = (0, None);
+        for (name, space) in &mut self.spaces {
+            let ends = space.leases.iter().map(|(fence, lease)| (lease.expires_at, *fence));
+            let ends: BTreeSet<(Moment, Fence)> = ends.collect();
+            if !ends.is_empty() {
+                self.agenda.steps(name);
+            }
+            for (at, fence) in ends {
+                space.end_lease(fence, ending::End::Copied, at);
+                leases += 1;
+                last = last.max(Some(at));
+            }
+        }
+        (leases, last)
     }
 
     // ---- For tests ----

@@ -125,8 +125,7 @@ impl Space {
                 self.restore_resource_row(row);
             }
             Kind::Schedule => {
-                let read = Schedule::of_row(ScheduleId::known(key).ok()?, value)?;
-                self.restore_schedule(read.schedule)?;
+                self.restore_schedule(Schedule::of_row(ScheduleId::known(key).ok()?, value)?)?;
             }
             Kind::ScheduledJob => {
                 let slot = self.schedule_with_id(key)?;

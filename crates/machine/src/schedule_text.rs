@@ -44,13 +44,6 @@ impl Present {
     }
 }
 
-/// A schedule that was read from its row.
-pub(crate) struct ReadRow {
-    pub schedule: Schedule,
-    /// Its job is in a row of its own.
-    pub is_without_job: bool,
-}
-
 impl Schedule {
     /// Whether its job has a row of its own.
     pub(crate) fn has_job_row(&self) -> bool {
@@ -66,7 +59,7 @@ impl Schedule {
     }
 
     /// A schedule as its row has it, without a plan: one is wanted at once.
-    pub(crate) fn of_row(id: ScheduleId, value: &str) -> Option<ReadRow> {
+    pub(crate) fn of_row(id: ScheduleId, value: &str) -> Option<Schedule> {
         let r = &mut TextReader::new(value);
         let read = Schedule::read_row(id, r)?;
         r.is_at_end().then_some(read)
@@ -134,7 +127,7 @@ impl Schedule {
         }
     }
 
-    fn read_row(id: ScheduleId, r: &mut TextReader<'_>) -> Option<ReadRow> {
+    fn read_row(id: ScheduleId, r: &mut TextReader<'_>) -> Option<Schedule> {
         let mut present = Present(r.u64()?);
         let kinds = r.u64()?;
         let mut s = Schedule::shell(id);
@@ -178,11 +171,11 @@ impl Schedule {
         s.timing.jitter = present.value(|| r.span())?.unwrap_or_default();
         s.moved = present.value(|| r.moment())?;
         s.paused_until = present.value(|| r.moment())?;
-        let is_without_job = present.take();
-        if !is_without_job {
+        let has_job_row = present.take();
+        if !has_job_row {
             s.job = r.text()?.into();
         }
-        present.is_over().then_some(ReadRow { schedule: s, is_without_job })
+        present.is_over().then_some(s)
     }
 
     // ---- In memory ----
@@ -213,7 +206,7 @@ impl Schedule {
     pub(crate) fn unpacked(text: &str) -> Option<Self> {
         let r = &mut TextReader::new(text);
         let id = ScheduleId::known(r.text()?).ok()?;
-        let ReadRow { schedule: mut s, .. } = Schedule::read_row(id, r)?;
+        let mut s = Schedule::read_row(id, r)?;
         let mut present = Present(r.u64()?);
         s.place = present.value(|| r.moment())?;
         s.unfinished = present.value(|| r.u64())?.unwrap_or_default();

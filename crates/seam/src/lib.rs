@@ -6,7 +6,6 @@
 
 mod around;
 mod clock;
-pub mod copy;
 mod fault;
 pub mod gauges;
 pub mod histogram;

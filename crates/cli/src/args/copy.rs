@@ -4,8 +4,8 @@ use clap::Args;
 
 const AFTER: &str = "\
 The source is paused first and stays paused: nothing is served from it any more. The target must
-be empty. If the copy breaks off, the same command goes on with it. Leases that live at the source
-end as `released`; the target serves nobody until the last of them has run out.
+be empty. If the copy breaks off, the same command begins it again. Leases that live at the source
+end as `released`; the target serves nobody until the last of them has expired.
 
 Example:
   tenure copy --from file:./tenure-data --to redis://HOST:6379

@@ -1,15 +1,15 @@
 //! `tenure copy`: all of a store to another, with the source paused.
 //!
-//! The protocol is [`tenure_seam::copy`]'s; here two stores are opened, and it is said how far it is.
-//! Neither the data of a resource nor a password is ever said.
+//! The protocol is [`tenure_engine::copy`]'s; this opens the two stores and shows the progress. It shows neither the data of
+//! a resource nor a password.
 
 mod show;
 
 use serde::Serialize;
 use tenure::url::StoreUrl;
 use tenure_engine::CopyFolder;
+use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
 use tenure_member::CopyRedis;
-use tenure_seam::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
 
 use crate::args::copy::CopyArgs;
 use crate::exit::{BUG, DISK, Failure, NO, UNAVAILABLE};
@@ -102,13 +102,18 @@ impl SaidStore {
 
 /// Copies, or undoes it.
 pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
+    let copies = tokio::task::spawn_blocking(move || run_blocking(out, args));
+    copies.await.map_err(|why| Failure::bug(&why.to_string()))?
+}
+
+fn run_blocking(out: Output, args: CopyArgs) -> Result<(), Failure> {
     let named =
         |text: Option<String>, side| text.map(|text| SaidStore::parse(&text, side)).transpose();
     let (from, to) = (named(args.from, Side::From)?, named(args.to, Side::To)?);
     match (from, to, args.thaw) {
-        (Some(from), Some(to), false) => run_copy(out, &from, &to).await,
-        (Some(from), None, true) => thaw_source(out, &from, args.force).await,
-        (None, Some(to), true) => thaw_target(out, &to).await,
+        (Some(from), Some(to), false) => run_copy(out, &from, &to),
+        (Some(from), None, true) => thaw_source(out, &from, args.force),
+        (None, Some(to), true) => thaw_target(out, &to),
         (Some(_), Some(_), true) => {
             Err(Failure::usage("--thaw is for one store, and two are named")
                 .hint("name the source with --from, or the target with --to"))
@@ -120,7 +125,7 @@ pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
     }
 }
 
-async fn run_copy(out: Output, from: &SaidStore, to: &SaidStore) -> Result<(), Failure> {
+fn run_copy(out: Output, from: &SaidStore, to: &SaidStore) -> Result<(), Failure> {
     if from.shown == to.shown {
         return Err(Failure::usage(format!("--from and --to are the same store: {}", from.shown)));
     }
@@ -129,12 +134,12 @@ async fn run_copy(out: Output, from: &SaidStore, to: &SaidStore) -> Result<(), F
     let copy = tenure::ids::request_id().as_str().replacen("req_", "copy_", 1);
     let plan = CopyPlan { copy, from: from.shown.clone(), to: to.shown.clone() };
     let mut show = CopyShow::new(&plan);
-    let done = copy::copy(source.source(), target.target(), &plan, &mut show).await;
+    let done = copy::copy(source.source(), target.target(), &plan, &mut show);
     show.end();
     if done.is_err() && show.paused {
         crate::output::hint(&format!(
-            "{} stays paused: the same command goes on where this one broke off, and what is not to go \
-             on is undone as `tenure copy --help` says",
+            "{} stays paused: the same command begins the copy again, and `tenure copy --help` says how to \
+             undo it",
             from.shown
         ));
     }
@@ -153,9 +158,8 @@ fn in_words(report: &CopyReport) -> String {
     if report.already {
         return format!("{} was copied to {} already\n", printable(from), printable(to));
     }
-    let part = if report.resumed { "The rest of it was" } else { "It was" };
     format!(
-        "{} is copied to {}. {part} {} unfinished and {} finished jobs, {} schedules, {} queues, {} limits, \
+        "{} is copied to {}: {} unfinished and {} finished jobs, {} schedules, {} queues, {} limits, \
          {} pools with {} resources, in {} namespaces; {} leases ended as released.\n",
         printable(from),
         printable(to),
@@ -178,9 +182,9 @@ struct Thawed<'a> {
     thawed: bool,
 }
 
-async fn thaw_source(out: Output, from: &SaidStore, force: bool) -> Result<(), Failure> {
+fn thaw_source(out: Output, from: &SaidStore, force: bool) -> Result<(), Failure> {
     let source = from.open(false)?;
-    let mark = copy::thaw_source(source.source(), &from.shown, force).await.map_err(failure)?;
+    let mark = copy::thaw_source(source.source(), &from.shown, force).map_err(failure)?;
     let thawed = Thawed { store: &from.shown, thawed: mark.is_some() };
     out.answer(&thawed, |thawed| {
         let what = if thawed.thawed { "is served again" } else { "was not paused by a copy" };
@@ -195,9 +199,9 @@ async fn thaw_source(out: Output, from: &SaidStore, force: bool) -> Result<(), F
     Ok(())
 }
 
-async fn thaw_target(out: Output, to: &SaidStore) -> Result<(), Failure> {
+fn thaw_target(out: Output, to: &SaidStore) -> Result<(), Failure> {
     let target = to.open(false)?;
-    let thawed = copy::thaw_target(target.target(), &to.shown).await.map_err(failure)?;
+    let thawed = copy::thaw_target(target.target(), &to.shown).map_err(failure)?;
     out.answer(&Thawed { store: &to.shown, thawed }, |thawed| {
         let what = if thawed.thawed { "holds no copy any more" } else { "is empty" };
         format!("{} {what}\n", printable(thawed.store))
@@ -209,7 +213,7 @@ fn failure(why: CopyError) -> Failure {
         CopyError::No { sentence, hint } => Failure::new(NO, sentence).hint(hint),
         CopyError::Fault(fault) => fault.into(),
         CopyError::Disk(why) => Failure::new(DISK, why)
-            .hint("once the disk is well, the same command takes the copy up"),
+            .hint("once the disk is well, the same command begins the copy again"),
         stopped @ CopyError::Stopped => Failure::new(BUG, stopped.to_string()),
     }
 }

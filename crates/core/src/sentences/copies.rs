@@ -19,11 +19,6 @@ refusals! {
         detail("{place} is not a part of this copy any more")
         hint("somebody gave it up: start the copy again");
 
-    PageOutOfTurn "copy_page_out_of_turn" { there: u64, page: u64 }
-        WrongState
-        detail("the target has {there} pages of this copy, and page {page} is sent")
-        hint("another `tenure copy` writes to it too: let one of them finish");
-
     Unfinished "copy_source_unfinished" { place: Phrase, address: Phrase }
         WrongState
         detail("{place} is an unfinished copy itself")

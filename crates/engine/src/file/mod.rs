@@ -5,7 +5,6 @@ pub(crate) mod ahead;
 pub(crate) mod audit;
 pub(crate) mod commit;
 pub(crate) mod compact;
-pub(crate) mod copy;
 pub(crate) mod damage;
 pub(crate) mod disk;
 pub(crate) mod event_jobs;

@@ -60,6 +60,9 @@ pub struct RowsSnapshot {
     next: Next,
     /// The last part.
     before: Position,
+    /// Jobs in the parts so far.
+    jobs: u64,
+    has_events: bool,
 }
 
 impl RowsSnapshot {
@@ -70,16 +73,43 @@ impl RowsSnapshot {
         // The first read begins the transaction: all that follow see what was committed by then.
         let numbers = start::numbers(&conn, folder)?;
         let (next, before) = (Next::Jobs { after: 0 }, Position::default());
-        Ok(RowsSnapshot { conn, numbers, next, before })
+        Ok(RowsSnapshot { conn, numbers, next, before, jobs: 0, has_events: true })
+    }
+
+    /// The same without events: a store that is made of it begins its own streams.
+    pub(crate) fn without_events(self) -> RowsSnapshot {
+        RowsSnapshot { has_events: false, ..self }
+    }
+
+    /// Jobs in the parts that were read so far.
+    pub(crate) fn jobs_read(&self) -> u64 {
+        self.jobs
+    }
+
+    pub(crate) fn count_jobs(&self) -> rusqlite::Result<u64> {
+        let jobs: i64 = self.conn.query_row("SELECT count(*) FROM life", [], |row| row.get(0))?;
+        Ok(jobs.unsigned_abs())
+    }
+
+    /// A namespace with a job has a row of its own numbers too.
+    pub(crate) fn read_namespaces(&self) -> rusqlite::Result<Vec<Namespace>> {
+        let mut all = self.conn.prepare("SELECT DISTINCT ns FROM row ORDER BY ns")?;
+        let found = all.query_map([], |row| rows::namespace(row, 0))?;
+        found.collect()
     }
 
     /// Adds rows until the part is large enough, or there are no more.
     fn fill(&mut self, part: &mut PartWriter) -> Result<(), Unfit> {
         while part.0.len() < PART_BYTES {
             let next = match &self.next {
-                Next::Jobs { after } => self.read_jobs(*after, part)?,
+                Next::Jobs { after } => {
+                    let (next, jobs) = self.read_jobs(*after, part)?;
+                    self.jobs += jobs;
+                    next
+                }
                 Next::Rows { after } => self.read_rows(after, part)?,
                 Next::Data { after } => self.read_data(after, part)?,
+                Next::Events { .. } if !self.has_events => Next::Nothing,
                 Next::Events { after } => self.read_events(after, part)?,
                 Next::Nothing => return Ok(()),
             };
@@ -91,8 +121,8 @@ impl RowsSnapshot {
         Ok(())
     }
 
-    /// Jobs behind this row number, with their errors.
-    fn read_jobs(&self, after: i64, part: &mut PartWriter) -> Result<Next, Unfit> {
+    /// Jobs behind this row number, with their errors; and how many.
+    fn read_jobs(&self, after: i64, part: &mut PartWriter) -> Result<(Next, u64), Unfit> {
         let sql = format!(
             "SELECT {STORED}, flow FROM life LEFT JOIN job ON job.seq = life.seq
              WHERE life.seq > ?1 ORDER BY life.seq LIMIT ?2"
@@ -116,12 +146,14 @@ impl RowsSnapshot {
         }
         let is_over = bytes < PART_BYTES && count < PORTION;
         let cut = self.read_errors((after, last), bytes, &mut rows)?;
+        let jobs = rows.jobs.len() as u64;
         part.add(&Changes { rows, ..Changes::default() });
-        Ok(match cut {
+        let next = match cut {
             Some(after) => Next::Jobs { after },
             None if is_over => Next::Rows { after: Default::default() },
             None => Next::Jobs { after: last },
-        })
+        };
+        Ok((next, jobs))
     }
 
     /// The errors of these jobs. If they are long, only those of the first few jobs: the others, behind the number that
@@ -155,13 +187,11 @@ impl RowsSnapshot {
     /// The jobs that were read are all: none of them lacks the row that says how it goes.
     fn check_jobs(&self) -> Result<(), Unfit> {
         let jobs: i64 = self.conn.query_row("SELECT count(*) FROM job", [], |row| row.get(0))?;
-        let lives: i64 = self.conn.query_row("SELECT count(*) FROM life", [], |row| row.get(0))?;
-        match jobs == lives {
-            true => Ok(()),
-            false => {
-                Err(Unfit::Damaged(format!("a job ({jobs} jobs have {lives} rows of their lives)")))
-            }
+        let lives = self.count_jobs()?;
+        if jobs.unsigned_abs() == lives {
+            return Ok(());
         }
+        Err(Unfit::Damaged(format!("a job ({jobs} jobs have {lives} rows of their lives)")))
     }
 
     /// Rows that are no jobs, behind this key.

@@ -208,20 +208,6 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Rows that are no batch of the engine, and a small fact of the store with them.
-    pub(crate) fn write_marked(
-        &mut self,
-        rows: &Rows,
-        last_seq: Seq,
-        fact: (&str, &str),
-    ) -> rusqlite::Result<()> {
-        let numbers = self.numbers.next(last_seq, None);
-        self.in_one_step(numbers, |writer| {
-            writer.write_rows(rows)?;
-            writer.put_fact.execute([fact.0, fact.1]).map(drop)
-        })
-    }
-
     /// Rows of a snapshot, in a store that has none of them yet; it has these numbers then.
     pub(crate) fn write_restored(
         &mut self,

@@ -2,7 +2,6 @@
 //! remembers.
 
 use serde::{Deserialize, Serialize};
-use tenure_core::copy::CopiedUnshown;
 use tenure_core::gauge::Gauge;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Moment;
@@ -54,28 +53,6 @@ impl GaugeRow {
         }
     }
 
-    /// What a copy keeps of a gauge: its rests. What was read is read anew.
-    pub(crate) fn copied(rests: &[CopiedUnshown]) -> Option<Self> {
-        let mut row = GaugeRow::default();
-        rests.iter().for_each(|rest| row.rest(rest));
-        (!rests.is_empty()).then_some(row)
-    }
-
-    /// One more permit rests.
-    pub(crate) fn rest(&mut self, rest: &CopiedUnshown) {
-        let CopiedUnshown { ended_at, unsettled, until, weight } = rest;
-        self.rests.push((ended_at.us(), unsettled.map(Moment::us), *weight, until.us()));
-    }
-
-    /// The permits that rest.
-    pub(crate) fn unshown(self) -> Vec<CopiedUnshown> {
-        let rest = |(ended_at, unsettled, weight, until): StoredRest| {
-            let (ended_at, until) = (moment(ended_at), moment(until));
-            CopiedUnshown { ended_at, unsettled: unsettled.map(moment), until, weight }
-        };
-        self.rests.into_iter().map(rest).collect()
-    }
-
     /// What a row says of a gauge.
     pub(crate) fn read(self, gauge: Box<Gauge>) -> GaugeState {
         let rest = |(ended_at, unsettled, weight, until): StoredRest| GaugeRest {
@@ -105,12 +82,7 @@ impl GaugeRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copied::{CopiedRows, NothingThere, item};
-    use crate::rows::{Kind, RowKey};
-    use crate::state::NO_JOB;
-    use tenure_core::copy::{CopiedRest, Item};
     use tenure_core::gauge::{GaugeAddress, GaugeSource, OnStale};
-    use tenure_core::names::{LimitName, Namespace};
     use tenure_core::time::Span;
 
     fn gauge() -> Box<Gauge> {
@@ -138,52 +110,5 @@ mod tests {
         let row = serde_json::to_string(&GaugeRow::of(&state)).unwrap();
         let read = serde_json::from_str::<GaugeRow>(&row).unwrap().read(gauge());
         assert_eq!(format!("{read:?}"), format!("{state:?}"));
-    }
-
-    #[test]
-    fn a_copy_takes_the_gauge_and_its_rests_and_reads_anew() {
-        let (space, name) = (Namespace::main(), LimitName::parse("l").unwrap());
-        let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
-        let setting =
-            serde_json::to_string(&SettingRow { settings, gauge: Some(gauge()) }).unwrap();
-        let mut state = GaugeState::new(gauge());
-        state.number = 3;
-        state.reading = Some(GoodReading { asked_at: at(3), sum: 9, external: 2 });
-        state.rests = vec![GaugeRest { ended_at: at(4), unsettled: None, weight: 1, until: at(4) }];
-        let limit = crate::drain::LimitRow {
-            tat: 0,
-            paused_until: None,
-            resting: vec![(9, 0, 1)],
-            external: 2,
-            external_until: None,
-            touched_at: 0,
-            gauge: Some(GaugeRow::of(&state)),
-        };
-        let limit = serde_json::to_string(&limit).unwrap();
-        let mut rows = CopiedRows::new(&space, NO_JOB);
-        for (kind, value) in [(Kind::LimitSetting, &setting), (Kind::Limit, &limit)] {
-            let thing = item(kind, "l", value).flatten().expect("it is copied");
-            assert_eq!(rows.add(thing, &NothingThere), Ok(true));
-        }
-        // A lease that the copy ended.
-        let weight = 2;
-        let unshown =
-            Some(CopiedUnshown { ended_at: at(8), unsettled: Some(at(2)), until: at(8), weight });
-        let rest = CopiedRest { limit: name, until: at(8), weight, unshown };
-        assert_eq!(rows.add(Item::Rest(rest), &NothingThere), Ok(true));
-        let row = |kind| {
-            let key = RowKey { namespace: space.clone(), kind, key: "l".to_owned() };
-            rows.rows.other[&key].clone().expect("it is there")
-        };
-        assert_eq!(row(Kind::LimitSetting), setting);
-        let limit: crate::drain::LimitRow = serde_json::from_str(&row(Kind::Limit)).unwrap();
-        assert_eq!(limit.resting, [(9, 0, 1)]);
-        let copied = limit.gauge.expect("it rests for its gauge").read(gauge());
-        assert_eq!((copied.number, copied.reading), (0, None));
-        let rests = [
-            GaugeRest { ended_at: at(4), unsettled: None, weight: 1, until: at(4) },
-            GaugeRest { ended_at: at(8), unsettled: Some(at(2)), weight: 2, until: at(8) },
-        ];
-        assert_eq!(copied.rests, rests);
     }
 }

@@ -17,7 +17,6 @@ mod rows;
 use tenure_core::bounds::TOLD_AT_ONCE;
 
 pub(crate) use parents::ParentNow;
-pub(crate) use rows::{EdgeRow, FlowRow, FollowedRow, HeldRow, edge_key};
 pub use rows::{child_key, child_of};
 
 /// Children that one call tells, and parents that it lets go. Random histories are of few jobs.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tenure_core::sentences::PausedStore;
 use tenure_core::time::Moment;
-use tenure_seam::copy::Mark;
+use tenure_engine::copy::Mark;
 
 /// See the module.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]

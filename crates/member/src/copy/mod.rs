@@ -9,19 +9,19 @@ mod mark;
 mod source;
 mod target;
 
-use std::sync::OnceLock;
+use std::cell::{OnceCell, RefCell};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::CopyRefusal;
+use tenure_engine::copy::CopyError;
 use tenure_engine::{CopyFolder, OpenError};
 use tenure_journal_redis::{
     AcquireError, CopyMark, RedisJournal, RedisStore, ScriptReply, ServerEntry, StoreError,
 };
 use tenure_redis_address::Address;
 use tenure_seam::Fault;
-use tenure_seam::copy::CopyError;
 
 pub(crate) use self::mark::pause;
 use self::mark::{StoreMark, place};
@@ -72,9 +72,9 @@ pub struct CopyRedis {
     /// The id under which this process owns the store, and that of a store that it makes.
     ids: (u128, u128),
     /// Starts without; has what was read once the store is frozen.
-    frozen: OnceLock<FrozenRows>,
-    /// Starts without; has what was written once a namespace was begun.
-    filled: OnceLock<CopyFolder>,
+    frozen: OnceCell<FrozenRows>,
+    /// Starts without; the rows that become the store's snapshot, once they are complete.
+    filled: RefCell<Option<CopyFolder>>,
 }
 
 impl CopyRedis {
@@ -112,7 +112,7 @@ impl CopyRedis {
         // A server of it would wait for them too.
         let replicas = asked.or(StoreSettings::of(&store)?.replicas);
         let store = store.with_replicas(replicas.unwrap_or_default());
-        let (frozen, filled) = (OnceLock::new(), OnceLock::new());
+        let (frozen, filled) = (OnceCell::new(), RefCell::new(None));
         Ok(CopyRedis { store, address: shown, ids, frozen, filled })
     }
 

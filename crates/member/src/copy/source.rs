@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use tenure_core::copy::{CopiedPage, Cursor, Head};
-use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::CopyRefusal;
 use tenure_core::time::{Moment, Span};
-use tenure_engine::{CopyFolder, Location, Options, Replica};
+use tenure_engine::copy::{CopyError, Frozen, Mark, Source};
+use tenure_engine::{Location, Options, Replica};
 use tenure_journal_redis::RedisJournal;
-use tenure_seam::SystemClock;
-use tenure_seam::copy::{CopyError, Mark, Source, Step};
+use tenure_seam::{Clock, SystemClock};
 
 use super::{CopyRedis, StoreMark, place, unusable};
 use crate::clock::StoreClock;
 
 /// All that a frozen store holds.
 pub(super) struct FrozenRows {
-    rows: CopyFolder,
+    rows: Replica,
+    clock: StoreClock,
+    frozen_at: Moment,
     /// Until then somebody may hold what the store has forgotten; by Redis's clock.
     recovers_until: Option<Moment>,
 }
@@ -67,19 +67,14 @@ impl CopyRedis {
         let says = StoreMark::source(mark, frozen_at);
         self.write_mark(&journal, seen, Some(&says), false)?;
         if self.frozen.get().is_none() {
-            let rows = self.load(&journal, mark, frozen_at)?;
+            let rows = self.load(&journal, frozen_at)?;
             let _ = self.frozen.set(rows);
         }
         Ok(())
     }
 
     /// Reads all that the journal has. It ends where it did when this process took it: nobody appends since.
-    fn load(
-        &self,
-        journal: &RedisJournal,
-        mark: &Mark,
-        frozen_at: Moment,
-    ) -> Result<FrozenRows, CopyError> {
+    fn load(&self, journal: &RedisJournal, frozen_at: Moment) -> Result<FrozenRows, CopyError> {
         let own = journal.acquired();
         let clock = StoreClock::new(Arc::new(SystemClock));
         clock.is(Moment::from_us(own.beat), clock.at());
@@ -97,8 +92,7 @@ impl CopyRedis {
         }
         let may_have_lost = own.noted_run != journal.ownership().run;
         let recovers_until = may_have_lost.then(|| frozen_at.plus(Span::from_us(own.largest_ttl)));
-        let rows = CopyFolder::frozen(rows, Arc::new(clock), mark, frozen_at);
-        Ok(FrozenRows { rows: rows.map_err(|why| unusable(&why))?, recovers_until })
+        Ok(FrozenRows { rows, clock, frozen_at, recovers_until })
     }
 
     fn thaw_now(&self) -> Result<(), CopyError> {
@@ -122,31 +116,25 @@ impl CopyRedis {
 }
 
 impl Source for CopyRedis {
-    fn marked(&self) -> Step<'_, Option<Mark>> {
-        Box::pin(async { Ok(self.source_mark(&self.look()?.0)?.map(|(mark, _)| mark)) })
+    fn marked(&self) -> Result<Option<Mark>, CopyError> {
+        Ok(self.source_mark(&self.look()?.0)?.map(|(mark, _)| mark))
     }
 
-    fn freeze<'a>(&'a self, mark: &'a Mark) -> Step<'a, ()> {
-        Box::pin(async { self.freeze_now(mark) })
+    fn freeze(&self, mark: &Mark) -> Result<(), CopyError> {
+        self.freeze_now(mark)
     }
 
-    fn thaw(&self) -> Step<'_, ()> {
-        Box::pin(async { self.thaw_now() })
+    fn thaw(&self) -> Result<(), CopyError> {
+        self.thaw_now()
     }
 
-    fn namespaces(&self) -> Step<'_, Vec<Namespace>> {
-        Box::pin(async { self.frozen_rows()?.rows.namespaces().await })
+    fn now(&self) -> Moment {
+        self.frozen.get().map_or_else(|| SystemClock.now(), |frozen| frozen.clock.now())
     }
 
-    fn head<'a>(&'a self, namespace: &'a Namespace) -> Step<'a, Head> {
-        Box::pin(async {
-            let FrozenRows { rows, recovers_until } = self.frozen_rows()?;
-            let head = rows.head(namespace).await?;
-            Ok(Head { recovers_until: head.recovers_until.max(*recovers_until), ..head })
-        })
-    }
-
-    fn page<'a>(&'a self, namespace: &'a Namespace, cursor: &'a Cursor) -> Step<'a, CopiedPage> {
-        Box::pin(async { self.frozen_rows()?.rows.page(namespace, cursor).await })
+    fn rows(&self) -> Result<Frozen, CopyError> {
+        let FrozenRows { rows, frozen_at, recovers_until, .. } = self.frozen_rows()?;
+        let rows = rows.snapshot().map_err(|why| unusable(&why))?;
+        Ok(Frozen::new(rows, *frozen_at, *recovers_until))
     }
 }

@@ -2,16 +2,14 @@
 //!
 //! A copy that is broken off begins anew with its rows: they are of this process.
 
-use tenure_core::copy::{Cursor, Head, Item};
-use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
+use tenure_engine::copy::{CopyError, CopyWatch, Filled, Found, Frozen, Target};
 use tenure_engine::{CopyFolder, RowsSnapshot};
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
 use tenure_journal_redis::{
     Generation, RedisJournal, RedisStore, RunNote, ScriptReply, SnapshotTurn, StoreError,
     WriteError,
 };
-use tenure_seam::copy::{Begun, CopyError, Found, Step, Target};
 
 use super::{CopyRedis, StoreMark, away, in_journal, unusable};
 use crate::room::full;
@@ -31,7 +29,7 @@ impl CopyRedis {
     }
 
     /// Marks an empty store as one that becomes this copy. Whether it still does: `false` if it is whole.
-    fn claim(&self, copy: &str) -> Result<bool, CopyError> {
+    fn claim_now(&self, copy: &str) -> Result<bool, CopyError> {
         match self.read(&self.look()?.0)? {
             None => {}
             there => return self.becomes(copy, there),
@@ -56,15 +54,6 @@ impl CopyRedis {
         }
     }
 
-    /// The rows, made empty if there are none yet.
-    fn rows(&self) -> Result<&CopyFolder, CopyError> {
-        if let Some(rows) = self.filled.get() {
-            return Ok(rows);
-        }
-        let fresh = CopyFolder::fresh().map_err(|why| unusable(&why))?;
-        Ok(self.filled.get_or_init(|| fresh))
-    }
-
     /// Makes the rows those of the store, in one step, and then says that it is whole.
     fn publish(&self, copy: &str) -> Result<(), CopyError> {
         let (journal, seen) = self.acquire()?;
@@ -73,10 +62,9 @@ impl CopyRedis {
         if !self.becomes(copy, mark)? {
             return Ok(());
         }
-        let rows = self.filled.get().map(CopyFolder::snapshot).transpose();
-        if let Some(rows) = rows.map_err(|why| unusable(&why))?.flatten() {
-            self.turn_to(&journal, rows)?;
-        }
+        let filled = self.filled.borrow();
+        let rows = filled.as_ref().ok_or_else(|| self.not_this())?.snapshot();
+        self.turn_to(&journal, rows.map_err(|why| unusable(&why))?)?;
         let says = StoreMark::Copied { copy: copy.to_owned() };
         self.write_mark(&journal, seen, Some(&says), false)
     }
@@ -155,52 +143,35 @@ impl Snapshot for RowsWithRoom<'_> {
 }
 
 impl Target for CopyRedis {
-    fn found(&self) -> Step<'_, Found> {
-        Box::pin(async { self.found_now() })
+    fn found(&self) -> Result<Found, CopyError> {
+        self.found_now()
     }
 
-    fn begin<'a>(
-        &'a self,
-        copy: &'a str,
-        namespace: &'a Namespace,
-        head: &'a Head,
-    ) -> Step<'a, Begun> {
-        Box::pin(async move {
-            self.has_room()?;
-            if !self.claim(copy)? {
-                return Ok(Begun { whole: true, pages: 0, next: None });
-            }
-            self.rows()?.begin(copy, namespace, head).await
-        })
+    fn claim(&self, copy: &str) -> Result<bool, CopyError> {
+        self.has_room()?;
+        self.claim_now(copy)
     }
 
-    fn put<'a>(
-        &'a self,
-        copy: &'a str,
-        namespace: &'a Namespace,
-        page: u64,
-        items: Vec<Item>,
-        next: Option<Cursor>,
-    ) -> Step<'a, ()> {
-        Box::pin(async move {
-            let rows = self.filled.get().ok_or_else(|| self.not_this())?;
-            rows.put(copy, namespace, page, items, next).await
-        })
+    fn fill(
+        &self,
+        _copy: &str,
+        from: Frozen,
+        watch: &mut dyn CopyWatch,
+    ) -> Result<Filled, CopyError> {
+        let rows = CopyFolder::private().map_err(|why| unusable(&why))?;
+        let filled = rows.fill_private(from, watch)?;
+        self.filled.replace(Some(rows));
+        Ok(filled)
     }
 
-    fn open<'a>(&'a self, copy: &'a str) -> Step<'a, ()> {
-        Box::pin(async move {
-            if !self.claim(copy)? {
-                return Ok(());
-            }
-            if let Some(rows) = self.filled.get() {
-                rows.open(copy).await?;
-            }
-            self.publish(copy)
-        })
+    fn open(&self, copy: &str) -> Result<(), CopyError> {
+        if self.claim_now(copy)? {
+            self.publish(copy)?;
+        }
+        Ok(())
     }
 
-    fn give_up(&self) -> Step<'_, ()> {
-        Box::pin(async { self.give_up_now() })
+    fn give_up(&self) -> Result<(), CopyError> {
+        self.give_up_now()
     }
 }

@@ -1,16 +1,13 @@
-//! How far a copy is: a bar on a terminal, else a line now and then, on stderr.
+//! The progress of a copy on stderr: a bar on a terminal, otherwise a line every few seconds.
 
-use std::future::Future;
 use std::io::IsTerminal;
-use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tenure_core::copy::Section;
 use tenure_core::time::Span;
-use tenure_seam::copy::{CopyError, CopyNews, CopyPlan, CopyWatch};
+use tenure_engine::copy::{CopyError, CopyNews, CopyPlan, CopyWatch};
 
-use crate::output::{printable, tell};
+use crate::output::tell;
 
 /// Between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -29,8 +26,7 @@ impl CopyShow {
     pub fn new(plan: &CopyPlan) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let bar = ProgressBar::new(0);
-            match ProgressStyle::with_template("{msg} {bar:30} {pos} of {len} jobs {per_sec} {eta}")
-            {
+            match ProgressStyle::with_template("{bar:30} {pos} of {len} jobs {per_sec} {eta}") {
                 Ok(style) => bar.with_style(style),
                 Err(_) => bar,
             }
@@ -71,29 +67,27 @@ impl CopyWatch for CopyShow {
                 self.from
             )),
             CopyNews::Paused { again: true } => {
-                self.say(&format!("{} is paused, and its copy is taken up", self.from));
+                self.say(&format!("{} is paused, and its copy begins again", self.from));
             }
-            CopyNews::Moved { namespace, section, jobs, of } => {
-                let namespace = printable(namespace.as_str());
+            CopyNews::Moved { jobs, of } => {
                 if let Some(bar) = &self.bar {
-                    bar.set_message(format!("{namespace}: {}", section.as_str()));
                     bar.set_length(*of);
                     bar.set_position(*jobs);
-                } else if *section == Section::Jobs && self.is_due() {
-                    self.say(&format!("namespace {namespace}: {jobs} of {of} jobs"));
+                } else if self.is_due() {
+                    self.say(&format!("{jobs} of {of} jobs"));
                 }
             }
             CopyNews::Away(why) if self.is_due() => self.say(&format!("{why}; trying again")),
             CopyNews::Away(_) => {}
             CopyNews::Waits(long) => self.say(&format!(
-                "all is there; waiting {} until the last lease of the source has run out",
+                "all rows are copied; waiting {} until the last lease of the source has run out",
                 Span::from_ms(long.us().div_ceil(1_000))
             )),
         }
         Ok(())
     }
 
-    fn wait(&mut self, long: Span) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(tokio::time::sleep(long.std()))
+    fn wait(&mut self, long: Span) {
+        std::thread::sleep(long.std());
     }
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tenure_core::requests::*;
+use tenure_engine::copy::{CopyError, Mark, Source};
 use tenure_engine::{CopyFolder, Durability, Embedded, Location, OpenError, Options};
-use tenure_seam::copy::{CopyError, Mark, Source};
 use tenure_seam::{CallError, Fault};
 use tenure_testkit::{TempDir, TestClock};
 
@@ -167,9 +167,9 @@ fn a_copy_of_a_folder_that_is_taken_away_is_told() {
         engine.close();
         let source = CopyFolder::source(&dir.join("store")).unwrap();
         let mark = Mark { copy: "c".to_owned(), to: "elsewhere".to_owned(), whole: false };
-        source.freeze(&mark).await.unwrap();
+        source.freeze(&mark).unwrap();
         fs::rename(dir.join("store"), dir.join("away")).unwrap();
-        let no = source.thaw().await.unwrap_err();
+        let no = source.thaw().unwrap_err();
         assert!(matches!(&no, CopyError::Disk(said) if said.contains("tenure.db")), "{no:?}");
     });
 }

@@ -70,8 +70,8 @@ async fn a_key_is_held_on_there_and_says_what_became_of_its_job() {
             is_gone(&engine, &ns, "gone").await;
             [shown(&engine, &ns, "gone").await, shown(&engine, &ns, "going").await]
         };
-        copy_all(&chain[0], &chain[1]).await;
-        copy_all(&chain[1], &chain[2]).await;
+        copy_all(&chain[0], &chain[1]);
+        copy_all(&chain[1], &chain[2]);
         let opened = chain[2].open();
         let engine = opened.engine();
         is_gone(&engine, &ns, "going").await;
@@ -117,8 +117,8 @@ async fn a_wait_that_began_before_the_copy_is_bounded_from_there() {
             // The push that lets it live again begins the wait, not its own push.
             run_at(&engine, &ns, moved("b", 30)).await.minus(Span::from_s(1_800))
         };
-        copy_all(&chain[0], &chain[1]).await;
-        copy_all(&chain[1], &chain[2]).await;
+        copy_all(&chain[0], &chain[1]);
+        copy_all(&chain[1], &chain[2]);
         let opened = chain[2].open();
         let bounded = run_at(&opened.engine(), &ns, moved("c", 600)).await;
         assert_eq!(bounded, began.plus(Span::from_s(3_600)));

@@ -106,7 +106,7 @@ async fn held(from: &Store, to: &Store) {
     drop(opened);
 
     let mut watch = Watcher::default();
-    let report = copied(from, to, &mut watch).await.unwrap();
+    let report = copied(from, to, &mut watch).unwrap();
     assert_eq!(report.moved.released, 3);
     assert!(watch.waited.is_some());
     // The source may have granted them for the whole ttl.
@@ -185,7 +185,7 @@ async fn what_a_redis_that_was_started_anew_may_have_forgotten_counts_as_held() 
     server.kill();
     server.restart();
     let mut watch = Watcher::default();
-    let report = copied(&from, &to, &mut watch).await.unwrap();
+    let report = copied(&from, &to, &mut watch).unwrap();
     assert_eq!(report.moved.released, 0);
     assert!(watch.waited.is_some());
 }

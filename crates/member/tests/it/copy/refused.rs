@@ -3,9 +3,9 @@
 use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
+use tenure_engine::copy::{CopyError, thaw_source};
 use tenure_engine::{Embedded, Location, OpenError, Options};
 use tenure_member::CopyOpenError;
-use tenure_seam::copy::{CopyError, thaw_source};
 use tenure_seam::{CallError, EngineExt, Fault};
 use tenure_testkit::redis::wanted;
 
@@ -42,14 +42,14 @@ async fn a_source_stays_frozen_when_its_copy_is_whole() {
     }
     for (from, to) in Store::combinations() {
         fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
-        copy_all(&from, &to).await;
+        copy_all(&from, &to);
         serves_nobody(&from).await;
         // The same once more does nothing, also when the copy is in use by then.
         fill(&to.open().engine(), &Namespace::parse("new").unwrap(), 4, 5).await;
-        let again = copy_all(&from, &to).await;
+        let again = copy_all(&from, &to);
         assert!(again.already && again.moved == Default::default());
         // It is not thawed by accident.
-        let no = thaw_source(from.hands().source(), &from.shown(), false).await;
+        let no = thaw_source(from.hands().source(), &from.shown(), false);
         assert!(
             matches!(&no, Err(CopyError::No { hint, .. }) if hint.contains("--force")),
             "{no:?}"
@@ -57,12 +57,12 @@ async fn a_source_stays_frozen_when_its_copy_is_whole() {
         serves_nobody(&from).await;
         // Nor copied a second time.
         let elsewhere = Store::folder();
-        let no = copied(&from, &elsewhere, &mut Watcher::default()).await;
+        let no = copied(&from, &elsewhere, &mut Watcher::default());
         assert!(matches!(&no, Err(CopyError::No { sentence, .. }) if sentence.contains("already")));
-        let thawed = thaw_source(from.hands().source(), &from.shown(), true).await.unwrap();
+        let thawed = thaw_source(from.hands().source(), &from.shown(), true).unwrap();
         assert!(thawed.is_some_and(|mark| mark.whole));
         from.open().engine().run(&Namespace::main(), GetStats).await.unwrap();
-        assert_eq!(thaw_source(from.hands().source(), "x", false).await, Ok(None));
+        assert_eq!(thaw_source(from.hands().source(), "x", false), Ok(None));
     }
 }
 
@@ -77,7 +77,7 @@ async fn a_target_that_holds_anything_is_refused_and_the_source_goes_on() {
         let jobs = vec![NewJob::new(queue("q"))];
         let push = Push { jobs, answer: PushAnswer::Ids };
         to.open().engine().run(&elsewhere, push).await.unwrap();
-        let no = copied(&from, &to, &mut Watcher::default()).await;
+        let no = copied(&from, &to, &mut Watcher::default());
         assert!(
             matches!(&no, Err(CopyError::No { sentence, .. }) if sentence.contains("not empty"))
         );
@@ -94,7 +94,7 @@ async fn a_target_that_was_only_asked_for_work_is_empty() {
     let (from, to) = (Store::folder(), Store::redis());
     fill(&from.open().engine(), &Namespace::main(), 3, 20).await;
     to.open().engine().run(&Namespace::main(), GetStats).await.unwrap();
-    copy_all(&from, &to).await;
+    copy_all(&from, &to);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -121,7 +121,7 @@ async fn a_store_that_is_not_empty_any_more_becomes_no_copy() {
     let store = Store::redis();
     let hands = store.hands();
     fill(&store.open().engine(), &Namespace::main(), 3, 20).await;
-    let no = hands.target().begin("copy_x", &Namespace::main(), &Default::default()).await;
+    let no = hands.target().claim("copy_x");
     assert!(
         matches!(&no, Err(CopyError::No { sentence, .. }) if sentence.contains("not empty")),
         "{no:?}"

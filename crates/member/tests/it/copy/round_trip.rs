@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use tenure_core::copy::Head;
 use tenure_core::events::GapWhy;
-use tenure_core::lease::{Ending, Fence};
+use tenure_core::lease::{Ending, Fence, SettleItem};
 use tenure_core::names::Namespace;
 use tenure_core::requests::*;
-use tenure_seam::copy::thaw_target;
-use tenure_seam::{Engine, EngineExt};
+use tenure_core::time::Moment;
+use tenure_engine::copy::thaw_target;
+use tenure_seam::{Engine, EngineExt, TestClock};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{QUEUES, fill, lease_jobs};
@@ -48,14 +48,14 @@ async fn what_is_shown_before_is_shown_after() {
         let (first, redis, back) = (Store::folder(), Store::redis(), Store::folder());
         filled(&first, seed).await;
         let before = seen(&first).await;
-        let report = copy_all(&first, &redis).await;
+        let report = copy_all(&first, &redis);
         assert_eq!(report.namespaces, namespaces());
         assert!(!report.resumed && !report.already);
         let there = seen(&redis).await;
         for (one, other) in before.iter().zip(&there) {
             same(one, other, "folder to redis");
         }
-        copy_all(&redis, &back).await;
+        copy_all(&redis, &back);
         for (one, other) in before.iter().zip(&seen(&back).await) {
             same(one, other, "redis to folder");
         }
@@ -70,7 +70,7 @@ async fn a_redis_is_copied_to_a_redis_and_a_folder_to_a_folder() {
     for (from, to) in [(Store::redis(), Store::redis()), (Store::folder(), Store::folder())] {
         filled(&from, 7).await;
         let before = seen(&from).await;
-        copy_all(&from, &to).await;
+        copy_all(&from, &to);
         for (one, other) in before.iter().zip(&seen(&to).await) {
             same(one, other, "to its own kind");
         }
@@ -86,15 +86,15 @@ async fn namespaces_go_to_the_nodes_of_a_cluster_and_come_back() {
     filled(&first, 9).await;
     let before = seen(&first).await;
     // Broken off and given up, then whole.
-    let mut watch = Watcher { stop_after: Some(8), ..Watcher::default() };
-    assert!(copied(&first, &cluster, &mut watch).await.is_err());
-    assert_eq!(thaw_target(cluster.hands().target(), "cluster").await, Ok(true));
-    let report = copy_all(&first, &cluster).await;
+    let mut watch = Watcher { stop_after: Some(2), ..Watcher::default() };
+    assert!(copied(&first, &cluster, &mut watch).is_err());
+    assert_eq!(thaw_target(cluster.hands().target(), "cluster"), Ok(true));
+    let report = copy_all(&first, &cluster);
     assert_eq!(report.namespaces, namespaces());
     for (one, other) in before.iter().zip(&seen(&cluster).await) {
         same(one, other, "folder to cluster");
     }
-    copy_all(&cluster, &back).await;
+    copy_all(&cluster, &back);
     for (one, other) in before.iter().zip(&seen(&back).await) {
         same(one, other, "cluster to folder");
     }
@@ -115,7 +115,7 @@ async fn drained(engine: &Arc<dyn Engine>, ns: &Namespace) -> (Vec<String>, Fenc
             order.push(format!("{name} {} {} {held:?} {:?}", job.id, job.attempt, lease.limits));
             let ending = Ending::Succeeded { result: None };
             let lease = lease.lease.unwrap();
-            let settle = vec![tenure_core::lease::SettleItem::new(lease, ending)];
+            let settle = vec![SettleItem::new(lease, ending)];
             engine.run(ns, Settle::of(settle)).await.unwrap();
         }
     }
@@ -130,10 +130,10 @@ async fn grants_come_in_the_order_in_which_the_source_would_have_made_them() {
     for seed in [11, 12, 13] {
         let (first, redis, back) = (Store::folder(), Store::redis(), Store::folder());
         filled(&first, seed).await;
-        copy_all(&first, &redis).await;
-        copy_all(&redis, &back).await;
-        thaw(&first).await;
-        thaw(&redis).await;
+        copy_all(&first, &redis);
+        copy_all(&redis, &back);
+        thaw(&first);
+        thaw(&redis);
         let ns = Namespace::main();
         let mut orders = Vec::new();
         for store in [&first, &redis, &back] {
@@ -153,6 +153,16 @@ async fn grants_come_in_the_order_in_which_the_source_would_have_made_them() {
     }
 }
 
+/// The fence of a lock that is given back.
+async fn one_lock(engine: &Arc<dyn Engine>, ns: &Namespace) -> Fence {
+    let needs = serde_json::from_str(r#"[{"limit":"lock:new"}]"#).unwrap();
+    let lease = engine.run(ns, Lease::needs(needs)).await.unwrap().leases.remove(0);
+    let ending = Ending::Succeeded { result: None };
+    let settle = vec![SettleItem::new(lease.lease.unwrap(), ending)];
+    engine.run(ns, Settle::of(settle)).await.unwrap();
+    lease.fence
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn fences_rise_though_the_clock_of_the_target_is_behind() {
     if !wanted() {
@@ -160,19 +170,16 @@ async fn fences_rise_though_the_clock_of_the_target_is_behind() {
     }
     let ns = Namespace::main();
     for to in [Store::redis(), Store::folder()] {
+        let from = Store::folder();
         // A fence is at least the clock: only one that is ahead shows that it is kept.
-        let fence = Fence::new(5_000_000_000_000_000);
-        let head = Head { fence, arrival: 7, used: 3, ..Head::default() };
-        {
-            let hands = to.hands();
-            hands.target().begin("copy_x", &ns, &head).await.unwrap();
-            hands.target().put("copy_x", &ns, 0, Vec::new(), None).await.unwrap();
-            hands.target().open("copy_x").await.unwrap();
-        }
-        let opened = to.open();
-        let needs = serde_json::from_str(r#"[{"limit":"lock:new"}]"#).unwrap();
-        let lease = opened.engine().run(&ns, Lease::needs(needs)).await.unwrap();
-        assert_eq!(lease.leases[0].fence, fence.next());
+        let ahead = Moment::from_us(5_000_000_000_000_000);
+        let fence = {
+            let opened = from.open_at(Arc::new(TestClock::at(ahead)));
+            one_lock(&opened.engine(), &ns).await
+        };
+        assert!(fence.get() >= ahead.us());
+        copy_all(&from, &to);
+        assert_eq!(one_lock(&to.open().engine(), &ns).await, fence.next());
     }
 }
 
@@ -192,7 +199,7 @@ async fn events_are_not_copied_and_the_copy_has_a_stream_of_its_own() {
     };
     let end = read(&from, EventsSince::Now).await.next;
     assert!(end.number > 100, "{end}");
-    copy_all(&from, &to).await;
+    copy_all(&from, &to);
     let there = read(&to, EventsSince::Id(end)).await;
     assert_eq!(there.items, []);
     let gap = there.gap.unwrap();

@@ -1,13 +1,14 @@
 //! Stores of a test: folders and servers of its own, and who watches a copy.
 
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tenure_core::time::Span;
+use tenure_engine::copy::{
+    self, CopyError, CopyNews, CopyPlan, CopyReport, CopyWatch, Source, Target,
+};
 use tenure_engine::{CopyFolder, Embedded, Location, Options};
 use tenure_journal_redis::SnapshotName;
 use tenure_member::{
@@ -15,10 +16,7 @@ use tenure_member::{
     SnapshotWish, StorePlace,
 };
 use tenure_redis_address::Address;
-use tenure_seam::Engine;
-use tenure_seam::copy::{
-    self, CopyError, CopyNews, CopyPlan, CopyReport, CopyWatch, Source, Target,
-};
+use tenure_seam::{Clock, Engine, SystemClock};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisServer};
 
@@ -117,19 +115,16 @@ impl Store {
         member
     }
 
-    /// How many pages a try gets that is to be killed: what goes to a Redis begins anew each time.
-    pub fn pages(&self, tries: u64) -> u64 {
-        match self {
-            Store::Folder { .. } => 1,
-            Store::Redis(_) | Store::Cluster(_) => 1 + tries,
-        }
-    }
-
     /// The engine on it.
     pub fn open(&self) -> Opened {
+        self.open_at(Arc::new(SystemClock))
+    }
+
+    /// The same with the clock of a folder.
+    pub fn open_at(&self, clock: Arc<dyn Clock>) -> Opened {
         match self {
             Store::Folder { path, .. } => {
-                let options = Options::new(Location::Folder(path.clone()));
+                let options = Options { clock, ..Options::new(Location::Folder(path.clone())) };
                 Opened::Folder(Arc::new(Embedded::open(options).unwrap()))
             }
             Store::Redis(_) | Store::Cluster(_) => Opened::Redis(self.member()),
@@ -191,11 +186,11 @@ impl Hands {
     }
 }
 
-/// Stops a copy after so many pages, and remembers for how long it waited.
+/// Stops a copy after this many steps, and remembers for how long it waited.
 #[derive(Default)]
 pub struct Watcher {
     pub stop_after: Option<u64>,
-    pub pages: u64,
+    pub steps: u64,
     pub waited: Option<Span>,
     /// How often a store was away.
     pub away: u64,
@@ -203,11 +198,9 @@ pub struct Watcher {
 
 impl CopyWatch for Watcher {
     fn told(&mut self, what: &CopyNews) -> Result<(), CopyError> {
-        if let CopyNews::Moved { .. } = what {
-            self.pages += 1;
-            if self.stop_after.is_some_and(|most| self.pages > most) {
-                return Err(CopyError::Stopped);
-            }
+        self.steps += 1;
+        if self.stop_after.is_some_and(|most| self.steps > most) {
+            return Err(CopyError::Stopped);
         }
         if let CopyNews::Waits(long) = what {
             self.waited = Some(*long);
@@ -215,29 +208,25 @@ impl CopyWatch for Watcher {
         self.away += u64::from(matches!(what, CopyNews::Away(_)));
         Ok(())
     }
-    fn wait(&mut self, long: Span) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(tokio::time::sleep(Duration::from_micros(long.us())))
+    fn wait(&mut self, long: Span) {
+        std::thread::sleep(long.std());
     }
 }
 
 /// Copies one to the other, watched.
-pub async fn copied(
-    from: &Store,
-    to: &Store,
-    watch: &mut Watcher,
-) -> Result<CopyReport, CopyError> {
+pub fn copied(from: &Store, to: &Store, watch: &mut Watcher) -> Result<CopyReport, CopyError> {
     static COPIES: AtomicU64 = AtomicU64::new(0);
     let (source, target) = (from.hands(), to.hands());
     let number = COPIES.fetch_add(1, Ordering::Relaxed);
     let plan = CopyPlan { copy: format!("copy_{number}"), from: from.shown(), to: to.shown() };
-    copy::copy(source.source(), target.target(), &plan, watch).await
+    copy::copy(source.source(), target.target(), &plan, watch)
 }
 
-pub async fn copy_all(from: &Store, to: &Store) -> CopyReport {
-    copied(from, to, &mut Watcher::default()).await.unwrap()
+pub fn copy_all(from: &Store, to: &Store) -> CopyReport {
+    copied(from, to, &mut Watcher::default()).unwrap()
 }
 
 /// Serves a source again though its copy is whole.
-pub async fn thaw(store: &Store) {
-    copy::thaw_source(store.hands().source(), &store.shown(), true).await.unwrap();
+pub fn thaw(store: &Store) {
+    copy::thaw_source(store.hands().source(), &store.shown(), true).unwrap();
 }

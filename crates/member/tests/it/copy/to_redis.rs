@@ -4,10 +4,10 @@ use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, PushAnswer};
 use tenure_core::secret::Json;
+use tenure_engine::copy::{CopyError, Target};
 use tenure_member::CopyRedis;
 use tenure_redis_address::Address;
 use tenure_seam::EngineExt;
-use tenure_seam::copy::{CopyError, Target};
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{RedisServer, wanted};
 
@@ -50,13 +50,13 @@ async fn a_copy_for_which_there_is_no_room_is_refused_and_leaves_none_of_it_behi
     let redis = server(&to);
     // The margin of 32 MiB, and less than the copy takes.
     redis.must(&["CONFIG", "SET", "maxmemory", "42mb"]);
-    let no = copied(&from, &to, &mut Watcher::default()).await;
+    let no = copied(&from, &to, &mut Watcher::default());
     let is_told =
         matches!(&no, Err(CopyError::No { sentence, .. }) if sentence.contains("maxmemory"));
     assert!(is_told, "{no:?}");
     assert_eq!(redis.must(&["KEYS", "*:snap:*"]).list().len(), 0);
     redis.must(&["CONFIG", "SET", "maxmemory", "0"]);
-    copy_all(&from, &to).await;
+    copy_all(&from, &to);
     assert_eq!(jobs(&to.open().engine(), &Namespace::main()).await.len(), JOBS);
 }
 
@@ -68,7 +68,7 @@ async fn a_copy_that_its_replicas_do_not_have_is_not_begun() {
     let to = Store::redis();
     let address = Address::parse(&format!("{}?replicas=1", server(&to).url())).unwrap();
     let target = CopyRedis::target(address, "tenure").unwrap();
-    let begun = target.begin("copy_x", &Namespace::main(), &Default::default()).await;
+    let begun = target.claim("copy_x");
     let Err(CopyError::Fault(why)) = begun else { panic!("{begun:?}") };
     assert!(why.to_string().contains("0 of 1 replicas"), "{why}");
 }

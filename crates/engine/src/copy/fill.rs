@@ -1,0 +1,193 @@
+//! Fills an unfinished copy: a snapshot of the source becomes its rows, and its leases end.
+
+use serde::Serialize;
+use tenure_core::job::JobState;
+use tenure_core::names::Namespace;
+use tenure_core::time::Moment;
+use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
+use tenure_machine::rows::Kind;
+use tenure_machine::{Changes, Config};
+
+use rusqlite::Connection;
+
+use super::{CopyError, CopyNews, CopyWatch, Frozen};
+use crate::error::OpenError;
+use crate::file::commit::Numbers;
+use crate::file::damage::Damage;
+use crate::file::folder::Folder;
+use crate::file::overlay::Overlay;
+use crate::file::restored::{self, RestoreError};
+use crate::file::rows;
+use crate::file::schema::{self, store_error};
+use crate::file::snapshot::RowsSnapshot;
+use crate::file::start::Start;
+use crate::file::writer::Writer;
+
+/// The number of things of each kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct CopyCounts {
+    /// Queues.
+    pub queues: u64,
+    /// Limits and templates that have settings.
+    pub limits: u64,
+    /// Pools.
+    pub pools: u64,
+    /// Resources of all pools.
+    pub resources: u64,
+    /// Unfinished jobs.
+    pub unfinished: u64,
+    /// Finished jobs.
+    pub finished: u64,
+    /// Schedules.
+    pub schedules: u64,
+    /// Leases that ended as `released`.
+    pub released: u64,
+}
+
+/// The contents of a filled copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Filled {
+    /// The number of things in it.
+    pub moved: CopyCounts,
+    /// When the last lease of the source expires, by the source's clock; `None` without leases.
+    pub held_until: Option<Moment>,
+}
+
+/// Rows of a folder that may be replaced.
+pub(super) struct Filling<'a> {
+    pub conn: &'a Connection,
+    pub folder: &'a Folder,
+    /// The last commit of the folder before its rows were replaced: commits go on behind it.
+    pub before: Numbers,
+}
+
+impl Filling<'_> {
+    pub(super) fn fill(
+        &self,
+        from: Frozen,
+        watch: &mut dyn CopyWatch,
+    ) -> Result<Filled, CopyError> {
+        let Frozen { rows, frozen_at, .. } = from;
+        let jobs = rows.jobs()?;
+        let mut watched = Watched { rows, jobs, watch, stopped: None };
+        let restored = restored::restore(self.conn, &mut watched, 0);
+        if let Some(stopped) = watched.stopped {
+            return Err(stopped);
+        }
+        let last_seq = restored.map_err(|why| self.unread(why))?.last_seq;
+        let numbers = Numbers { commit: self.before.commit, last_seq, entry: None };
+        let (released, held_until) =
+            self.end_leases(numbers, frozen_at).map_err(|why| CopyError::Disk(why.to_string()))?;
+        let mut moved = self.counts().map_err(|why| self.broken(why))?;
+        moved.released = released;
+        Ok(Filled { moved, held_until })
+    }
+
+    /// Ends the leases by the rules, as of a machine that took over at `frozen_at`.
+    fn end_leases(
+        &self,
+        numbers: Numbers,
+        frozen_at: Moment,
+    ) -> Result<(u64, Option<Moment>), OpenError> {
+        let failed = |why| store_error(self.folder, why);
+        let damage = std::sync::Arc::new(Damage::default());
+        let reader = schema::open_reader(self.folder).map_err(failed)?;
+        let start = Start {
+            conn: self.conn,
+            folder: self.folder,
+            numbers,
+            config: Config::default(),
+            accept_loss: false,
+            is_copy: true,
+            now: frozen_at,
+        };
+        let (mut machine, _) = start.restore(&mut Overlay::new(reader, damage.clone()), &damage)?;
+        let ended = machine.release_all();
+        let rows = machine.drain().rows;
+        let numbers = numbers.next(numbers.last_seq, None);
+        let changes = Changes { rows, last_seq: numbers.last_seq, ..Changes::default() };
+        let mut writer = Writer::new(self.conn, numbers, 0).map_err(failed)?;
+        writer.write_restored(&[changes], numbers).map_err(failed)?;
+        Ok(ended)
+    }
+
+    fn counts(&self) -> rusqlite::Result<CopyCounts> {
+        let mut counts = CopyCounts::default();
+        let mut jobs = self.conn.prepare("SELECT state, count(*) FROM life GROUP BY state")?;
+        let mut found = jobs.query([])?;
+        while let Some(row) = found.next()? {
+            let state: JobState = rows::state_of(row.get(0)?)?;
+            let jobs = row.get::<_, i64>(1)?.unsigned_abs();
+            if state.is_finished() {
+                counts.finished += jobs;
+            } else {
+                counts.unfinished += jobs;
+            }
+        }
+        let of = |kind: Kind| -> rusqlite::Result<u64> {
+            let sql = "SELECT count(*) FROM row WHERE kind = ?1";
+            let rows: i64 = self.conn.query_row(sql, [kind.as_str()], |row| row.get(0))?;
+            Ok(rows.unsigned_abs())
+        };
+        counts.queues = of(Kind::Queue)?;
+        counts.limits = of(Kind::LimitSetting)?;
+        counts.pools = of(Kind::Pool)?;
+        counts.resources = of(Kind::Resource)?;
+        counts.schedules = of(Kind::Schedule)?;
+        Ok(counts)
+    }
+
+    fn unread(&self, why: RestoreError) -> CopyError {
+        match why {
+            RestoreError::Read(why) => CopyError::Disk(why.to_string()),
+            RestoreError::Store(why) => self.broken(why),
+        }
+    }
+
+    fn broken(&self, why: rusqlite::Error) -> CopyError {
+        CopyError::Disk(store_error(self.folder, why).to_string())
+    }
+}
+
+/// Rows on their way, and their watcher, who may stop them.
+struct Watched<'a> {
+    rows: RowsSnapshot,
+    /// Jobs of the source.
+    jobs: u64,
+    watch: &'a mut dyn CopyWatch,
+    stopped: Option<CopyError>,
+}
+
+impl Snapshot for Watched<'_> {
+    fn end(&self) -> Position {
+        self.rows.end()
+    }
+
+    fn next_part(&mut self) -> Result<Option<JournalEntry>, ReadError> {
+        let news = CopyNews::Moved { jobs: self.rows.jobs_read(), of: self.jobs };
+        if let Err(why) = self.watch.told(&news) {
+            let read = ReadError::Away(why.to_string());
+            self.stopped = Some(why);
+            return Err(read);
+        }
+        self.rows.next_part()
+    }
+}
+
+impl RowsSnapshot {
+    /// The namespaces in these rows.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub fn namespaces(&self) -> Result<Vec<Namespace>, CopyError> {
+        self.read_namespaces().map_err(unread)
+    }
+
+    fn jobs(&self) -> Result<u64, CopyError> {
+        self.count_jobs().map_err(unread)
+    }
+}
+
+fn unread(why: rusqlite::Error) -> CopyError {
+    CopyError::Disk(format!("the rows of the source cannot be read: {why}"))
+}

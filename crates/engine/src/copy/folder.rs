@@ -1,0 +1,369 @@
+//! A folder in a copy: its rows, and the mark that says so.
+//!
+//! The folder is locked by this process, so nobody is served from it meanwhile; the mark makes that so beyond this process, since
+//! [`crate::Embedded::open`] refuses a marked folder.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use serde::{Deserialize, Serialize};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::{CopyRefusal, Phrase};
+use tenure_core::time::Moment;
+use tenure_machine::NO_JOB;
+use tenure_seam::{Clock, SystemClock};
+
+use super::fill::{Filled, Filling};
+use super::{CopyError, CopyWatch, Found, Frozen, Mark, Source, Target};
+use crate::bodies::Bodies;
+use crate::error::OpenError;
+use crate::file::commit::{self, Numbers};
+use crate::file::folder::{self, Folder};
+use crate::file::restored;
+use crate::file::schema::{self, store_error};
+use crate::file::small_facts::{fact, put_fact};
+use crate::file::snapshot::RowsSnapshot;
+use crate::file::start;
+use crate::file::watch::{LookWhen, Watch};
+use crate::journal::folder::LeftBehind;
+use crate::options::{Location, Options};
+
+/// The key of the mark in the table of small facts.
+const MARK: &str = "copy";
+/// The key of the name of the copy that the store was made by.
+const COPIED: &str = "copied";
+
+/// The part of a folder in a copy.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+#[serde(tag = "role", rename_all = "snake_case")]
+enum Marked {
+    /// Frozen, to be copied elsewhere.
+    Source { copy: String, to: String, whole: bool, frozen_at: u64 },
+    /// An unfinished copy. `commit`: the last commit before it.
+    Target {
+        copy: String,
+        #[serde(default)]
+        commit: u64,
+    },
+}
+
+/// A folder in the hands of a copy.
+pub struct CopyFolder {
+    conn: Connection,
+    watch: Option<Watch>,
+    folder: Folder,
+}
+
+impl CopyFolder {
+    /// Opens a store that exists, marked or not.
+    ///
+    /// # Errors
+    /// It does not exist, another process has it open, or it cannot be read.
+    pub fn source(path: &Path) -> Result<Self, OpenError> {
+        if !folder::has_store(path) {
+            return Err(OpenError::Missing { folder: path.to_owned() });
+        }
+        Self::open(path.to_owned())
+    }
+
+    /// Opens a store, marked or not, and makes it if it does not exist.
+    ///
+    /// # Errors
+    /// Another process has it open, or it cannot be read or made.
+    pub fn target(path: &Path) -> Result<Self, OpenError> {
+        Self::open(path.to_owned())
+    }
+
+    /// A private folder that goes with this value: it is filled, and its rows are the first snapshot of a store that has
+    /// a journal.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn private() -> Result<Self, OpenError> {
+        let options = Options::new(Location::Memory);
+        let folder = Folder::open(&options.location)?;
+        let conn = schema::open_writer(&folder, &options)?;
+        Self::over(folder, conn)
+    }
+
+    /// Fills a private folder.
+    ///
+    /// # Errors
+    /// The rows cannot be read or written, or the watcher stopped it.
+    pub fn fill_private(
+        &self,
+        from: Frozen,
+        watch: &mut dyn CopyWatch,
+    ) -> Result<Filled, CopyError> {
+        let (conn, folder, before) = (&self.conn, &self.folder, Numbers::default());
+        Filling { conn, folder, before }.fill(from, watch)
+    }
+
+    /// All rows.
+    ///
+    /// # Errors
+    /// The rows cannot be read.
+    pub fn snapshot(&self) -> Result<RowsSnapshot, OpenError> {
+        RowsSnapshot::begin(&self.folder)
+    }
+
+    fn open(path: PathBuf) -> Result<Self, OpenError> {
+        let options = Options::new(Location::Folder(path));
+        let folder = Folder::open(&options.location)?;
+        let conn = schema::open_writer(&folder, &options)?;
+        let mark = marked(&conn).map_err(|why| store_error(&folder, why))?;
+        // The rows of an unfinished copy are replaced.
+        if !matches!(mark, Some(Ok(Marked::Target { .. }))) {
+            // The entries that its last process left in the journal are copied, too. No event is dropped for that.
+            let (events_bytes, bodies) = (u64::MAX, Bodies::new(0));
+            let left = LeftBehind {
+                conn: &conn,
+                folder: &folder,
+                events_bytes,
+                accept_loss: false,
+                bodies: &bodies,
+            };
+            left.catch_up(start::numbers(&conn, &folder)?)?;
+        }
+        schema::may_move_log(&conn).map_err(|why| store_error(&folder, why))?;
+        // Nobody syncs the log beside it: each commit is on disk when it is done.
+        conn.pragma_update(None, "synchronous", "FULL").map_err(|why| store_error(&folder, why))?;
+        Self::over(folder, conn)
+    }
+
+    fn over(folder: Folder, conn: Connection) -> Result<Self, OpenError> {
+        let watch = folder.watch()?;
+        Ok(CopyFolder { conn, watch, folder })
+    }
+
+    /// The result of a step, unless the files that it wrote or read are not those of the folder any more.
+    fn still_here<T>(&self, done: T) -> Result<T, CopyError> {
+        match self.watch.as_ref().map_or(Ok(()), |watch| watch.look(LookWhen::Now)) {
+            Ok(()) => Ok(done),
+            Err(seen) => Err(CopyError::Disk(seen)),
+        }
+    }
+
+    fn broken(&self) -> impl Fn(rusqlite::Error) -> CopyError + use<'_> {
+        |why| {
+            let folder = self.folder.path();
+            CopyError::Disk(format!("the store in {folder:?} cannot be read or written: {why}"))
+        }
+    }
+
+    fn numbers(&self) -> Result<Numbers, CopyError> {
+        let read = Numbers::read(&self.conn).map_err(self.broken())?;
+        read.map_err(|_| self.bad_row("its last commit"))
+    }
+
+    fn bad_row(&self, what: &str) -> CopyError {
+        CopyError::Disk(format!(
+            "the store in {:?} is damaged: the row of {what} cannot be read",
+            self.folder.path()
+        ))
+    }
+
+    /// The name of the store in sentences.
+    fn place(&self) -> Phrase {
+        format!("the store in {:?}", self.folder.path()).into()
+    }
+
+    fn mark(&self) -> Result<Option<Marked>, CopyError> {
+        let found = marked(&self.conn).map_err(self.broken())?;
+        found.transpose().map_err(|_| self.bad_row("its mark"))
+    }
+
+    /// The mark of a source, and when it was frozen.
+    fn source_mark(&self) -> Result<Option<(Mark, Moment)>, CopyError> {
+        match self.mark()? {
+            None => Ok(None),
+            Some(Marked::Source { copy, to, whole, frozen_at }) => {
+                Ok(Some((Mark { copy, to, whole }, Moment::from_us(frozen_at))))
+            }
+            Some(Marked::Target { .. }) => {
+                let (place, address) = (self.place(), "'file:PATH'".into());
+                Err(Refusal::from(CopyRefusal::Unfinished { place, address }).into())
+            }
+        }
+    }
+
+    /// The last commit before this unfinished copy; `None` if the store carries no mark.
+    fn part(&self, copy: &str) -> Result<Option<u64>, CopyError> {
+        match self.mark()? {
+            None => Ok(None),
+            Some(Marked::Target { copy: there, commit }) if there == copy => Ok(Some(commit)),
+            Some(Marked::Target { .. } | Marked::Source { .. }) => Err(self.not_this()),
+        }
+    }
+
+    fn not_this(&self) -> CopyError {
+        Refusal::from(CopyRefusal::NotAPart { place: self.place() }).into()
+    }
+}
+
+impl Drop for CopyFolder {
+    fn drop(&mut self) {
+        if self.still_here(()).is_err() {
+            // Closing a connection removes its log by its path, which may be another's by now.
+            let _ = self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
+    }
+}
+
+/// The mark; one that cannot be read counts as one, so nothing is served.
+fn marked(conn: &Connection) -> rusqlite::Result<Option<Result<Marked, String>>> {
+    let text = fact(conn, MARK)?;
+    Ok(text.map(|text| serde_json::from_str(&text).map_err(|why| why.to_string())))
+}
+
+fn put_mark(conn: &Connection, mark: &Marked) -> rusqlite::Result<()> {
+    // Plain texts and numbers, for which writing JSON cannot fail.
+    let text = serde_json::to_string(mark).unwrap_or_default();
+    put_fact(conn, MARK, Some(&text))
+}
+
+/// Refuses the ordinary opening of a folder that is marked.
+pub(crate) fn refuse_marked(conn: &Connection, folder: &Folder) -> Result<(), OpenError> {
+    let found = marked(conn).map_err(|why| store_error(folder, why))?;
+    let folder = folder.path().to_owned();
+    match found {
+        None => Ok(()),
+        Some(Ok(Marked::Source { to, whole, .. })) => Err(OpenError::Frozen { folder, to, whole }),
+        Some(Ok(Marked::Target { .. })) => Err(OpenError::Unfinished { folder }),
+        Some(Err(why)) => {
+            Err(OpenError::Row { folder, why: format!("the mark of a copy cannot be read: {why}") })
+        }
+    }
+}
+
+/// The contents that a copy would replace. What is remembered of finished calls is none.
+fn contents(conn: &Connection) -> rusqlite::Result<Option<String>> {
+    let jobs: i64 = conn.query_row("SELECT count(*) FROM life", [], |row| row.get(0))?;
+    let rows: i64 = conn.query_row(
+        "SELECT count(*) FROM row WHERE kind NOT IN ('meta', 'request', 'stub')",
+        [],
+        |row| row.get(0),
+    )?;
+    let some = jobs + rows > 0;
+    Ok(some
+        .then(|| format!("it has {jobs} jobs and {rows} queues, limits, resources and the like")))
+}
+
+impl Source for CopyFolder {
+    fn marked(&self) -> Result<Option<Mark>, CopyError> {
+        Ok(self.source_mark()?.map(|(mark, _)| mark))
+    }
+
+    fn freeze(&self, mark: &Mark) -> Result<(), CopyError> {
+        let before = self.source_mark()?;
+        if before.as_ref().is_some_and(|(there, _)| there.copy != mark.copy) {
+            return Err(CopyError::no(
+                format!("{} is frozen for another copy", self.place()),
+                "thaw it first: tenure copy --thaw --from 'file:PATH'",
+            ));
+        }
+        let frozen_at = before.map_or_else(|| SystemClock.now(), |(_, at)| at).us();
+        let Mark { copy, to, whole } = mark.clone();
+        let mark = Marked::Source { copy, to, whole, frozen_at };
+        put_mark(&self.conn, &mark).map_err(self.broken())?;
+        self.still_here(())
+    }
+
+    fn thaw(&self) -> Result<(), CopyError> {
+        self.source_mark()?;
+        put_fact(&self.conn, MARK, None).map_err(self.broken())?;
+        self.still_here(())
+    }
+
+    fn now(&self) -> Moment {
+        SystemClock.now()
+    }
+
+    fn rows(&self) -> Result<Frozen, CopyError> {
+        let Some((_, frozen_at)) = self.source_mark()? else {
+            return Err(Refusal::from(CopyRefusal::NotFrozen { place: self.place() }).into());
+        };
+        let rows = self.snapshot().map_err(|why| CopyError::Disk(why.to_string()))?;
+        self.still_here(Frozen::new(rows, frozen_at, None))
+    }
+}
+
+impl Target for CopyFolder {
+    fn found(&self) -> Result<Found, CopyError> {
+        match self.mark()? {
+            Some(Marked::Target { copy, .. }) => return Ok(Found::Part(copy)),
+            Some(Marked::Source { to, .. }) => {
+                return Ok(Found::Other(format!("it is frozen, as the source of {to}")));
+            }
+            None => {}
+        }
+        if let Some(copy) = fact(&self.conn, COPIED).map_err(self.broken())? {
+            return Ok(Found::Whole(copy));
+        }
+        let contents = contents(&self.conn).map_err(self.broken())?;
+        Ok(contents.map_or(Found::Empty, Found::Other))
+    }
+
+    fn claim(&self, copy: &str) -> Result<bool, CopyError> {
+        if self.part(copy)?.is_some() {
+            return self.still_here(true);
+        }
+        if fact(&self.conn, COPIED).map_err(self.broken())?.as_deref() == Some(copy) {
+            return self.still_here(false);
+        }
+        if let Some(contents) = contents(&self.conn).map_err(self.broken())? {
+            return Err(CopyError::no(
+                format!("{} is not empty: {contents}", self.place()),
+                "copy to a folder that is not there yet",
+            ));
+        }
+        let mark = Marked::Target { copy: copy.to_owned(), commit: self.numbers()?.commit };
+        put_mark(&self.conn, &mark).map_err(self.broken())?;
+        self.still_here(true)
+    }
+
+    fn fill(
+        &self,
+        copy: &str,
+        from: Frozen,
+        watch: &mut dyn CopyWatch,
+    ) -> Result<Filled, CopyError> {
+        let commit = self.part(copy)?.ok_or_else(|| self.not_this())?;
+        let before = Numbers { commit, ..Numbers::default() };
+        let filled =
+            Filling { conn: &self.conn, folder: &self.folder, before }.fill(from, watch)?;
+        self.still_here(filled)
+    }
+
+    fn open(&self, copy: &str) -> Result<(), CopyError> {
+        if self.part(copy)?.is_none() {
+            let copied = fact(&self.conn, COPIED).map_err(self.broken())?;
+            let done = copied.as_deref() == Some(copy);
+            return if done { Ok(()) } else { Err(self.not_this()) };
+        }
+        let open = || {
+            let step = self.conn.unchecked_transaction()?;
+            put_fact(&step, MARK, None)?;
+            put_fact(&step, COPIED, Some(copy))?;
+            step.commit()
+        };
+        open().map_err(self.broken())?;
+        self.still_here(())
+    }
+
+    fn give_up(&self) -> Result<(), CopyError> {
+        let Some(Marked::Target { commit, .. }) = self.mark()? else {
+            return Err(self.not_this());
+        };
+        let forget = || {
+            restored::begin_anew(&self.conn)?;
+            let numbers = Numbers { commit, last_seq: NO_JOB, entry: None };
+            put_fact(&self.conn, commit::KEY, Some(&numbers.text()))?;
+            put_fact(&self.conn, MARK, None)?;
+            self.conn.execute_batch("VACUUM")
+        };
+        forget().map_err(self.broken())?;
+        self.still_here(())
+    }
+}
