@@ -1,4 +1,4 @@
-//! What a job says, what it needs, and how it is shown.
+//! Jobs: the content of a push, needs, retries, and the views that callers are shown.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +16,25 @@ use crate::secret::Json;
 use crate::time::{Moment, Span};
 use crate::trace::TraceParent;
 
-/// Where a job stands.
+/// The state of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobState {
-    /// Waits for other jobs.
+    /// It waits for other jobs to end.
     Dependent,
-    /// Waits for a moment: a delay, a retry, a snooze. `tick` makes it ready.
+    /// It waits for a moment: a delay, a retry, a snooze. `tick` makes it ready.
     Scheduled,
-    /// Waits for its turn.
+    /// It waits for its turn.
     Ready,
-    /// Its turn came, but a need is taken: it stands in that need's line.
+    /// Its turn came, but a need is taken: it waits in that need's line.
     Blocked,
-    /// Held by a lease.
+    /// A lease holds it.
     Running,
     /// Ended well; kept for `retain`.
     Succeeded,
     /// Ended badly, for good; kept for `retain`.
     Failed,
-    /// Called off, or not running at its `expires_at`; kept for `retain`.
+    /// Cancelled by a call, or not running at its `expires_at`; kept for `retain`.
     Cancelled,
 }
 
@@ -50,7 +50,7 @@ impl JobState {
         JobState::Failed,
         JobState::Cancelled,
     ];
-    /// The word of the contract.
+    /// The word of the contract, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             JobState::Dependent => "dependent",
@@ -63,7 +63,7 @@ impl JobState {
             JobState::Cancelled => "cancelled",
         }
     }
-    /// Whether nothing more happens to the job by itself.
+    /// True if nothing more happens to the job by itself.
     pub const fn is_finished(self) -> bool {
         matches!(self, JobState::Succeeded | JobState::Failed | JobState::Cancelled)
     }
@@ -80,11 +80,11 @@ impl std::fmt::Display for JobState {
     }
 }
 
-/// What a job or a caller asks for beside its turn.
+/// A limit or a pool that a job or a caller needs beside its turn.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Need {
-    /// Permits and rate tokens of a limit.
+    /// Permits and rate tokens of a limit, at most 1,000,000,000 each.
     Limit {
         /// The limit; never a template.
         limit: LimitName,
@@ -97,18 +97,17 @@ pub enum Need {
     },
     /// Resources of a pool.
     Pool {
-        /// The pool.
         pool: PoolName,
         /// Only resources with this tag.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tag: Option<Tag>,
-        /// This one, if it is free.
+        /// This one, if it is free; otherwise another one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prefer: Option<ResourceId>,
         /// This one and no other.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<ResourceId>,
-        /// So many different ones, 1 or more.
+        /// Number of different resources, 1 or more.
         #[serde(default = "one")]
         count: u32,
     },
@@ -124,40 +123,38 @@ fn one() -> u32 {
 pub enum Backoff {
     /// Attempt n waits `min(max, base * 2^(n-1))`.
     Exponential {
-        /// The first wait.
+        /// The first wait; 1 s by default.
         base: Span,
-        /// The longest wait.
+        /// The longest wait; 1 h by default.
         max: Span,
-        /// Evenly spread between half of the wait and the whole.
+        /// Draws each wait evenly from between half of it and the whole.
         jitter: bool,
     },
-    /// Every attempt waits `base`.
+    /// Every attempt waits for `base`.
     Fixed {
-        /// The wait.
         base: Span,
-        /// Evenly spread between half of the wait and the whole.
+        /// Draws each wait evenly from between half of it and the whole.
         jitter: bool,
     },
-    /// Attempt n waits `delays[n-1]`; the last repeats.
+    /// Attempt n waits for `delays[n-1]`; the last one repeats.
     List {
         /// The waits, 1 to 100.
         delays: Vec<Span>,
-        /// Evenly spread between half of the wait and the whole.
+        /// Draws each wait evenly from between half of it and the whole.
         jitter: bool,
     },
 }
 
-/// What to do when a run fails or its holder dies.
+/// The policy for a run that fails and for a holder that dies.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Retry {
     /// Runs that may end in `failed`; 0 = without end.
     pub max_attempts: u32,
     /// Reaps in a row that make it a poison job; 0 = never.
     pub max_lost: u32,
-    /// Snoozes of a job; the one beyond them makes it `failed`. `None`: as many as it likes.
+    /// Snoozes that a job may have; the next one makes it `failed`. `None`: any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_snoozes: Option<u32>,
-    /// The waits between attempts.
     pub backoff: Backoff,
 }
 
@@ -172,56 +169,56 @@ impl Default for Retry {
     }
 }
 
-/// Until when a job holds its unique key.
+/// The end of a job's hold on its unique key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Until {
-    /// Until it is finished, also between retries and snoozes.
+    /// Until the job is finished, also between retries and snoozes.
     #[default]
     End,
-    /// Until its first run begins.
+    /// Until the first run begins.
     Start,
 }
 
-/// What a push does that meets a job which holds its unique key. It is the new push that says it,
-/// whatever the job that is there said at its own.
+/// The effect of a push whose unique key another job already holds. The new push decides, whatever the
+/// push of that job said.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnConflict {
-    /// Answers the job that is there.
+    /// Answers with the job that is there.
     #[default]
     Keep,
-    /// Gives the job that is there the new payload, kind, needs, priority, group, labels, `run_at` and
-    /// `expires_at`, and its attempts start again; its id stays. If it runs, as `Keep`; if it is in
-    /// another queue, as `Reject`.
+    /// Gives the job that is there the new payload, kind, needs, priority, group, labels, `run_at` and `expires_at`,
+    /// and its attempts start again; its id stays. A running job is answered as with `Keep`; a job of another queue is
+    /// refused as with `Reject`.
     Replace,
-    /// Refuses, and names the job that is there: `unique_conflict`.
+    /// Refuses with `unique_conflict`, and names the job that is there.
     Reject,
 }
 
-/// "There is one of these."
+/// A unique key: at most one job of the namespace holds it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Unique {
-    /// Unique within the namespace.
+    /// Unique within the namespace, at most 256 bytes.
     pub key: UniqueKey,
     /// How long the key is held.
     #[serde(default)]
     pub until: Until,
-    /// In any case that long after the push.
+    /// The key is held at least this long after the push, also by a finished job; `None`: no longer than `until`.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
     /// What this push does if another job holds the key.
     #[serde(default)]
     pub on_conflict: OnConflict,
     /// With [`OnConflict::Replace`]: this push moves `run_at` no further than this beyond the moment at which the wait
-    /// began. It is a bound of the push that replaces, and says nothing of others.
+    /// began. It bounds only the push that replaces, not later ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<Span>,
 }
 
 impl Unique {
-    /// When a job may run whose content a push with this key replaces at `now`, if the push wants `wanted`. The wait
-    /// began with the job's own push, or with the push that let the finished job live again.
+    /// The moment at which a job may run after a push with this key replaces its content at `now` and wants `wanted`.
+    /// The wait began with the job's own push, or with the push that let the finished job live again.
     pub fn bounded(&self, wanted: Moment, began: Moment, now: Moment) -> Moment {
         match self.within {
             Some(within) => wanted.min(began.plus(within).max(now)),
@@ -230,20 +227,20 @@ impl Unique {
     }
 }
 
-/// When a job may run first.
+/// The earliest start of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum When {
-    /// At once.
+    /// As soon as it is pushed.
     #[default]
     Now,
-    /// At a moment; one in the past is now.
+    /// At a moment; one in the past means now.
     At(Moment),
-    /// So long after the call arrived.
+    /// This long after the call arrived.
     In(Span),
 }
 
 impl When {
-    /// The moment it means for a call that arrived at `now`; never before `now`.
+    /// The moment that it means for a call that arrived at `now`; never before `now`.
     pub fn moment(self, now: Moment) -> Moment {
         match self {
             When::Now => now,
@@ -253,50 +250,47 @@ impl When {
     }
 }
 
-/// Labels of a job.
+/// Labels of a job, for people and filters: at most 16, with keys of up to 64 bytes and values of up to 256.
 pub type Labels = BTreeMap<String, String>;
 
-/// A job as it is pushed. `None` is the queue's default, where a queue has one.
+/// A job as it is pushed. `None` means the queue's default, where a queue has one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewJob {
-    /// Idempotency: an id that is there is answered with that job. Engines fill in one that is
-    /// absent before the rules see the job.
+    /// For repeating the push: an id that is there is answered with that job. Engines fill in an absent one before the
+    /// rules see the job.
     pub id: Option<JobId>,
-    /// Its line.
     pub queue: QueueName,
-    /// What a worker library dispatches on; `""` if none.
+    /// A worker library chooses the handler by it; `""` if none.
     pub kind: String,
-    /// Any JSON.
+    /// Any JSON of at most 256 KiB.
     pub payload: Json,
-    /// When it may run first.
     pub when: When,
-    /// -100..=100, higher first.
+    /// -100..=100; higher goes first.
     pub priority: i8,
-    /// Whom it belongs to, for fair shares.
+    /// Groups of a queue take turns by their shares; jobs without a group are one group.
     pub group: Option<Group>,
-    /// `None`: the queue's.
+    /// `None`: those of the queue.
     pub needs: Option<Vec<Need>>,
-    /// Its unique key.
     pub unique: Option<Unique>,
-    /// `None`: the queue's, else the default.
+    /// `None`: that of the queue, otherwise the default.
     pub retry: Option<Retry>,
-    /// Deadline of one run; `None`: the queue's, else none.
+    /// Longest time of one run; `None`: that of the queue, otherwise unlimited.
     pub timeout: Option<Span>,
-    /// Not running by then: `cancelled`.
+    /// The job is cancelled if it is not running by then; `None`: never.
     pub expires_at: Option<Moment>,
-    /// How long it is kept when finished; `None`: the queue's, else by its end.
+    /// How long the finished job is kept; `None`: as the queue says, otherwise 1 h, or 7 d if it failed.
     pub retain: Option<Span>,
     /// For people and filters.
     pub labels: Labels,
-    /// Who must have ended before it may run.
+    /// Parents: jobs and flows that must have ended before it may run.
     pub after: Vec<After>,
-    /// What becomes of it when one of them fails.
+    /// Applies when one of the parents fails or is cancelled.
     pub on_parent_failure: OnParentFailure,
     /// Its name within the call, for `after` of the others; it is never stored.
     pub reference: Option<Ref>,
-    /// What it belongs to; `None`: the flow of its first parent that has one, else, in a settle, that of the settled job.
+    /// Its flow; `None`: that of its first parent that has one, otherwise, in a settle, that of the settled job.
     pub flow: Option<FlowName>,
-    /// The trace that it was pushed in, for its holder to go on with.
+    /// The trace that it was pushed in; its holder continues that trace.
     pub traceparent: Option<TraceParent>,
 }
 
@@ -327,7 +321,7 @@ impl NewJob {
     }
 }
 
-/// How long a job that ended in `state` is kept, `retain` being what the job or its queue says.
+/// How long a job that ended in `state` is kept; `retain` is the value of the job or its queue.
 pub fn retain_for(state: JobState, retain: Option<Span>) -> Span {
     retain.unwrap_or(match state {
         JobState::Failed => Span::from_us(RETAIN_FAILED_US),
@@ -335,34 +329,33 @@ pub fn retain_for(state: JobState, retain: Option<Span>) -> Span {
     })
 }
 
-/// One run that did not end well.
+/// One run that ended badly.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobError {
-    /// The attempt that ended so.
+    /// The attempt that ended so, from 1.
     pub attempt: u32,
-    /// When.
     pub at: Moment,
-    /// The text; its end, if it was longer than 8 KiB.
+    /// The error text; its end, if it was longer than 8 KiB.
     pub error: String,
     /// `failed`, `lost` or `undelivered`.
     pub outcome: Outcome,
 }
 
-/// How a lease ends.
+/// How a lease ended.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Done.
+    /// The run succeeded, and the job is finished.
     Succeeded,
-    /// Not done; an attempt.
+    /// The run failed or reached its deadline; it counts as an attempt.
     Failed,
-    /// Not yet: ask again later; costs no attempt.
+    /// The holder asked for a later run; it costs no attempt.
     Snoozed,
-    /// Given back untouched.
+    /// The holder gave it back untouched; it costs no attempt.
     Released,
     /// Taken back from a holder that stopped heartbeating.
     Lost,
-    /// Taken back from a worker that lived and never heard of it.
+    /// Taken back from a live worker that never received the grant.
     Undelivered,
 }
 
@@ -377,7 +370,7 @@ impl Outcome {
         Outcome::Undelivered,
     ];
 
-    /// The word of the contract.
+    /// The word of the contract, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Outcome::Succeeded => "succeeded",
@@ -390,103 +383,100 @@ impl Outcome {
     }
 }
 
-/// A job as the contract shows it. Reading one is lenient: a field that is not known is ignored, and
-/// one that another release does not tell has its default.
+/// A job as the contract shows it. Reading is lenient: an unknown field is ignored, and a field that another release
+/// does not send has its default.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct JobView {
-    /// Its id.
     pub id: JobId,
-    /// Its line.
     pub queue: QueueName,
-    /// What a worker dispatches on.
+    /// A worker library chooses the handler by it; `""` if none.
     #[serde(default)]
     pub kind: String,
-    /// Where it stands.
     pub state: JobState,
-    /// Its payload; absent from lists unless asked for.
+    /// Absent from lists unless asked for.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub payload: Option<Json>,
-    /// Higher first.
+    /// -100..=100; higher goes first.
     #[serde(default)]
     pub priority: i8,
-    /// For fair shares.
+    /// The group in which it takes turns.
     pub group: Option<Group>,
-    /// What it needs beside its turn.
+    /// Limits and pools that it holds while it runs.
     #[serde(default)]
     pub needs: Vec<Need>,
     /// Runs that ended in `succeeded` or `failed`, and the one that is running.
     #[serde(default)]
     pub attempt: u32,
-    /// Reaps in a row.
+    /// Reaps in a row; any accepted settle sets it to 0.
     #[serde(default)]
     pub lost: u32,
     /// Runs that ended in `snoozed`; 0 again when it is retried by hand or its content is replaced.
     #[serde(default)]
     pub snoozed: u32,
-    /// When it may run, or might first.
+    /// The moment before which it does not run, or at which it became due.
     pub run_at: Moment,
     /// When it was pushed.
     pub created_at: Moment,
-    /// When its last run began.
+    /// When its last run began; `None` before the first.
     pub started_at: Option<Moment>,
-    /// When it was finished.
+    /// `None` until the job has ended.
     pub finished_at: Option<Moment>,
-    /// Not running by then: `cancelled`.
+    /// The job is cancelled if it is not running by then; `None`: never.
     pub expires_at: Option<Moment>,
-    /// What it succeeded with; absent from lists unless asked for.
+    /// Result of the run that succeeded; absent from lists unless asked for.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
-    /// The last error.
+    /// The last error; `None` if there was none.
     pub error: Option<String>,
     /// The last 20 errors, oldest first.
     #[serde(default)]
     pub errors: Vec<JobError>,
-    /// What its holder reported last.
+    /// The last report of a holder; `None` if there was none.
     pub progress: Option<Json>,
-    /// Its unique key, as it was pushed.
+    /// The unique key as it was pushed.
     pub unique: Option<Unique>,
-    /// Labels.
+    /// For people and filters.
     #[serde(default)]
     pub labels: Labels,
     /// The trace that it was pushed in; absent from lists unless payloads are asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<TraceParent>,
-    /// The lease that holds it.
+    /// The lease that holds it; `None` unless it runs.
     pub lease: Option<String>,
-    /// Whether a cancel waits for its holder.
+    /// A cancel waits until the holder learns of it.
     #[serde(default)]
     pub cancel_requested: bool,
-    /// How it is retried.
+    /// Policy for failed and lost runs, as copied at the push.
     #[serde(default)]
     pub retry: Retry,
-    /// Deadline of one run.
+    /// Longest time of one run; `None` if unlimited.
     pub timeout: Option<Span>,
-    /// How long it is kept when finished; null: by its end.
+    /// How long it is kept when finished; `None`: 1 h, or 7 d if it failed.
     pub retain: Option<Span>,
     /// The schedule that made it; null for a job that was pushed.
     #[serde(default)]
     pub schedule: Option<MadeBy>,
-    /// What it belongs to.
+    /// The flow to which it belongs.
     #[serde(default)]
     pub flow: Option<FlowName>,
-    /// For whom it waits or waited, the first 100.
+    /// Its first 100 parents.
     #[serde(default)]
     pub after: Vec<ShownParent>,
-    /// How many those are in all.
+    /// Number of all parents.
     #[serde(default)]
     pub parents: u32,
-    /// How many of them have not ended, or have not told it yet.
+    /// Parents that have not ended, or whose end has not been counted yet.
     #[serde(default)]
     pub waiting_on: u32,
-    /// What becomes of it when one of them fails.
+    /// Applies when a parent fails or is cancelled.
     #[serde(default)]
     pub on_parent_failure: OnParentFailure,
-    /// In the answer of a retry: so many of those that waited for it were cancelled by its failure, and stay so.
+    /// Only in the answer to a retry: jobs that its failure had cancelled. They stay cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_children: Option<u64>,
 }
 
-/// About what a job takes in an answer, by its parts that may be long.
+/// Estimated size of a job in an answer, by the parts that may be long.
 pub fn shown_bytes<'j>(
     texts: impl IntoIterator<Item = Option<&'j Json>>,
     errors: &[JobError],
@@ -498,20 +488,21 @@ pub fn shown_bytes<'j>(
     1_024 + texts + errors + labels
 }
 
-/// A field that is there, as a `null` too: a job without a result answers that, and a list leaves the field out.
+/// A field that is present is `Some`, even if it is null: a job without a result has a null, and a list leaves the
+/// field out.
 fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(from).map(Some)
 }
 
 impl JobView {
-    /// See [`shown_bytes`].
+    /// Estimated size in an answer; see [`shown_bytes`].
     pub fn bytes(&self) -> usize {
         let texts = [self.payload.as_ref(), self.result.as_ref(), self.progress.as_ref()];
         let names: usize = self.after.iter().map(ShownParent::bytes).sum();
         names + shown_bytes(texts, &self.errors, &self.labels)
     }
 
-    /// The same with the parents that it waits for.
+    /// The same job with its parents filled in.
     pub fn with_parents(mut self, parents: ShownParents) -> Self {
         self.after = parents.after;
         self.parents = parents.parents;
@@ -520,7 +511,7 @@ impl JobView {
         self
     }
 
-    /// A job of which no more is known.
+    /// A job with every unknown field at its default.
     pub fn bare(id: JobId, queue: QueueName, state: JobState, created_at: Moment) -> Self {
         JobView {
             id,
@@ -562,25 +553,23 @@ impl JobView {
     }
 }
 
-/// How a job ended, or where it stands: what a caller is shown that waits for its result.
+/// The result of a job for a caller that waits for it: its end, or its present state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ResultView {
-    /// The job.
     pub id: JobId,
-    /// Where it stands.
     pub state: JobState,
-    /// What it succeeded with; null while it is not finished, and without a result.
+    /// Result of a job that succeeded; `None` while it is not finished, and without a result.
     pub result: Option<Json>,
-    /// Why it failed or was cancelled; null while it is not finished, also between attempts.
+    /// Why the job failed or was cancelled; `None` while it is not finished, also between attempts.
     pub error: Option<String>,
-    /// When it was finished; null until then.
+    /// `None` until the job has ended.
     pub finished_at: Option<Moment>,
     /// Runs that ended in `succeeded` or `failed`, and the one that is running.
     #[serde(default)]
     pub attempt: u32,
-    /// What its holder reported last.
+    /// The last report of a holder; `None` if there was none.
     pub progress: Option<Json>,
-    /// Which progress that is, for a wait that ends with another; null if nothing was reported.
+    /// Identifies that report, for a wait that also ends with the next one; `None` without a report.
     #[serde(default)]
     pub progress_id: Option<ProgressId>,
 }
@@ -601,37 +590,34 @@ impl From<JobView> for ResultView {
     }
 }
 
-/// What is known of a finished job for as long as its unique key is held: by then the job itself may
-/// be gone.
+/// The facts about a finished job that are kept as long as its unique key is held: the job itself may be gone before
+/// that.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EndedJob {
-    /// Its line.
     pub queue: QueueName,
-    /// How it ended.
+    /// The finished state in which it ended.
     pub state: JobState,
-    /// When it was pushed.
     pub created_at: Moment,
-    /// When it was finished.
     pub finished_at: Moment,
 }
 
 impl EndedJob {
-    /// The job as far as it is known.
+    /// The job, with only these facts filled in.
     pub fn view(&self, id: JobId) -> JobView {
         let bare = JobView::bare(id, self.queue.clone(), self.state, self.created_at);
         JobView { finished_at: Some(self.finished_at), ..bare }
     }
 }
 
-/// A job in the answer of a push.
+/// A job in the answer to a push.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct PushedJob {
     /// The job that is there now.
     #[serde(flatten)]
     pub job: JobView,
-    /// It was there already.
+    /// The job was there before the push.
     pub duplicate: bool,
-    /// It was there already, and got the new content.
+    /// The job was there before, and got the new content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaced: bool,
     /// `Some(0)`: nobody asked for its queue within the last minute. Never another number.
@@ -639,7 +625,7 @@ pub struct PushedJob {
     pub workers: Option<u32>,
 }
 
-/// The fields of a [`PushedJob`] that are not its job's.
+/// The fields of a [`PushedJob`] that its job does not have.
 #[derive(Deserialize)]
 struct PushedFlags {
     #[serde(default)]
@@ -650,8 +636,8 @@ struct PushedFlags {
     workers: Option<u32>,
 }
 
-/// Read in two passes over the text: a flattened struct is buffered by its parts, and JSON that is
-/// kept as text ([`Json`]) cannot be had back from those.
+/// Reads the text twice: serde buffers a flattened struct in parts, and JSON that is kept as text
+/// ([`Json`]) cannot be read from those.
 impl<'de> Deserialize<'de> for PushedJob {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = Box::<serde_json::value::RawValue>::deserialize(d)?;
@@ -693,7 +679,7 @@ mod tests {
         assert_eq!(unique.bounded(at(400), at(10), at(300)), at(400), "without a bound");
     }
 
-    /// The least that says which job it is.
+    /// The required fields of a job.
     const LEAST: &str = r#""id":"a","queue":"q","state":"ready",
         "run_at":"2026-12-01T09:55:00.000000Z","created_at":"2026-12-01T09:55:00.000000Z""#;
 
@@ -737,7 +723,7 @@ mod tests {
             assert_eq!(one.workers, flags.contains("workers").then_some(0));
             let again = serde_json::to_string(&one).unwrap();
             assert_eq!(serde_json::from_str::<PushedJob>(&again).unwrap(), one);
-            // Within another answer, and read from a stream.
+            // Inside another answer, and from a stream.
             let many = format!("[{again},{again}]");
             let read: Vec<PushedJob> = serde_json::from_reader(many.as_bytes()).unwrap();
             assert_eq!(read, [one.clone(), one]);

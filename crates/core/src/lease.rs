@@ -1,4 +1,4 @@
-//! The lease: what is asked for, what is granted, how it is kept and ended; and how waits are explained.
+//! Leases: requests, grants, heartbeats, ends, and the reasons why something waits.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,21 +15,21 @@ crate::number! {
     Fence
 }
 
-/// Who asks; for people, never a right.
+/// The caller of a lease call, for people to read; never a right.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Worker {
-    /// Random per process; `None` is `anonymous`, of whom nothing is remembered.
+    /// Random per process. `None` is shown as `anonymous`, and nothing is remembered of such a worker.
     pub id: Option<WorkerId>,
-    /// Its host.
+    /// Host of the process, at most 256 bytes.
     pub host: Option<String>,
-    /// Its process id.
+    /// Process id on that host.
     pub pid: Option<u32>,
-    /// Its version.
+    /// Version of the program, at most 256 bytes.
     pub version: Option<String>,
 }
 
 impl Worker {
-    /// What leases show.
+    /// The text that leases show: the worker's id, or `anonymous`.
     pub fn holder(&self) -> &str {
         self.id.as_ref().map_or("anonymous", WorkerId::as_str)
     }
@@ -38,94 +38,85 @@ impl Worker {
 /// A resource in a lease. Its data is here and nowhere else.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LeasedResource {
-    /// Its pool.
     pub pool: PoolName,
-    /// Its id.
     pub id: ResourceId,
-    /// Often secret.
+    /// Often secret; at most 64 KiB.
     pub data: Json,
-    /// Tags.
     pub tags: Vec<Tag>,
 }
 
 /// A lease as its holder sees it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LeaseView {
-    /// Its id; null for tokens that were granted and given back in one step.
+    /// `None` for tokens, which are granted and given back in one step.
     pub lease: Option<String>,
-    /// Grows with every grant.
+    /// Grows with every grant in the namespace; pass it to the store that the lease protects.
     pub fence: Fence,
-    /// The worker's id.
+    /// Id of the worker, or `anonymous`.
     #[serde(default)]
     pub holder: String,
-    /// When.
     #[serde(default)]
     pub granted_at: Moment,
-    /// When it is taken back unless it is extended.
+    /// It is taken back at this moment unless it is extended.
     #[serde(default)]
     pub expires_at: Moment,
-    /// When the run must be over.
+    /// The run must be over by then; `None` without a timeout.
     #[serde(default)]
     pub deadline: Option<Moment>,
-    /// The job; null if needs alone were asked for.
+    /// `None` if the call asked for needs alone.
     #[serde(default)]
     pub job: Option<JobView>,
     /// Resources held, with their data.
     #[serde(default)]
     pub resources: Vec<LeasedResource>,
-    /// Limits held.
+    /// Limits whose permits it holds or whose tokens it took.
     #[serde(default)]
     pub limits: Vec<LimitName>,
 }
 
-/// A lease in a list: no data.
+/// A lease in a list, without the data of its resources.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LeaseSummary {
-    /// Its id.
     pub lease: String,
-    /// Its fence.
     pub fence: Fence,
-    /// The worker's id.
+    /// Id of the worker, or `anonymous`.
     pub holder: String,
-    /// When.
     pub granted_at: Moment,
-    /// When it is taken back unless it is extended.
+    /// It is taken back at this moment unless it is extended.
     pub expires_at: Moment,
-    /// When the run must be over.
+    /// The run must be over by then; `None` without a timeout.
     pub deadline: Option<Moment>,
-    /// The job's id.
+    /// `None` for a lease without a job.
     pub job: Option<JobId>,
-    /// The job's queue.
+    /// Queue of that job.
     pub queue: Option<QueueName>,
-    /// Resources held.
+    /// Resources held, without their data.
     #[serde(default)]
     pub resources: Vec<HeldResource>,
-    /// Limits held.
+    /// Limits whose permits it holds or whose tokens it took.
     #[serde(default)]
     pub limits: Vec<LimitName>,
-    /// Whether a cancel waits for its holder.
+    /// A cancel waits until the holder learns of it.
     #[serde(default)]
     pub cancel_requested: bool,
 }
 
-/// Which resource a lease holds.
+/// A resource that a lease holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct HeldResource {
-    /// Its pool.
     pub pool: PoolName,
-    /// Its id.
     pub id: ResourceId,
 }
 
-/// The answer of a lease call.
+/// The answer to a lease call.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Leased {
-    /// What was granted; empty if nothing could be within the wait.
+    /// The grants; empty if nothing could be granted within the wait.
     pub leases: Vec<LeaseView>,
-    /// When the answer may change at the earliest; null if unknown.
+    /// Earliest moment at which the answer may change; `None` if unknown.
     #[serde(default)]
     pub next_at: Option<Moment>,
-    /// Why the needs that were asked for alone were not granted.
+    /// Reasons why a call for needs alone got nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<Reason>,
 }
@@ -133,55 +124,52 @@ pub struct Leased {
 /// One lease to extend.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExtendItem {
-    /// The lease.
     pub lease: String,
-    /// What its holder reports, at most 4 KiB; shown with the job until the next report, also in its next runs. `None`
-    /// and JSON's `null` are no report.
+    /// Progress report of the holder, at most 4 KiB; shown with the job until the next report, also in its next runs.
+    /// `None` and JSON's `null` are no report.
     pub progress: Option<Json>,
 }
 
 /// One lease that was extended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ExtendedLease {
-    /// The lease.
     pub lease: String,
-    /// When it is taken back now.
+    /// It is taken back at this moment unless it is extended again.
     pub expires_at: Moment,
 }
 
-/// The answer of an extend call.
+/// The answer to an extend call.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Extended {
-    /// Those that live.
+    /// Leases that live on.
     pub extended: Vec<ExtendedLease>,
-    /// Those that are no longer held.
+    /// Leases that are no longer held: stop their work.
     pub lost: Vec<String>,
-    /// Those of `extended` whose job should stop.
+    /// Those of `extended` whose job is to be cancelled: stop its work, then settle.
     pub cancel: Vec<String>,
-    /// Those of `lost` that their holder had settled: a heartbeat crossed its settle. Not in an answer over HTTP; what counts
-    /// lost leases leaves them out.
+    /// Those of `lost` that their holder had settled: a heartbeat crossed its settle. Never sent over HTTP, and not
+    /// counted as lost.
     #[serde(skip)]
     pub crossed: Vec<String>,
 }
 
 impl Extended {
-    /// Leases whose holder came too late.
+    /// Lost leases that their holder had not settled.
     pub fn too_late(&self) -> impl Iterator<Item = &str> {
         self.lost.iter().filter(|lease| !self.crossed.contains(lease)).map(String::as_str)
     }
 }
 
-/// How long something lasts, or until when: a snooze, a pause, a resource's rest.
+/// A duration or an end: of a snooze, a pause, a resource's rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Later {
-    /// After so long.
+    /// This long after the call arrived.
     For(Span),
-    /// At a moment.
     Until(Moment),
 }
 
 impl Later {
-    /// The moment it means for a call that arrived at `now`.
+    /// The moment that it means for a call that arrived at `now`.
     pub fn moment(self, now: Moment) -> Moment {
         match self {
             Later::For(span) => now.plus(span),
@@ -193,34 +181,33 @@ impl Later {
 /// How a settle ends its lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ending {
-    /// Done.
+    /// The job is finished. A lease without a job takes this or `Released`.
     Succeeded {
-        /// Any JSON.
+        /// Any JSON of at most 256 KiB.
         result: Option<Json>,
     },
-    /// Not done.
+    /// The job is retried by its policy, or fails for good.
     Failed {
-        /// What went wrong.
+        /// The error text; its last 8 KiB are kept.
         error: String,
-        /// Instead of the backoff.
+        /// Delay of the next attempt, instead of the backoff.
         retry_in: Option<Span>,
-        /// No more attempts.
+        /// No attempt follows, whatever the policy says.
         last: bool,
     },
-    /// Not yet.
+    /// The job runs again later; this costs no attempt.
     Snoozed {
-        /// When to ask again; at least 100 ms ahead.
+        /// When it runs again; at least 100 ms ahead.
         later: Later,
-        /// Whether attempts start again from 0: a job that lives on by snoozing does not fail for good after the
-        /// twentieth failure of its life.
+        /// Attempts start again from 0: a job that lives on by snoozing does not fail for good after the twentieth
+        /// failure of its life.
         reset: bool,
     },
-    /// Given back untouched.
+    /// The job is given back untouched, at its old place; this costs no attempt.
     Released,
 }
 
 impl Ending {
-    /// Its outcome.
     pub fn outcome(&self) -> Outcome {
         match self {
             Ending::Succeeded { .. } => Outcome::Succeeded,
@@ -231,65 +218,58 @@ impl Ending {
     }
 }
 
-/// What the holder says of a resource it gives back.
+/// The holder's verdict on a resource that it gives back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Nothing special.
+    /// Nothing special; the default.
     Ok,
-    /// Let it rest.
+    /// It rests before the next grant.
     Cool(Later),
-    /// Hand it out no more.
+    /// It is handed out no more until it is restored.
     Ban {
-        /// Why.
+        /// For people, at most 8 KiB.
         reason: Option<String>,
     },
 }
 
-/// A verdict on one resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourceVerdict {
-    /// Its pool.
     pub pool: PoolName,
-    /// Its id.
     pub id: ResourceId,
-    /// What the holder says.
     pub verdict: Verdict,
 }
 
-/// What the holder says of a limit it held.
+/// The holder's report on a limit that it held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LimitVerdict {
-    /// The limit.
     pub limit: LimitName,
-    /// Nobody is granted it for so long, counted from the settle; a later pause that is there holds.
+    /// Pauses the limit for this long after the settle; a pause that ends later stays.
     pub pause: Option<Span>,
-    /// What was spent in truth; corrects the cost that the grant booked.
+    /// Rate tokens that were really spent; corrects the cost that the grant booked.
     pub spent: Option<u32>,
 }
 
 /// One lease to settle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SettleItem {
-    /// The lease.
     pub lease: String,
-    /// How it ends.
     pub ending: Ending,
-    /// What its holder reports last, at most 4 KiB; kept with the job as the report of an extend is. `None` and JSON's
-    /// `null` are no report. Without effect for a lease without a job.
+    /// Last progress report, at most 4 KiB; kept with the job like the report of an extend. `None` and JSON's `null`
+    /// are no report. Without effect for a lease without a job.
     pub progress: Option<Json>,
-    /// The job's schedule has its next moment this long after the settle: whole seconds. Without effect for a job without
-    /// a schedule, or whose schedule is gone or had its timing changed since.
+    /// The job's schedule has its next moment this long after the settle: whole seconds. Without effect if the job has
+    /// no schedule, or if the schedule is gone or got another timing since.
     pub next_in: Option<Span>,
-    /// Of resources held.
+    /// Verdicts on resources held; all others get `Verdict::Ok`.
     pub resources: Vec<ResourceVerdict>,
-    /// Of limits held.
+    /// Reports on limits held.
     pub limits: Vec<LimitVerdict>,
-    /// Follow-up jobs, stored in the same step as the settle, or neither is.
+    /// Follow-up jobs, at most 100; stored in the same step as the settle, or neither is.
     pub push: Vec<NewJob>,
 }
 
 impl SettleItem {
-    /// Ends a lease so, and says nothing else.
+    /// Ends a lease this way, with nothing beside it.
     pub fn new(lease: String, ending: Ending) -> Self {
         SettleItem {
             lease,
@@ -306,21 +286,20 @@ impl SettleItem {
 /// The answer to one settle.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SettledLease {
-    /// The lease.
     pub lease: String,
-    /// Whether it was settled, by this call or by the same one before.
+    /// True if it was settled, by this call or by an earlier sending of it.
     pub ok: bool,
-    /// What became of the job; absent for a lease without a job.
+    /// State of the job after the settle; `None` for a lease without a job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<JobState>,
-    /// When it runs again.
+    /// When the job may run again; `None` if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_at: Option<Moment>,
     /// `lease_lost` or `already_settled`; `None` also for a code that this release does not know.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "code_if_known")]
     pub code: Option<Code>,
-    /// The next moment of the job's schedule, where the item said `next_in`; `Some(None)`, null in JSON, if the schedule
-    /// has no moment any more. Absent where `next_in` was not given or meant nothing.
+    /// The next moment of the job's schedule, where the item had a `next_in`; `Some(None)`, null in JSON, if the
+    /// schedule has no moment left. Absent where `next_in` was not given or had no effect.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "said")]
     pub next_at: Option<Option<Moment>>,
     /// The follow-up jobs, without payload.
@@ -328,7 +307,7 @@ pub struct SettledLease {
     pub pushed: Vec<PushedJob>,
 }
 
-/// A field that is there, null or not.
+/// A field that is present is `Some`, even if it is null.
 fn said<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Option<Moment>>, D::Error> {
     Option::<Moment>::deserialize(d).map(Some)
 }
@@ -338,21 +317,21 @@ fn code_if_known<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Code>,
     Ok(text.and_then(|text| text.parse().ok()))
 }
 
-/// Why something waits.
+/// Kind of a [`Reason`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReasonKind {
-    /// For other jobs.
+    /// It waits for other jobs.
     WaitingOn,
-    /// For a moment.
+    /// It waits for a moment: a delay, a retry, a snooze.
     Scheduled,
-    /// Others go first.
+    /// Other jobs go first.
     Behind,
     /// Its queue is paused.
     QueuePaused,
     /// Nobody asked for its queue for 60 s.
     NoWorker,
-    /// All who ask for its queue are busy.
+    /// All workers that ask for its queue are busy.
     WorkersFull,
     /// All permits are taken.
     Limit,
@@ -366,11 +345,11 @@ pub enum ReasonKind {
     External,
     /// No resource that matches is free.
     Pool,
-    /// What is free is kept for another who waited longer.
+    /// Free units are reserved for a job that has waited longer.
     Reserved,
-    /// It can never be granted as the settings are.
+    /// It can never be granted with the present settings.
     NeverFits,
-    /// A word that this release does not know: another one said it. Show it, and the detail.
+    /// A word of another release that this one does not know. Show it with the detail.
     #[serde(untagged)]
     Other(String),
 }
@@ -378,31 +357,30 @@ pub enum ReasonKind {
 /// One thing that a job waits for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Reason {
-    /// Why.
     pub kind: ReasonKind,
-    /// The limit, pool, queue; null if there is none.
+    /// The limit, pool or queue; `None` for a kind without one.
     pub name: Option<String>,
-    /// Units taken.
+    /// Units taken; `None` if nothing is counted.
     pub in_use: Option<u64>,
-    /// Units there are.
+    /// Units in all; `None` if nothing is counted.
     pub capacity: Option<u64>,
-    /// Who holds them; at most 20.
+    /// Leases that hold it, at most 20.
     #[serde(default)]
     pub holders: Vec<Holder>,
-    /// Place in that line; 1 is the next.
+    /// Place in its line, 1 for the next; `None` without a line.
     pub position: Option<u64>,
-    /// Jobs that go first.
+    /// Jobs that go first; `None` if unknown.
     pub ahead: Option<u64>,
-    /// No sooner than this; null if a holder decides.
+    /// No sooner than this; `None` if a holder decides.
     pub earliest: Option<Moment>,
-    /// The same in words, with what is beside it (who reserved, since when). Empty if the other side
-    /// does not say.
+    /// The reason in a sentence, with facts that have no field (the job with the reservation, and since when). Empty if
+    /// the other side does not send it.
     #[serde(default)]
     pub detail: String,
 }
 
 impl Reason {
-    /// A reason of a kind, told in a sentence; all else is for the caller to fill in.
+    /// A reason with its sentence; the caller fills in the other fields.
     pub fn told(kind: ReasonKind, detail: String) -> Self {
         Reason {
             kind,
@@ -418,39 +396,36 @@ impl Reason {
     }
 }
 
-/// Which lease runs a job.
+/// The lease that runs a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RunningLease {
-    /// The lease.
     pub lease: String,
-    /// The worker's id.
+    /// Id of the worker, or `anonymous`.
     pub holder: String,
     /// When it was granted.
     pub since: Moment,
-    /// When it is taken back unless it is extended.
+    /// It is taken back at this moment unless it is extended.
     pub expires_at: Moment,
 }
 
-/// What a job waits for, exactly.
+/// The answer to an explain call.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Explained {
-    /// The job.
     pub id: JobId,
-    /// Where it stands.
     pub state: JobState,
-    /// One sentence, without the state, which stands beside it.
+    /// One sentence, without the state, which has a field of its own.
     #[serde(default)]
     pub summary: String,
-    /// What must happen first.
+    /// Everything that the job waits for; empty while it runs and after its end.
     #[serde(default)]
     pub reasons: Vec<Reason>,
-    /// For a running job.
+    /// Only of a running job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<RunningLease>,
 }
 
 impl Explained {
-    /// What a job in `state` waits for, and the sentence that it comes to.
+    /// Sums the reasons up in one sentence.
     pub fn new(
         id: JobId,
         state: JobState,

@@ -1,4 +1,4 @@
-//! Schedules: what a caller says of one, what is planned of it, and how it is shown.
+//! Schedules: settings of a caller, plans of their moments, and the views.
 //!
 //! A timing is checked here as far as that needs no calendar.
 
@@ -9,11 +9,11 @@ use crate::names::{Group, JobId, Owner, QueueName, ScheduleId};
 use crate::secret::Json;
 use crate::time::{Moment, Span};
 
-/// The timing of a schedule as it was said. One of `cron` and `every` is given, and `zone` only with `cron`; what reads
-/// it from a body sees to that. Whether the expression and the zone are there at all is for `tenure-calendar`.
+/// The timing of a schedule as the caller gave it. The reader of bodies makes sure that one of `cron` and `every` is
+/// given, and `zone` only with `cron`. `tenure-calendar` checks the expression and the zone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct TimingSpec {
-    /// A cron expression, as it was written.
+    /// A cron expression, as the caller wrote it.
     pub cron: Option<String>,
     /// The IANA name of the zone in which `cron` is read; UTC if it is not given.
     pub zone: Option<String>,
@@ -23,52 +23,51 @@ pub struct TimingSpec {
     pub starts_at: Option<Moment>,
     /// No moment lies after it; any microsecond.
     pub ends_at: Option<Moment>,
-    /// The longest time by which a moment is late, at most a day; zero if it was not given.
+    /// The longest delay of a moment, at most a day; zero if it was not given.
     #[serde(default)]
     pub jitter: Span,
 }
 
-/// What becomes of a moment while a job of its schedule is unfinished, in any state.
+/// Policy for a moment that comes while a job of its schedule is unfinished, in any state.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overlap {
-    /// It is skipped, and counted.
+    /// It is skipped and counted.
     #[default]
     Skip,
-    /// It waits for that job's end.
+    /// It waits for the end of that job.
     Queue,
     /// It fires all the same.
     Allow,
 }
 
-/// Which of several due moments fire, as after an outage.
+/// The due moments that fire, for example after an outage.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUp {
     /// The newest, if it is at most 60 s late.
     None,
-    /// The newest.
+    /// The newest due moment.
     #[default]
     Last,
     /// Each of the newest `catch_up_max`, oldest first.
     All,
 }
 
-/// The job that each moment makes: as one is pushed, without what belongs to a single job.
+/// The job that each moment makes: like a pushed one, without the fields that belong to a single job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScheduledJob {
-    /// The line of its jobs.
     pub queue: QueueName,
-    /// What a worker dispatches on; `""` if none.
+    /// A worker library chooses the handler by it; `""` if none.
     #[serde(default)]
     pub kind: String,
     /// Any JSON, `null` too; absent only where a list leaves it out.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "there")]
     pub payload: Option<Json>,
-    /// -100..=100, higher first.
+    /// -100..=100; higher goes first.
     #[serde(default)]
     pub priority: i8,
-    /// To whom its jobs belong, for fair shares.
+    /// Groups of a queue take turns by their shares; jobs without a group are one group.
     pub group: Option<Group>,
     /// `None`: those of its queue when a moment fires.
     pub needs: Option<Vec<Need>>,
@@ -78,14 +77,14 @@ pub struct ScheduledJob {
     pub timeout: Option<Span>,
     /// `None`: that of its queue when a moment fires.
     pub retain: Option<Span>,
-    /// A job that is not running so long after its moment is cancelled.
+    /// A job is cancelled if it is not running this long after its due moment; `None`: never.
     pub expires_in: Option<Span>,
     /// For people and filters.
     #[serde(default)]
     pub labels: Labels,
 }
 
-/// A value that is there: `null` is one, and only a field that is absent is none.
+/// A field that is present is `Some`, even if it is null.
 fn there<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(d).map(Some)
 }
@@ -108,7 +107,7 @@ impl ScheduledJob {
         }
     }
 
-    /// The job that is stored under `id` and may run at `run_at`, from which `expires_in` counts.
+    /// The job that is stored under `id` and may run at `run_at`; `expires_in` counts from there.
     pub fn made(self, id: JobId, run_at: Moment) -> NewJob {
         NewJob {
             id: Some(id),
@@ -128,32 +127,31 @@ impl ScheduledJob {
     }
 }
 
-/// All that a caller sets of a schedule.
+/// All settings of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScheduleSettings {
-    /// The set from outside to which it belongs.
+    /// The set from outside to which it belongs; a sync of that set may change and delete it.
     pub owner: Option<Owner>,
-    /// Its moments.
     #[serde(flatten)]
     pub timing: TimingSpec,
-    /// What becomes of a moment while a job of it is unfinished.
+    /// Policy for a moment that comes while a job of the schedule is unfinished.
     pub overlap: Overlap,
-    /// Which of several due moments fire.
+    /// The due moments that fire.
     pub catch_up: CatchUp,
-    /// With `catch_up: all`, how many at most, 1 to 1,000.
+    /// With `catch_up: all`, the most moments that fire, 1 to 1,000.
     pub catch_up_max: u32,
-    /// What each moment makes.
+    /// The job that each moment makes.
     pub job: ScheduledJob,
 }
 
 impl ScheduleSettings {
-    /// How many of the due moments may fire.
+    /// The most due moments that may fire.
     pub fn keeps(&self) -> usize {
         keeps(self.catch_up, self.catch_up_max)
     }
 }
 
-/// How many of the due moments may fire.
+/// The most due moments that may fire.
 pub fn keeps(catch_up: CatchUp, most: u32) -> usize {
     match catch_up {
         CatchUp::All => most as usize,
@@ -161,104 +159,99 @@ pub fn keeps(catch_up: CatchUp, most: u32) -> usize {
     }
 }
 
-/// A moment that was computed, and is not decided yet.
+/// A computed moment that has not been decided yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlannedMoment {
     /// The moment of the timing, in whole seconds.
     pub moment: Moment,
-    /// The moment and its jitter: from then on it is due.
+    /// The moment with its jitter: it is due from then on.
     pub due: Moment,
-    /// Moments between it and the one before that were not kept. They are counted as missed in the step that takes this
-    /// moment out of the plan, so that a plan which is made anew counts nothing twice.
+    /// Moments between it and the one before that were not kept. The step that takes this moment out of the plan counts
+    /// them as missed, so that a new plan counts nothing twice.
     pub passed: u64,
 }
 
-/// Moments of a cron expression, computed where there is a calendar: the state machine knows none.
+/// Moments of a cron expression, computed outside the state machine, which has no calendar.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
-    /// For which schedule.
     pub schedule: ScheduleId,
-    /// For which version of it; a plan for another one is dropped.
+    /// Version of the schedule; a plan for another version is dropped.
     pub version: u64,
-    /// The last moment that was known when it was computed; a plan that does not go on from there is dropped.
+    /// The last known moment when it was computed; a plan that does not continue from there is dropped.
     pub after: Moment,
-    /// The moments, ascending.
+    /// In ascending order.
     pub moments: Vec<PlannedMoment>,
-    /// No moment follows.
+    /// No moment follows these.
     pub last: bool,
-    /// The zone data by which it was computed.
+    /// Version of the zone data that it was computed with.
     pub data: String,
 }
 
-/// The moments that are sent along with a new timing, by the process that handles the call.
+/// The moments that the process which handles the call sends along with a new timing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FirstPlan {
-    /// The timing for which they were computed; with another one they are of no use.
+    /// The timing for which they were computed; they are useless for another one.
     pub timing: TimingSpec,
-    /// The engine's time, as that process knows it: the moments come after it.
+    /// The engine's time as that process knows it; all moments come after it.
     pub from: Moment,
-    /// The moments, ascending.
+    /// In ascending order.
     pub moments: Vec<PlannedMoment>,
-    /// No moment follows.
+    /// No moment follows these.
     pub last: bool,
-    /// The zone data by which they were computed.
+    /// Version of the zone data that they were computed with.
     pub data: String,
 }
 
-/// A schedule that wants to be planned.
+/// A schedule that needs a new plan.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlanWanted {
-    /// Which.
     pub schedule: ScheduleId,
-    /// Its version, which the plan carries.
+    /// Its version, which the plan must carry.
     pub version: u64,
-    /// By what its moments are computed.
+    /// The timing to compute its moments from.
     pub timing: TimingSpec,
-    /// The last moment that is known: its last planned one, else its cursor.
+    /// The last known moment: its last planned one, otherwise its cursor.
     pub after: Moment,
-    /// How many moments up to now are kept.
+    /// How many moments up to now the plan keeps.
     pub keeps: usize,
 }
 
-/// From where the next moments of a schedule are computed, by whoever has a calendar.
+/// Basis for the next moments of a schedule, for a process that has a calendar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextBasis {
-    /// They come after it: the cursor, or now.
+    /// All moments come after it: the cursor, or now.
     pub after: Moment,
-    /// The moment that a `next_in` set and that is not decided yet: it is the first of them if it lies ahead.
+    /// A moment that a `next_in` set and that is not decided yet: the first one, if it lies ahead.
     pub moved: Option<Moment>,
-    /// An interval counts from it; `None`: from its start, or its own phase.
+    /// An interval counts from it; `None`: from its start, or from its own phase.
     pub anchor: Option<Moment>,
-    /// It is paused until it is resumed: no moment is known.
+    /// It is paused until it is resumed, so no moment is known.
     pub is_endless_pause: bool,
 }
 
 /// The schedule that made a job, as the job shows it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct MadeBy {
-    /// The schedule.
     pub id: ScheduleId,
-    /// The moment; null for a run-now.
+    /// The moment that made it; `None` for a run-now.
     pub at: Option<Moment>,
 }
 
 /// The last moment that fired.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LastFired {
-    /// The moment.
+    /// Without its jitter.
     pub at: Moment,
-    /// Its job.
+    /// The job that it made.
     pub job: JobId,
 }
 
 /// The job of a schedule that ended last.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LastEnded {
-    /// The job.
     pub job: JobId,
-    /// How it ended.
+    /// The finished state in which it ended.
     pub state: JobState,
-    /// When.
     pub finished_at: Moment,
 }
 
@@ -266,38 +259,37 @@ pub struct LastEnded {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(from = "ReadSchedule")]
 pub struct ScheduleView {
-    /// Its id.
     pub id: ScheduleId,
-    /// What was set; in lists without the payload, unless asked for.
+    /// The settings; lists leave out the payload unless asked for it.
     #[serde(flatten)]
     pub settings: ScheduleSettings,
-    /// In a sentence, what happens next.
+    /// One sentence about what happens next.
     #[serde(default)]
     pub summary: String,
-    /// The next moment, without its jitter; null if none is left, and while it is paused without end.
+    /// The next moment, without its jitter; `None` if no moment is left, and while it is paused without end.
     pub next_at: Option<Moment>,
     /// The next five moments, or as many as are left; absent from lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Vec<Moment>>,
-    /// `next_at` was set by a `next_in`.
+    /// True while `next_at` is a moment that a `next_in` set.
     #[serde(default)]
     pub moved: bool,
-    /// Whether nothing fires now.
+    /// True if nothing fires now.
     #[serde(default)]
     pub paused: bool,
-    /// Until when, unless without end.
+    /// End of the pause; `None` if it has no end, or the schedule is not paused.
     pub paused_until: Option<Moment>,
-    /// No moment is left.
+    /// True if no moment is left.
     #[serde(default)]
     pub ended: bool,
     /// Jobs of it that have not ended.
     #[serde(default)]
     pub unfinished: u64,
-    /// The last moment that fired.
+    /// The last moment that fired; `None` if none did.
     pub last: Option<LastFired>,
-    /// The job of it that ended last.
+    /// Its job that ended last; `None` if none did.
     pub last_ended: Option<LastEnded>,
-    /// When a job of it succeeded last.
+    /// When a job of it succeeded last; `None` if none did.
     pub last_succeeded_at: Option<Moment>,
     /// Moments that made a job.
     #[serde(default)]
@@ -305,17 +297,15 @@ pub struct ScheduleView {
     /// Moments that were skipped: a job was unfinished, or the queue was full.
     #[serde(default)]
     pub skipped: u64,
-    /// Moments that were late, or too many.
+    /// Moments that were too late, or too many.
     #[serde(default)]
     pub missed: u64,
-    /// When it was made.
     pub created_at: Moment,
     /// When its timing was last changed.
     pub changed_at: Moment,
 }
 
-/// How a schedule is read: the job stands among its fields, since JSON that is carried as text cannot be read out of a
-/// part that is flattened.
+/// Reads a schedule with the job among its own fields: JSON that is kept as text cannot be read from a flattened part.
 #[derive(Deserialize)]
 struct ReadSchedule {
     id: ScheduleId,
@@ -386,15 +376,15 @@ impl From<ReadSchedule> for ScheduleView {
     }
 }
 
-/// What a sync of an owner's schedules does.
+/// The result of a sync of an owner's schedules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct SyncedSchedules {
-    /// Were not there.
+    /// Schedules that were not there before.
     pub added: u64,
-    /// Were there, and change.
+    /// Schedules that were there, and change.
     pub updated: u64,
-    /// Were there, the same.
+    /// Schedules that were there, the same.
     pub unchanged: u64,
-    /// Are absent from the set, and go.
+    /// Schedules that the set lacks, and that are deleted.
     pub deleted: u64,
 }

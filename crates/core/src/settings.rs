@@ -1,4 +1,4 @@
-//! Settings that are put and patched at run time, and how what they govern is shown.
+//! Settings of queues, limits and pools, changed at run time, and the views of all three.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,27 @@ use crate::secret::Json;
 use crate::sentences::LimitRefusal;
 use crate::time::{Moment, Span};
 
-/// Defaults of a queue for its jobs, and its shares.
+/// Defaults of a queue for its jobs, its bounds, and its shares.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QueueSettings {
-    /// Needs of a job that states none.
+    /// Needs of a pushed job that states none, at most 16.
     pub needs: Vec<Need>,
-    /// Retry of a job that states none.
+    /// Retry of a pushed job that states none; `None`: the default.
     pub retry: Option<Retry>,
-    /// Timeout of a job that states none.
+    /// Timeout of a pushed job that states none; `None`: unlimited.
     pub timeout: Option<Span>,
-    /// Retain of a job that states none.
+    /// Retain of a pushed job that states none; `None`: 1 h, or 7 d if it failed.
     pub retain: Option<Span>,
-    /// Most jobs that may wait; pushes beyond it are refused.
+    /// Most jobs that may wait; pushes beyond it are refused. `None`: any number.
     pub max_waiting: Option<u32>,
-    /// How long a job waits whose holder was lost, before it runs again; `None`: 2 s after the first time, twice as long after
-    /// each further one in a row, at most a minute. Read when the holder is lost.
+    /// How long a job waits after its holder was lost; `None`: 2 s after the first loss, twice as long after each
+    /// further one in a row, at most a minute. Read when the holder is lost.
     pub lost_delay: Option<Span>,
-    /// Turns of each group; 1 for all that are not named.
+    /// Turns of each group, 1 to 1,000; 1 for a group that is not named.
     pub shares: BTreeMap<Group, u32>,
-    /// Whether lists of the dashboard show one line of each payload. Rows from before this setting have none, and show it.
+    /// True if lists of the dashboard show one line of each payload. Rows from before this setting lack it, and count
+    /// as true.
     pub show_payload: bool,
 }
 
@@ -51,33 +52,33 @@ impl Default for QueueSettings {
 }
 
 impl QueueSettings {
-    /// What [`QueueSettings::show_payload`] is if nobody has set it.
+    /// [`QueueSettings::show_payload`] of a queue that has not set it.
     pub const SHOW_PAYLOAD_DEFAULT: bool = true;
 }
 
-/// GCRA: `count` tokens per `per`, of which `burst` may go at once after a rest.
+/// GCRA: `count` tokens in each period `per`; up to `burst` of them may go at once after a rest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Rate {
     /// Tokens per period, 1 or more.
     pub count: u32,
-    /// The period.
+    /// The period, more than 0 s.
     pub per: Span,
     /// Tokens that may go at once after a rest, 1 or more; 1 = evenly spaced.
     pub burst: u32,
 }
 
-/// A named cap. At least one of the three is set.
+/// A named cap. At least one of `concurrency`, `rate` and `gap` is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitSettings {
-    /// How many at once; 0 = closed for now.
+    /// Permits in all; 0 closes the limit for now, `None` is no bound.
     pub concurrency: Option<u32>,
-    /// How many per period.
+    /// Tokens per period; `None` is no bound.
     pub rate: Option<Rate>,
     /// How long each permit rests after its release; needs `concurrency`.
     pub gap: Option<Span>,
-    /// How long each permit rests after an end that its holder did not settle, since what that holder
-    /// started may still run; needs `concurrency`. Of this and `gap` the longer counts.
+    /// How long each permit rests after a lease that its holder did not settle, since the work of that holder may still
+    /// run; needs `concurrency`. The longer of this and `gap` counts.
     pub quarantine: Span,
 }
 
@@ -98,7 +99,7 @@ impl LimitSettings {
         Ok(())
     }
 
-    /// How long a permit may rest at most; zero without a concurrency.
+    /// The longest rest of a permit; zero without a concurrency.
     pub fn longest_rest(&self) -> Span {
         match self.concurrency {
             Some(_) => self.gap.unwrap_or_default().max(self.quarantine),
@@ -107,41 +108,40 @@ impl LimitSettings {
     }
 }
 
-/// Which of the free resources is taken.
+/// The order in which free resources are handed out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pick {
     /// The one whose last use is longest ago.
     #[default]
     Lru,
-    /// Any.
+    /// Any free one, at random.
     Random,
 }
 
-/// What holds for each resource of a pool.
+/// Settings that hold for each resource of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PoolSettings {
-    /// Rest of a resource that was taken back from a dead holder.
+    /// Rest of a resource that was taken back from a dead holder; zero by default.
     pub quarantine: Span,
-    /// Rest after every use.
+    /// Rest after every use; zero by default.
     pub cooldown: Span,
-    /// Grants per period of one resource.
+    /// Grants of one resource per period; `None` is no bound.
     pub rate: Option<Rate>,
-    /// Grants after which a resource is banned.
+    /// Grants after which a resource is banned; `None`: never.
     pub max_uses: Option<u32>,
-    /// Which of the free ones.
     pub pick: Pick,
 }
 
-/// A resource as it comes from outside: what a sync may change, and nothing else.
+/// A resource as it comes from outside: everything that a sync may change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NewResource {
     /// Unique in its pool.
     pub id: ResourceId,
-    /// Often secret.
+    /// Often secret; at most 64 KiB.
     pub data: Json,
-    /// By which needs tell resources apart.
+    /// Words by which a need asks for it, at most 16.
     pub tags: Vec<Tag>,
     /// Holders at once, 1 or more.
     pub slots: u32,
@@ -150,94 +150,88 @@ pub struct NewResource {
 /// Jobs of a queue by state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct QueueCounts {
-    /// Wait for their turn.
+    /// Jobs that wait for their turn.
     pub ready: u64,
-    /// Stand in a need's line.
+    /// Jobs that wait in a need's line.
     pub blocked: u64,
-    /// Wait for a moment.
+    /// Jobs that wait for a moment.
     pub scheduled: u64,
-    /// Wait for other jobs.
+    /// Jobs that wait for other jobs.
     pub dependent: u64,
-    /// Are held.
+    /// Jobs that a lease holds.
     pub running: u64,
 }
 
 /// A queue as the contract shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct QueueView {
-    /// Its name.
     pub name: QueueName,
-    /// Whether nothing is granted now.
+    /// True if nothing is granted now.
     pub paused: bool,
-    /// Until when, unless without end.
+    /// End of the pause; `None` if it has no end, or the queue is not paused.
     pub paused_until: Option<Moment>,
-    /// Settings.
     #[serde(flatten)]
     pub settings: QueueSettings,
-    /// Jobs by state.
     pub counts: QueueCounts,
-    /// Since when the oldest ready job is ready.
+    /// Since when the oldest ready job is ready; `None` if no job is ready.
     pub oldest_ready_at: Option<Moment>,
-    /// Who asked for it within the last minute.
+    /// Workers that asked for it within the last minute.
     pub workers: u64,
-    /// Moments of schedules into it that were skipped since it is there.
+    /// Moments of schedules that were skipped because the queue was full.
     #[serde(default)]
     pub skipped: u64,
 }
 
-/// Who holds something, and since when.
+/// A lease that holds something.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Holder {
-    /// The lease.
     pub lease: String,
-    /// The worker's id.
+    /// Id of the worker, or `anonymous`.
     pub holder: String,
-    /// The job, unless needs alone are held.
+    /// `None` for a lease without a job.
     pub job: Option<JobId>,
     /// When it was granted.
     pub since: Moment,
 }
 
-/// Who stands in a line, and since when.
+/// A job or a caller that waits in a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waiter {
-    /// The job; null for a caller who waits for needs alone.
+    /// `None` for a caller that waits for needs alone.
     pub job: Option<JobId>,
-    /// Its queue; null for a caller.
+    /// Queue of the job; `None` for a caller.
     pub queue: Option<QueueName>,
-    /// Since when it stands there.
+    /// Start of its wait in this line.
     pub since: Moment,
 }
 
 /// A limit as the contract shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LimitView {
-    /// Its name.
     pub name: LimitName,
-    /// The template whose settings hold for it; null if it has its own.
+    /// The template whose settings hold for it; `None` if it has its own.
     pub template: Option<LimitName>,
-    /// Settings.
     #[serde(flatten)]
     pub settings: LimitSettings,
     /// Permits of live leases, and resting ones.
     pub in_use: u64,
-    /// Of these, permits that rest after their lease's end, for a gap, a quarantine or a reading of the gauge.
+    /// Those of `in_use` that rest after their lease's end: for a gap, a quarantine or a reading of the gauge.
     #[serde(default)]
     pub resting: u64,
-    /// Permits taken by work outside.
+    /// Permits taken by work outside, as observed or read.
     pub external: u64,
-    /// Where that is read.
+    /// The gauge that reads `external`; `None` without one.
     #[serde(default)]
     pub gauge: Option<Box<GaugeView>>,
-    /// Jobs and callers that stand in its line.
+    /// Jobs and callers that wait in its line.
     pub waiting: u64,
-    /// In use beyond a lowered cap.
+    /// Permits in use beyond a lowered cap.
     pub over_limit: u64,
-    /// Nobody is granted it before.
+    /// Nothing is granted before this moment; `None` if it is not paused.
     pub paused_until: Option<Moment>,
-    /// Who holds it; at most 20.
+    /// Leases that hold permits of it, at most 20.
     pub holders: Vec<Holder>,
-    /// Who is first in its line; at most 20, and only where one limit is asked for.
+    /// The first 20 of its line; only in the answer to a request for one limit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub line: Vec<Waiter>,
 }
@@ -245,30 +239,28 @@ pub struct LimitView {
 /// A pool as the contract shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PoolView {
-    /// Its name.
     pub name: PoolName,
-    /// Settings.
     #[serde(flatten)]
     pub settings: PoolSettings,
     /// Resources with a free slot.
     pub available: u64,
     /// Resources with a holder.
     pub leased: u64,
-    /// Resources that rest.
+    /// Resources that rest until a moment.
     pub cooling: u64,
     /// Resources that are banned.
     pub banned: u64,
-    /// Jobs and callers that stand in its lines.
+    /// Jobs and callers that wait in its lines.
     pub waiting: u64,
 }
 
-/// Whether a resource may be handed out.
+/// The state of a resource: it may be handed out, or not yet, or not at all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResourceState {
-    /// It may, as far as its slots go.
+    /// As long as it has a free slot.
     Available,
-    /// Not until a moment.
+    /// Not before a moment, its `until`.
     Cooling,
     /// Not until it is restored.
     Banned,
@@ -277,43 +269,40 @@ pub enum ResourceState {
 /// A resource as the contract shows it, its data hidden.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ResourceView {
-    /// Its id.
     pub id: ResourceId,
-    /// Its keys, with `"•"` for values.
+    /// The keys of its data, with `"•"` for each value.
     pub data: Json,
-    /// Tags.
     pub tags: Vec<Tag>,
-    /// Holders at once.
+    /// Leases that may hold it at once.
     pub slots: u32,
-    /// Whether it may be handed out.
     pub state: ResourceState,
-    /// Why it is cooling or banned.
+    /// Why it is cooling or banned; `None` if it is neither.
     pub reason: Option<String>,
-    /// Leases that hold it.
+    /// Leases that hold it now.
     pub in_use: u32,
-    /// Until when it is cooling.
+    /// End of its rest; `None` if it is not cooling.
     pub until: Option<Moment>,
-    /// It goes when it is free.
+    /// It is removed as soon as it is free.
     pub retiring: bool,
-    /// Who holds it.
+    /// Leases that hold it now.
     pub holders: Vec<Holder>,
-    /// Grants so far.
+    /// Grants until now; 0 again when a restore lifts a ban by `max_uses`.
     pub uses: u64,
-    /// When it was granted last.
+    /// When it was granted last; `None` if never.
     pub last_used_at: Option<Moment>,
 }
 
-/// What a sync of a whole set did.
+/// The result of a sync of a whole set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Synced {
-    /// Were not there.
+    /// Resources that were not there before.
     pub added: u64,
-    /// Were there, and changed.
+    /// Resources that were there, and changed.
     pub updated: u64,
-    /// Were there, the same.
+    /// Resources that were there, the same.
     pub unchanged: u64,
-    /// Were absent from the set, and went.
+    /// Resources that the set lacks, and that are gone.
     pub retired: u64,
-    /// Were absent from the set, and go when they are free.
+    /// Resources that the set lacks, and that go when they are free.
     pub retiring: u64,
 }

@@ -1,4 +1,4 @@
-//! How the views of leases are read. Nothing here grants one.
+//! Reading the views of leases. Nothing here grants one.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn reasons_of_another_release_are_read_and_their_kind_is_kept() {
     let again = serde_json::to_string(&explained).unwrap();
     assert!(again.contains(r#""kind":"moon_phase""#), "{again}");
     assert_eq!(serde_json::from_str::<Explained>(&again).unwrap(), explained);
-    // What is not a word is no kind.
+    // A kind is always a word.
     assert!(serde_json::from_str::<Reason>(r#"{"kind":1}"#).is_err());
 }
 
