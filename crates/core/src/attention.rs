@@ -1,12 +1,12 @@
-//! What an operator should look at, in sentences: work that nothing will move, and work that goes on worse than it
-//! should.
+//! Attention: finds work that nothing will move, and work that goes on worse than it should, and words it for an
+//! operator.
 //!
-//! Pure: it reads replies of the public API and says what it finds in them. `tenure status`, `tenure top`, `tenure doctor`
-//! and the dashboard show the same sentences. What replies do not tell, as since when a limit is full, is left out
-//! unless whoever asks has watched it ([`AttentionReplies::since`]).
+//! Pure: it reads replies of the public API. `tenure status`, `tenure top`, `tenure doctor` and the dashboard show the
+//! same sentences. A fact that no reply contains, such as the time at which a limit became full, is left out unless the
+//! caller has watched it ([`AttentionReplies::since`]).
 //!
-//! Waiting alone is no finding: a full limit with a line that moves is a limit at work. Failures alone are only noted: where
-//! much is fetched from strangers, some of it always fails.
+//! Waiting alone is no finding: a full limit with a line that moves is a limit at work. Failures alone are only noted:
+//! where many foreign sites are fetched, some requests always fail.
 
 mod watched;
 
@@ -30,48 +30,43 @@ use crate::time::{Moment, Span};
 /// Jobs that failed longer ago than this are not counted.
 pub const FAILED_WITHIN: Span = Span::from_s(3_600);
 
-/// Replies of one namespace, asked for at about the same time. A list may be its first page: then nothing is said
-/// about what is not on it.
+/// Replies of one namespace, requested at about the same time. A list may be its first page: things on later pages are
+/// then not looked at.
 #[derive(Clone, Copy)]
 pub struct AttentionReplies<'a> {
-    /// When the replies were asked for, by the clock of whoever looks.
+    /// When the replies were requested, by the caller's clock.
     pub now: Moment,
-    /// The totals.
     pub stats: &'a Stats,
-    /// The queues.
     pub queues: &'a [QueueView],
-    /// The limits.
     pub limits: &'a [LimitView],
-    /// The pools.
     pub pools: &'a [PoolView],
-    /// The schedules.
     pub schedules: &'a [ScheduleView],
     /// The failures of the last hour ([`FAILED_WITHIN`]).
     pub failures: &'a Failures,
     /// Since when a subject has been as it is (a queue without a worker, a limit full, a pool with nothing free), if
-    /// whoever looks has watched it for that long; see [`WatchedSubjects`] and [`never_watched`].
+    /// the caller has watched it for that long; see [`WatchedSubjects`] and [`never_watched`].
     pub since: &'a dyn Fn(&Subject) -> Option<Moment>,
 }
 
-/// For a first look: nothing is known but what the replies say.
+/// For a first look: nothing is known beside the replies.
 pub fn never_watched(_: &Subject) -> Option<Moment> {
     None
 }
 
-/// How much it matters. The greater is the more urgent.
+/// Severity of a finding, in ascending order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AttentionSeverity {
-    /// Worth knowing, but nobody has to do anything: all is well.
+    /// Worth knowing, but needs no action: all is well.
     Note,
     /// Work goes on, but not as it should.
     Look,
-    /// Work waits, and nothing will move it until somebody does something.
+    /// Work waits, and nothing will move it until somebody acts.
     Stuck,
 }
 
 impl AttentionSeverity {
-    /// In a word, as programs read it.
+    /// The word that programs read.
     pub const fn as_str(self) -> &'static str {
         match self {
             AttentionSeverity::Note => "note",
@@ -80,29 +75,25 @@ impl AttentionSeverity {
         }
     }
 
-    /// Whether somebody has to do something, so that not all is well.
+    /// True if somebody has to act, so not all is well.
     pub const fn needs_somebody(self) -> bool {
         !matches!(self, AttentionSeverity::Note)
     }
 }
 
-/// What a finding is about.
+/// The thing that a finding is about.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Subject {
-    /// A queue.
     Queue(QueueName),
-    /// A limit.
     Limit(LimitName),
-    /// A pool.
     Pool(PoolName),
-    /// A schedule.
     Schedule(ScheduleId),
     /// All schedules of the namespace.
     Schedules,
 }
 
 impl Subject {
-    /// What it is, in a word, as programs read it.
+    /// The word that programs read.
     pub const fn kind(&self) -> &'static str {
         match self {
             Subject::Queue(_) => "queue",
@@ -113,7 +104,7 @@ impl Subject {
         }
     }
 
-    /// Its name; `None` if it is more than one thing.
+    /// Its name; `None` for [`Subject::Schedules`].
     pub fn name(&self) -> Option<&str> {
         match self {
             Subject::Queue(name) => Some(name.as_str()),
@@ -126,7 +117,7 @@ impl Subject {
 }
 
 impl fmt::Display for Subject {
-    /// As a sentence begins: `queue 'crawl'`.
+    /// The beginning of a sentence: `queue 'crawl'`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => write!(f, "{} '{name}'", self.kind()),
@@ -146,42 +137,42 @@ impl Serialize for Subject {
     }
 }
 
-/// Why something needs attention, with what its sentence says: for faces that say it in another language.
+/// The cause of a finding, with the values of its sentence: for programs that show it in another language.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AttentionCause {
-    /// Jobs wait in a queue, none runs, and nobody asked for them within the last minute.
+    /// Jobs wait in a queue, none runs, and no worker asked for them within the last minute.
     NoWorker {
         /// Jobs that are ready or blocked.
         waiting: u64,
-        /// For how long nobody has asked, if that was watched.
+        /// How long no worker has asked, if the caller watched it.
         unattended: Option<Span>,
-        /// For how long the oldest ready job has waited.
+        /// How long the oldest ready job has waited.
         oldest: Option<Span>,
     },
     /// Jobs wait in a queue that is paused.
     Paused {
         /// Jobs that are ready or blocked.
         waiting: u64,
-        /// When the pause ends; `None`: when it is resumed.
+        /// End of the pause; `None`: until it is resumed.
         until: Option<Moment>,
     },
-    /// A job has been ready for long, though there are workers.
+    /// A job has been ready for 5 minutes or more, though there are workers.
     Slow {
         /// Jobs that are ready.
         ready: u64,
-        /// For how long the oldest has waited.
+        /// How long the oldest one has waited.
         oldest: Span,
     },
     /// A queue takes no more jobs.
     QueueFull {
-        /// Its `max_waiting`.
+        /// Its `max_waiting`, in jobs.
         most: u32,
     },
     /// Jobs of a queue failed for good within the last hour.
     Failed {
-        /// How many.
+        /// Jobs that failed so.
         failed: u64,
-        /// How their most frequent error begins, and how many have it.
+        /// The beginning of their most frequent error, and the number of jobs with it.
         most: (String, u64),
     },
     /// Something waits for a limit with the concurrency 0.
@@ -189,18 +180,18 @@ pub enum AttentionCause {
         /// Jobs and callers in its line.
         waiting: u64,
     },
-    /// A limit has been full for long.
+    /// A limit has been full for 5 minutes or more.
     LimitFull {
         /// Jobs and callers in its line.
         waiting: u64,
-        /// For at least how long.
+        /// At least this long.
         full: Span,
     },
     /// The gauge of a limit cannot be read.
     Unread {
-        /// How long ago reading failed last.
+        /// Time since the last failed attempt.
         ago: Span,
-        /// Why, without what is secret in its address.
+        /// The error, without the secret parts of the address.
         error: String,
     },
     /// Something waits for a pool without resources.
@@ -212,56 +203,54 @@ pub enum AttentionCause {
     AllBanned {
         /// Jobs and callers in its lines.
         waiting: u64,
-        /// The resources.
+        /// All of its resources.
         banned: u64,
     },
-    /// Something waits for a pool of which nothing is free, and nothing is held that could be given back; or it has been
-    /// so for long.
+    /// Something waits for a pool that has nothing free, and no holder could give anything back; or nothing has been
+    /// free for 5 minutes or more.
     NothingFree {
         /// Jobs and callers in its lines.
         waiting: u64,
         /// Resources that are held.
         leased: u64,
-        /// Resources that rest.
+        /// Resources that rest until a moment.
         cooling: u64,
         /// Resources that are banned.
         banned: u64,
-        /// For how long, if that was watched.
+        /// How long nothing has been free, if the caller watched it.
         empty: Option<Span>,
     },
-    /// A moment of a schedule has been due for long.
+    /// A moment of a schedule has been due for 5 minutes or more.
     Overdue {
         /// Schedules with such a moment.
         due: u64,
-        /// For how long the oldest is due.
+        /// How long the oldest one has been due.
         oldest: Span,
     },
     /// The last job of a schedule failed.
     LastFailed {
-        /// The job.
+        /// The job that ended last.
         job: JobId,
-        /// How long ago it ended.
+        /// Time since it ended.
         ago: Span,
     },
 }
 
-/// Something that needs attention.
+/// One thing that needs attention.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// How much it matters.
     pub severity: AttentionSeverity,
-    /// What it is about.
     pub subject: Subject,
-    /// What is wrong, as a sentence without a capital and a full stop. A moment in it is in UTC.
+    /// The problem, as a sentence without a capital and a full stop. A moment in it is in UTC.
     pub sentence: String,
-    /// What to do, as the end of a sentence; it names a command.
+    /// The remedy, as the end of a sentence; it names a command.
     pub fix: String,
-    /// The same as the sentence, for programs that say it otherwise.
+    /// The same as the sentence, for programs with words of their own.
     #[serde(skip)]
     pub cause: AttentionCause,
 }
 
-/// What needs attention, the most urgent first, then by subject.
+/// All findings, the most urgent first, then by subject.
 pub fn findings(looked: &AttentionReplies<'_>) -> Vec<Finding> {
     let mut all = Vec::new();
     looked.queues.iter().for_each(|queue| of_queue(looked, queue, &mut all));
@@ -269,7 +258,7 @@ pub fn findings(looked: &AttentionReplies<'_>) -> Vec<Finding> {
     looked.limits.iter().for_each(|limit| of_limit(looked, limit, &mut all));
     looked.pools.iter().for_each(|pool| of_pool(looked, pool, &mut all));
     of_schedules(looked, &mut all);
-    // Stable: what is found about one subject stays together, in the order of this file.
+    // A stable sort keeps findings about one subject together, in the order of this file.
     all.sort_by(|a, b| (b.severity, &a.subject).cmp(&(a.severity, &b.subject)));
     all
 }
@@ -308,7 +297,7 @@ fn of_failures(looked: &AttentionReplies<'_>, all: &mut Vec<Finding>) {
     all.extend(queues.into_iter().map(|(queue, (failed, most))| {
         let cause = AttentionCause::Failed { failed, most };
         let finding = Finding::new(Subject::Queue(queue.clone()), cause);
-        // A queue that forgets sooner what succeeded does not tell the share.
+        // A queue that forgets succeeded jobs within the hour does not show the share of failures.
         let view = looked.queues.iter().find(|view| view.name == *queue);
         let kept =
             view.is_none_or(|view| view.settings.retain.is_none_or(|for_| for_ >= FAILED_WITHIN));
@@ -318,7 +307,7 @@ fn of_failures(looked: &AttentionReplies<'_>, all: &mut Vec<Finding>) {
     }));
 }
 
-/// Whether as many failures are usual: where much is fetched from strangers, some of it always fails.
+/// True if this share of failures is usual: some requests to foreign sites always fail.
 fn are_few(failed: u64, succeeded: u64) -> bool {
     failed.saturating_mul(100) <= (failed + succeeded).saturating_mul(ATTENTION_FAILED_PERCENT)
 }
@@ -345,8 +334,8 @@ fn of_limit(looked: &AttentionReplies<'_>, limit: &LimitView, all: &mut Vec<Find
     }
 }
 
-/// For how long a full limit has granted nothing, if its holders tell that: it has been full since the last grant.
-/// Permits that rest or are taken outside come and go without one.
+/// How long a full limit has granted nothing, if its holders show that: it has been full since the last grant. Permits
+/// that rest or are used outside come and go without a grant.
 fn stands_still(limit: &LimitView, now: Moment) -> Option<Span> {
     let is_whole = limit.holders.len() < HOLDERS_SHOWN && limit.resting == 0 && limit.external == 0;
     let last = limit.holders.iter().map(|holder| holder.since).max();
@@ -394,10 +383,10 @@ fn is_long(span: Span) -> bool {
 }
 
 impl AttentionReplies<'_> {
-    /// For how long a subject has been as it is, if that was watched.
+    /// How long a subject has been as it is, if the caller watched it.
     fn lasting(&self, subject: &Subject) -> Option<Span> {
         let lasting = (self.since)(subject).map(|since| self.now.since(since));
-        // A first look tells nothing.
+        // A first look shows no duration.
         lasting.filter(|lasting| *lasting > Span::ZERO)
     }
 }
@@ -420,7 +409,7 @@ impl Finding {
 impl AttentionCause {
     fn severity(&self) -> AttentionSeverity {
         match self {
-            // Somebody meant it, and knows: an alarm would be red for as long as it lasts.
+            // Somebody paused it on purpose: an alarm would stay red for as long as the pause lasts.
             AttentionCause::Paused { .. } => AttentionSeverity::Note,
             AttentionCause::NoWorker { .. }
             | AttentionCause::Closed { .. }
@@ -506,7 +495,7 @@ impl AttentionCause {
     fn fix(&self, subject: &Subject) -> String {
         let name = subject.name().unwrap_or_default();
         match self {
-            // No form of `tenure work` takes such a name.
+            // No form of `tenure work` takes a name that begins with `-`.
             AttentionCause::NoWorker { .. } if name.starts_with('-') => "start a worker".to_owned(),
             AttentionCause::NoWorker { .. } => {
                 format!("start a worker: {}", command("work", name, "-- CMD"))
@@ -548,7 +537,7 @@ impl AttentionCause {
     }
 }
 
-/// What waits, as the end of a sentence.
+/// The end of a sentence: how many wait.
 fn wait(waiting: u64) -> String {
     format!("{} {}", grouped(waiting), of(waiting, "waits", "wait"))
 }

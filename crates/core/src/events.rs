@@ -1,5 +1,5 @@
-//! Events: what happened in a namespace, as values. Each has a type, and says of what it happened to only what the table
-//! of its type names. Nothing of a payload, a result, a label or the data of a resource is ever among it.
+//! Events of a namespace, as values. Each has a type, and carries only the fields that the table of its type names. An
+//! event never carries any part of a payload, a result, a label or the data of a resource.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,18 +16,18 @@ use crate::names::{FlowName, JobId, LimitName, PoolName, QueueName, ResourceId, 
 use crate::sentences::NameRefusal;
 use crate::time::Moment;
 
-/// The place of an event in the stream of its namespace: the *life* of the stream, and a number. Numbers have no holes.
-/// Another life means that the store may have forgotten events. Clients take the text as it is.
+/// The place of an event in the stream of its namespace: the *life* of the stream, and a number. Numbers have no gaps.
+/// Another life means that the store may have forgotten events. Clients treat the text as opaque.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct EventId {
-    /// A stamp that is never used again: the stream was begun, or may have lost something, at this time.
+    /// A stamp that is never used again: the time at which the stream began or may have lost events.
     pub life: u64,
     /// The first event of a stream has 1; 0 is the place before it.
     pub number: u64,
 }
 
 impl EventId {
-    /// The place before this event: whoever reads on from there begins with it.
+    /// The place before this event: a reader that goes on from there begins with this event.
     pub fn before(self) -> Self {
         EventId { number: self.number.saturating_sub(1), ..self }
     }
@@ -41,7 +41,7 @@ impl fmt::Display for EventId {
 
 impl FromStr for EventId {
     type Err = NameRefusal;
-    /// Takes only what [`Display`](fmt::Display) writes: no server ever made another.
+    /// Takes only the form that [`Display`](fmt::Display) writes: no server ever made another one.
     fn from_str(text: &str) -> Result<Self, NameRefusal> {
         let read = || {
             let (life, number) = text.split_once('-')?;
@@ -66,20 +66,20 @@ impl<'de> Deserialize<'de> for EventId {
     }
 }
 
-/// What a job lacks, or what a limit or pool is named by.
+/// The limit or pool that a job lacks.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockedOn {
-    /// A limit.
+    /// A limit without a free permit or token.
     Limit(LimitName),
-    /// A pool.
+    /// A pool without a free resource.
     Pool(PoolName),
 }
 
 macro_rules! fields {
     ($($(#[$doc:meta])* $field:ident: $type:ty,)*) => {
-        /// What an event says of the thing it happened to. Which of these a type has is in the table of types; all
-        /// others are absent.
+        /// The fields of an event beside `id`, `at` and `type`. Each type has the fields that the table of types names;
+        /// all others are absent.
         #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
         #[serde(default)]
         pub struct About { $($(#[$doc])* pub $field: Option<$type>,)* }
@@ -90,10 +90,9 @@ macro_rules! fields {
         pub enum Field { $($field),* }
 
         impl Field {
-            /// All of them.
             pub const ALL: &[Field] = &[$(Field::$field),*];
 
-            /// As JSON names it.
+            /// Its name in JSON.
             pub const fn name(self) -> &'static str {
                 match self { $(Field::$field => stringify!($field)),* }
             }
@@ -106,7 +105,7 @@ macro_rules! fields {
                 }
             }
 
-            /// The fields that are there.
+            /// The fields that are present.
             pub fn fields(&self) -> impl Iterator<Item = Field> {
                 [$(self.$field.is_some().then_some(Field::$field)),*].into_iter().flatten()
             }
@@ -114,7 +113,7 @@ macro_rules! fields {
     };
 }
 
-// A store may keep fields by their places: new ones stand at the end.
+// A store may keep fields by their position: new ones go to the end.
 fields! {
     /// The id of the job.
     job: JobId,
@@ -124,18 +123,18 @@ fields! {
     flow: FlowName,
     /// The schedule that made the job, or that was changed, fired or moved.
     schedule: ScheduleId,
-    /// Why: of `job.ready` `due`, `parents`, `retry` or `run_now`; of a schedule `overlap`, `queue_full` or `invalid_field`; of a resource
-    /// what was given as the reason; else a sentence.
+    /// The reason: `due`, `parents`, `retry` or `run_now` of `job.ready`; `overlap`, `queue_full` or `invalid_field` of
+    /// a schedule; the given reason of a resource; a sentence of other types.
     why: Cow<'static, str>,
-    /// What the job lacks.
+    /// The need that the job lacks.
     on: BlockedOn,
     /// The id of the lease that was granted or ended.
     lease: String,
     /// The fence of that lease.
     fence: Fence,
-    /// The worker that holds or held it; null if its caller named none.
+    /// Id of the worker that holds or held the lease; null if the caller named none.
     holder: String,
-    /// Which attempt of the job this was, from 1.
+    /// Number of the job's attempt, from 1.
     attempt: u32,
     /// When the job may run again.
     run_at: Moment,
@@ -143,27 +142,27 @@ fields! {
     error: String,
     /// How the lease ended.
     outcome: Outcome,
-    /// The limit.
+    /// The limit that the event is about.
     limit: LimitName,
-    /// The pool.
+    /// The pool that the event is about.
     pool: PoolName,
     /// The resource of that pool.
     resource: ResourceId,
     /// The end of a pause, of a resource's rest, of a recovery; null if it has none.
     until: Moment,
-    /// Permits of the limit that are in use outside.
+    /// Permits of the limit that work outside uses.
     external: u64,
-    /// The moment of the schedule: that which fired, was skipped or missed, or to which it was moved.
+    /// The moment of the schedule that fired, was skipped or missed, or to which the schedule was moved.
     moment: Moment,
-    /// How many moments.
+    /// Number of skipped or missed moments.
     n: u64,
-    /// Members of the flow by where they stand.
+    /// Members of the flow by state.
     counts: FlowCounts,
 }
 
 macro_rules! types {
     ($($kind:ident $name:literal [$($field:ident)*],)*) => {
-        /// What kind of thing happened.
+        /// The type of an event.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
         #[allow(missing_docs)]
         pub enum EventType { $($kind),* }
@@ -172,12 +171,12 @@ macro_rules! types {
             /// All types, in the order of the reference.
             pub const ALL: &[EventType] = &[$(EventType::$kind),*];
 
-            /// The word of the contract.
+            /// The word of the contract, as in JSON.
             pub const fn as_str(self) -> &'static str {
                 match self { $(EventType::$kind => $name),* }
             }
 
-            /// What an event of this type says, in this order, beside `id`, `at` and `type`.
+            /// The fields of this type beside `id`, `at` and `type`, in the order of JSON.
             pub const fn fields(self) -> &'static [Field] {
                 match self { $(EventType::$kind => &[$(Field::$field),*]),* }
             }
@@ -238,12 +237,12 @@ types! {
 }
 
 impl EventType {
-    /// The type of this name.
+    /// The type with this name.
     pub fn parse(name: &str) -> Option<EventType> {
         EventType::ALL.iter().copied().find(|kind| kind.as_str() == name)
     }
 
-    /// The types that a name means: one, or those of a family (`job.*`). `None` if there is no such type.
+    /// The types that a name stands for: one, or a family (`job.*`). `None` if there is no such type.
     pub fn named(name: &str) -> Option<Vec<EventType>> {
         let named: Vec<EventType> = match name.strip_suffix(".*") {
             Some(family) => {
@@ -255,7 +254,7 @@ impl EventType {
         (!named.is_empty()).then_some(named)
     }
 
-    /// `job` of `job.pushed`.
+    /// The part before the dot: `job` of `job.pushed`.
     pub fn family(self) -> &'static str {
         self.as_str().split('.').next().unwrap_or_default()
     }
@@ -274,19 +273,18 @@ impl<'de> Deserialize<'de> for EventType {
     }
 }
 
-/// One thing that happened, before it has its place in a stream.
+/// An event that has no place in a stream yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Happened {
-    /// When, by the engine's clock.
+    /// By the engine's clock.
     pub at: Moment,
-    /// What.
     pub kind: EventType,
-    /// To what.
+    /// The fields that its type has.
     pub about: About,
 }
 
 impl Happened {
-    /// Something that happened; what its type does not say is left out.
+    /// Makes an event; `about` has no field that the type lacks.
     pub fn new(at: Moment, kind: EventType, about: About) -> Self {
         debug_assert!(
             about.fields().all(|field| kind.fields().contains(&field)),
@@ -296,12 +294,11 @@ impl Happened {
     }
 }
 
-/// One thing that happened, at its place in the stream.
+/// An event at its place in the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
-    /// Its place: the same for everybody, also after a restart.
+    /// The same for every reader, also after a restart.
     pub id: EventId,
-    /// The event itself.
     pub happened: Happened,
 }
 
@@ -335,34 +332,34 @@ impl<'de> Deserialize<'de> for Event {
     }
 }
 
-/// The end of an error as events have it: at most 256 bytes, cut before a character.
+/// The end of an error as events carry it: at most 256 bytes, cut before a character.
 pub fn error_end(error: &str) -> String {
     let cut = error.len().saturating_sub(EVENT_ERROR_BYTES);
     let from = (cut..=error.len()).find(|at| error.is_char_boundary(*at)).unwrap_or(error.len());
     error[from..].to_owned()
 }
 
-/// Which events a reader wants; all that is named must fit.
+/// Filter of a reader; an event must match every field that is set.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EventFilter {
-    /// Of one of these types; of any, if there is none.
+    /// One of these types; empty for any type.
     pub types: Vec<EventType>,
-    /// About this queue.
+    /// Events about this queue.
     pub queue: Option<QueueName>,
-    /// About this job.
+    /// Events about this job.
     pub job: Option<JobId>,
-    /// About this flow.
+    /// Events about this flow.
     pub flow: Option<FlowName>,
-    /// About this schedule.
+    /// Events about this schedule.
     pub schedule: Option<ScheduleId>,
-    /// About this limit, also as what a job lacks.
+    /// Events about this limit, also those of jobs that lack it.
     pub limit: Option<LimitName>,
-    /// About this pool, also as what a job lacks.
+    /// Events about this pool, also those of jobs that lack it.
     pub pool: Option<PoolName>,
 }
 
 impl EventFilter {
-    /// Whether an event is wanted.
+    /// True if the event matches.
     pub fn wants(&self, event: &Happened) -> bool {
         let Happened { kind, about, .. } = event;
         fn is<T: PartialEq>(wanted: &Option<T>, there: &Option<T>) -> bool {
@@ -386,21 +383,21 @@ impl EventFilter {
     }
 }
 
-/// Why a reader cannot go on where it stopped.
+/// The reason why a reader cannot go on where it stopped.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GapWhy {
-    /// What came next is not kept any more.
+    /// The next events are not kept any more.
     Dropped,
     /// The store may have forgotten events.
     Restarted,
 }
 
 impl GapWhy {
-    /// Both.
+    /// Both, in the order of their declaration.
     pub const ALL: [GapWhy; 2] = [GapWhy::Dropped, GapWhy::Restarted];
 
-    /// The word of the contract.
+    /// The word of the contract, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             GapWhy::Dropped => "dropped",
@@ -409,25 +406,24 @@ impl GapWhy {
     }
 }
 
-/// Events that a reader has missed, or may have.
+/// Events that a reader has missed, or may have missed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Gap {
-    /// As it asked.
+    /// The place from which the reader wanted to go on.
     pub after: EventId,
-    /// With which event it goes on: the oldest that is kept, or the next.
+    /// The event with which it goes on: the oldest that is kept, or the next.
     pub first: EventId,
-    /// Why.
     pub why: GapWhy,
 }
 
-/// The stream of a namespace as it stands.
+/// The range of events that the stream of a namespace holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StreamStands {
-    /// Its life.
+    /// The life of all its ids.
     pub life: u64,
-    /// The number of the oldest event that is kept; one more than `last` if none is.
+    /// Number of the oldest event that is kept; `last + 1` if the stream is empty.
     pub first: u64,
-    /// The number of the newest; 0 if there was none.
+    /// Number of the newest event; 0 if there was none.
     pub last: u64,
 }
 
@@ -437,8 +433,8 @@ impl StreamStands {
         EventId { life: self.life, number: self.last }
     }
 
-    /// The number after which a reader goes on that has seen `after`, and what it missed. Whoever asked before anything had
-    /// happened has seen nothing of any life.
+    /// The number after which a reader that has seen `after` goes on, and the gap before it. A reader that asked before
+    /// the first event has seen no event of any life.
     pub fn resume(self, after: EventId) -> (u64, Option<Gap>) {
         let first = EventId { life: self.life, number: self.first };
         let is_of_nothing = after == EventId::default();

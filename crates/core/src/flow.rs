@@ -1,7 +1,7 @@
-//! Flows: jobs that wait for other jobs, and the name under which jobs belong together.
+//! Flows: jobs that wait for other jobs, and the name that joins jobs.
 //!
-//! Which jobs of one call wait for which others of it, and in what order that is decided, is told from the call alone:
-//! [`Kinship`] does it for every engine.
+//! The dependencies between the jobs of one call, and the order in which their states are decided, follow from the call
+//! alone: [`Kinship`] computes them for every engine.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -16,11 +16,11 @@ use crate::secret::Json;
 use crate::sentences::FlowRefusal;
 use crate::time::Moment;
 
-/// What becomes of a job when one of those it waits for fails or is cancelled.
+/// Policy for a job when one of its parents fails or is cancelled.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnParentFailure {
-    /// It is cancelled, and so are those that wait for it, unless they say otherwise.
+    /// The job is cancelled, and so are its children, unless they have `Run`.
     #[default]
     Cancel,
     /// Any end of a parent will do.
@@ -31,7 +31,7 @@ impl OnParentFailure {
     /// Every word of `on_parent_failure`, the default first.
     pub const ALL: [OnParentFailure; 2] = [OnParentFailure::Cancel, OnParentFailure::Run];
 
-    /// The word of the contract.
+    /// The word of the contract, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             OnParentFailure::Cancel => "cancel",
@@ -40,23 +40,22 @@ impl OnParentFailure {
     }
 }
 
-/// What one entry of `after` names.
+/// The parent that an entry of `after` names.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Parent {
     /// A job, by its id or by the unique key that it held before the call.
     Job(JobRef),
     /// An item of the same call, by its `ref`.
     Item(Ref),
-    /// Every job of a flow, however many come.
+    /// Every job of a flow, however many are pushed into it.
     Flow(FlowName),
 }
 
 /// One entry of `after`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct After {
-    /// Who is waited for.
     pub parent: Parent,
-    /// What is not there counts as done; otherwise it is refused.
+    /// True: a parent that does not exist counts as done. False: it is refused.
     pub gone_is_done: bool,
 }
 
@@ -64,17 +63,15 @@ pub struct After {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ShownParent {
-    /// The id of a job.
     Job(JobId),
-    /// A flow.
+    /// A flow, by its name.
     Flow {
-        /// Its name.
         flow: FlowName,
     },
 }
 
 impl ShownParent {
-    /// About what it takes in an answer.
+    /// Estimated size in an answer.
     pub fn bytes(&self) -> usize {
         match self {
             ShownParent::Job(id) => id.as_str().len() + 4,
@@ -95,18 +92,18 @@ impl std::fmt::Display for ShownParent {
 /// The parents of a job as its view shows them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ShownParents {
-    /// The first of them.
+    /// The first 100 parents.
     pub after: Vec<ShownParent>,
-    /// How many there are.
+    /// Number of all parents.
     pub parents: u32,
-    /// How many of them have not ended, or have not been told of it yet.
+    /// Parents that have not ended, or whose end has not been counted yet.
     pub waiting_on: u32,
-    /// What becomes of the job when one of them fails.
+    /// Applies when a parent fails or is cancelled.
     pub on_failure: OnParentFailure,
 }
 
 impl ShownParents {
-    /// The first parents of a job, and how many it has.
+    /// Keeps the first 100 parents, and the number of all.
     pub fn of(
         parents: impl ExactSizeIterator<Item = ShownParent>,
         waiting_on: u32,
@@ -122,21 +119,21 @@ impl ShownParents {
     }
 }
 
-/// Whether anything of a flow is unfinished.
+/// State of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowState {
     /// A member is unfinished.
     Open,
-    /// No member is.
+    /// No member is unfinished.
     Finished,
 }
 
 impl FlowState {
-    /// Every state of a flow, in the order in which it has them.
+    /// Every state of a flow, in the order of its life.
     pub const ALL: [FlowState; 2] = [FlowState::Open, FlowState::Finished];
 
-    /// The word of the contract.
+    /// The word of the contract, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             FlowState::Open => "open",
@@ -145,26 +142,26 @@ impl FlowState {
     }
 }
 
-/// Members of a flow by where they stand. Finished ones count on when they are forgotten by time; one that is deleted by
-/// a call leaves the counts.
+/// Members of a flow by state. A finished member still counts after its `retain` is over, but not after a call has
+/// deleted it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FlowCounts {
     /// Not finished, in any state.
     #[serde(default)]
     pub unfinished: u64,
-    /// Ended well.
+    /// Members that ended well.
     #[serde(default)]
     pub succeeded: u64,
-    /// Failed for good.
+    /// Members that failed for good.
     #[serde(default)]
     pub failed: u64,
-    /// Called off.
+    /// Members that were cancelled.
     #[serde(default)]
     pub cancelled: u64,
 }
 
 impl FlowCounts {
-    /// The count of those that ended in this state.
+    /// The count of members that ended in this state.
     pub fn ended(&mut self, state: JobState) -> &mut u64 {
         match state {
             JobState::Succeeded => &mut self.succeeded,
@@ -173,7 +170,7 @@ impl FlowCounts {
         }
     }
 
-    /// Whether the flow counts as a failed parent.
+    /// True if the flow counts as a failed parent.
     pub fn has_failed(&self) -> bool {
         self.failed > 0 || self.cancelled > 0
     }
@@ -182,18 +179,16 @@ impl FlowCounts {
 /// A flow as the contract shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FlowView {
-    /// Its name.
     pub flow: FlowName,
-    /// Whether anything of it is unfinished.
     pub state: FlowState,
-    /// Its members are being called off, and what is pushed into it meanwhile is cancelled.
+    /// Its members are being cancelled, and jobs that are pushed into it meanwhile are cancelled too.
     #[serde(default)]
     pub cancelling: bool,
-    /// Its members.
+    /// Its members by state.
     pub counts: FlowCounts,
-    /// When its first member came, or the first that waits for it.
+    /// When its first member was pushed, or the first job that waits for it.
     pub created_at: Moment,
-    /// When its last member ended; null while one is unfinished.
+    /// When its last member ended; `None` while one is unfinished.
     pub finished_at: Option<Moment>,
 }
 
@@ -201,25 +196,24 @@ pub struct FlowView {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(untagged)]
 pub enum ParentView {
-    /// A flow.
+    /// All jobs of a flow.
     Flow {
-        /// Its name.
         flow: FlowName,
-        /// Its members; all zero for one that is gone.
+        /// All zero for a flow that is gone.
         counts: FlowCounts,
     },
-    /// A job.
+    /// One job, which may be gone.
     Job(ParentJob),
 }
 
 impl ParentView {
-    /// A job that is not there.
+    /// A parent that does not exist any more.
     pub fn gone(id: JobId) -> Self {
         let state = ParentState::Gone(Gone::Gone);
         ParentView::Job(ParentJob { id, state, error: None, finished_at: None, result: None })
     }
 
-    /// The bytes of what may be long in it: a page of parents ends by their sum.
+    /// Bytes of its long parts: their sum bounds a page of parents.
     pub fn bytes(&self) -> usize {
         match self {
             ParentView::Flow { .. } => 0,
@@ -231,7 +225,8 @@ impl ParentView {
     }
 }
 
-/// By hand: what serde makes for an untagged enum reads the whole value first, and the text of a result is not in that.
+/// By hand: for an untagged enum, serde's derived code buffers the whole value first, and the buffer does not keep the
+/// text of a result.
 impl<'de> Deserialize<'de> for ParentView {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -260,39 +255,37 @@ impl<'de> Deserialize<'de> for ParentView {
 /// A job that is a parent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ParentJob {
-    /// Its id.
     pub id: JobId,
-    /// Where it stands.
     pub state: ParentState,
     /// Why it failed or was cancelled.
     pub error: Option<String>,
-    /// When it was finished; null until then.
+    /// `None` until it has ended.
     pub finished_at: Option<Moment>,
-    /// What it succeeded with; absent unless asked for.
+    /// Its result; absent unless asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Json>,
 }
 
-/// Where a parent stands: as any job, or it is not there any more.
+/// State of a parent: that of a job, or gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ParentState {
-    /// As a job.
+    /// The job exists, in this state.
     There(JobState),
-    /// Its row is gone, or never was there.
+    /// Its row is gone, or never existed.
     Gone(Gone),
 }
 
-/// The word for a parent that is not there.
+/// The word for a parent that does not exist.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gone {
-    /// It is not there.
+    /// The only word, `"gone"`.
     Gone,
 }
 
 impl ParentState {
-    /// The word of the contract.
+    /// The word of the contract, as in JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             ParentState::There(state) => state.as_str(),
@@ -304,39 +297,36 @@ impl ParentState {
 /// A job that waits, or waited, for another one.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ChildView {
-    /// Its id.
     pub id: JobId,
-    /// Where it stands.
     pub state: JobState,
-    /// What becomes of it when a parent fails.
+    /// Applies when a parent fails or is cancelled.
     #[serde(default)]
     pub on_parent_failure: OnParentFailure,
 }
 
-/// An entry of `after`, as far as the call alone tells it.
+/// An entry of `after`, as far as the call alone resolves it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum KinRef {
-    /// An item of the same call, by its place.
+    /// An item of the same call, by its index.
     Item(usize),
     /// A job that is no item of the call.
     Job(JobRef),
-    /// A flow.
     Flow(FlowName),
 }
 
-/// Who waits for whom in one call.
+/// The dependencies between the items of one call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Kinship {
-    /// For each item its parents, each once, with the entry of `after` that named it first and whether that takes what
-    /// is gone as done. Empty if no item has any.
+    /// For each item its parents without repeats, each with the index of the entry of `after` that named it first, and
+    /// that entry's `gone_is_done`. Empty if no item has parents.
     pub parents: Vec<Vec<(KinRef, usize, bool)>>,
-    /// The items in the order in which their states are decided: parents first, and of those that can be decided next
-    /// the ones that wait for a flow last.
+    /// The items in the order in which their states are decided: parents first; among items that can be decided next,
+    /// those that wait for a flow come last.
     pub order: Vec<usize>,
 }
 
 impl Kinship {
-    /// Reads it from the items of a call.
+    /// Resolves the parents of all items of a call.
     ///
     /// # Errors
     /// `invalid_field`, `unknown_parent`, `out_of_bounds` or `cycle`, with the item in `index`: nothing may be stored.
@@ -382,7 +372,7 @@ impl Kinship {
         Ok(Kinship { parents, order })
     }
 
-    /// Whether no item waits for anything.
+    /// True if no item waits for anything.
     pub fn is_empty(&self) -> bool {
         self.parents.is_empty()
     }
@@ -390,7 +380,7 @@ impl Kinship {
 
 type ItemsByName<'j> = (HashMap<&'j Ref, usize>, HashMap<&'j JobId, usize>);
 
-/// The items by their `ref` and by their id. The first of those that share an id stands for it.
+/// The items by their `ref` and by their id. Of items with the same id, the first one counts.
 fn named(jobs: &[NewJob]) -> Result<ItemsByName<'_>, Refusal> {
     let (mut refs, mut ids) = (HashMap::new(), HashMap::new());
     for (index, job) in jobs.iter().enumerate() {
@@ -407,8 +397,8 @@ fn named(jobs: &[NewJob]) -> Result<ItemsByName<'_>, Refusal> {
     Ok((refs, ids))
 }
 
-/// Topological, as Kahn has it (Kahn, "Topological sorting of large networks", 1962), with two lines of items that can be
-/// decided: those that wait for a flow come when nothing else can. Whoever waits for one of them comes after it, and
+/// Topological sort by Kahn ("Topological sorting of large networks", 1962), with two lines of items that can be
+/// decided: items that wait for a flow come when nothing else can. A job that waits for one of them comes after it, and
 /// belongs to no flow; so every member of a flow is decided before the first job that waits for that flow.
 fn decided_in_order(
     jobs: &[NewJob],
@@ -420,8 +410,8 @@ fn decided_in_order(
             members.entry(flow).or_default().push(index);
         }
     }
-    // A waiter for a flow stands behind a point that all stated members of the flow lead to: so a thousand waiters for
-    // a flow of a thousand are two thousand steps and not a million.
+    // A waiter for a flow waits for one point that all stated members of the flow lead to: so a thousand waiters for a
+    // flow of a thousand are two thousand steps and not a million.
     let points: Vec<&FlowName> = members.keys().copied().collect();
     let point_of: HashMap<&FlowName, usize> =
         points.iter().enumerate().map(|(at, flow)| (*flow, jobs.len() + at)).collect();
@@ -435,8 +425,8 @@ fn decided_in_order(
         }
         open[point] = items.len();
     }
-    // Items with one id or one unique key are one job in the end, the first of them: whoever waits for one of them may
-    // wait for that.
+    // Items with the same id or unique key become one job, the first of them: a job that waits for one of them may wait
+    // for the first.
     let mut last = HashMap::new();
     for (index, job) in jobs.iter().enumerate() {
         let id = job.id.as_ref().map(|id| (Some(id), None));

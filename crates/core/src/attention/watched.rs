@@ -1,4 +1,4 @@
-//! Since when a subject has been as it is, for whoever looks again and again.
+//! Watches subjects over repeated looks, to tell since when each one has been as it is.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,13 @@ use super::{AttentionReplies, Subject};
 use crate::settings::{LimitView, PoolView, QueueView};
 use crate::time::Moment;
 
-/// What was so at every look so far, and since which look. A look that is late makes nothing longer than it was seen.
+/// Subjects that were found at every look until now, each with the time of its first look. A late look lengthens
+/// nothing beyond what was observed.
 #[derive(Clone, Debug, Default)]
 pub struct WatchedSubjects(BTreeMap<Subject, Moment>);
 
 impl WatchedSubjects {
-    /// Notes what is so now, and forgets what is not so any more. `replies.since` is not asked.
+    /// Notes the subjects of this look, and forgets those that it does not find any more. `replies.since` is not used.
     pub fn look(&mut self, replies: &AttentionReplies<'_>) {
         let queues = replies.queues.iter().filter(|queue| is_unattended(queue));
         let limits = replies.limits.iter().filter(|limit| is_full(limit));
@@ -33,19 +34,19 @@ impl WatchedSubjects {
     }
 }
 
-/// Nobody asks for its jobs, and none runs.
+/// No worker asks for its jobs, and none of them runs.
 pub(super) fn is_unattended(queue: &QueueView) -> bool {
-    // A worker that is busy in all its slots does not ask, but something of it runs.
+    // A worker that is busy in all its slots does not ask, but a job of it runs.
     queue.workers == 0 && queue.counts.running == 0
 }
 
-/// It has a cap, and no free permit.
+/// True if it has a cap, and no free permit.
 pub fn is_full(limit: &LimitView) -> bool {
     let used = limit.in_use + limit.external;
     limit.settings.concurrency.is_some_and(|cap| used >= u64::from(cap))
 }
 
-/// It has no free resource.
+/// True if it has no free resource.
 pub fn is_empty(pool: &PoolView) -> bool {
     pool.available == 0
 }
