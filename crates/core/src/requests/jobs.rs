@@ -1,5 +1,5 @@
-//! Requests about jobs, one or many. They say what is asked; whether it may be is the engine's to
-//! say.
+//! Requests about jobs, one or many. Nothing here decides: the engine refuses a request that cannot
+//! be met.
 
 use crate::at::At;
 use crate::bounded::jobs::{filter, labels, needs, new_job, payload, when};
@@ -16,27 +16,26 @@ use serde::{Deserialize, Serialize};
 
 use super::{Effect, JobFilter, Page, Patch};
 
-/// How much of the jobs a push answers.
+/// The form in which a push answers its jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PushAnswer {
-    /// The jobs.
+    /// Each job in full.
     #[default]
     Whole,
-    /// Their ids, which is all that a library needs.
+    /// Ids alone: a library needs no more.
     Ids,
 }
 
-/// Stores jobs: all, or none.
+/// Stores jobs: all of them, or none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Push {
-    /// 1 to 1,000.
+    /// 1 to 1,000 jobs.
     pub jobs: Vec<NewJob>,
-    /// What to answer.
     pub answer: PushAnswer,
 }
 
 impl Push {
-    /// A job without an id gets another one at each sending, so that a second push would store it again.
+    /// A job without an id gets another one at each sending, so a second push would store it again.
     pub(super) fn effect(&self) -> Effect {
         match self.jobs.iter().any(|job| job.id.is_none()) {
             true => Effect::Adds,
@@ -50,9 +49,9 @@ impl Push {
 pub struct PushedId {
     /// The job that is there now.
     pub id: JobId,
-    /// It was there already.
+    /// True if the job was there before.
     pub duplicate: bool,
-    /// It was there already, and got the new content.
+    /// True if the job was there before, and got the new content.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replaced: bool,
     /// `Some(0)`: nobody asked for its queue within the last minute.
@@ -60,53 +59,49 @@ pub struct PushedId {
     pub workers: Option<u32>,
 }
 
-/// The answer of a push, in its order.
+/// The answer to a push, in its order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Pushed {
-    /// For [`PushAnswer::Whole`].
+    /// The answer for [`PushAnswer::Whole`].
     Whole(Vec<PushedJob>),
-    /// For [`PushAnswer::Ids`].
+    /// The answer for [`PushAnswer::Ids`].
     Ids(Vec<PushedId>),
 }
 
-/// Shows a job.
+/// Shows one job in full.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GetJob {
-    /// Which.
     pub job: JobRef,
 }
 
 /// Lists jobs, newest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListJobs {
-    /// Which.
     pub filter: JobFilter,
-    /// The page.
     pub page: Page,
-    /// With `payload` and `result`.
+    /// Shows `payload` and `result` too.
     pub full: bool,
 }
 
 /// Changes a job that is neither running nor finished.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchJob {
-    /// Which.
     pub job: JobRef,
-    /// When it may run; `Reset` is now.
+    /// When it may run; `Reset` means now.
     pub when: Patch<crate::job::When>,
-    /// `Reset`: 0.
+    /// `Reset` means priority 0.
     pub priority: Patch<i8>,
-    /// `Reset`: null.
+    /// `Reset` means null; at most 256 KiB.
     pub payload: Patch<Json>,
-    /// `Reset`: the queue's.
+    /// `Reset` means the needs of the queue.
     pub needs: Patch<Vec<Need>>,
-    /// `Reset`: none.
+    /// `Reset` means no group.
     pub group: Patch<Group>,
-    /// `Reset`: none.
+    /// Replaces all labels; `Reset` removes them.
     pub labels: Patch<Labels>,
-    /// `Reset`: the queue's.
+    /// `Reset` means the timeout of the queue.
     pub timeout: Patch<Span>,
-    /// `Reset`: none.
+    /// `Reset` means that it never expires.
     pub expires_at: Patch<Moment>,
 }
 
@@ -127,32 +122,29 @@ impl PatchJob {
     }
 }
 
-/// Cancels a job and forgets it.
+/// Cancels a job and forgets it; a running one is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeleteJob {
-    /// Which.
     pub job: JobRef,
 }
 
-/// Calls a job off.
+/// Ends a job that waits; asks the holder of a running one to stop.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CancelJob {
-    /// Which.
     pub job: JobRef,
 }
 
-/// Makes a finished job ready again.
+/// Makes a failed or cancelled job ready again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RetryJob {
-    /// Which.
     pub job: JobRef,
-    /// Only if it is still that end.
+    /// Retries only a job that ended at this moment; `None`: whenever it ended.
     pub finished_at: Option<Moment>,
 }
 
 impl RetryJob {
-    /// Unless the request names the end that it takes back, a job that ran and failed again between two sendings would
-    /// lose its attempts twice.
+    /// If the request did not name the end that it takes back, a job that ran and failed again between two sendings
+    /// would lose its attempts twice.
     pub(super) fn effect(&self) -> Effect {
         match self.finished_at {
             Some(_) => Effect::Sets,
@@ -161,28 +153,26 @@ impl RetryJob {
     }
 }
 
-/// Makes a scheduled job ready.
+/// Makes a scheduled job ready at once.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunJobNow {
-    /// Which.
     pub job: JobRef,
 }
 
-/// Shows how a job ended; waits for its end if it has not.
+/// Shows the result of a job; waits for its end if it is unfinished.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GetResult {
-    /// Which. A key means the job that holds it when the call is made, whoever holds it later.
+    /// A key means the job that holds it when the call arrives, even if another job holds it later.
     pub job: JobRef,
-    /// How long to wait for the end, at most a minute. When it is over the job is shown as it is.
+    /// How long to wait for the end, at most a minute. After that, the job is shown as it is.
     pub wait: Span,
-    /// What the caller has seen of its progress: the wait ends with another one, too. `None`: only with the end.
+    /// The progress that the caller has seen: another report ends the wait, too. `None`: only the end does.
     pub seen: Option<ProgressSeen>,
 }
 
-/// Says what a job waits for.
+/// Explains why a job waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExplainJob {
-    /// Which.
     pub job: JobRef,
 }
 

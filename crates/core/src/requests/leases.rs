@@ -1,4 +1,4 @@
-//! Requests about leases: to get, keep, end and list them. They never hold what a lease grants.
+//! Requests about leases: to get, keep, end and list them. They never contain what a lease grants.
 
 use super::{Answer, Effect, Page};
 use crate::at::At;
@@ -11,47 +11,45 @@ use crate::names::{LimitName, PoolName, QueueName, RequestId};
 use crate::refusal::Refusal;
 use crate::time::Span;
 
-/// What a lease call asks for.
+/// The goods that a lease call asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
-    /// Jobs, from the first of these queues that has one that may go.
+    /// Jobs from the first of these queues that has one that may run.
     Jobs {
-        /// 1 to 32, in order.
+        /// 1 to 32 queues, tried in this order.
         queues: Vec<QueueName>,
-        /// At most so many, 1 to 1,000.
+        /// At most this many jobs, 1 to 1,000.
         max: usize,
     },
-    /// Needs alone.
+    /// Limits and pools without a job, 1 to 16.
     Needs(Vec<Need>),
 }
 
 /// Asks for a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lease {
-    /// For what.
     pub ask: Ask,
-    /// How long to wait for the first grant.
+    /// How long to wait for the first grant, at most a minute.
     pub wait: Span,
-    /// How long a lease lives without an extend; zero with needs that are only rates.
+    /// How long a lease lives without an extend, 1 s to 1 h; 30 s by default. Zero takes tokens of needs that are only
+    /// rates, and leaves no lease.
     pub ttl: Span,
-    /// Who asks.
     pub worker: Worker,
-    /// By which the call can be repeated.
+    /// For repeating the call: the same id gets the same leases, and never a second grant.
     pub request_id: Option<RequestId>,
-    /// A place in line that an earlier call of the same wait took; its `request_id`.
+    /// The `request_id` of an earlier call of the same wait, whose place in line this call keeps.
     pub place: Option<RequestId>,
-    /// The caller is in the process that has the store open, and dies with it: what it holds then is
-    /// taken back at the next opening, at once. False for a call that came over a connection; a store
-    /// that is no process's own does not look at it.
+    /// True if the caller is in the process that has the store open, and dies with it: the next opening takes its
+    /// leases back at once. False for a call over a connection. A store that belongs to no single process ignores it.
     pub local: bool,
 }
 
 impl Lease {
-    /// Asks for up to `max` jobs of these queues, at once or not at all.
+    /// Asks for up to `max` jobs of these queues, without a wait.
     pub fn jobs(queues: Vec<QueueName>, max: usize) -> Self {
         Lease::asking(Ask::Jobs { queues, max })
     }
-    /// Asks for needs alone, at once or not at all.
+    /// Asks for needs alone, without a wait.
     pub fn needs(needs: Vec<Need>) -> Self {
         Lease::asking(Ask::Needs(needs))
     }
@@ -69,7 +67,7 @@ impl Lease {
 }
 
 impl Lease {
-    /// The engine knows a repeat by its request id alone.
+    /// The engine recognises a repeat only by its request id.
     pub(super) fn effect(&self) -> Effect {
         match self.request_id {
             Some(_) => Effect::Sets,
@@ -78,65 +76,63 @@ impl Lease {
     }
 }
 
-/// Keeps leases alive.
+/// Extends leases: the heartbeat of their holder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Extend {
-    /// At most 1,000.
+    /// At most 1,000 leases.
     pub leases: Vec<ExtendItem>,
-    /// A new ttl; `None` keeps each lease's own.
+    /// A new ttl for all of them, 1 s to 1 h; `None` keeps each lease's own.
     pub ttl: Option<Span>,
 }
 
 /// Ends leases, and may ask for the next ones in the same call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settle {
-    /// At most 1,000.
+    /// At most 1,000 leases, ended in this order.
     pub settle: Vec<SettleItem>,
-    /// A lease call that is made right after the settles, in the same step. Whatever becomes of it, the settles stand.
+    /// A lease call that is made right after the settles, in the same step. If it is refused, the settles still stand.
     pub lease: Option<Box<Lease>>,
 }
 
 impl Settle {
-    /// Ends these leases, and asks for none.
+    /// Ends these leases, and asks for no new ones.
     pub fn of(settle: Vec<SettleItem>) -> Self {
         Settle { settle, lease: None }
     }
 
-    /// The lease call in it is known by its request id alone; the settles are known by their leases.
+    /// The engine recognises the lease call in it only by its request id, and the settles by their leases.
     pub(super) fn effect(&self) -> Effect {
         self.lease.as_ref().map_or(Effect::Sets, |lease| lease.effect())
     }
 }
 
-/// The answer of a settle call, in its order.
+/// The answer to a settle call, in its order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Settled {
-    /// One for each lease that was to be settled.
+    /// One for each lease of the call.
     pub settled: Vec<SettledLease>,
-    /// What the lease call in it was answered; `None` if there was none. A refusal is of that call alone, and its
-    /// pointer begins with `/lease`: the settles are done.
+    /// The answer to the lease call in it; `None` if it had none. A refusal concerns only that call, and its pointer
+    /// begins with `/lease`: the settles are done.
     pub lease: Option<Answer<Leased>>,
 }
 
-/// Lists live leases.
+/// Lists live leases, oldest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListLeases {
-    /// Of jobs of this queue.
+    /// Leases of jobs of this queue.
     pub queue: Option<QueueName>,
-    /// That hold this limit.
+    /// Leases that hold this limit.
     pub limit: Option<LimitName>,
-    /// That hold a resource of this pool.
+    /// Leases that hold a resource of this pool.
     pub pool: Option<PoolName>,
-    /// Of this holder.
+    /// Leases of this worker, by its id.
     pub worker: Option<String>,
-    /// The page.
     pub page: Page,
 }
 
-/// Takes a lease back by force: as a reap, but not counted in `lost`.
+/// Takes a lease back by force, like a reap, but without counting it in `lost`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForceLease {
-    /// Which.
     pub lease: String,
 }
 

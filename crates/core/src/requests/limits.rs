@@ -1,5 +1,5 @@
-//! Requests about limits: settings, pauses, what others use. A lease's permits are never taken
-//! here.
+//! Requests about limits: settings, pauses, use by work outside. They never take permits; a lease
+//! does.
 
 use super::{Change, Page, Patch};
 use crate::at::At;
@@ -17,30 +17,26 @@ use crate::time::Span;
 /// Lists limits that are set or in use.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListLimits {
-    /// The page.
     pub page: Page,
 }
 
-/// Shows a limit.
+/// Shows one limit, with its line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GetLimit {
-    /// Which.
     pub limit: LimitName,
 }
 
 /// Replaces all settings of a limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PutLimit {
-    /// Which.
     pub limit: LimitName,
-    /// Settings.
     pub settings: LimitSettings,
-    /// Where work outside is counted.
+    /// The gauge that counts work outside; `None`: no gauge.
     pub gauge: Option<Box<Gauge>>,
 }
 
 impl PutLimit {
-    /// Refuses settings that do not go together: a gauge counts permits, and those of one limit.
+    /// Refuses settings that do not fit together: a gauge counts permits, and those of one limit.
     pub fn check(&self) -> Result<(), Refusal> {
         if self.gauge.is_some() && self.limit.is_template() {
             return Err(Refusal::from(LimitRefusal::GaugeOfTemplate).at("/gauge"));
@@ -52,20 +48,19 @@ impl PutLimit {
     }
 }
 
-/// Changes the named settings of a limit that is set by its own name. `lock:*` is so from the start.
+/// Changes the named settings of a limit that has settings of its own. `lock:*` has them from the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchLimit {
-    /// Which.
     pub limit: LimitName,
-    /// How many at once.
+    /// Permits in all; `Reset` means no bound.
     pub concurrency: Patch<u32>,
-    /// How many per period.
+    /// Tokens per period; `Reset` means no bound.
     pub rate: Patch<Rate>,
-    /// Rest of each permit.
+    /// Rest of each permit after its release; `Reset` means none.
     pub gap: Patch<Span>,
-    /// Rest of a permit after an end that was no settle.
+    /// Rest of each permit after a lease that its holder did not settle; `Reset` means none.
     pub quarantine: Patch<Span>,
-    /// Where work outside is counted; replaced whole.
+    /// The gauge that counts work outside; replaced whole.
     pub gauge: Patch<Box<Gauge>>,
 }
 
@@ -83,38 +78,35 @@ impl Change for PatchLimit {
     }
 }
 
-/// Forgets a limit's settings.
+/// Forgets the settings of a limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeleteLimit {
-    /// Which.
     pub limit: LimitName,
 }
 
-/// Grants nothing of a limit for a while; the later moment holds.
+/// Lets a limit grant nothing for a while; of two pauses the later end holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PauseLimit {
-    /// Which; never a template.
+    /// A limit, never a template.
     pub limit: LimitName,
-    /// Until when. There is no pause without end: a limit that is to grant nothing until further
-    /// notice is set to a concurrency of 0.
+    /// Until when. No pause is endless: to close a limit until further notice, set its concurrency
+    /// to 0.
     pub until: Later,
 }
 
-/// Ends a pause.
+/// Ends the pause of a limit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResumeLimit {
-    /// Which.
     pub limit: LimitName,
 }
 
-/// Says how many permits are taken by work that Tenure does not run.
+/// Reports how many permits are taken by work that Tenure does not run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObserveLimit {
-    /// Which.
     pub limit: LimitName,
-    /// So many.
+    /// Permits that work outside uses now.
     pub external: u32,
-    /// For so long; `None` = until the next observation.
+    /// How long the number holds; `None`: until the next observation.
     pub hold: Option<Span>,
 }
 

@@ -1,4 +1,4 @@
-//! Requests about pools: their settings. What is in a pool is never named here, see `resources`.
+//! Requests about pools: their settings. Requests about their resources are in `resources`.
 
 use super::{Change, Page, Patch};
 use crate::at::At;
@@ -9,43 +9,38 @@ use crate::refusal::{Code, Refusal};
 use crate::settings::{Pick, PoolSettings, Rate};
 use crate::time::Span;
 
-/// Lists pools.
+/// Lists all pools of the namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListPools {
-    /// The page.
     pub page: Page,
 }
 
-/// Shows a pool.
+/// Shows one pool, with its counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GetPool {
-    /// Which.
     pub pool: PoolName,
 }
 
 /// Replaces all settings of a pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PutPool {
-    /// Which.
     pub pool: PoolName,
-    /// Settings.
     pub settings: PoolSettings,
 }
 
-/// Changes the named settings of a pool that is there.
+/// Changes the named settings of a pool that exists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchPool {
-    /// Which.
     pub pool: PoolName,
-    /// Rest after a dead holder.
+    /// Rest of a resource that was taken back from a dead holder; `Reset` means none.
     pub quarantine: Patch<Span>,
-    /// Rest after every use.
+    /// Rest after every use; `Reset` means none.
     pub cooldown: Patch<Span>,
-    /// Grants per period of one resource.
+    /// Grants of one resource per period; `Reset` means no bound.
     pub rate: Patch<Rate>,
-    /// Grants after which a resource is banned.
+    /// Grants after which a resource is banned; `Reset` means never.
     pub max_uses: Patch<u32>,
-    /// Which of the free ones.
+    /// `Reset` means the default, [`Pick::Lru`].
     pub pick: Patch<Pick>,
 }
 
@@ -64,10 +59,9 @@ impl Change for PatchPool {
     }
 }
 
-/// Forgets a pool that nobody holds anything of.
+/// Forgets a pool that no lease uses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeletePool {
-    /// Which.
     pub pool: PoolName,
 }
 

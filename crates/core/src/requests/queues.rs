@@ -15,49 +15,44 @@ use std::collections::BTreeMap;
 
 use super::{Change, Page, Patch};
 
-/// Lists queues.
+/// Lists all queues of the namespace.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListQueues {
-    /// The page.
     pub page: Page,
 }
 
-/// Shows a queue.
+/// Shows one queue, with its counts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GetQueue {
-    /// Which.
     pub queue: QueueName,
 }
 
 /// Replaces all settings of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PutQueue {
-    /// Which.
     pub queue: QueueName,
-    /// Settings.
     pub settings: QueueSettings,
 }
 
-/// Changes the named settings of a queue that is there.
+/// Changes the named settings of a queue that exists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchQueue {
-    /// Which.
     pub queue: QueueName,
-    /// Needs of a job that states none.
+    /// Needs of a pushed job that states none.
     pub needs: Patch<Vec<Need>>,
-    /// Retry of a job that states none.
+    /// Retry of a pushed job that states none.
     pub retry: Patch<Retry>,
-    /// Timeout of a job that states none.
+    /// Timeout of a pushed job that states none.
     pub timeout: Patch<Span>,
-    /// Retain of a job that states none.
+    /// Retain of a pushed job that states none.
     pub retain: Patch<Span>,
-    /// Most jobs that may wait.
+    /// Most jobs that may wait; `Reset` means any number.
     pub max_waiting: Patch<u32>,
-    /// See [`QueueSettings::lost_delay`].
+    /// As in [`QueueSettings`], see [`QueueSettings::lost_delay`].
     pub lost_delay: Patch<Span>,
-    /// Turns of each group.
+    /// Replaces the shares of all groups.
     pub shares: Patch<BTreeMap<Group, u32>>,
-    /// See [`QueueSettings::show_payload`].
+    /// As in [`QueueSettings`], see [`QueueSettings::show_payload`].
     pub show_payload: Patch<bool>,
 }
 
@@ -79,26 +74,24 @@ impl Change for PatchQueue {
     }
 }
 
-/// Forgets a queue.
+/// Forgets a queue without unfinished jobs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeleteQueue {
-    /// Which.
     pub queue: QueueName,
 }
 
-/// Grants nothing of a queue for a while.
+/// Lets a queue grant nothing for a while.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PauseQueue {
-    /// Which; made if it is not there.
+    /// Made if it is not there.
     pub queue: QueueName,
-    /// Until when; `None` = until it is resumed.
+    /// Until when; `None`: until it is resumed.
     pub until: Option<Later>,
 }
 
-/// Ends a pause.
+/// Ends the pause of a queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResumeQueue {
-    /// Which.
     pub queue: QueueName,
 }
 

@@ -1,4 +1,4 @@
-//! Requests about the resources of a pool. Their data is often secret and is never in an answer.
+//! Requests about the resources of a pool. Answers never contain their data, which is often secret.
 
 use super::{Page, Patch};
 use crate::at::At;
@@ -13,108 +13,92 @@ use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace};
 use crate::settings::NewResource;
 
-/// Whether a set that retires most of a pool is meant.
+/// The caller's consent to a set that retires most of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Meant {
-    /// Refuse an empty set, and one that retires more than half.
+    /// Refuses an empty set, and one that retires more than half.
     #[default]
     Ask,
-    /// It is meant.
+    /// The caller means such a set.
     Yes,
 }
 
-/// Makes this the whole set of a pool.
+/// Makes a list the whole set of a pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyncResources {
-    /// Which; made if it is not there.
+    /// Made if it is not there.
     pub pool: PoolName,
     /// The whole set, of any length.
     pub resources: Vec<NewResource>,
-    /// `?force`.
+    /// `?force` of the call.
     pub meant: Meant,
-    /// `?version`: one below the last is refused.
+    /// `?version`: a number below that of the last sync is refused.
     pub version: Option<u64>,
 }
 
 /// Adds resources, or updates them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AddResources {
-    /// Which pool.
     pub pool: PoolName,
-    /// 1 to 1,000.
+    /// 1 to 1,000 resources.
     pub resources: Vec<NewResource>,
 }
 
 /// Lists the resources of a pool, without data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListResources {
-    /// Which pool.
     pub pool: PoolName,
-    /// The page.
     pub page: Page,
 }
 
 /// Shows a resource, without data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GetResource {
-    /// Which pool.
     pub pool: PoolName,
-    /// Which resource.
     pub resource: ResourceId,
 }
 
 /// Changes the named fields of a resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchResource {
-    /// Which pool.
     pub pool: PoolName,
-    /// Which resource.
     pub resource: ResourceId,
-    /// Often secret.
+    /// Often secret, at most 64 KiB; `Reset` means null.
     pub data: Patch<Json>,
-    /// Tags.
+    /// Replaces all tags; `Reset` removes them.
     pub tags: Patch<Vec<Tag>>,
-    /// Holders at once.
+    /// Leases that may hold it at once; `Reset` means 1.
     pub slots: Patch<u32>,
 }
 
-/// Retires a resource: it goes when it is free.
+/// Retires a resource: it is removed when it is free.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeleteResource {
-    /// Which pool.
     pub pool: PoolName,
-    /// Which resource.
     pub resource: ResourceId,
 }
 
 /// Lets a resource rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CoolResource {
-    /// Which pool.
     pub pool: PoolName,
-    /// Which resource.
     pub resource: ResourceId,
-    /// Until when.
     pub until: Later,
 }
 
-/// Hands a resource out no more.
+/// Stops the handing out of a resource until it is restored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BanResource {
-    /// Which pool.
     pub pool: PoolName,
-    /// Which resource.
     pub resource: ResourceId,
-    /// Why.
+    /// For people, at most 8 KiB.
     pub reason: Option<String>,
 }
 
 /// Makes a cooling or banned resource available again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RestoreResource {
-    /// Which pool.
     pub pool: PoolName,
-    /// Which resource.
     pub resource: ResourceId,
 }
 

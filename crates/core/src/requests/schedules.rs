@@ -1,5 +1,5 @@
-//! Requests about schedules. A plan that comes with one was computed by the process that handles the call; over HTTP it
-//! is never sent, since the server computes its own.
+//! Requests about schedules. The process that handles a call computes the plan in it; HTTP never carries a plan, since
+//! the server computes its own.
 
 use super::{Effect, Meant, Page, Patch};
 use crate::at::At;
@@ -14,30 +14,26 @@ use crate::schedule::{CatchUp, FirstPlan, Overlap, ScheduleSettings, ScheduledJo
 use crate::sentences::{BodyRefusal, SetPlace};
 use crate::time::{Moment, Span};
 
-/// Lists schedules by their ids.
+/// Lists schedules in the order of their ids.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListSchedules {
-    /// Only those of this owner.
+    /// Only schedules of this owner.
     pub owner: Option<Owner>,
-    /// With the payloads of their jobs.
+    /// Shows the payloads of their jobs.
     pub full: bool,
-    /// The page.
     pub page: Page,
 }
 
-/// Shows a schedule.
+/// Shows one schedule, with its next moments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GetSchedule {
-    /// Which schedule.
     pub schedule: ScheduleId,
 }
 
 /// Replaces all settings of a schedule; makes it if it is not there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PutSchedule {
-    /// Which schedule.
     pub schedule: ScheduleId,
-    /// What it is from now on.
     pub settings: Box<ScheduleSettings>,
     /// The first moments of a cron expression; the engine fills it in.
     pub plan: Option<Box<FirstPlan>>,
@@ -46,27 +42,26 @@ pub struct PutSchedule {
 /// Changes the named settings of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PatchSchedule {
-    /// Which schedule.
     pub schedule: ScheduleId,
-    /// `Reset`: none.
+    /// `Reset` means no owner.
     pub owner: Patch<Owner>,
-    /// Naming it takes `every` away.
+    /// Setting it removes `every`.
     pub cron: Patch<String>,
-    /// `Reset`: UTC.
+    /// Zone of `cron`; `Reset` means `UTC`.
     pub zone: Patch<String>,
-    /// Naming it takes `cron` and `zone` away.
+    /// Setting it removes `cron` and `zone`.
     pub every: Patch<Span>,
-    /// `Reset`: none.
+    /// `Reset` means no start.
     pub starts_at: Patch<Moment>,
-    /// `Reset`: none.
+    /// `Reset` means no end.
     pub ends_at: Patch<Moment>,
-    /// `Reset`: none.
+    /// `Reset` means no jitter.
     pub jitter: Patch<Span>,
-    /// `Reset`: `skip`.
+    /// `Reset` means the default, [`Overlap::Skip`].
     pub overlap: Patch<Overlap>,
-    /// `Reset`: `last`.
+    /// `Reset` means the default, [`CatchUp::Last`].
     pub catch_up: Patch<CatchUp>,
-    /// `Reset`: 100.
+    /// `Reset` means 100 moments.
     pub catch_up_max: Patch<u32>,
     /// The whole job; it cannot be reset.
     pub job: Patch<Box<ScheduledJob>>,
@@ -94,10 +89,10 @@ impl PatchSchedule {
         }
     }
 
-    /// What a schedule with these settings is after the patch.
+    /// The settings after the patch.
     ///
     /// # Errors
-    /// A zone beside an interval, a timing of neither kind, and a job that is taken away are refused.
+    /// Refuses a zone beside an interval, a timing of neither kind, and a reset of the job.
     pub fn applied(self, old: &ScheduleSettings) -> Result<ScheduleSettings, Refusal> {
         let mut settings = old.clone();
         self.owner.apply(&mut settings.owner);
@@ -152,37 +147,33 @@ impl PatchSchedule {
 /// Forgets a schedule; its jobs go on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeleteSchedule {
-    /// Which schedule.
     pub schedule: ScheduleId,
 }
 
-/// Lets no moment fire for a while; nothing of it is made up.
+/// Lets no moment fire for a while; moments of the pause are not made up.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PauseSchedule {
-    /// Which schedule.
     pub schedule: ScheduleId,
-    /// Until when; `None` = until it is resumed.
+    /// Until when; `None`: until it is resumed.
     pub until: Option<Later>,
 }
 
-/// Ends a pause.
+/// Ends the pause of a schedule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResumeSchedule {
-    /// Which schedule.
     pub schedule: ScheduleId,
 }
 
 /// Makes a job of a schedule at once, beside its moments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunScheduleNow {
-    /// Which schedule.
     pub schedule: ScheduleId,
     /// The id of the job, by which the call can be repeated; the engine makes one if it is absent.
     pub id: Option<JobId>,
 }
 
 impl RunScheduleNow {
-    /// Without an id each sending may make a job.
+    /// Without an id, each sending may make a job.
     pub(super) fn effect(&self) -> Effect {
         if self.id.is_some() { Effect::Sets } else { Effect::Adds }
     }
@@ -191,13 +182,12 @@ impl RunScheduleNow {
 /// Makes a list the whole set of an owner's schedules.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SyncSchedules {
-    /// Whose set it is.
     pub owner: Owner,
-    /// The whole set, of any length; no id stands twice.
+    /// The whole set, of any length; no id appears twice.
     pub schedules: Vec<(ScheduleId, ScheduleSettings)>,
-    /// `?force`.
+    /// `?force` of the call.
     pub meant: Meant,
-    /// `?version`: one below the last is refused.
+    /// `?version`: a number below that of the last sync is refused.
     pub version: Option<u64>,
 }
 
