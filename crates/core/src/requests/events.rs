@@ -1,4 +1,4 @@
-//! Requests about what happened in a namespace. They only read.
+//! Requests about the events of a namespace. They only read.
 
 use crate::bounded::Bounded;
 use crate::bounded::queries::{QUERY, page, wait};
@@ -11,29 +11,27 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// After which event a reader goes on.
+/// The place from which a reader of events goes on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum EventsSince {
-    /// After all that happened so far: the answer has no events, and says where to begin.
+    /// After all events until now: the answer has no events, and says where to begin.
     #[default]
     Now,
-    /// Before the oldest that is kept.
+    /// Before the oldest event that is kept.
     First,
-    /// After this one.
+    /// After the event with this id.
     Id(EventId),
 }
 
-/// Reads what happened, in its order.
+/// Reads events in their order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadEvents {
-    /// From where.
     pub since: EventsSince,
-    /// Which events.
     pub filter: EventFilter,
-    /// Answers at most this many, 1 to 1,000, and looks at no more than 10,000, without those that the index by job passes
-    /// over.
+    /// Answers with at most this many, 1 to 1,000, and scans no more than 10,000, not counting events that the index by
+    /// job skips.
     pub max: usize,
-    /// How long to wait for the first one, at most a minute. With [`EventsSince::Now`] it is answered at once.
+    /// How long to wait for the first one, at most a minute. With [`EventsSince::Now`] the call never waits.
     pub wait: Span,
 }
 
@@ -48,7 +46,7 @@ impl Default for ReadEvents {
     }
 }
 
-/// Passes over what a newer server tells.
+/// Skips events of types that only a newer server knows.
 fn known<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Event>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -64,35 +62,35 @@ fn known<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Event>
     Ok(read.into_iter().filter_map(known).collect())
 }
 
-/// What a reader gets.
+/// The answer to a reader of events.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct EventsRead {
-    /// The events that it wants, in their order. Of an answer that is read, those of types that are known here.
+    /// Matching events, in their order. When an answer is read, events of unknown types are left out.
     #[serde(deserialize_with = "known")]
     pub items: Vec<Event>,
-    /// Where to go on: the last event that was looked at or passed over, wanted or not.
+    /// Where to go on: the last event that was scanned or skipped, matching or not.
     pub next: EventId,
-    /// What it missed before the first of these; null if nothing.
+    /// The gap before the first of these; `None` if nothing was missed.
     #[serde(default)]
     pub gap: Option<Gap>,
 }
 
-/// Fills a page for one request, as an engine finds events, so that every engine ends it at the same place.
+/// Fills one page while an engine finds events, so that every engine ends it at the same place.
 #[derive(Clone, Debug)]
 pub struct EventPage {
     asked: Arc<ReadEvents>,
     looked: usize,
-    /// The page as far as it is filled.
+    /// The page as it is filled up to now.
     pub read: EventsRead,
 }
 
 impl EventPage {
-    /// Nothing was looked at yet.
+    /// An empty page, before any event was scanned.
     pub fn new(asked: Arc<ReadEvents>) -> Self {
         EventPage { asked, looked: 0, read: EventsRead::default() }
     }
 
-    /// How many more events may be looked at; 0 once the page is full.
+    /// Number of events that may still be scanned; 0 once the page is full.
     pub fn left(&self) -> usize {
         match self.read.items.len() < self.asked.max {
             true => EVENTS_SCAN_MAX.saturating_sub(self.looked),
@@ -100,17 +98,17 @@ impl EventPage {
         }
     }
 
-    /// The job whose events alone are wanted. Others may be passed over without a look.
+    /// The only job whose events match, if there is one. Events of other jobs may be skipped without a scan.
     pub fn job(&self) -> Option<&JobId> {
         self.asked.filter.job.as_ref()
     }
 
-    /// Whether an event was looked at.
+    /// True if an event was scanned.
     pub fn has_begun(&self) -> bool {
         self.looked > 0
     }
 
-    /// Looks at the next event, and takes it if it is wanted.
+    /// Scans the next event, and keeps it if it matches.
     pub fn look_at(&mut self, event: Event) {
         self.looked += 1;
         self.read.next = event.id;

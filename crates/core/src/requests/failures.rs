@@ -1,7 +1,7 @@
-//! Failed jobs, counted by what they have in common: the queue, the kind, and how the last error begins.
+//! Failed jobs, counted in groups: of the same queue, the same kind, and the same beginning of the last error.
 //!
-//! An engine finds the jobs and adds them one by one to [`FailureCounts`]; what is counted together is decided here, so
-//! that every engine answers the same.
+//! An engine finds the jobs and adds them one by one to [`FailureCounts`]. The groups are formed here, so that every
+//! engine answers the same.
 
 use crate::at::At;
 use crate::bounded::queries::{QUERY, page};
@@ -14,16 +14,16 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Counts failed jobs that are alike. It looks at no more than 10,000, those first that are kept longest.
+/// Counts similar failed jobs. It scans no more than 10,000, beginning with those that are kept longest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListFailures {
-    /// Only of this queue.
+    /// Only jobs of this queue.
     pub queue: Option<QueueName>,
-    /// Only of this kind.
+    /// Only jobs of this kind; `""` for those without one.
     pub kind: Option<String>,
     /// Only jobs that ended at this moment or later.
     pub finished_after: Option<Moment>,
-    /// Answers at most this many groups, 1 to 1,000: those with the most jobs.
+    /// Answers with at most this many groups, 1 to 1,000: the largest ones.
     pub max: usize,
 }
 
@@ -33,39 +33,39 @@ impl Default for ListFailures {
     }
 }
 
-/// Failed jobs that are alike.
+/// A group of similar failed jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct FailureGroup {
-    /// The queue in which all of them were.
+    /// The queue of all these jobs.
     pub queue: QueueName,
-    /// The kind of all of them; `""` for jobs without one.
+    /// The kind of all these jobs; `""` for jobs without one.
     pub kind: String,
-    /// How their last errors begin, see [`error_line`].
+    /// The common beginning of their last errors, see [`error_line`].
     pub error: String,
-    /// How many there are.
+    /// Number of these jobs.
     pub count: u64,
     /// When the first of them ended.
     pub first_at: Moment,
     /// When the last of them ended.
     pub last_at: Moment,
-    /// The one that ended last.
+    /// The job that ended last.
     pub job: JobId,
 }
 
-/// The groups, that with the most jobs first.
+/// Groups of failed jobs, the largest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Failures {
-    /// At most as many as were asked for; a group beyond them is left out without a word.
+    /// At most as many as the call asked for; further groups are left out without notice.
     pub items: Vec<FailureGroup>,
-    /// It stopped after 10,000 jobs: the counts are of those.
+    /// The scan stopped after 10,000 jobs: the counts cover only those.
     #[serde(default)]
     pub partial: bool,
 }
 
-/// The text by which errors are compared: the first line, in which each run of ASCII digits is one `#`, cut to 120
-/// characters. So `http 502` and `http 503`, or two ids in the same sentence, are one failure. A status code stays: three
-/// digits from 100 to 599, as SMTP and HTTP have, with which the line begins or that follow the word *status* (`状态`). It is
-/// the failure, and not a number in it.
+/// The text by which errors are compared: the first line, with each run of ASCII digits replaced by one `#`, cut to 120
+/// characters. So `http 502` and `http 503`, or two ids in the same sentence, are one failure. A status code stays:
+/// three digits from 100 to 599, as in SMTP and HTTP, at the beginning of the line or after the word *status* (`状态`).
+/// There the code is the failure, and not a number in it.
 pub fn error_line(error: &str) -> String {
     let line = error.split('\n').next().unwrap_or_default();
     let line = line.strip_suffix('\r').unwrap_or(line);
@@ -91,11 +91,11 @@ pub fn error_line(error: &str) -> String {
     text
 }
 
-/// Words after which three digits are a status code; a sign and blanks may stand in between.
+/// Words before a status code of three digits; a sign and blanks may stand in between.
 const STATUS_WORDS: [&str; 8] =
     ["status", "status code", "status_code", "statuscode", "状态", "状态码", "返回码", "错误码"];
 
-/// Whether a run of digits is a status code, by what stands around it. `100ms`, `500.3` and `v200` are numbers.
+/// Recognises a status code by its surroundings. `100ms`, `500.3` and `v200` are plain numbers.
 fn is_status_code(before: &str, run: &str, after: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if run.len() != 3
@@ -111,7 +111,7 @@ fn is_status_code(before: &str, run: &str, after: &str) -> bool {
         |c: char| c.is_whitespace() || matches!(c, '[' | '(' | '<' | '（' | '【' | '"' | '\'');
     let joins = |c: char| opens(c) || matches!(c, ':' | '=' | '：' | '＝');
     let before = before.trim_end_matches(joins);
-    // Also a code in brackets begins a line.
+    // A code in brackets may begin a line, too.
     if before.is_empty() {
         return true;
     }
@@ -122,22 +122,22 @@ fn is_status_code(before: &str, run: &str, after: &str) -> bool {
     })
 }
 
-/// One failed job, as an engine found it.
+/// A failed job, as an engine found it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FailedJob {
     /// The queue that its shape names.
     pub queue: QueueName,
-    /// What a worker dispatches on.
+    /// Empty for a job without one.
     pub kind: String,
     /// Its last error; empty if it has none.
     pub error: String,
-    /// The moment at which it failed for good.
+    /// When it failed for good.
     pub finished_at: Moment,
-    /// The id by which it is shown.
+    /// The id that views show.
     pub job: JobId,
 }
 
-/// Counts failed jobs for one request, as an engine finds them.
+/// Counts failed jobs for one request while an engine finds them.
 #[derive(Clone, Debug)]
 pub struct FailureCounts {
     asked: ListFailures,
@@ -146,22 +146,22 @@ pub struct FailureCounts {
 }
 
 impl FailureCounts {
-    /// Nothing is counted yet.
+    /// Counts of no jobs.
     pub fn new(asked: ListFailures) -> Self {
         FailureCounts { asked, groups: HashMap::new(), looked: 0 }
     }
 
-    /// How many more failed jobs may be looked at.
+    /// Number of failed jobs that may still be scanned.
     pub fn left(&self) -> usize {
         LIST_SCAN_MAX.saturating_sub(self.looked)
     }
 
-    /// This many failed jobs were looked at and are not meant, or could not be read.
+    /// Counts jobs that were scanned and do not match, or could not be read.
     pub fn pass_over(&mut self, jobs: usize) {
         self.looked += jobs;
     }
 
-    /// Looks at one failed job, and counts it if it is meant.
+    /// Scans one failed job, and counts it if it matches.
     pub fn look_at(&mut self, one: FailedJob) {
         self.looked += 1;
         let ListFailures { queue, kind, finished_after, .. } = &self.asked;
@@ -185,16 +185,16 @@ impl FailureCounts {
         });
         group.count += 1;
         group.first_at = group.first_at.min(finished_at);
-        // Of two that ended in one step every engine names the same.
+        // Of two jobs that ended in one step, every engine names the same.
         if (finished_at, &job) > (group.last_at, &group.job) {
             (group.last_at, group.job) = (finished_at, job);
         }
     }
 
-    /// The groups; `partial`: there were more failed jobs than were looked at.
+    /// The groups. `partial` is true if there were more failed jobs than were scanned.
     pub fn finish(self, partial: bool) -> Failures {
         let mut items: Vec<FailureGroup> = self.groups.into_values().collect();
-        // The latest first among groups of one size, and an order in any case.
+        // Groups of the same size are sorted by the latest failure, then by name, so that the order is always defined.
         items.sort_by(|a, b| {
             let size = |one: &FailureGroup| std::cmp::Reverse((one.count, one.last_at));
             let name =
@@ -255,10 +255,10 @@ mod tests {
             ("٣ Arabic digits stay", "٣ Arabic digits stay"),
             (&format!("{long}tail"), &long),
             (&cut, &"é".repeat(FAILURE_CHARS)),
-            // A run that begins within the cut is one character, and one that begins behind it is none.
+            // A run of digits that begins before the cut is one character; one that begins behind it is cut off.
             (&format!("{}12345", &long[1..]), &format!("{}#", &long[1..])),
             (&format!("{long}12345"), &long),
-            // Digits count as one before the cut, not as many.
+            // A run of digits counts as one character before the cut.
             (&format!("{}{long}", "7".repeat(500)), &format!("#{}", &long[1..])),
         ] {
             assert_eq!(error_line(error), line, "{error:?}");

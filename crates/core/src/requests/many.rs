@@ -1,6 +1,6 @@
-//! Requests about all jobs that a filter names: cancelled, retried or deleted together.
+//! Requests about all jobs that match a filter: they are cancelled, retried or deleted together.
 //!
-//! One call changes at most `max` jobs and looks at no more than 10,000; it answers where the next call goes on.
+//! One call changes at most `max` jobs and scans no more than 10,000; its answer says where the next call continues.
 
 use crate::bounded::bounded_many;
 use crate::job::{JobState, Labels};
@@ -12,69 +12,69 @@ use serde::{Deserialize, Serialize};
 
 use super::pages::row_of;
 
-/// Which jobs. Every field narrows the choice; a filter without any names every job.
+/// A filter of jobs. Every field narrows it; a filter without fields matches every job.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct JobFilter {
     /// Jobs of this queue.
     pub queue: Option<QueueName>,
-    /// In one of these states; empty = any.
+    /// Jobs in one of these states; empty for any state.
     pub states: Vec<JobState>,
-    /// Jobs of this kind; `""` names those without one.
+    /// Jobs of this kind; `""` for those without one.
     pub kind: Option<String>,
-    /// With this label: key and value.
+    /// Jobs with this label: key and value.
     pub label: Option<(String, String)>,
-    /// Whose last error contains this text, letter by letter.
+    /// Jobs whose last error contains this text, compared letter by letter.
     pub error: Option<String>,
-    /// That ended at this moment or later.
+    /// Jobs that ended at this moment or later.
     pub finished_after: Option<Moment>,
-    /// That ended before this moment.
+    /// Jobs that ended before this moment.
     pub finished_before: Option<Moment>,
-    /// Of this flow.
+    /// Jobs of this flow.
     pub flow: Option<FlowName>,
-    /// That this schedule made.
+    /// Jobs that this schedule made.
     pub schedule: Option<ScheduleId>,
 }
 
 impl JobFilter {
-    /// Whether it says nothing, so that every job would match.
+    /// True if it has no fields, so that every job would match.
     pub fn is_empty(&self) -> bool {
         *self == JobFilter::default()
     }
 
-    /// Whether it asks for what a patch, a replace or a failed run changes without moving the job: kind, labels and
-    /// the last error. An engine that has looked at such a job compares it again in the step that changes it.
+    /// True if it depends on content that a patch, a replace or a failed run changes without moving the job: kind,
+    /// labels and the last error. An engine that has scanned such a job compares it again in the step that changes it.
     pub fn asks_for_content(&self) -> bool {
         self.kind.is_some() || self.label.is_some() || self.error.is_some()
     }
 
-    /// Whether it asks when a job ended.
+    /// True if it depends on the end of a job.
     pub fn asks_for_end(&self) -> bool {
         self.finished_after.is_some() || self.finished_before.is_some()
     }
 
-    /// Whether a job that belongs to this flow, and that this schedule made, is meant. Neither ever changes.
+    /// True if a job of this flow and this schedule matches. Neither ever changes.
     pub fn lets_origin(&self, flow: Option<&FlowName>, schedule: Option<&ScheduleId>) -> bool {
         self.flow.as_ref().is_none_or(|wanted| Some(wanted) == flow)
             && self.schedule.as_ref().is_none_or(|wanted| Some(wanted) == schedule)
     }
 
-    /// Whether a job of this kind is meant.
+    /// True if a job of this kind matches.
     pub fn lets_kind(&self, kind: &str) -> bool {
         self.kind.as_deref().is_none_or(|wanted| wanted == kind)
     }
 
-    /// Whether a job with these labels is meant.
+    /// True if a job with these labels matches.
     pub fn lets_labels(&self, labels: &Labels) -> bool {
         self.label.as_ref().is_none_or(|(key, value)| labels.get(key) == Some(value))
     }
 
-    /// Whether a job with this last error is meant.
+    /// True if a job with this last error matches.
     pub fn lets_error(&self, error: Option<&str>) -> bool {
         let Some(part) = &self.error else { return true };
         error.is_some_and(|error| error.contains(part))
     }
 
-    /// Whether a job that ended then is meant; `None` is one that has not ended.
+    /// True if a job with this end matches; `None` is a job that has not ended.
     pub fn lets_end(&self, finished_at: Option<Moment>) -> bool {
         if !self.asks_for_end() {
             return true;
@@ -86,52 +86,52 @@ impl JobFilter {
     }
 }
 
-/// Calls off the jobs that match, newest first.
+/// Cancels matching jobs, newest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CancelJobs {
-    /// Which; it must say something.
+    /// It must have a field.
     pub filter: JobFilter,
-    /// Changes at most this many, 1 to 1,000.
+    /// Changes at most this many jobs, 1 to 1,000.
     pub max: usize,
-    /// The `next` of the call before, to go on where that stopped.
+    /// The `next` of the call before, to continue where that call stopped.
     pub cursor: Option<String>,
 }
 
-/// Makes the jobs that match ready again, newest first.
+/// Makes matching jobs ready again, newest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RetryJobs {
-    /// Which; it must say something.
+    /// It must have a field.
     pub filter: JobFilter,
-    /// Changes at most this many, 1 to 1,000.
+    /// Changes at most this many jobs, 1 to 1,000.
     pub max: usize,
-    /// The `next` of the call before, to go on where that stopped.
+    /// The `next` of the call before, to continue where that call stopped.
     pub cursor: Option<String>,
 }
 
-/// Forgets the jobs that match and do not run, newest first; those that wait are cancelled by it.
+/// Forgets matching jobs that do not run, newest first; waiting ones are cancelled by it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeleteJobs {
-    /// Which; it must say something.
+    /// It must have a field.
     pub filter: JobFilter,
-    /// Changes at most this many, 1 to 1,000.
+    /// Changes at most this many jobs, 1 to 1,000.
     pub max: usize,
-    /// The `next` of the call before, to go on where that stopped.
+    /// The `next` of the call before, to continue where that call stopped.
     pub cursor: Option<String>,
 }
 
-/// The change that a call on many makes to the jobs that match.
+/// The change that a call on many jobs makes to each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BulkChange {
-    /// Cancels those that wait, and asks those that run to stop.
+    /// Cancels a waiting job, and asks the holder of a running one to stop.
     Cancel,
-    /// Makes them ready again, with their attempts from 0.
+    /// Makes a job ready again, with its attempts from 0.
     Retry,
-    /// Forgets them with their ids and unique keys.
+    /// Forgets a job with its id and unique key.
     Delete,
 }
 
 impl BulkChange {
-    /// The states of the jobs that it can change. A job in another state does not match.
+    /// The states of jobs that it can change. A job in another state does not match.
     pub const fn states(self) -> &'static [JobState] {
         match self {
             BulkChange::Cancel => &[
@@ -153,8 +153,8 @@ impl BulkChange {
             ],
         }
     }
-    /// Leaves in `filter` the states that it can change. If none is left, no job matches: an empty
-    /// list would mean any state, so the caller looks at it before it asks.
+    /// Keeps only the states in `filter` that it can change. If no state remains, no job matches: an empty list would
+    /// mean any state, so the caller checks it before it asks.
     fn narrow(self, filter: &mut JobFilter) {
         let asked = std::mem::take(&mut filter.states);
         let kept = self.states().iter().filter(|state| asked.is_empty() || asked.contains(state));
@@ -162,18 +162,17 @@ impl BulkChange {
     }
 }
 
-/// A call on many jobs as an engine does it, whichever of the three it is.
+/// A call on many jobs, in the form in which an engine runs all three kinds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ManyJobs {
-    /// What becomes of them.
     pub change: BulkChange,
-    /// Which; its states are those that the change can change.
+    /// Its states are those that the change can change.
     pub filter: JobFilter,
-    /// Changes at most this many.
+    /// Changes at most this many jobs.
     pub max: usize,
-    /// The row number at which it goes on: it looks at those behind it; `None` for the first of all.
+    /// The row number behind which the scan continues; `None` to begin.
     pub row: Option<u64>,
-    /// Oldest first, so that parents come before their children: of a flow that is cancelled or retried. Otherwise
+    /// True when a flow is cancelled or retried: oldest first, so that parents come before their children. Otherwise
     /// newest first: a parent cannot be deleted before its children.
     pub oldest_first: bool,
 }
@@ -192,7 +191,7 @@ impl ManyJobs {
         Ok(ManyJobs { change, filter, max, row, oldest_first })
     }
 
-    /// Whether it asks only for states that the change cannot change: then no job matches.
+    /// True if it asks only for states that the change cannot change: then no job matches.
     pub fn matches_nothing(&self) -> bool {
         self.filter.states.is_empty()
     }
@@ -201,7 +200,7 @@ impl ManyJobs {
 /// Refuses a filter that names every job: a program that forgot to set its filter must not empty the store.
 ///
 /// # Errors
-/// `invalid_field`, with the whole body as its place.
+/// `invalid_field`, at the whole body.
 pub fn must_say_something(filter: &JobFilter) -> Result<(), Refusal> {
     match filter.is_empty() {
         true => Err(Refusal::from(ValueRefusal::FilterEmpty).at("")),
@@ -222,25 +221,24 @@ macro_rules! many {
 }
 many! { CancelJobs Cancel  RetryJobs Retry  DeleteJobs Delete }
 
-/// How far a call on many came.
+/// Progress of a call on many jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct DoneMany {
-    /// Jobs that were changed.
     pub done: u64,
-    /// It stopped before the last job: there may be more that match.
+    /// It stopped before the last job: further jobs may match.
     pub more: bool,
-    /// The cursor with which the next call goes on; `None` exactly where there is no more.
+    /// The cursor with which the next call continues; `None` exactly if `more` is false.
     #[serde(default)]
     pub next: Option<String>,
 }
 
 impl DoneMany {
-    /// It has looked at the last job.
+    /// The scan reached the last job.
     pub fn all(done: u64) -> Self {
         DoneMany { done, more: false, next: None }
     }
 
-    /// It stopped; the next call looks at rows behind this one.
+    /// The scan stopped; the next call begins behind this row.
     pub fn stopped(done: u64, row: u64) -> Self {
         DoneMany { done, more: true, next: Some(row.to_string()) }
     }

@@ -1,7 +1,7 @@
-//! One request struct per operation, one reply each: the whole surface of an engine.
+//! Requests: one struct per operation, with one reply each. Together they are the whole surface of an engine.
 //!
-//! The server makes requests from HTTP, the remote engine makes HTTP of them, the other engines answer them. Nothing
-//! here decides: the engine that answers a request refuses what cannot be met.
+//! The server makes requests from HTTP, the remote engine makes HTTP from them, the other engines answer them. Nothing
+//! here decides: the engine that answers a request refuses one that cannot be met.
 
 mod events;
 mod failures;

@@ -1,4 +1,4 @@
-//! Pages of a list. A cursor is the engine's own; that of a list of jobs is a row number on every engine.
+//! Pages of a list. Each engine has cursors of its own; only that of a list of jobs is a row number on every engine.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,15 +7,15 @@ use crate::refusal::Refusal;
 use crate::sentences::ValueRefusal;
 use crate::settings::ResourceView;
 
-/// Bytes of a resource in a page beside its data, about.
+/// Estimated bytes of a resource in a page, beside its data.
 const RESOURCE_BYTES: usize = 512;
 
-/// A page of a list.
+/// The page of a list that a call asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
-    /// At most so many, 1 to 1,000.
+    /// At most this many items, 1 to 1,000; 100 by default.
     pub max: usize,
-    /// The `next` of the page before.
+    /// The `next` of the page before; `None` for the first page.
     pub cursor: Option<String>,
 }
 
@@ -26,16 +26,16 @@ impl Default for Page {
 }
 
 impl Page {
-    /// The row number behind which a page of jobs goes on; `None` for the first page.
+    /// The row number behind which a page of jobs begins; `None` for the first page.
     ///
     /// # Errors
-    /// A cursor that is no number is one of another list.
+    /// A cursor that is not a number belongs to another list.
     pub fn row(&self) -> Result<Option<u64>, Refusal> {
         row_of(self.cursor.as_deref(), "/query/cursor")
     }
 }
 
-/// The row number that a cursor of jobs names; `pointer` is where the cursor stood.
+/// The row number in a cursor of jobs; `pointer` is the place of the cursor in the call.
 pub(super) fn row_of(cursor: Option<&str>, pointer: &str) -> Result<Option<u64>, Refusal> {
     let Some(cursor) = cursor else { return Ok(None) };
     cursor.parse().map(Some).map_err(|_| {
@@ -44,20 +44,19 @@ pub(super) fn row_of(cursor: Option<&str>, pointer: &str) -> Result<Option<u64>,
     })
 }
 
-/// A page of a list.
+/// A page of a list, as an engine answers it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Listed<T> {
-    /// The items.
     pub items: Vec<T>,
-    /// The cursor of the next page.
+    /// The cursor of the next page; `None` on the last one.
     pub next: Option<String>,
-    /// Only a part was looked at; go on with `next`.
+    /// Only a part of the list was scanned; go on with `next`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
 }
 
 impl<T> Listed<T> {
-    /// Ends the page behind the item that fills it, by its bytes; `next` then goes on behind that one.
+    /// Ends the page behind the item that fills it, by bytes; `next` then continues behind that item.
     fn cut(&mut self, bytes: impl Fn(&T) -> usize, cursor: impl Fn(&T) -> String) {
         let mut sum = 0;
         let full = self.items.iter().position(|item| {
@@ -74,7 +73,7 @@ impl<T> Listed<T> {
 }
 
 impl Listed<ResourceView> {
-    /// Ends a page of resources behind the one that fills it with its data.
+    /// Ends a page of resources behind the one whose data fills it.
     pub fn cut_by_data(&mut self) {
         self.cut(|view| RESOURCE_BYTES + view.data.text().len(), |view| view.id.to_string());
     }

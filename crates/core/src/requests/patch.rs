@@ -1,23 +1,23 @@
-//! What a patch does to one field, and what a put answers. Nothing here knows which thing is
-//! changed.
+//! Patches of single fields, and the answer to a put. The type of the changed thing does not matter
+//! here.
 
 use super::Operation;
 use crate::refusal::Code;
 
-/// What a patch does to one field.
+/// The change that a patch makes to one field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Patch<T> {
-    /// It is not named.
+    /// The patch does not name the field.
     #[default]
     Keep,
-    /// It is `null`: back to the default.
+    /// The field is `null`: back to the default.
     Reset,
-    /// It is given.
+    /// The field gets this value.
     Set(T),
 }
 
 impl<T> Patch<T> {
-    /// Applies it to an optional field.
+    /// Changes an optional field.
     pub fn apply(self, field: &mut Option<T>) {
         match self {
             Patch::Keep => {}
@@ -25,7 +25,7 @@ impl<T> Patch<T> {
             Patch::Set(value) => *field = Some(value),
         }
     }
-    /// Applies it to a field that has a default.
+    /// Changes a field whose type has a default.
     pub fn apply_or_default(self, field: &mut T)
     where
         T: Default,
@@ -36,7 +36,7 @@ impl<T> Patch<T> {
             Patch::Set(value) => *field = value,
         }
     }
-    /// Applies it to a field whose default is this.
+    /// Changes a field; a reset sets it to `default`.
     pub fn apply_or(self, field: &mut T, default: T) {
         match self {
             Patch::Keep => {}
@@ -44,41 +44,41 @@ impl<T> Patch<T> {
             Patch::Set(value) => *field = value,
         }
     }
-    /// Asks something of the value, if one is given.
+    /// Checks the value, if the patch sets one.
     pub(crate) fn each<E>(&self, ask: impl FnOnce(&T) -> Result<(), E>) -> Result<(), E> {
         match self {
             Patch::Set(value) => ask(value),
             Patch::Keep | Patch::Reset => Ok(()),
         }
     }
-    /// What a field of a thing that is made is: one that is not named has its default there.
+    /// The value for a thing that is newly made: a field that is not set has its default there.
     pub(crate) fn given(self) -> Option<T> {
         match self {
             Patch::Set(value) => Some(value),
             Patch::Keep | Patch::Reset => None,
         }
     }
-    /// Whether the field is named.
+    /// True if the patch names the field.
     pub fn is_named(&self) -> bool {
         !matches!(self, Patch::Keep)
     }
 }
 
-/// Changes the named settings of a thing, which must be there.
+/// A change of named settings of a thing that must exist.
 pub trait Change: Operation + Clone {
-    /// Replaces all settings of it; makes it if it is not there.
+    /// The request that replaces all settings, and makes the thing if it does not exist.
     type Whole: Operation<Reply = Self::Reply>;
-    /// How a change of what is not there is refused.
+    /// Code of the refusal if the thing does not exist.
     const ABSENT: Code;
-    /// What makes the thing, with the named settings and the defaults of all others.
+    /// The request that makes the thing, with the named settings and the defaults of all others.
     fn whole(self) -> Self::Whole;
 }
 
-/// The answer of a put: what is there now, and whether it is new.
+/// The answer to a put.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Put<T> {
-    /// What is there now.
+    /// The thing as it is now.
     pub view: T,
-    /// It was not there.
+    /// True if the put made it.
     pub created: bool,
 }

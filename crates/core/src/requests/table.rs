@@ -1,14 +1,14 @@
-//! The table of operations: one row each, and what every layer derives from it.
+//! Table of operations: one row each. Every layer derives its own part from it.
 //!
-//! The requests and replies of an engine, the server's routes, the paths that the remote engine asks for, what a
-//! caller may repeat all come from here. Nothing here decides.
+//! The requests and replies of an engine, the server's routes, the paths of the remote engine, and the calls that may
+//! be repeated all come from here. Nothing here decides.
 //!
 //! The columns of a row:
 //! - the operation's name, the same in every layer, with the types of its request and of its reply;
-//! - how HTTP asks for it: method and path. The fields of the request that fill the braces of the path follow in
+//! - its route in HTTP: method and path. The fields of the request that fill the braces of the path follow in
 //!   brackets, in their order;
-//! - what a second sending of the same request does ([`Effect`]). `Depends` asks the request itself, by its method
-//!   `effect`. `gone` lists the refusals that mean, to a repeat, that the deletion was done.
+//! - the effect of sending the same request a second time ([`Effect`]). `Depends` calls the request's own method
+//!   `effect`. `gone` lists the refusals that tell a repeat that the deletion was done.
 
 use super::*;
 use crate::bounded::Bounded;
@@ -29,9 +29,9 @@ pub struct Spec {
     pub method: HttpMethod,
     /// The path of its route, with names in braces.
     pub path: &'static str,
-    /// What a second sending does; `None` if that depends on the request: see [`Request::effect`].
+    /// Effect of a second sending; `None` if it depends on the request: see [`Request::effect`].
     pub effect: Option<Effect>,
-    /// Refusals of a repeat that mean that the first sending, or somebody else, has already done the deletion.
+    /// Refusals of a repeat that mean that the first sending, or another caller, has already deleted the thing.
     pub gone: &'static [Code],
 }
 
@@ -47,7 +47,7 @@ pub enum HttpMethod {
 }
 
 impl HttpMethod {
-    /// As HTTP writes it.
+    /// Its name in HTTP.
     pub const fn as_str(self) -> &'static str {
         match self {
             HttpMethod::Get => "GET",
@@ -59,35 +59,35 @@ impl HttpMethod {
     }
 }
 
-/// What a second sending of the same request does.
+/// Effect of sending the same request a second time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Effect {
-    /// Nothing, as the first: the request only reads.
+    /// None, like the first: the request only reads.
     Reads,
-    /// Nothing more than the first: whoever does not know whether the first one arrived may send it again.
+    /// None beyond the first: a caller that does not know if the first one arrived may send it again.
     Sets,
-    /// Possibly the same once more: a caller must look before it asks again.
+    /// Possibly the same change once more: a caller must check before it sends it again.
     Adds,
 }
 
-/// An operation of an engine: its request, and the reply it has.
+/// An operation of an engine: a request and its reply.
 pub trait Operation: Into<Request> + Bounded + Send + 'static {
-    /// What it answers.
+    /// The value that an engine answers with.
     type Reply: Send + 'static;
-    /// Its row.
+    /// Its row of the table.
     const SPEC: Spec;
     /// Its name, the same in every layer.
     const NAME: &'static str = Self::SPEC.name;
-    /// Puts its reply among those of all operations.
+    /// Wraps its reply as a reply of any operation.
     fn wrap(reply: Self::Reply) -> Reply;
-    /// Takes the reply out; `None` if an engine answered another operation.
+    /// Unwraps its reply; `None` if an engine answered another operation.
     fn reply(reply: Reply) -> Option<Self::Reply>;
 }
 
-/// What a request that was refused is answered with.
+/// The answer to a request: its reply, or a refusal.
 pub type Answer<T> = Result<T, Refusal>;
 
-/// The path that a template makes of these names.
+/// Fills the braces of a path with these names.
 fn filled(template: &str, names: &[String]) -> String {
     let mut path = String::with_capacity(template.len() + 32);
     let (mut left, mut names) = (template, names.iter());
@@ -101,7 +101,7 @@ fn filled(template: &str, names: &[String]) -> String {
     path + left
 }
 
-/// How many names a template has.
+/// The number of braces in a path.
 const fn names_in(template: &str) -> usize {
     let (bytes, mut at, mut names) = (template.as_bytes(), 0, 0);
     while at < bytes.len() {
@@ -136,17 +136,17 @@ macro_rules! operations {
         $method:ident $path:literal $([$($field:ident)+])?,
         $effect:ident $(gone $($gone:ident)+)?;
     )*) => {
-        /// Any request.
+        /// A request of any operation.
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[allow(missing_docs)]
         pub enum Request { $($request($request)),* }
 
-        /// Any reply; its variant is that of its request.
+        /// A reply of any operation; its variant has the name of the request.
         #[derive(Clone, PartialEq, Eq, Debug)]
         #[allow(missing_docs)]
         pub enum Reply { $($request($reply)),* }
 
-        /// All rows.
+        /// All rows, in the order of the table.
         pub const OPERATIONS: &[&Spec] = &[$(&<$request as Operation>::SPEC),*];
 
         impl Request {
@@ -155,12 +155,12 @@ macro_rules! operations {
                 match self { $(Request::$request(_) => &<$request as Operation>::SPEC),* }
             }
 
-            /// What a second sending of this request does.
+            /// Effect of sending this request a second time.
             pub fn effect(&self) -> Effect {
                 match self { $(Request::$request(_request) => effect!($effect _request)),* }
             }
 
-            /// The path of the request: that of the row, with the names in it percent-encoded. It has no query.
+            /// The path of the request: that of its row, with percent-encoded names. It has no query.
             pub fn path(&self) -> String {
                 match self {
                     $(Request::$request(_request) => {
@@ -169,8 +169,8 @@ macro_rules! operations {
                 }
             }
 
-            /// The reply of a deletion whose *repeat* was refused with `code`: the thing is gone, by the first sending
-            /// or by somebody else, and that is what the caller asked for.
+            /// The reply to a deletion whose *repeat* was refused with `code`: the first sending or another caller has
+            /// deleted the thing, and that is what this caller wanted.
             pub fn done_already(&self, code: Code) -> Option<Reply> {
                 match self {
                     $($(Request::$request(_) if [$(Code::$gone),+].contains(&code) => {
@@ -204,7 +204,7 @@ macro_rules! operations {
             );
         )*
 
-        /// Hands the types of all requests to another macro, in the order of the table: `each_operation!(mine)` is
+        /// Passes the types of all requests to another macro, in the order of the table: `each_operation!(mine)` is
         /// `mine! { Push GetJob … }`. So a layer that lacks an operation does not compile.
         #[macro_export]
         macro_rules! each_operation {
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
     use crate::names::{JobRef, PoolName, ResourceId};
 
-    /// `PauseQueue` as `pause_queue`.
+    /// Turns `PauseQueue` into `pause_queue`.
     fn snake(type_name: &str) -> String {
         let mut name = String::new();
         for c in type_name.chars() {

@@ -1,10 +1,10 @@
-//! How long a request may wait for what it asks for.
+//! Waits: how long a request may wait until its answer exists.
 
 use super::{GetFlow, GetResult, Lease, ReadEvents, Request, Settle};
 use crate::time::Span;
 
 impl Request {
-    /// For how long it waits if what it asks for is not there; `None`: such a request never waits.
+    /// The longest wait of the request; `None` for one that never waits.
     pub fn wait_mut(&mut self) -> Option<&mut Span> {
         match self {
             Request::GetResult(GetResult { wait, .. })
@@ -16,7 +16,7 @@ impl Request {
         }
     }
 
-    /// Shortens the wait by the time that its caller has waited already, down to none.
+    /// Shortens the wait by the time that the caller has already waited, down to zero.
     pub fn waited(&mut self, already: Span) {
         if let Some(wait) = self.wait_mut() {
             *wait = Span::from_us(wait.us().saturating_sub(already.us()));
