@@ -1,4 +1,4 @@
-//! Where a value stands in a request. It costs nothing until a refusal writes it down.
+//! Places in a request: a path from the body to a value, which costs nothing until a refusal writes it down.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -8,10 +8,10 @@ use crate::refusal::Refusal;
 use crate::sentences::{BodyRefusal, cut};
 use crate::time::{Moment, Span};
 
-/// A place, counted from the whole body. As text it is a pointer of RFC 6901.
+/// A place, counted from the whole body. Its text is a pointer of RFC 6901.
 #[derive(Clone, Copy, Debug)]
 pub enum At<'p> {
-    /// The body itself.
+    /// The whole body itself.
     Body,
     /// A member of the object at a place.
     Member(&'p At<'p>, &'p str),
@@ -20,7 +20,7 @@ pub enum At<'p> {
 }
 
 impl At<'_> {
-    /// What sentences call it.
+    /// The word that sentences use for it.
     pub(crate) fn label(&self) -> String {
         match self {
             At::Body => "the body".to_owned(),
@@ -35,22 +35,22 @@ impl At<'_> {
         case.into().at(self.to_string())
     }
 
-    /// Adds this place to what a value was refused for.
+    /// Adds this place to the refusal of a value.
     pub(crate) fn here<T>(&self, result: Result<T, Refusal>) -> Result<T, Refusal> {
         result.map_err(|no| no.about(self.label()).at(self.to_string()))
     }
 
-    /// Whether a duration that stands here is within its bounds.
+    /// Refuses a duration at this place that is outside its bounds.
     pub(crate) fn span(&self, span: Span, bounds: Spans) -> Result<(), Refusal> {
         self.here(bounds.check(span, || span.to_string()))
     }
 
-    /// Whether a moment that stands here can be given.
+    /// Refuses a moment at this place that cannot be given.
     pub(crate) fn moment(&self, moment: Moment) -> Result<(), Refusal> {
         self.here(bounded::moment(moment, || moment.to_string()))
     }
 
-    /// Whether a whole number that stands here is within its bounds.
+    /// Refuses a whole number at this place that is outside its bounds.
     pub(crate) fn number(
         &self,
         number: impl Into<i64>,
@@ -63,12 +63,12 @@ impl At<'_> {
         self.here(Err(bounded::number_outside(number.to_string(), &bounds)))
     }
 
-    /// Whether a text that stands here is short enough.
+    /// Refuses a text at this place that is longer than `most` bytes.
     pub(crate) fn text(&self, text: &str, most: usize) -> Result<(), Refusal> {
         self.here(bounded::short(text, most).map(drop))
     }
 
-    /// Whether JSON of so many bytes may stand here.
+    /// Refuses JSON at this place that is longer than `most` bytes.
     pub(crate) fn content(&self, bytes: usize, most: usize) -> Result<(), Refusal> {
         if bytes <= most {
             return Ok(());
@@ -76,7 +76,7 @@ impl At<'_> {
         Err(self.refuse(BodyRefusal::ContentTooLong { label: self.label(), bytes, most }))
     }
 
-    /// Whether a list of so many items may stand here.
+    /// Refuses a list at this place with too few or too many items.
     pub(crate) fn items(&self, items: usize, count: RangeInclusive<usize>) -> Result<(), Refusal> {
         if count.contains(&items) {
             return Ok(());
@@ -99,7 +99,7 @@ impl fmt::Display for At<'_> {
     }
 }
 
-/// A name as a part of a pointer: `~` is `~0`, `/` is `~1`.
+/// A name as a part of a pointer: `~` becomes `~0`, `/` becomes `~1`.
 pub(crate) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

@@ -1,14 +1,14 @@
-//! Numbers and durations in sentences for people: "1 job is", "2 jobs are", "3m12s". It knows no words of its own, and no
-//! program reads what it makes.
+//! Numbers and durations in sentences for people: "1 job is", "2 jobs are", "3m12s". It has no words of its own, and no
+//! program reads its output.
 
 use crate::time::Span;
 
-/// `n` with the word that fits it: `counted(1, "job", "jobs")` is `1 job`.
+/// `n` with the matching word: `counted(1, "job", "jobs")` is `1 job`.
 pub fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", of(n, one, many))
 }
 
-/// The word that fits `n`: the first for 1, the second for all else, 0 too.
+/// The matching word for `n`: the first for 1, the second for all others, 0 too.
 pub fn of<'a>(n: u64, one: &'a str, many: &'a str) -> &'a str {
     if n == 1 { one } else { many }
 }
@@ -26,7 +26,7 @@ pub fn grouped(n: u64) -> String {
     text
 }
 
-/// A duration in at most two units, the rest cut off: `3m12s`, `2h0m`.
+/// A duration in at most two units, with the rest cut off: `3m12s`, `2h0m`.
 pub fn rough(span: Span) -> String {
     let s = span.us() / 1_000_000;
     match s {

@@ -1,8 +1,8 @@
-//! Keeps what a lease holds out of what its holder says: errors and progress, which lists, events and pages show.
+//! Removes leased secrets from the errors and progress that a holder reports, since lists, events and pages show these.
 //!
-//! The rule is that of docs/guides/pools.md, and workers in other languages follow it too: a string of at least six characters
-//! out of the data of the leased resources becomes `•••`, and so does the login of an address, out of the data or not, since
-//! libraries print the addresses that they were given. A shorter string stands in too many texts by accident.
+//! The rule is that of docs/guides/pools.md, and workers in other languages follow it too: a string of at least six
+//! characters from the data of the leased resources becomes `•••`, and so does the login of any address, since
+//! libraries print the addresses that they were given. A shorter string occurs in too many texts by accident.
 
 use serde_json::Value;
 
@@ -11,20 +11,20 @@ use crate::secret::{HIDDEN, Json};
 
 const SECRET_CHARACTERS_MIN: usize = 6;
 
-/// A text without what these resources hold, and without the logins of addresses.
+/// A text without the secrets of these resources, and without the logins of addresses.
 pub fn without_leased(text: &str, resources: &[LeasedResource]) -> String {
     without(text, &secrets(resources))
 }
 
-/// The same of the texts and names in JSON; numbers stay what they are. In its written form a secret of digits would be found in a
-/// number, and one that ends in a backslash would take a quote along.
+/// The same for the texts and names in JSON; numbers stay as they are. In the written form, a secret of digits would
+/// match inside a number, and one that ends in a backslash would take a quote along.
 pub fn json_without_leased(json: &Json, resources: &[LeasedResource]) -> Json {
     if resources.is_empty() {
         return json.clone();
     }
     let secrets = secrets(resources);
     let shown = serde_json::from_str(json.text()).map(|value| value_without(value, &secrets));
-    // What holds no JSON, or is nested too deep to be read, is not known to be free of them.
+    // Text that is not JSON, or is nested too deeply to be read, may still contain secrets.
     shown
         .ok()
         .and_then(|shown| Json::parse(&shown.to_string()))
@@ -34,7 +34,7 @@ pub fn json_without_leased(json: &Json, resources: &[LeasedResource]) -> Json {
 fn without(text: &str, secrets: &[String]) -> String {
     let mut shown = text.to_owned();
     for secret in secrets {
-        // As JSON writes it, too: errors quote it.
+        // Also in the form that JSON writes, since errors quote it.
         let written = serde_json::to_string(secret).unwrap_or_default();
         for form in [secret.as_str(), written.trim_matches('"')] {
             if shown.contains(form) {
@@ -61,7 +61,7 @@ fn value_without(value: Value, secrets: &[String]) -> Value {
     }
 }
 
-/// The strings that are not shown, the longest first.
+/// The strings to hide, the longest first.
 fn secrets(resources: &[LeasedResource]) -> Vec<String> {
     let mut found = Vec::new();
     for resource in resources {
@@ -95,7 +95,7 @@ fn strings(data: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// Where the logins of the addresses in a text stand: between `://` and the last `@` before the path.
+/// Ranges of the logins in a text: between `://` and the last `@` before the path.
 fn logins(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (at, _) in text.match_indices("://") {

@@ -1,14 +1,14 @@
-//! The moments of an interval, the jitter of any moment, and the id of the job that a moment makes.
+//! Moments of an interval, the jitter of any moment, and the id of the job that a moment makes.
 //!
-//! This is the part of a schedule's timing that is plain arithmetic, so the state machine does it itself. Cron and zones
-//! need a calendar; they are in `tenure-calendar`, which it does not know. Moments are whole seconds of UTC.
+//! This part of a schedule's timing is plain arithmetic, so the state machine does it itself. Cron and zones need a
+//! calendar; they are in `tenure-calendar`, which the state machine does not know. Moments are whole seconds of UTC.
 
 use crate::bounds::{SECOND_US, STARTED_LATELY_US};
 use crate::spread::{head, share};
 use crate::time::{Moment, Span};
 
-/// The first whole second at or after `moment`: how `starts_at`, and a moment that a `next_in` names, become moments of
-/// a schedule.
+/// The first whole second at or after `moment`: it makes a `starts_at`, or the moment of a `next_in`, a moment of a
+/// schedule.
 pub fn round_up(moment: Moment) -> Moment {
     match moment.us() % SECOND_US {
         0 => moment,
@@ -16,15 +16,15 @@ pub fn round_up(moment: Moment) -> Moment {
     }
 }
 
-/// How long after 1970 the first moment of an interval lies that has no `starts_at`: less than `every`, whole seconds,
+/// The distance from 1970 to the first moment of an interval without `starts_at`: less than `every`, whole seconds,
 /// decided by the schedule's id. A million intervals that are synced at once fall due evenly, and a second sync of the
 /// same intervals moves none.
 pub fn interval_phase(id: &str, every: Span) -> Span {
     Span::from_s(share(head(id), every.us() / SECOND_US))
 }
 
-/// The moment from which an interval counts: its `starts_at`, or its own phase. A moment that a `next_in` set takes the
-/// place of both until the timing changes; that is for the state machine.
+/// The moment from which an interval counts: its `starts_at`, or its own phase. A moment that a `next_in` set replaces
+/// both until the timing changes; the state machine sees to that.
 pub fn interval_anchor(id: &str, every: Span, starts_at: Option<Moment>) -> Moment {
     starts_at.map_or_else(|| Moment::ZERO.plus(interval_phase(id, every)), round_up)
 }
@@ -39,8 +39,8 @@ pub fn interval_next(anchor: Moment, every: Span, after: Moment) -> Moment {
     anchor.plus(Span::from_us(steps.saturating_mul(every)))
 }
 
-/// Where the cursor of a new timing stands, behind which its moments count: now, but just before a start of the last
-/// minute that the schedule did not have before (`started_at`), so that "from now on" fires at once.
+/// The first cursor of a new timing, behind which its moments count: now, or just before a start of the last minute
+/// that the schedule did not have before (`started_at`), so that "from now on" fires at once.
 pub fn first_cursor(starts_at: Option<Moment>, started_at: Option<Moment>, now: Moment) -> Moment {
     let lately =
         |start: &Moment| *start <= now && now.since(*start) <= Span::from_us(STARTED_LATELY_US);
@@ -52,13 +52,13 @@ pub fn first_cursor(starts_at: Option<Moment>, started_at: Option<Moment>, now: 
 
 /// The id of the job that a schedule makes at a moment: `news-42@2026-12-01T08:00:00Z`.
 pub fn moment_id(id: &str, moment: Moment) -> String {
-    // A moment's text is ASCII, and its seconds end at the nineteenth letter.
+    // The text of a moment is ASCII, and its seconds end at the nineteenth letter.
     let mut second = moment.to_string();
     second.truncate("2026-12-01T08:00:00".len());
     format!("{id}@{second}Z")
 }
 
-/// How late a moment of a schedule is within `span`: less than `span`, and for one moment always the same.
+/// The delay of a moment of a schedule: less than `span`, and always the same for one moment.
 pub fn jitter_offset(id: &str, moment: Moment, span: Span) -> Span {
     if span == Span::ZERO {
         return Span::ZERO;
@@ -66,8 +66,8 @@ pub fn jitter_offset(id: &str, moment: Moment, span: Span) -> Span {
     Span::from_us(share(head(&moment_id(id, moment)), span.us()))
 }
 
-/// When a moment of a schedule is due: at most `jitter` late, and always before `next`, the moment that follows it. So
-/// due moments keep the order of their moments. The last moment has only `jitter` as its bound.
+/// The due time of a moment of a schedule: at most `jitter` late, and always before `next`, the moment that follows it.
+/// So due times keep the order of their moments. The last moment has only `jitter` as its bound.
 pub fn due(id: &str, moment: Moment, next: Option<Moment>, jitter: Span) -> Moment {
     let span = next.map_or(jitter, |next| jitter.min(next.since(moment)));
     moment.plus(jitter_offset(id, moment, span))
@@ -94,7 +94,7 @@ mod tests {
         }
     }
 
-    /// The numbers were computed apart from this code.
+    /// The expected numbers were computed apart from this code.
     #[test]
     fn the_phase_of_an_interval_comes_from_its_id() {
         for (id, every_s, phase_s) in [
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(moment_id("", Moment::MAX), "@2255-06-05T23:47:34Z");
     }
 
-    /// The numbers were computed apart from this code.
+    /// The expected numbers were computed apart from this code.
     #[test]
     fn the_jitter_of_a_moment_comes_from_the_id_of_its_job() {
         for (id, moment, span_us, offset_us) in [

@@ -1,4 +1,4 @@
-//! Names and ids, parsed once at the edge: a value of these types is well formed.
+//! Names and ids, parsed once at the edge: every value of these types is well formed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,7 +17,7 @@ fn too_long(what: &'static str, bytes: usize, most: usize) -> Refusal {
     NameRefusal::TooLong { what: what.into(), bytes, most }.into()
 }
 
-/// A character that nobody sees at the end of a text: white space of Unicode, or one without a width.
+/// A character that is invisible at the end of a text: white space of Unicode, or a character without width.
 fn is_blank(c: char) -> bool {
     let no_width =
         |c| matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}');
@@ -62,7 +62,7 @@ fn check_known_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// A name that stands in paths, where clients resolve `.` and `..` before they send them.
+/// Checks a name that is a part of paths, in which clients resolve `.` and `..` before they send them.
 fn check_path_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_name(what, text)?;
     match text {
@@ -71,7 +71,7 @@ fn check_path_name(what: &'static str, text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Ids and keys that may be as long as a key.
+/// Checks ids and keys that may be as long as a key.
 fn check_key(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key_of(what, text, KEY_BYTES_MAX)
 }
@@ -108,9 +108,9 @@ fn check_known_key_of(what: &'static str, text: &str, most: usize) -> Result<(),
     }
 }
 
-/// The first character of a text that controls something, if there is one.
+/// The first control character of a text, if there is one.
 fn control_in(text: &str) -> Option<char> {
-    // Each row that is read has ids, nearly all of them plain: without a way out, all bytes are looked at together.
+    // Nearly all ids of rows that are read are plain: without an early exit, the check runs over all bytes at once.
     let is_plain = text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     if is_plain { None } else { text.chars().find(|c| c.is_control()) }
 }
@@ -158,8 +158,8 @@ fn check_ref(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key_of(what, text, REF_BYTES_MAX)
 }
 
-/// A schedule's id begins the ids of its jobs, which may not begin with `key:`; and it stands in paths, where clients
-/// resolve `.` and `..` before they send them.
+/// The id of a schedule begins the ids of its jobs, which may not begin with `key:`; and it is a part of paths, in
+/// which clients resolve `.` and `..` before they send them.
 fn check_schedule_id(what: &'static str, text: &str) -> Result<(), Refusal> {
     check_key_of(what, text, SCHEDULE_ID_BYTES_MAX)?;
     check_known_schedule_id(what, text)
@@ -209,7 +209,8 @@ fn check_known_limit(what: &'static str, text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// The check of what was taken before: that of what is new, unless there is one of its own, which takes more.
+/// The check of a text that an earlier release accepted: the check of new texts, unless the type has a more lenient
+/// one.
 macro_rules! check_of_known {
     ($check:ident) => {
         $check
@@ -226,18 +227,17 @@ macro_rules! names {
         pub struct $type(Arc<str>);
 
         impl $type {
-            /// Parses it; the refusal says what is wrong and has no pointer yet.
+            /// Parses it; a refusal has the reason and no pointer yet.
             pub fn parse(text: &str) -> Result<Self, Refusal> {
                 $check($what, text)?;
                 Ok($type(Arc::from(text)))
             }
-            /// The same for a text that was taken before: out of a store, or from an answer. An earlier release took some
-            /// that are refused now, and what is stored under them must stay readable.
+            /// Parses a text that was accepted before: out of a store, or from an answer. An earlier release accepted
+            /// some that are refused now, and data that is stored under them must stay readable.
             pub fn known(text: &str) -> Result<Self, Refusal> {
                 check_of_known!($check $($known)?)($what, text)?;
                 Ok($type(Arc::from(text)))
             }
-            /// The text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -298,67 +298,66 @@ macro_rules! names {
 }
 
 names! {
-    /// The unit of isolation and of atomicity.
+    /// The unit of isolation and of atomicity: names are unique within one.
     Namespace "namespace" check_namespace;
-    /// A named line of jobs.
+    /// The name of a queue, at most 128 bytes.
     QueueName "queue name" check_path_name known check_known_name;
     /// `family`, `family:key` or the template `family:*`.
     LimitName "limit name" check_limit known check_known_limit;
-    /// A named set of things that are handed out.
+    /// The name of a set of resources, at most 128 bytes.
     PoolName "pool name" check_path_name known check_known_name;
-    /// One thing of a pool.
+    /// The id of one resource, unique in its pool; at most 256 bytes.
     ResourceId "resource id" check_key known check_known_key;
-    /// A word by which resources of a pool are told apart.
+    /// A word by which a need asks for resources of a pool.
     Tag "tag" check_name known check_known_name;
-    /// A tenant, a site: who shares turns with the others of a queue.
+    /// A tenant, a site: the groups of a queue share its turns.
     Group "group" check_key known check_known_key;
-    /// "There is one of these."
+    /// At most one job of the namespace holds a unique key.
     UniqueKey "unique key" check_key known check_known_key;
-    /// A job's id, chosen by the client or made.
+    /// A job's id, chosen by the client or made by the engine; at most 256 bytes.
     JobId "job id" check_job_id known check_known_job_id;
     /// A schedule's id, chosen by the client: its jobs are called `ID@MOMENT`.
     ScheduleId "schedule id" check_schedule_id known check_known_schedule_id;
     /// The table outside from which a whole set of schedules is synced.
     Owner "owner" check_owner known check_known_owner;
-    /// What jobs belong to, for showing, waiting and cancelling as a whole.
+    /// The flow of a job: its jobs are shown, awaited and cancelled as a whole.
     FlowName "flow" check_flow known check_known_flow;
     /// The name of an item within its call; it is never stored.
     Ref "ref" check_ref;
     /// A lease call's id, by which it can be repeated.
     RequestId "request id" check_id known check_known_key;
-    /// A process that leases; random per process.
+    /// The id of a process that leases; random per process.
     WorkerId "worker id" check_id known check_known_key;
 }
 
 impl Namespace {
-    /// The namespace of who names none.
+    /// The namespace of a caller that names none: `default`.
     pub fn main() -> Self {
         Namespace(Arc::from("default"))
     }
 }
 
 impl QueueName {
-    /// The limit that every job of this queue has, once it is set; `None` if a limit cannot have
-    /// such a name.
+    /// The limit that every job of this queue needs, once it is set; `None` if a limit cannot have such a name.
     pub fn limit(&self) -> Option<LimitName> {
         LimitName::parse(&format!("queue:{self}")).ok()
     }
 }
 
 impl LimitName {
-    /// `site` of `site:example.com`.
+    /// The part before the colon: `site` of `site:example.com`.
     pub fn family(&self) -> &str {
         self.0.split(':').next().unwrap_or(&self.0)
     }
-    /// `example.com` of `site:example.com`.
+    /// The part behind the colon: `example.com` of `site:example.com`.
     pub fn key(&self) -> Option<&str> {
         self.0.split_once(':').map(|(_, key)| key)
     }
-    /// Whether it is `family:*`.
+    /// True for `family:*`.
     pub fn is_template(&self) -> bool {
         self.key() == Some("*")
     }
-    /// The template that stands for it, unless it has none or is one.
+    /// The template whose settings hold if the limit has none; `None` for a template, and for a name without a key.
     pub fn template(&self) -> Option<LimitName> {
         match self.key() {
             Some(key) if key != "*" => Some(LimitName(Arc::from(format!("{}:*", self.family())))),
@@ -367,7 +366,7 @@ impl LimitName {
     }
 }
 
-/// How a path names a job: by its id, or by the unique key that it holds.
+/// The name of a job in a path: its id, or the unique key that it holds.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum JobRef {
     /// The job with this id.
@@ -377,7 +376,7 @@ pub enum JobRef {
 }
 
 impl JobRef {
-    /// `key:KEY` or an id. It names a job that is there, so what an earlier release took is taken here.
+    /// Parses `key:KEY` or an id. It names a job that exists, so it accepts what an earlier release accepted.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         match text.strip_prefix("key:") {
             Some(key) => UniqueKey::known(key).map(JobRef::Key),
@@ -428,7 +427,7 @@ mod tests {
             assert_eq!(QueueName::parse(text).err().map(|no| no.code), no, "{text:?}");
             assert_eq!(PoolName::parse(text).err().map(|no| no.code), no, "{text:?}");
             assert_eq!(LimitName::parse(text).err().map(|no| no.code), no, "{text:?}");
-            // An earlier release took them: what it stored is still read.
+            // An earlier release accepted them, so stored ones are still read.
             assert!(QueueName::known(text).is_ok() && PoolName::known(text).is_ok());
             assert!(serde_json::from_value::<LimitName>(text.into()).is_ok());
             assert!(Tag::parse(text).is_ok(), "a tag stands in no path");
@@ -454,7 +453,7 @@ mod tests {
                     assert_eq!(no.code, Code::InvalidField, "{text:?}");
                     assert!(no.detail.contains(&format!("{blank:?}")), "{}", no.detail);
                     assert!(no.hint.contains("space at either end"), "{}", no.hint);
-                    // An earlier release took it, unless a name had a space: what it stored is still read.
+                    // An earlier release accepted it, unless a name had a space, so a stored one is still read.
                     assert!(known(&text).is_ok() || spaces_refused && blank == ' ', "{text:?}");
                 }
                 assert!(parse(&format!("a{blank}b")).is_ok(), "{blank:?} between others");

@@ -1,6 +1,6 @@
-//! Needs of a queue that are filled in from the payload of each job: `site:{payload.host}`.
+//! Templates of needs: a queue's need such as `site:{payload.host}` is filled in from the payload of each job.
 //!
-//! Only the needs in the settings of a queue are templates. The name of a limit that a job names itself stands as it is.
+//! Only needs in the settings of a queue are templates. A limit that a job names itself is taken literally.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::sentences::{NeedRefusal, cut};
 
 const BEGIN: &str = "{payload";
 
-/// Refuses what begins like a placeholder and is none; the pointer is `/INDEX/limit`.
+/// Refuses a text that begins like a placeholder and is not one; the pointer is `/INDEX/limit`.
 pub fn check_templates(needs: &[Need]) -> Result<(), Refusal> {
     for (index, need) in needs.iter().enumerate() {
         let Need::Limit { limit, .. } = need else { continue };
@@ -31,7 +31,7 @@ pub fn check_templates(needs: &[Need]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Whether one of these is filled in from a payload.
+/// True if a payload fills in one of these.
 pub fn has_templates(needs: &[Need]) -> bool {
     needs.iter().any(is_template)
 }
@@ -40,11 +40,11 @@ fn is_template(need: &Need) -> bool {
     matches!(need, Need::Limit { limit, .. } if limit.as_str().contains(BEGIN))
 }
 
-/// The needs that a job with this payload has by those of its queue. Two that become one limit are one need, with the larger
-/// weight and cost.
+/// The needs that a job with this payload gets from its queue. Two that become the same limit are one need, with the
+/// larger weight and cost.
 ///
 /// # Errors
-/// The payload lacks a field, or its value makes no name of a limit; the pointer is that of the field in a job.
+/// The payload lacks a field, or the value is no valid name of a limit; the pointer is that of the field in a job.
 pub fn filled<'n>(
     needs: &'n [Need],
     payload: &Json,
@@ -53,7 +53,7 @@ pub fn filled<'n>(
     if !has_templates(needs) {
         return Ok(Cow::Borrowed(needs));
     }
-    // A payload is JSON. One that nests deeper than is read here has no field that could be taken.
+    // A payload is JSON. One that nests too deeply to be read has no field that could be used.
     let payload: Value = payload.read().unwrap_or_default();
     let mut done: Vec<Need> = Vec::with_capacity(needs.len());
     for need in needs {
@@ -81,7 +81,7 @@ fn name(template: &LimitName, payload: &Value, queue: &QueueName) -> Result<Limi
     while let Some(at) = rest.find(BEGIN) {
         text.push_str(&rest[..at]);
         let Some((path, after)) = placeholder(&rest[at..]) else {
-            // An earlier release took it as a name.
+            // An earlier release accepted it as a name.
             text.push_str(BEGIN);
             rest = &rest[at + BEGIN.len()..];
             continue;
@@ -125,7 +125,7 @@ fn name(template: &LimitName, payload: &Value, queue: &QueueName) -> Result<Limi
     })
 }
 
-/// The path within a placeholder at the beginning of a text, and what follows it.
+/// The path in a placeholder at the beginning of a text, and the text behind it.
 fn placeholder(text: &str) -> Option<(&str, &str)> {
     let (path, after) = text.strip_prefix(BEGIN)?.strip_prefix('.')?.split_once('}')?;
     let good = path.split('.').all(|field| !field.is_empty() && !field.contains('{'));

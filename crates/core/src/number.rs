@@ -1,6 +1,6 @@
-//! Numbers that cannot be confused: a fence, a row's number and a caller's number are three types.
+//! Numbers that cannot be confused: a fence, the number of a row and the number of a caller are three types.
 
-/// Makes a type of `u64` that is ordered, shown, read and written as the number that it is.
+/// Makes a type of `u64` that is ordered, displayed, read and written like that number.
 #[macro_export]
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident) => {
@@ -13,18 +13,17 @@ macro_rules! number {
         pub struct $name(u64);
 
         impl $name {
-            /// The greatest that there can be.
+            /// The greatest possible number.
             pub const MAX: Self = $name(u64::MAX);
 
-            /// Makes one of its number.
             pub const fn new(number: u64) -> Self {
                 $name(number)
             }
-            /// The number, to store it or to hand it to a system that compares numbers.
+            /// The plain number, to store it or to give it to a system that compares numbers.
             pub const fn get(self) -> u64 {
                 self.0
             }
-            /// The one after it.
+            /// The number that follows it.
             #[must_use]
             pub const fn next(self) -> Self {
                 $name(self.0 + 1)

@@ -1,7 +1,7 @@
-//! Moments of the crates that programs use for dates, made from ours and the other way round.
+//! Conversions between moments and the types of the crates that programs use for dates, in both directions.
 //!
-//! Both directions always succeed, as they do for the standard library's `SystemTime`: a moment before 1970 is the first
-//! one here, and a moment that the other crate cannot say is the last one there. No moment that an engine tells is so late.
+//! They always succeed, as for the standard library's `SystemTime`: a moment before 1970 becomes the first one here,
+//! and a moment that the other crate cannot express becomes the last one there. No moment from an engine is that late.
 
 #[cfg(feature = "chrono")]
 mod with_chrono {
@@ -9,13 +9,13 @@ mod with_chrono {
 
     use crate::time::Moment;
 
-    /// Whole microseconds; the first moment if it is before 1970.
+    /// In whole microseconds; a moment before 1970 becomes the first one.
     impl<Z: TimeZone> From<DateTime<Z>> for Moment {
         fn from(time: DateTime<Z>) -> Self {
             Moment::from_us(u64::try_from(time.timestamp_micros()).unwrap_or_default())
         }
     }
-    /// The last moment that chrono knows, if it is later than that.
+    /// A later moment than chrono can express becomes the last one there.
     impl From<Moment> for DateTime<Utc> {
         fn from(moment: Moment) -> Self {
             let us = i64::try_from(moment.us()).ok();
@@ -30,19 +30,19 @@ mod with_jiff {
 
     use crate::time::Moment;
 
-    /// Whole microseconds; the first moment if it is before 1970.
+    /// In whole microseconds; a moment before 1970 becomes the first one.
     impl From<Timestamp> for Moment {
         fn from(time: Timestamp) -> Self {
             Moment::from_us(u64::try_from(time.as_microsecond()).unwrap_or_default())
         }
     }
-    /// Its moment; the zone is left behind.
+    /// Its moment, without the zone.
     impl From<ZonedDateTime> for Moment {
         fn from(time: ZonedDateTime) -> Self {
             time.timestamp().into()
         }
     }
-    /// The last moment that jiff knows, if it is later than that.
+    /// A later moment than jiff can express becomes the last one there.
     impl From<Moment> for Timestamp {
         fn from(moment: Moment) -> Self {
             let us = i64::try_from(moment.us()).ok();

@@ -1,15 +1,15 @@
 //! Percent-encoding (RFC 3986), for the server, the client and the addresses of stores alike.
 //!
-//! Decoding is strict: a `%` that begins no escape is an error. The library would let it through, and
-//! a caller who forgot to encode a name would be answered for another name.
+//! Decoding is strict: a `%` that begins no escape is an error. The library would accept it, and a caller that forgot
+//! to encode a name would get the answer for another name.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// All except RFC 3986's unreserved characters and `:` and `*`: names are full of these two, and they
-/// mean nothing in a path or a query.
+/// All characters except RFC 3986's unreserved ones and `:` and `*`: names are full of these two, and they have no
+/// meaning in a path or a query.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'*');
 
@@ -18,16 +18,16 @@ pub fn encoded(text: &str) -> impl Display {
     utf8_percent_encode(text, ESCAPED)
 }
 
-/// Why a text is not percent-encoded.
+/// The reason why a text is not percent-encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BadEscape {
     /// A `%` is not followed by two hexadecimal digits.
     Digits,
-    /// The bytes that come out are not UTF-8.
+    /// The decoded bytes are not UTF-8.
     Utf8,
 }
 
-/// The text that was encoded. A `+` stays a `+`.
+/// The text before it was encoded. A `+` stays a `+`.
 pub fn decoded(text: &str) -> Result<Cow<'_, str>, BadEscape> {
     let is_escape = |after: &str| {
         let digits = after.as_bytes().first_chunk::<2>();

@@ -1,5 +1,5 @@
-//! Which progress of a job a caller has seen, so that it can wait for another. Nothing of it is stored: it follows from
-//! what the holder reported.
+//! Ids of progress reports: a caller names the report that it has seen, and waits for another one. Nothing of it is
+//! stored, since an id follows from the report.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,13 +11,13 @@ use sha1::{Digest, Sha1};
 use crate::secret::Json;
 use crate::sentences::NameRefusal;
 
-/// Tells one report of a job from another: the first 64 bits of SHA-1 over its JSON. The same report has the same id,
-/// also after a restart. Clients take the text as it is.
+/// Distinguishes the reports of a job: the first 64 bits of SHA-1 over the JSON. The same report has the same id, also
+/// after a restart. Clients treat the text as opaque.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ProgressId(u64);
 
 impl ProgressId {
-    /// The id of what a holder reported.
+    /// The id of a holder's report.
     pub fn of(progress: &Json) -> Self {
         let digest = Sha1::digest(progress.text().as_bytes());
         let head = digest.iter().take(8);
@@ -33,7 +33,7 @@ impl fmt::Display for ProgressId {
 
 impl FromStr for ProgressId {
     type Err = NameRefusal;
-    /// Takes only what [`Display`](fmt::Display) writes.
+    /// Takes only the form that [`Display`](fmt::Display) writes.
     fn from_str(text: &str) -> Result<Self, NameRefusal> {
         let id = u64::from_str_radix(text, 16).ok().map(ProgressId);
         id.filter(|id| id.to_string() == text).ok_or(NameRefusal::ProgressId)
@@ -53,17 +53,17 @@ impl<'de> Deserialize<'de> for ProgressId {
     }
 }
 
-/// What a caller has seen of the progress of a job.
+/// The progress of a job that a caller has seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ProgressSeen {
     /// Nothing: the job had reported nothing, or the caller did not look.
     Nothing,
-    /// The progress that has this id.
+    /// The report with this id.
     Id(ProgressId),
 }
 
 impl ProgressSeen {
-    /// Whether a job that shows this has something new for the caller.
+    /// True if a job with this report has something new for the caller.
     pub fn is_behind(self, progress: Option<ProgressId>) -> bool {
         match self {
             ProgressSeen::Nothing => progress.is_some(),
@@ -114,7 +114,7 @@ mod tests {
             (ProgressSeen::Nothing, Some(one), true),
             (ProgressSeen::Id(one), Some(one), false),
             (ProgressSeen::Id(one), Some(two), true),
-            // Taken away by a push that replaced the job.
+            // A push that replaced the job removed its report.
             (ProgressSeen::Id(one), None, true),
         ] {
             assert_eq!(seen.is_behind(progress), is_behind, "{seen} of {progress:?}");

@@ -1,6 +1,6 @@
-//! Redacts the data of a resource for lists: they show which keys there are, and never a value.
+//! Redacts the data of a resource for lists: they show the keys, and never a value.
 //!
-//! Every engine shows data by this one function, so a secret that one of them hides no other shows.
+//! Every engine uses this one function, so no engine shows a secret that another one hides.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 const HIDDEN: &str = "•";
 
-/// An object's keys with `"•"` for each value, and `"•"` for anything else except `null`, which says
-/// only that there is nothing.
+/// An object's keys with `"•"` for each value, and `"•"` for anything else except `null`, which reveals only that there
+/// is no data.
 pub fn redacted(data: &Json) -> Json {
     if data.is_null() {
         return Json::null();

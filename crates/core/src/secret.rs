@@ -1,6 +1,6 @@
-//! JSON that is carried but not understood, and text that must not be seen.
+//! JSON that is carried without being interpreted, and text that must not be seen.
 //!
-//! Neither type prints what it holds: payloads and resource data reach no log, error, event or list.
+//! Neither type prints its content: payloads and resource data reach no log, error, event or list.
 
 use std::fmt;
 
@@ -8,49 +8,49 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-/// Stands where something secret stood.
+/// Replaces a secret in texts that people see.
 pub const HIDDEN: &str = "•••";
 
-/// Any JSON value, kept as the text that came (without the white space around it).
+/// Any JSON value, kept as the text in which it arrived, without white space around it.
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
-    /// `null`.
+    /// The value `null`, which is not an absent value.
     pub fn null() -> Self {
         Json(RawValue::NULL.to_owned())
     }
-    /// From JSON text; `None` if it is not JSON.
+    /// Takes JSON text; `None` if it is not JSON.
     pub fn parse(text: &str) -> Option<Self> {
         RawValue::from_string(text.trim_ascii().to_owned()).ok().map(Json)
     }
-    /// From anything that can be written as JSON.
+    /// Takes any value that can be written as JSON.
     ///
-    /// Not everything that derives `Serialize` can: a map whose keys are tuples cannot, nor can a
-    /// type whose own code refuses. The caller hears it, since a `null` in its place would be a job
-    /// without its payload. Text and whole numbers always can: see the `From`s. A number that is not
-    /// finite is `null`, as everywhere in JSON.
+    /// Not every type that derives `Serialize` can be written: a map with tuples as keys cannot, nor can a type whose
+    /// own code refuses. The caller gets the error, since a `null` in its place would be a job without its payload.
+    /// Text and whole numbers always succeed: see the `From`s. A number that is not finite is `null`, as everywhere in
+    /// JSON.
     pub fn of(value: &impl Serialize) -> Result<Self, NotJson> {
         serde_json::value::to_raw_value(value).map(Json).map_err(|why| NotJson(why.to_string()))
     }
-    /// The value, read as this type.
+    /// Reads the value as this type.
     ///
     /// # Errors
-    /// It is not of that form. The message may quote a part of it.
+    /// The value is not of that form. The message may quote a part of it.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }
-    /// The text.
+    /// The JSON text.
     pub fn text(&self) -> &str {
         self.0.get()
     }
-    /// Whether it is `null`.
+    /// True if it is `null`.
     pub fn is_null(&self) -> bool {
         self.text() == "null"
     }
 }
 
-/// What has no form as JSON: says why, in the words of the type that refused.
+/// A value without a form as JSON: the message of the type that refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NotJson(String);
 
@@ -102,12 +102,11 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// A token, or an address with a password: prints `•••`.
+/// A token, or an address with a password: it prints as `•••`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes the text in.
     pub fn new(text: impl Into<String>) -> Self {
         Secret(text.into())
     }

@@ -1,6 +1,6 @@
-//! Words in commands that people paste: how a shell must be given them. It runs nothing.
+//! Quotes words in commands that people paste into a shell. It runs nothing.
 
-/// A word as a shell reads it: as it is, or in quotes.
+/// A word for a shell: as it is, or in quotes.
 pub fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+#".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) && !word.starts_with('#') {
@@ -9,9 +9,9 @@ pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// A command about one thing: `tenure`, these words, the name, and what follows it (an option with its value, or another
-/// word). A name that begins with `-` stands behind `--`: otherwise it is read as an option, and `--url=…` sends the token
-/// elsewhere.
+/// A command about one thing: `tenure`, these words, the name, and the rest (an option with its value, or another
+/// word). A name that begins with `-` comes behind `--`: otherwise it is read as an option, and `--url=…` sends the
+/// token elsewhere.
 pub fn command(words: &str, name: &str, follows: &str) -> String {
     let shown = quoted(name);
     let parts = match (name.starts_with('-'), follows.starts_with('-')) {

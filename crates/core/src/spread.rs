@@ -1,6 +1,5 @@
-//! Values that are spread evenly, and yet are no randomness: a text decides them, so that a repeat and another
-//! process come to the same value. The jitter of a retry, the phase of an interval and the jitter of a schedule are made
-//! here.
+//! Values that are spread evenly without randomness: a text decides them, so that a repeat and another process compute
+//! the same value. The jitter of a retry, the phase of an interval and the jitter of a schedule come from here.
 
 use sha1::{Digest, Sha1};
 
@@ -12,7 +11,7 @@ pub fn head(text: &str) -> u32 {
 
 /// `floor(head * whole / 2^32)`: from 0 to less than `whole` (and 0 of 0), in the unit of `whole`.
 pub fn share(head: u32, whole: u64) -> u64 {
-    // Less than `whole`, which is a u64.
+    // It fits, since it is less than `whole`, a `u64`.
     ((u128::from(head) * u128::from(whole)) >> 32) as u64
 }
 

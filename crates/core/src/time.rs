@@ -1,6 +1,6 @@
-//! Moments and durations, in whole microseconds, and their one text form.
+//! Moments and durations in whole microseconds, and their only text form.
 //!
-//! Nothing here reads a clock: time is an argument.
+//! Nothing here reads a clock: the present time is an argument.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,36 +19,36 @@ pub struct Moment(u64);
 pub struct Span(u64);
 
 impl Moment {
-    /// The first moment.
+    /// 1970-01-01T00:00:00Z, the first moment.
     pub const ZERO: Moment = Moment(0);
-    /// The latest moment that may be given; fences count on for some days behind it.
+    /// The latest moment that may be given; fences go on for some days beyond it.
     pub const LAST: Moment = Moment(MOMENT_US_MAX);
     /// Later than every moment that can be given.
     pub const MAX: Moment = Moment(u64::MAX);
 
-    /// From microseconds since the epoch.
+    /// Counts from 1970-01-01T00:00:00Z.
     pub const fn from_us(us: u64) -> Self {
         Moment(us)
     }
-    /// Microseconds since the epoch.
+    /// Microseconds since 1970-01-01T00:00:00Z.
     pub const fn us(self) -> u64 {
         self.0
     }
-    /// This moment and `span` later; the last moment if that is too far.
+    /// This moment plus `span`; [`Moment::MAX`] if that overflows.
     pub const fn plus(self, span: Span) -> Self {
         Moment(self.0.saturating_add(span.0))
     }
-    /// This moment less `span`; the first moment if that is too far.
+    /// This moment minus `span`; the first moment if that would be before 1970.
     pub const fn minus(self, span: Span) -> Self {
         Moment(self.0.saturating_sub(span.0))
     }
-    /// How long ago `earlier` was; zero if it is not earlier.
+    /// Time since `earlier`; zero if `earlier` is not earlier.
     pub const fn since(self, earlier: Moment) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Whole microseconds; the longest there is if it is longer.
+/// In whole microseconds; a longer duration than fits becomes the longest.
 impl From<Duration> for Span {
     fn from(duration: Duration) -> Self {
         Span(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
@@ -59,14 +59,14 @@ impl From<Span> for Duration {
         Duration::from_micros(span.0)
     }
 }
-/// Whole microseconds; the first moment if it is before 1970.
+/// In whole microseconds; a moment before 1970 becomes the first one.
 impl From<SystemTime> for Moment {
     fn from(time: SystemTime) -> Self {
         let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
         Moment::ZERO.plus(since.into())
     }
 }
-/// A moment that the system's clock cannot say is its start, 1970.
+/// A moment that the system's clock cannot express becomes 1970.
 impl From<Moment> for SystemTime {
     fn from(moment: Moment) -> Self {
         UNIX_EPOCH.checked_add(Duration::from_micros(moment.0)).unwrap_or(UNIX_EPOCH)
@@ -76,37 +76,33 @@ impl From<Moment> for SystemTime {
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
-    /// Longer than anything.
+    /// Longer than any duration that can be given.
     pub const MAX: Span = Span(u64::MAX);
 
-    /// From microseconds.
     pub const fn from_us(us: u64) -> Self {
         Span(us)
     }
-    /// From milliseconds.
     pub const fn from_ms(ms: u64) -> Self {
         Span(ms * 1_000)
     }
-    /// From seconds.
     pub const fn from_s(s: u64) -> Self {
         Span(s * 1_000_000)
     }
-    /// Microseconds.
     pub const fn us(self) -> u64 {
         self.0
     }
-    /// As the standard library's duration.
+    /// The same as a duration of the standard library.
     pub const fn std(self) -> std::time::Duration {
         std::time::Duration::from_micros(self.0)
     }
 }
 
-/// Why a text is not a moment or a duration.
+/// The reason why a text is not a moment or a duration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TimeError {
-    /// Not of the form.
+    /// It does not have the form.
     Form,
-    /// Of the form, but beyond 3,650 days (a duration) or outside 1970 to 2255 (a moment).
+    /// It has the form, but lies beyond 3,650 days (a duration) or outside 1970 to 2255 (a moment).
     Range,
 }
 
@@ -123,7 +119,7 @@ impl std::error::Error for TimeError {}
 impl FromStr for Span {
     type Err = TimeError;
 
-    /// `"500ms" "90s" "2h30m" "7d"`: whole numbers, units `d h m s ms`, largest first, each once.
+    /// `"500ms" "90s" "2h30m" "7d"`: whole numbers with the units `d h m s ms`, largest first, each at most once.
     fn from_str(text: &str) -> Result<Self, TimeError> {
         const UNITS: [(&str, u64); 5] = [
             ("d", 86_400_000_000),
@@ -165,8 +161,8 @@ impl FromStr for Span {
 }
 
 impl fmt::Display for Span {
-    /// The canonical form, each unit as far as it goes: `24h` is `1d`, zero is `0s`. What is below a
-    /// millisecond cannot be spoken and is rounded up, so that nobody who waits so long is early.
+    /// The canonical form, with the largest units that fit: `24h` is `1d`, zero is `0s`. A part below a millisecond has
+    /// no unit and is rounded up, so that a caller who waits this long is never early.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut ms = self.0.div_ceil(1_000);
         if ms == 0 {
@@ -184,7 +180,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// The last moment that a fence, a JSON integer below 2^53, can carry.
+/// The last moment that a fence, a JSON integer below 2^53, can express.
 const LAST_US: i64 = 1 << 53;
 
 impl FromStr for Moment {
@@ -192,13 +188,13 @@ impl FromStr for Moment {
 
     /// RFC 3339 with any offset. A local time, without an offset, is not a moment.
     fn from_str(text: &str) -> Result<Self, TimeError> {
-        // The parser is more lenient than RFC 3339 (it takes ISO 8601's week dates, a comma, and
-        // a time zone in brackets), so the form is looked at first.
+        // The parser is more lenient than RFC 3339 (it takes ISO 8601's week dates, a comma, and a time zone in
+        // brackets), so the form is checked first.
         if !looks_like_rfc3339(text.as_bytes()) {
             return Err(TimeError::Form);
         }
         let stamp: jiff::Timestamp = text.parse().map_err(|_| match text.get(..10) {
-            // Its last two days lie beyond what the parser can hold, and people write them for "never".
+            // Its last two days lie beyond the parser's range, and people write them for "never".
             Some("9999-12-30" | "9999-12-31") => TimeError::Range,
             _ => TimeError::Form,
         })?;

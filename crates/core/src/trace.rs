@@ -1,5 +1,5 @@
-//! Where a job was pushed from, in the words of a distributed trace: the `traceparent` of W3C Trace Context
-//! (<https://www.w3.org/TR/trace-context/>). Tenure carries it from the push to the holder and reads nothing out of it.
+//! Trace context of a push: the `traceparent` of W3C Trace Context (<https://www.w3.org/TR/trace-context/>). Tenure
+//! carries it from the push to the holder and does not interpret it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ use crate::sentences::NameRefusal;
 /// Bytes of a `traceparent` of version 00.
 const BYTES: usize = 55;
 
-/// A `traceparent` of version 00: the trace, the span that caused this, and the trace's flags.
+/// A `traceparent` of version 00: the trace, the span that caused the push, and the trace's flags.
 #[derive(Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(transparent)]
 pub struct TraceParent(Box<str>);
 
 impl TraceParent {
-    /// A field of a body: version 00, in lower-case hexadecimal.
+    /// Reads a field of a body: version 00, in lower-case hexadecimal.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         match is_of_version_0(text) {
             true => Ok(TraceParent(text.into())),
@@ -26,8 +26,8 @@ impl TraceParent {
         }
     }
 
-    /// A header of a request, as the specification wants it read: a later version counts for what this one knows of it,
-    /// and one that is not well formed is as none.
+    /// Reads a header as the specification demands: of a later version only the known part counts, and a malformed
+    /// header counts as absent.
     pub fn of_header(text: &str) -> Option<Self> {
         let (known, rest) = text.split_at_checked(BYTES)?;
         let version = known.get(..2)?;
@@ -39,7 +39,7 @@ impl TraceParent {
         TraceParent::parse(&known).ok()
     }
 
-    /// As it is sent.
+    /// The text that is sent.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -52,7 +52,7 @@ fn is_hex(text: &str) -> bool {
 fn is_of_version_0(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut next = |bytes: usize| parts.next().filter(|part| part.len() == bytes && is_hex(part));
-    // All zeros stand for no trace and no span.
+    // All zeros mean no trace and no span.
     let some = |part: &str| part.bytes().any(|byte| byte != b'0');
     next(2) == Some("00")
         && next(32).is_some_and(some)

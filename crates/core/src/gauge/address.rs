@@ -1,7 +1,7 @@
-//! Where a gauge is read: an `http` or `https` URL, checked once.
+//! Addresses of gauges: `http` or `https` URLs, checked once.
 //!
-//! It may hold a password in front of the host and tokens in its query. What is shown of it has neither: `Debug` and
-//! `Display` redact, and so does an error of this module. Only `reveal` and what is stored have the whole text.
+//! An address may have a password in front of the host and tokens in its query. Shown forms have neither: `Debug` and
+//! `Display` redact, and so does an error of this module. Only `reveal` and the store have the whole text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,40 +12,41 @@ use crate::bounds::GAUGE_URL_BYTES_MAX;
 use crate::percent;
 use crate::secret::{HIDDEN, Secret};
 
-/// A value of a query that has fewer bytes, such as `1` or `on`, is in every text, and is hidden with its whole query alone.
+/// A value of a query with fewer bytes, such as `1` or `on`, occurs in any text, so it is hidden only with its whole
+/// query.
 const VALUE_BYTES_MIN: usize = 4;
 
-/// The address of a gauge. One that was read from an answer may be redacted; it reaches nothing.
+/// The address of a gauge. One that was read from an answer may be redacted; it leads nowhere.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GaugeAddress(String);
 
-/// Why a text is no such address, and what to write instead. It shows nothing of the text.
+/// The reason why a text is no such address, and the form to write instead. It shows nothing of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadAddress(pub &'static str);
 
-/// What a GET says of its sender.
+/// The login that a GET sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GaugeLogin {
     /// The part before the colon; often empty.
     pub user: String,
-    /// The part after it; empty if there is none.
+    /// The part behind the colon; empty if it is absent.
     pub password: Secret,
 }
 
 /// The parts of an address.
 struct Parts<'a> {
     scheme: &'a str,
-    /// With the `@` at its end; empty if there is none.
+    /// With the `@` at its end; empty if absent.
     login: &'a str,
     /// Host, port and path.
     rest: &'a str,
-    /// With the `?` in front; empty if there is none.
+    /// With the `?` in front; empty if absent.
     query: &'a str,
 }
 
 impl GaugeAddress {
-    /// Understands an `http` or `https` URL of at most 2 KiB.
+    /// Reads an `http` or `https` URL of at most 2 KiB.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
         if text.contains(HIDDEN) {
             return Err(BadAddress("is one that was shown with its secrets left out; give them"));
@@ -84,7 +85,7 @@ impl GaugeAddress {
         }
     }
 
-    /// The login in front of the host; `None` if there is none.
+    /// The login in front of the host; `None` without one.
     pub fn login(&self) -> Option<GaugeLogin> {
         let login = parts(&self.0)?.login.strip_suffix('@')?;
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
@@ -92,8 +93,8 @@ impl GaugeAddress {
         Some(GaugeLogin { user: decoded(user)?, password: Secret::new(decoded(password)?) })
     }
 
-    /// A text of the other side as it may be shown, should it echo what [`GaugeAddress::redacted`] hides: the password,
-    /// the query and the values in it, as they are sent and as they are read. A login without a password is one itself.
+    /// A text of the other side with everything hidden that [`GaugeAddress::redacted`] hides, in case it echoes the
+    /// password, the query or its values, encoded or decoded. A login without a password counts as one.
     pub fn hidden_in(&self, text: &str) -> String {
         let mut secrets: Vec<String> = Vec::new();
         let mut add = |secret: &str| {
@@ -113,12 +114,12 @@ impl GaugeAddress {
             }
         }
         secrets.retain(|secret| !secret.is_empty());
-        // A secret may be a part of another one, of which a rest would be shown otherwise.
+        // A secret may be a part of another one: if it went first, the rest of the longer one would stay visible.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
     }
 
-    /// The address as it may be shown: `•••` for a login and for a query.
+    /// The address for showing: `•••` for a login and for a query.
     pub fn redacted(&self) -> GaugeAddress {
         GaugeAddress(self.to_string())
     }

@@ -1,9 +1,9 @@
-//! Which hosts a gauge may ask.
+//! Hosts that a gauge may query.
 //!
-//! A server reads a gauge from its own place in the network, and whoever may set a limit names the address. Link-local
-//! addresses are those of the machine's own surroundings: cloud providers answer credentials there, without a password,
-//! to whoever asks from inside; some do so at addresses of their own. So nothing is asked there unless the operator names
-//! the host.
+//! A server reads a gauge from its own place in the network, and any caller that may set a limit names the address.
+//! Link-local addresses belong to the machine's own surroundings: cloud providers serve credentials there, without a
+//! password, to any process inside; some do so at addresses of their own. So a gauge may not query them unless the
+//! operator names the host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -11,26 +11,26 @@ use super::{Gauge, GaugeAddress, GaugeSource};
 use crate::refusal::Refusal;
 use crate::sentences::LimitRefusal;
 
-/// Hosts that a gauge may ask although their addresses are guarded, as `--gauge-allow` names them: names, or addresses
-/// without brackets.
+/// Hosts that a gauge may query although their addresses are guarded, as `--gauge-allow` names them: names, or
+/// addresses without brackets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct GaugeHosts(Vec<String>);
 
 impl GaugeHosts {
-    /// These hosts, beside all that is neither link-local nor a cloud's metadata.
+    /// Allows these hosts, beside all that are neither link-local nor a cloud's metadata.
     pub fn allowing<H: Into<String>>(hosts: impl IntoIterator<Item = H>) -> Self {
         let bare = |host: String| unbracketed(&host).to_owned();
         GaugeHosts(hosts.into_iter().map(|host| bare(host.into())).collect())
     }
 
-    /// Whether this host, a name or an address, may be asked at the address to which it leads.
+    /// True if a gauge may query this host, a name or an address, at the address that it resolves to.
     pub fn let_ask(&self, host: &str, at: IpAddr) -> bool {
         let host = unbracketed(host);
         !is_guarded(at) || self.0.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
     }
 
-    /// Refuses a gauge whose address is a guarded one as it is written. Where a name leads is known when it is asked,
-    /// and is checked again then.
+    /// Refuses a gauge whose address is literally a guarded one. A name resolves only when it is queried, and is
+    /// checked again then.
     ///
     /// # Errors
     /// `invalid_field` at the member of the gauge that has the address.
@@ -49,7 +49,7 @@ impl GaugeHosts {
     }
 }
 
-/// The host of an address, with the brackets of one of numbers.
+/// The host of an address, with the brackets of a numeric IPv6 one.
 fn host_of(address: &GaugeAddress) -> String {
     let text = address.without_login();
     let rest = text.split_once("://").map_or("", |(_, rest)| rest);
@@ -64,17 +64,17 @@ fn unbracketed(host: &str) -> &str {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
-/// Where clouds answer the metadata of a machine at an address of IPv4 that is not link-local: Alibaba, Azure, Oracle.
+/// IPv4 addresses outside the link-local range at which clouds serve the metadata of a machine: Alibaba, Azure, Oracle.
 const METADATA_V4: [Ipv4Addr; 3] = [
     Ipv4Addr::new(100, 100, 100, 200),
     Ipv4Addr::new(168, 63, 129, 16),
     Ipv4Addr::new(192, 0, 0, 192),
 ];
-/// The same at an address of IPv6: AWS.
+/// The same at an IPv6 address: AWS.
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// 169.254.0.0/16, fe80::/10 and the addresses of metadata, also where one of IPv4 is written as one of IPv6: mapped,
-/// compatible, 6to4, or behind a prefix of a translator.
+/// 169.254.0.0/16, fe80::/10 and the addresses of metadata, also where an IPv4 address is written as an IPv6 one:
+/// mapped, compatible, 6to4, or behind a prefix of a translator.
 fn is_guarded(at: IpAddr) -> bool {
     match at.to_canonical() {
         IpAddr::V4(v4) => is_guarded_v4(v4),
@@ -90,8 +90,8 @@ fn is_guarded_v4(at: Ipv4Addr) -> bool {
     at.is_link_local() || METADATA_V4.contains(&at)
 }
 
-/// The addresses of IPv4 that `::a.b.c.d`, `64:ff9b::a.b.c.d`, `2002:ab:cd::` and `64:ff9b:1::/48` may mean. In the last the
-/// operator of the translator chooses the length of the prefix, so all places of RFC 6052 count.
+/// The IPv4 addresses that `::a.b.c.d`, `64:ff9b::a.b.c.d`, `2002:ab:cd::` and `64:ff9b:1::/48` may mean. In the last
+/// one the operator of the translator chooses the length of the prefix, so all positions of RFC 6052 count.
 fn embedded(v6: Ipv6Addr) -> Vec<Ipv4Addr> {
     let octets = v6.octets();
     let at = |places: [usize; 4]| Ipv4Addr::from(places.map(|place| octets[place]));

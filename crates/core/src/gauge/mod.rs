@@ -1,7 +1,7 @@
-//! The gauge of a limit: where a process asks how many permits are taken by work that Tenure does not run, what it is
-//! told, and how that is shown.
+//! Gauge of a limit: an address that tells how many permits are taken by work that Tenure does not run, its readings,
+//! and its view.
 //!
-//! Nothing here asks. The rules of readings are in `tenure-machine`; the process that serves or works does the asking.
+//! Nothing here sends a request: the process that serves or works does. The rules of readings are in `tenure-machine`.
 
 mod address;
 mod hosts;
@@ -17,61 +17,60 @@ use crate::bounds::{
 use crate::names::LimitName;
 use crate::time::{Moment, Span};
 
-/// What the address answers, and how work outside is found in it.
+/// The kind of the address, and the way to find work outside in its answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum GaugeSource {
-    /// Numbers in a JSON document, which count our own work too.
+    /// Numbers in a JSON document, which include our own work.
     Count {
-        /// What a GET asks.
+        /// The address that a GET asks for JSON.
         url: GaugeAddress,
-        /// Where the numbers stand that are added: JSON pointers (RFC 6901), 1 to 16.
+        /// JSON pointers (RFC 6901) to the numbers that are added, 1 to 16.
         count: Vec<String>,
     },
-    /// A scrapyd, which lists the ids of what is pending or running.
+    /// A scrapyd, which lists the ids of pending and running jobs.
     Scrapyd {
-        /// Its address; a GET asks `listjobs.json` below it.
+        /// Its address; a GET asks for `listjobs.json` below it.
         scrapyd: GaugeAddress,
-        /// The one project that counts; all if none is given, which scrapyd before 1.5 does not understand.
+        /// The one project that counts; `None`: all, which scrapyd before 1.5 does not understand.
         #[serde(default)]
         project: Option<String>,
     },
 }
 
-/// What holds once the last reading is older than `stale`.
+/// Policy once the last reading is older than `stale`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnStale {
-    /// The last value goes on to count.
+    /// The last value still counts.
     #[default]
     Keep,
     /// Nothing is granted until a reading succeeds.
     Hold,
 }
 
-/// The gauge of a limit, as it was set.
+/// The settings of a limit's gauge.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Gauge {
-    /// Where it is read, and what is counted there.
     #[serde(flatten)]
     pub source: GaugeSource,
-    /// How often it is read while the limit is in use: 500 ms to 1 h.
+    /// How often it is read while the limit is in use: 500 ms to 1 h; 2 s by default.
     pub every: Span,
-    /// How long a start may take until the address shows it: at most 1 h.
+    /// How long a new run may take to appear at the address: at most 1 h; 10 s by default.
     pub lag: Span,
-    /// From which age on the last reading counts as `on_stale` says: three times `every`, and at least 5 s, to 1 d.
+    /// Age from which `on_stale` applies to the last reading: at least three times `every` and 5 s, at most 1 d.
     pub stale: Span,
-    /// What holds from that age on.
+    /// Policy from that age on.
     pub on_stale: OnStale,
 }
 
 impl Gauge {
-    /// How old a reading may be on which a permit is granted before a new one was tried.
+    /// Greatest age of a reading with which a permit is granted before a new one was tried.
     pub fn fresh(&self) -> Span {
         fresh(self.every)
     }
 
-    /// The same gauge as it may be shown: without what is secret in its address.
+    /// The same gauge for showing, without the secret parts of its address.
     pub fn redacted(&self) -> Gauge {
         let source = match &self.source {
             GaugeSource::Count { url, count } => {
@@ -85,7 +84,7 @@ impl Gauge {
     }
 }
 
-/// For how long a reading of a gauge that is read this often is fresh. It is also the least `stale`.
+/// How long a reading stays fresh if the gauge is read this often. It is also the least `stale`.
 pub fn fresh(every: Span) -> Span {
     Span::from_us((every.us() * GAUGE_FRESH_PERIODS).max(GAUGE_FRESH_US_MIN))
 }
@@ -95,71 +94,71 @@ pub fn default_stale(every: Span) -> Span {
     fresh(every).max(Span::from_us(GAUGE_STALE_US_DEFAULT))
 }
 
-/// What was read last, and whether reading fails since.
+/// The last good reading of a gauge, and its failure since.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct GaugeReading {
-    /// When the last good reading was asked for; null before the first.
+    /// When the last good reading was requested; `None` before the first.
     pub asked_at: Option<Moment>,
-    /// What it counted: the sum of the numbers, or how many ids were listed.
+    /// The sum of the numbers, or how many ids were listed.
     pub sum: Option<u64>,
-    /// What of that is work outside.
+    /// The part of `sum` that is work outside.
     pub external: Option<u64>,
-    /// When reading failed last, unless it succeeded since.
+    /// When the last attempt failed; `None` if it succeeded.
     pub failed_at: Option<Moment>,
-    /// Why it failed then.
+    /// Error of that attempt, at most 256 bytes, without secrets of the address.
     pub error: Option<String>,
 }
 
-/// A gauge as it is shown.
+/// A gauge as the contract shows it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct GaugeView {
-    /// As it was set, without what is secret in its address.
+    /// Without the secret parts of its address.
     #[serde(flatten)]
     pub gauge: Gauge,
-    /// Null before the first attempt since it was set or changed.
+    /// `None` before the first attempt since it was set or changed.
     pub reading: Option<GaugeReading>,
 }
 
 impl GaugeView {
-    /// The only way from a gauge to what is shown of it.
+    /// The only way from a gauge to its view, so that every view is redacted.
     pub fn new(gauge: &Gauge, reading: Option<GaugeReading>) -> Self {
         GaugeView { gauge: gauge.redacted(), reading }
     }
 }
 
-/// A process is to read a gauge now. Until it answers, or 5 s have gone, no other process is asked to.
+/// A claim: the engine tells one process to read a gauge now. No other process gets one until it answers, or 5 s have
+/// passed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GaugeClaim {
-    /// The limit whose gauge it is.
     pub limit: LimitName,
-    /// Greater with each claim of this limit; the answer says it again.
+    /// Greater with each claim of this limit; the answer repeats it.
     pub number: u64,
-    /// The engine's time at the claim; the answer says it again.
+    /// The engine's time at the claim; the answer repeats it.
     pub asked_at: Moment,
-    /// What is to be read, as it was set when it was claimed.
+    /// The settings of the gauge at the claim.
     pub gauge: Box<Gauge>,
 }
 
-/// What an address answered.
+/// The answer of an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum GaugeResult {
     /// Of a count: the sum of its numbers.
     Sum(u64),
-    /// Of a scrapyd: each id that is pending or running, as often as it is listed.
+    /// Of a scrapyd: the id of each pending or running job, as often as it is listed.
     Ids(Vec<String>),
-    /// It could not be read, and why. It shows nothing of the address that is secret.
+    /// It could not be read, with the error, which shows nothing of the address that is secret.
     Failed(String),
 }
 
 impl GaugeResult {
-    /// A failure, cut to what is kept of it.
+    /// A failure, with its error cut to the bytes that are kept.
     pub fn failed(why: &str) -> Self {
         let fits = |(at, c): &(usize, char)| at + c.len_utf8() <= GAUGE_ERROR_BYTES_MAX;
         GaugeResult::Failed(why.char_indices().take_while(fits).map(|(_, c)| c).collect())
     }
 }
 
-/// The answer to a claim. One whose claim is no longer open is dropped without a word.
+/// The answer to a claim. One whose claim is no longer open is dropped silently.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reading {
     /// As in the claim.
@@ -168,7 +167,6 @@ pub struct Reading {
     pub number: u64,
     /// As in the claim.
     pub asked_at: Moment,
-    /// What came of it.
     pub result: GaugeResult,
 }
 
