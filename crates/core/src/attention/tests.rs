@@ -9,7 +9,7 @@ fn ago(s: u64) -> Moment {
     NOW.minus(Span::from_s(s))
 }
 
-/// A view in the form of the API: what a row of the table says, over what all views have.
+/// A view in the form of the API: the values of a table row over those that all views share.
 fn view<T: serde::de::DeserializeOwned>(all: Value, said: Value) -> T {
     let mut view = all;
     for (key, value) in said.as_object().unwrap() {
@@ -57,7 +57,7 @@ fn holders(s: &[u64]) -> Value {
     s.iter().map(one).collect()
 }
 
-/// Everything that a row of a table does not say is empty.
+/// Replies in which everything is empty that a table row does not set.
 #[derive(Default)]
 struct Told {
     stats: Stats,
@@ -178,7 +178,7 @@ fn a_full_limit_needs_attention_only_if_it_stands_still_or_was_watched() {
             None,
             vec![],
         ),
-        // There may be later grants than those that are shown, or a place that is taken without one.
+        // Later grants than those shown may exist, or a place that is taken without a grant.
         (
             json!({"concurrency": 20, "in_use": 20, "waiting": 4120, "holders": holders(&many)}),
             None,
@@ -305,7 +305,7 @@ fn failures_are_noted_where_at_most_a_tenth_failed_or_nobody_can_tell() {
         (101, 900, None, AttentionSeverity::Look),
         (100, 900, None, AttentionSeverity::Note),
         (1, 0, Some(day), AttentionSeverity::Look),
-        // What succeeded is forgotten sooner than what failed.
+        // Succeeded jobs are forgotten sooner than failed ones.
         (1, 0, Some(Span::ZERO), AttentionSeverity::Note),
         (9, 0, Some(Span::from_s(3_599)), AttentionSeverity::Note),
         (9, 0, Some(Span::from_s(3_600)), AttentionSeverity::Look),

@@ -1,4 +1,4 @@
-//! The bounds of a job, wherever a request has one.
+//! Bounds of a job, for all requests that contain one.
 
 use super::{AMOUNT, COUNT, LABEL_VALUE, PRIORITY, Spans, kind, label_key, labels as label_count};
 use crate::at::At;
@@ -10,7 +10,7 @@ use crate::requests::JobFilter;
 use crate::secret::Json;
 use crate::sentences::{BodyRefusal, NeedRefusal, ValueRefusal};
 
-/// A job that is pushed, wherever it stands: in a push, or in a settle. A field at its default costs a comparison.
+/// A job of a push or of a settle. A field at its default costs one comparison.
 pub(crate) fn new_job(job: &NewJob, at: At<'_>) -> Result<(), Refusal> {
     let NewJob { after, unique, .. } = job;
     At::Member(&at, "kind").here(kind(&job.kind))?;
@@ -28,7 +28,7 @@ pub(crate) fn new_job(job: &NewJob, at: At<'_>) -> Result<(), Refusal> {
     parents_stay(after, unique.as_ref(), &At::Member(&at, "after"))
 }
 
-/// A job that gets its parents once cannot be given others by a push that replaces it.
+/// A job gets its parents once: a push that replaces it cannot give it others.
 pub(crate) fn parents_stay(
     after: &[After],
     unique: Option<&Unique>,
@@ -53,7 +53,7 @@ pub(crate) fn when(when: When, of: &At<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// At most 16 of which none stands twice; at least `least`.
+/// At least `least` needs, at most 16, each name once.
 pub(crate) fn needs(needs: &[Need], of: &At<'_>, least: usize) -> Result<(), Refusal> {
     let at = At::Member(of, "needs");
     at.items(needs.len(), least..=NEEDS_MAX)?;
@@ -74,7 +74,7 @@ pub(crate) fn needs(needs: &[Need], of: &At<'_>, least: usize) -> Result<(), Ref
     distinct(needs).map_err(|no| no.below(&at.to_string()))
 }
 
-/// An id names one resource.
+/// A need with an id names one resource, so its count must be 1.
 pub(crate) fn need_count(has_id: bool, count: u32, at: &At<'_>) -> Result<(), Refusal> {
     match has_id && count > 1 {
         true => Err(at.refuse(BodyRefusal::CountWithId)),
@@ -129,7 +129,7 @@ pub(crate) fn retry(retry: &Retry, at: At<'_>) -> Result<(), Refusal> {
     }
 }
 
-/// A failed run has another attempt, or none.
+/// Refuses a `retry_in` for a run after which no attempt follows.
 pub(crate) fn retry_goes_on(last: bool, has_retry_in: bool, at: &At<'_>) -> Result<(), Refusal> {
     match last && has_retry_in {
         true => Err(at.refuse(BodyRefusal::RetryInWithFinal)),
@@ -147,12 +147,12 @@ pub(crate) fn labels(labels: &Labels, of: &At<'_>) -> Result<(), Refusal> {
     label_count(labels.len()).map_err(|no| at.refuse(no))
 }
 
-/// Which jobs a list or a call on many is about.
+/// The filter of a list, or of a call on many jobs.
 pub(crate) fn filter(filter: &JobFilter, of: &At<'_>) -> Result<(), Refusal> {
     let JobFilter { kind: of_kind, label, error, finished_after, finished_before, .. } = filter;
     of_kind.as_ref().map_or(Ok(()), |text| At::Member(of, "kind").here(kind(text)))?;
     if label.as_ref().is_some_and(|(key, value)| key.is_empty() || value.contains(':')) {
-        // Written as KEY:VALUE it would be read as another one.
+        // In the form KEY:VALUE it would be read as another label.
         return Err(At::Member(of, "label").refuse(ValueRefusal::LabelValueColon));
     }
     error.as_ref().map_or(Ok(()), |text| At::Member(of, "error").text(text, ERROR_BYTES_MAX))?;

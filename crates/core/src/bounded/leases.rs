@@ -1,4 +1,4 @@
-//! The bounds of lease calls, heartbeats and settles.
+//! Bounds of lease calls, heartbeats and settles.
 
 use super::jobs::{needs, new_job};
 use super::{AMOUNT, Spans, retry_goes_on, whole_seconds};
@@ -38,8 +38,7 @@ pub(crate) fn lease(call: &Lease, at: At<'_>) -> Result<(), Refusal> {
     short("version", &worker.version)
 }
 
-/// A ttl of nothing is for tokens, which leave no lease. Whether the needs are only rates is known to the state machine
-/// alone.
+/// A ttl of zero is for tokens, which leave no lease. Only the state machine knows if the needs are only rates.
 pub(crate) fn needs_leave_no_ttl(ask: &Ask, at: &At<'_>) -> Result<(), Refusal> {
     match ask {
         Ask::Needs(_) => Ok(()),
@@ -47,7 +46,7 @@ pub(crate) fn needs_leave_no_ttl(ask: &Ask, at: &At<'_>) -> Result<(), Refusal> 
     }
 }
 
-/// A limit that can be held: a template cannot.
+/// A limit that can be held, so no template.
 pub(crate) fn one_of_needs(limit: &LimitName) -> Result<(), Refusal> {
     if !limit.is_template() {
         return Ok(());
@@ -61,7 +60,7 @@ pub(crate) fn progress(progress: Option<&Json>, of: &At<'_>) -> Result<(), Refus
     progress.map_or(Ok(()), |report| at.content(report.text().len(), PROGRESS_BYTES_MAX))
 }
 
-/// A moment or a duration, under the names that a body has for them.
+/// A moment or a duration, under their names in a body.
 pub(crate) fn later(later: &Later, bounds: Spans, of: &At<'_>) -> Result<(), Refusal> {
     match later {
         Later::For(span) => At::Member(of, "for").span(*span, bounds),

@@ -1,13 +1,13 @@
-//! The bounds of the contract, asked of values that are typed already.
+//! Bounds of the contract, checked on typed values.
 //!
-//! A body is checked while it is read, by `decode`; a program of this process makes its requests without one. Both ask
-//! the rules of this module, so that a bound is written once and both are refused in the same words. [`Bounded`] asks all
-//! of a request's, and stands beside the request: [`Operation`](crate::requests::Operation) requires it, so an operation
-//! without its bounds does not compile.
+//! A body is checked while `decode` reads it; a program of this process makes its requests without a body. Both use the
+//! rules of this module, so that a bound is written once and both are refused in the same words. [`Bounded`] checks a
+//! whole request, and stands beside the request: [`Operation`](crate::requests::Operation) requires it, so an operation
+//! without bounds does not compile.
 //!
-//! Nothing here knows what exists: what depends on the state (an unknown limit, a moment too near) is for the state
-//! machine. A pointer counts from the body that would say the request, except that of a pushed job, which counts from its
-//! item, as an engine's does.
+//! Nothing here knows the state: the state machine checks everything that depends on it (an unknown limit, a moment too
+//! near). A pointer counts from the body that the request would have, except that of a pushed job, which counts from
+//! its item, as an engine's does.
 
 pub(crate) mod jobs;
 pub(crate) mod leases;
@@ -27,13 +27,13 @@ pub(crate) use resources::SetIds;
 pub(crate) use rules::*;
 pub(crate) use settings::{burst_countable, stale_long_enough};
 
-/// Requests that say nothing but names and filters.
+/// Requests that have only names and filters.
 macro_rules! unbounded {
     ($($request:ident)*) => { $(impl $crate::bounded::Bounded for $request {})* };
 }
 pub(crate) use unbounded;
 
-/// Requests whose only bound is how much one page may have.
+/// Requests whose only bound is the size of a page.
 macro_rules! bounded_pages {
     ($($request:ident)*) => {
         $(impl $crate::bounded::Bounded for $request {
@@ -45,7 +45,7 @@ macro_rules! bounded_pages {
 }
 pub(crate) use bounded_pages;
 
-/// Requests about the jobs of a filter.
+/// Requests on all jobs that match a filter.
 macro_rules! bounded_many {
     ($($request:ident)*) => {
         $(impl $crate::bounded::Bounded for $request {
@@ -59,7 +59,7 @@ pub(crate) use bounded_many;
 
 /// A request whose values have bounds.
 pub trait Bounded {
-    /// Refuses a value outside of its bounds. A request that says nothing but names and filters has none.
+    /// Refuses a value outside of its bounds. A request with only names and filters has none.
     ///
     /// # Errors
     /// `out_of_bounds`, `invalid_field`, `conflicting_fields` and `duplicate_need`, as a server refuses the same request.

@@ -1,4 +1,4 @@
-//! The bounds of pages and waits, and of calls on the jobs of a filter.
+//! Bounds of pages and waits, and of calls on all jobs that match a filter.
 
 use super::jobs::filter;
 use super::{PAGE, Spans};
@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::requests::JobFilter;
 use crate::time::Span;
 
-/// The parameters of a query stand below this in a pointer.
+/// The prefix of a pointer to a query parameter.
 pub(crate) const QUERY: At<'_> = At::Member(&At::Body, "query");
 
 pub(crate) fn page(max: usize, of: &At<'_>) -> Result<(), Refusal> {

@@ -1,4 +1,4 @@
-//! Resources of a pool, and sets in which no id may stand twice.
+//! Resources of a pool, and sets in which each id may appear once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,10 +13,10 @@ use crate::secret::Json;
 use crate::sentences::{BodyRefusal, SetPlace, cut};
 use crate::settings::NewResource;
 
-/// The ids of a set so far, and where each stands.
+/// The ids of a set as far as it is read, each with its place.
 ///
-/// A set comes from a query outside. A join that repeats a row would otherwise leave one of the two to win in silence,
-/// and each sync would be an update.
+/// A set comes from a query outside. If a join repeated a row, one of the two would win silently, and each sync would
+/// be an update.
 #[derive(Debug)]
 pub(crate) struct SetIds<I>(HashMap<I, SetPlace>);
 
@@ -27,7 +27,7 @@ impl<I> Default for SetIds<I> {
 }
 
 impl<I: Hash + Eq + AsRef<str>> SetIds<I> {
-    /// Refuses an id that an earlier item of the set has; `at` is where the id stands.
+    /// Refuses an id that an earlier item of the set has; `at` is the place of the id.
     pub(crate) fn once(&mut self, id: I, place: SetPlace, at: &At<'_>) -> Result<(), Refusal> {
         match self.0.entry(id) {
             Entry::Vacant(free) => {

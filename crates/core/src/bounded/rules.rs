@@ -1,4 +1,4 @@
-//! The rules themselves: which durations, numbers and lengths a field takes.
+//! Rules of bounds: durations, numbers and lengths that a field accepts.
 
 use std::ops::RangeInclusive;
 
@@ -20,19 +20,19 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// Any duration.
+    /// Zero to 3,650 days.
     pub const ANY: Spans = Spans { min_us: 0, max_us: SPAN_US_MAX };
-    /// Any duration but none.
+    /// Any duration except zero.
     pub const SOME: Spans = Spans { min_us: 1, max_us: SPAN_US_MAX };
     /// How long a lease lives without a heartbeat.
     pub const TTL: Spans = Spans { min_us: TTL_US_MIN, max_us: TTL_US_MAX };
     /// How long a call waits.
     pub const WAIT: Spans = Spans { min_us: 0, max_us: WAIT_US_MAX };
-    /// How long a job is put off by its holder.
+    /// How long a holder may snooze a job.
     pub const SNOOZE: Spans = Spans { min_us: SNOOZE_US_MIN, max_us: SPAN_US_MAX };
-    /// The interval of a schedule; see [`whole_seconds`], too.
+    /// The interval of a schedule; [`whole_seconds`] applies, too.
     pub const EVERY: Spans = Spans { min_us: EVERY_US_MIN, max_us: SPAN_US_MAX };
-    /// By how much a moment of a schedule is late at most.
+    /// The longest delay of a schedule's moment.
     pub const JITTER: Spans = Spans { min_us: 0, max_us: JITTER_US_MAX };
     /// How often a gauge is read.
     pub const GAUGE_EVERY: Spans = Spans { min_us: GAUGE_EVERY_US_MIN, max_us: GAUGE_EVERY_US_MAX };
@@ -41,7 +41,7 @@ impl Spans {
     /// How old a reading may become.
     pub const GAUGE_STALE: Spans = Spans { min_us: 0, max_us: GAUGE_STALE_US_MAX };
 
-    /// Refuses a duration outside; `shown` is how its caller wrote it.
+    /// Refuses a duration outside; `shown` is the caller's way of writing it.
     pub fn check(self, span: Span, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
         match (self.min_us..=self.max_us).contains(&span.us()) {
             true => Ok(()),
@@ -61,11 +61,11 @@ impl Spans {
     }
 }
 
-/// Which jobs go first.
+/// Priority of a job.
 pub(crate) const PRIORITY: RangeInclusive<i64> = PRIORITY_MIN..=PRIORITY_MAX;
-/// How many of something there are: at least one.
+/// A number of things, at least one.
 pub(crate) const COUNT: RangeInclusive<i64> = 1..=COUNT_MAX;
-/// How many of something there are, or none.
+/// A number of things, which may be zero.
 pub(crate) const AMOUNT: RangeInclusive<i64> = 0..=COUNT_MAX;
 /// Turns of a group.
 pub(crate) const SHARES: RangeInclusive<i64> = 1..=SHARES_MAX;
@@ -73,7 +73,7 @@ pub(crate) const SHARES: RangeInclusive<i64> = 1..=SHARES_MAX;
 pub(crate) const CATCH_UP_COUNT: RangeInclusive<i64> = 1..=CATCH_UP_MAX;
 /// Items of a page, or jobs that one call on many changes.
 pub(crate) const PAGE: RangeInclusive<i64> = 1..=LIST_MAX as i64;
-/// The version of a set: what JSON carries exactly everywhere.
+/// The version of a set: a whole number that JSON carries exactly everywhere.
 pub(crate) const VERSION: RangeInclusive<i64> = 0..=(1 << 53) - 1;
 
 /// The refusal of a whole number outside of its bounds.
@@ -82,7 +82,7 @@ pub(crate) fn number_outside(shown: String, bounds: &RangeInclusive<i64>) -> Ref
     ValueRefusal::NumberOutside { shown, min, max }.into()
 }
 
-/// Refuses a moment that no fence could reach; `shown` is how its caller wrote it.
+/// Refuses a moment that no fence could reach; `shown` is the caller's way of writing it.
 pub(crate) fn moment(moment: Moment, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
     match moment <= Moment::LAST {
         true => Ok(()),
@@ -90,7 +90,7 @@ pub(crate) fn moment(moment: Moment, shown: impl FnOnce() -> String) -> Result<(
     }
 }
 
-/// A text of at most so many bytes.
+/// A text of at most `max` bytes.
 pub(crate) fn short(text: &str, max: usize) -> Result<&str, Refusal> {
     if text.len() > max {
         return Err(ValueRefusal::TooLong { bytes: text.len(), most: max }.into());
@@ -98,7 +98,7 @@ pub(crate) fn short(text: &str, max: usize) -> Result<&str, Refusal> {
     Ok(text)
 }
 
-/// What a worker dispatches on: short, and without what would break a line of a list.
+/// The kind of a job: short, and without characters that would break a line of a list.
 pub(crate) fn kind(text: &str) -> Result<(), Refusal> {
     let short = short(text, NAME_BYTES_MAX)?;
     match short.chars().any(char::is_control) {
@@ -107,7 +107,7 @@ pub(crate) fn kind(text: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Refuses an interval with a part of a second; `shown` is how its caller wrote it.
+/// Refuses an interval with a fraction of a second; `shown` is the caller's way of writing it.
 pub(crate) fn whole_seconds(span: Span, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
     match span.us().is_multiple_of(SECOND_US) {
         true => Ok(()),
@@ -124,10 +124,10 @@ pub(crate) fn label_key(key: &str) -> Result<(), BodyRefusal> {
     }
 }
 
-/// The value of a label has at most so many bytes.
+/// The most bytes of a label's value.
 pub(crate) const LABEL_VALUE: usize = LABEL_VALUE_BYTES_MAX;
 
-/// How many labels there are.
+/// The number of labels of a job.
 pub(crate) fn labels(labels: usize) -> Result<(), BodyRefusal> {
     match labels <= LABELS_MAX {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! Schedules, and the job that each of their moments makes.
+//! Bounds of schedules, and of the job that each of their moments makes.
 
 use super::jobs::{labels, needs, payload, retry};
 use super::{CATCH_UP_COUNT, PRIORITY, Spans, kind, whole_seconds};

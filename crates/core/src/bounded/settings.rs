@@ -1,4 +1,4 @@
-//! Settings of queues, limits and pools, and what is said of a limit.
+//! Bounds of the settings of queues, limits and pools, and of observations of a limit.
 
 use super::{COUNT, SHARES, Spans};
 use crate::at::At;
@@ -36,8 +36,8 @@ pub(crate) fn rate(rate: &Rate) -> Result<(), Refusal> {
     burst_countable(rate, &at)
 }
 
-/// The least number that a double does not tell from the next: what a rate multiplies stays below
-/// it, so that every engine counts the same.
+/// The least number that a double does not distinguish from the next one. The product of a rate
+/// stays below it, so that every engine counts the same.
 const EXACT: u64 = 1 << 53;
 
 /// `burst * per` is the greatest of all `n * per` with `n <= burst`.
@@ -72,7 +72,7 @@ pub(crate) fn gauge(gauge: &Gauge) -> Result<(), Refusal> {
     stale_long_enough(gauge, &at)
 }
 
-/// A reading that is fresh is never stale.
+/// A fresh reading must never be stale.
 pub(crate) fn stale_long_enough(gauge: &Gauge, at: &At<'_>) -> Result<(), Refusal> {
     let least = fresh(gauge.every);
     match gauge.stale < least {

@@ -1,4 +1,4 @@
-//! Values that a program makes without a body: each beyond its bound is refused as a server refuses it.
+//! Values that a program makes without a body: each value beyond its bound is refused as a server refuses it.
 
 use super::Bounded;
 use crate::decode;
@@ -80,7 +80,7 @@ fn a_job_beyond_its_bounds_is_refused_as_a_body_that_says_the_same() {
         let said = no(&push);
         assert_eq!((said.code, said.pointer.as_deref()), (code, Some(pointer)), "{said}");
         assert_eq!(said.index, Some(1), "{said}");
-        // The same where a settle pushes it.
+        // The same in a settle that pushes it.
         let done = Ending::Succeeded { result: None };
         let item = SettleItem { push: vec![wrong], ..SettleItem::new("l".to_owned(), done) };
         let said = no(&Settle::of(vec![item]));
@@ -175,7 +175,7 @@ fn other_requests_beyond_their_bounds_are_refused() {
         assert_eq!((said.code, said.pointer.as_deref()), (code, Some(pointer)), "{said}");
         assert!(!said.hint.is_empty());
     }
-    // An error of any length is taken, and cut.
+    // An error of any length is accepted, and cut.
     let error = "x".repeat(20_000);
     let long = settle(Ending::Failed { error, retry_in: None, last: false });
     assert_eq!(long.within_bounds(), Ok(()));

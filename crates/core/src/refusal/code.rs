@@ -1,4 +1,4 @@
-//! The codes of all refusals, with the HTTP status and the few words that belong to each.
+//! Codes of all refusals, each with its HTTP status and a title.
 
 use std::fmt;
 
@@ -17,11 +17,11 @@ macro_rules! codes {
             pub const fn as_str(self) -> &'static str {
                 match self { $(Code::$variant => $text),* }
             }
-            /// The HTTP status that carries it.
+            /// The HTTP status of an answer with it.
             pub const fn status(self) -> u16 {
                 match self { $(Code::$variant => $status),* }
             }
-            /// What it means, in a few words.
+            /// Its meaning in a few words.
             pub const fn title(self) -> &'static str {
                 match self { $(Code::$variant => $title),* }
             }

@@ -1,4 +1,4 @@
-//! The problem document (RFC 9457): how a refusal looks on the wire.
+//! Problem document (RFC 9457): the form of a refusal on the wire.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// The document that says `no`.
+    /// The document of a refusal.
     pub fn of(no: &'a Refusal) -> Self {
         Problem {
             r#type: format!("urn:tenure:error:{}", no.code),

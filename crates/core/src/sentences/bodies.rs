@@ -1,16 +1,16 @@
-//! Refusals of bodies: no JSON, a wrong type, a field that is unknown, missing or excluded by another.
+//! Refusals of bodies: not JSON, a wrong type, a field that is unknown, missing or excluded by another one.
 
 use super::phrases::{MOMENT_FORM, SPAN_FORM};
 use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
 
-/// Where an item of a set stands: in an array from 0, in NDJSON by its line from 1.
+/// The place of an item in a set: in an array from 0, in NDJSON its line from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SetPlace {
-    /// The number of the item.
+    /// Index in the array, from 0.
     Item(usize),
-    /// The number of the line.
+    /// Line of the NDJSON, from 1.
     Line(usize),
 }
 
@@ -23,12 +23,12 @@ impl std::fmt::Display for SetPlace {
     }
 }
 
-/// What to do with content that is too large.
+/// Advice for content that is too large.
 const KEEP_ELSEWHERE: &str = "keep large content elsewhere, and send where it is";
 
 refusals! {
-    /// Why a body is not that of the call. `label` is what sentences call the place (`"priority"`, `item 3`); `noun` is
-    /// the JSON type that was found, with its article.
+    /// A body that does not fit the call. `label` is the word for the place in sentences (`"priority"`, `item 3`);
+    /// `noun` is the JSON type that was found, with its article.
     BodyRefusal:
 
     Empty "body_empty"

@@ -1,5 +1,5 @@
-//! What Tenure itself writes where else a holder would have: in the errors of a job, as the reason of a resource
-//! that rests or is banned, and in the error of a gauge.
+//! Notes that Tenure itself writes in place of a holder: in the errors of a job, as the reason of a resource that rests
+//! or is banned, and in the error of a gauge.
 
 use std::fmt;
 
@@ -13,31 +13,31 @@ pub enum StoredNote {
     TimedOut,
     /// The error of a run whose lease expired.
     HolderStopped,
-    /// The error of a run whose worker never learned of its grant.
+    /// The error of a run whose worker never received its grant.
     GrantNeverReceived,
-    /// The error of a job that was cancelled since one of those it waited for failed.
+    /// The error of a job that was cancelled since one of its parents failed.
     ParentFailed,
-    /// The reason of a resource that its holder lets rest.
+    /// The reason of a resource that its holder cooled.
     CooledByHolder,
-    /// The reason of a resource that is let rest by a call.
+    /// The reason of a resource that a call cooled.
     CooledByHand,
-    /// The reason of a resource that its holder bans without a reason.
+    /// The reason of a resource that its holder banned without a reason.
     BannedByHolder,
-    /// The error of an attempt at a gauge whose claim no process took.
+    /// The error of an attempt to read a gauge whose claim no process took.
     GaugeUnclaimed,
-    /// The error of an attempt whose process did not say what came of it.
+    /// The error of an attempt whose process did not answer.
     GaugeUnanswered,
-    /// The error of an answer of another kind than the gauge.
+    /// The error of an answer that does not fit the kind of the gauge.
     GaugeOfOtherKind,
 }
 
-/// The error of a job whose run snoozed once more than its retry lets it.
+/// The error of a job whose run snoozed once more than its retry policy allows.
 pub fn snoozed_too_often(most: u32) -> String {
     format!("it snoozed more often than \"max_snoozes\" ({most}) lets it")
 }
 
 impl StoredNote {
-    /// All of them.
+    /// All notes, in the order of their declaration.
     pub const ALL: [StoredNote; 10] = [
         StoredNote::TimedOut,
         StoredNote::HolderStopped,
@@ -50,7 +50,7 @@ impl StoredNote {
         StoredNote::GaugeUnanswered,
         StoredNote::GaugeOfOtherKind,
     ];
-    /// What is stored.
+    /// The text that is stored.
     pub const fn as_str(self) -> &'static str {
         match self {
             StoredNote::TimedOut => "timeout",

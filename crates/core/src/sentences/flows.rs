@@ -4,11 +4,11 @@ use super::table::refusals;
 use crate::job::JobState;
 use crate::names::{FlowName, JobId, Ref};
 
-/// How a parent that may be gone is named.
+/// Advice for a parent that may be gone.
 const GONE_IS_DONE: &str = "push it first, or in the same array; if it may be gone by now, say {\"job\": ID, \"gone\": \"done\"}";
 
 refusals! {
-    /// Why jobs cannot wait as a call wants it, or a flow is not as a call wants it.
+    /// A job that cannot wait as the call wants, or a flow that does not fit the call.
     FlowRefusal:
 
     NotFound "flow_not_found" { flow: FlowName }

@@ -5,7 +5,7 @@ use crate::job::JobState;
 use crate::names::{JobId, JobRef, UniqueKey};
 
 refusals! {
-    /// Why a job is not as a call wants it. `state` is what the job is instead.
+    /// A job that does not fit the call. `state` is its present state.
     JobRefusal:
 
     NotFound "job_not_found" { job: JobId }
@@ -78,7 +78,7 @@ refusals! {
 }
 
 impl JobRefusal {
-    /// The refusal of a name that no job has: an id that is unknown, or a key that no job holds.
+    /// The refusal of a name without a job: an unknown id, or a key that no job holds.
     pub fn not_found(job: &JobRef) -> Self {
         match job {
             JobRef::Id(id) => JobRefusal::NotFound { job: id.clone() },

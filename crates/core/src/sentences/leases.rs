@@ -5,12 +5,12 @@ use super::table::refusals;
 use crate::names::{LimitName, PoolName, ResourceId};
 use crate::time::Moment;
 
-/// What to do after a lock was lost.
+/// Advice after a lock was lost.
 const CHECK_WORK: &str =
     "check what was done under it: somebody else may have held the same meanwhile";
 
 refusals! {
-    /// Why a lease is not granted, or not ended as a call wants it.
+    /// A lease that is not granted, or not ended as the call wants.
     LeaseRefusal:
 
     NotFound "lease_not_found" { lease: String }

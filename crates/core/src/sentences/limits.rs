@@ -6,7 +6,7 @@ use crate::names::LimitName;
 use crate::time::Span;
 
 refusals! {
-    /// Why a limit is not as a call wants it.
+    /// A limit that does not fit the call.
     LimitRefusal:
 
     NotSet "limit_not_set" { limit: LimitName }

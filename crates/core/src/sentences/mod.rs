@@ -1,10 +1,10 @@
-//! All that people read of Tenure's answers: what a refusal says, why something waits, what an end is called.
+//! Sentences: every text in Tenure's answers that people read, such as refusals, reasons to wait and notes on an end.
 //!
-//! A sentence is written here once. Whoever decides (the state machine, a decoder, the server) names a case and its
-//! parameters; this module makes the text. Each case has a stable name in snake_case.
+//! A sentence is written here once. The code that decides (the state machine, a decoder, the server) names a case and
+//! its parameters; this module makes the text. Each case has a stable name in snake_case.
 //!
-//! A new refusal is a new row here, and a page in `docs/errors` if its code is new. Texts follow one form: lower case,
-//! names in double quotes, no full stop at the end; a hint says what to do next. No parameter is a secret.
+//! A new refusal is a new row here, and a page in `docs/errors` if its code is new. Texts have one form: lower case,
+//! names in double quotes, no full stop at the end; a hint gives the next step. No parameter is a secret.
 
 mod bodies;
 mod copies;
@@ -49,10 +49,10 @@ pub use table::SentenceRow;
 pub use timings::TimingRefusal;
 pub use values::ValueRefusal;
 
-/// A word or phrase that stands in the program, or was read from another process.
+/// A word or phrase of the program, or one that was read from another process.
 pub type Phrase = std::borrow::Cow<'static, str>;
 
-/// The table as one list, and how a test reads one of each.
+/// Joins the tables of all types, and lists a reader of each for tests.
 macro_rules! subjects {
     ($($type:ident)+) => {
         /// Every case of every refusal.

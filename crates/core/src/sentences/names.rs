@@ -3,20 +3,20 @@
 use super::Phrase;
 use super::table::refusals;
 
-/// What a name may be.
+/// Advice on the form of a name.
 const NAME_FORM: &str = "use 1 to 128 bytes of UTF-8 without control characters, '/', '?', '#' and ',', and without \
                          a space at either end";
 
-/// What the namespace header may be.
+/// Advice on the namespace header.
 const NAMESPACE_FORM: &str =
     "send one namespace of [a-z0-9][a-z0-9-]{0,62}, or leave the header out";
 
-/// What a limit's name may be.
+/// Advice on the form of a limit's name.
 const LIMIT_FORM: &str = "a limit is \"family\" or \"family:key\"; the family is [a-z0-9._-]+, and \"family:*\" is \
                           the template of its family";
 
 refusals! {
-    /// Why a text is no name, id or key. `what` is the kind of name; `shown` is the beginning of the text.
+    /// A text that is no name, id or key. `what` is the kind of name; `shown` is the beginning of the text.
     NameRefusal:
 
     TooLong "name_too_long" { what: Phrase, bytes: usize, most: usize }

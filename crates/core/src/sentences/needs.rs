@@ -1,15 +1,15 @@
-//! Refusals of needs: what does not exist, what never fits, and how the command line writes a need.
+//! Refusals of needs: missing things, needs that never fit, and wrong forms on the command line.
 
 use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
 use crate::names::{LimitName, PoolName, QueueName, ResourceId};
 
-/// How the command line writes a need.
+/// Advice on the form of a need on the command line.
 const NEED_FORM: &str = "write limit:NAME[,weight=N][,cost=N], or pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N], or \
                          JSON (for ids that contain a comma)";
 
 refusals! {
-    /// Why a job or a caller cannot have a need.
+    /// A need that a job or a caller cannot have.
     NeedRefusal:
 
     LimitUnknown "need_limit_unknown" { limit: LimitName }
@@ -108,7 +108,7 @@ refusals! {
 }
 
 impl NeedRefusal {
-    /// The refusal of a limit that is not set; its hint names the template that would do, if it can have one.
+    /// The refusal of a limit that is not set; its hint names the template that would provide it, if one can.
     pub fn limit_unknown(limit: LimitName) -> Self {
         match limit.template() {
             Some(template) => NeedRefusal::LimitAndTemplateUnknown { limit, template },

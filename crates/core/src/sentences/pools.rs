@@ -5,7 +5,7 @@ use crate::count::{self, counted};
 use crate::names::{PoolName, ResourceId};
 
 refusals! {
-    /// Why a pool or its set is not as a call wants it.
+    /// A pool or a set of resources that does not fit the call.
     PoolRefusal:
 
     NotFound "pool_not_found" { pool: PoolName }

@@ -5,7 +5,7 @@ use crate::count::counted;
 use crate::names::QueueName;
 
 refusals! {
-    /// Why a queue is not as a call wants it.
+    /// A queue that does not fit the call.
     QueueRefusal:
 
     NotFound "queue_not_found" { queue: QueueName }

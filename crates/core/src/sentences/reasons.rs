@@ -1,4 +1,4 @@
-//! Why a job or a caller waits, and in one sentence what that comes to.
+//! Reasons why a job or a caller waits, each in a sentence, and their summary.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::lease::{Reason, ReasonKind, RunningLease};
 use crate::sentences::phrases::forgotten;
 use crate::time::Moment;
 
-/// Makes the enum of causes; of each its kind and its sentence.
+/// Makes the enum of causes, with the kind and the sentence of each.
 macro_rules! causes {
     (
         $(#[$about:meta])*
@@ -23,7 +23,7 @@ macro_rules! causes {
         )+
     ) => {
         $(#[$about])*
-        // The sentence of a cause says what it is.
+        // The sentence of a cause is its doc.
         #[allow(missing_docs)]
         #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
         #[serde(tag = "cause")]
@@ -36,7 +36,7 @@ macro_rules! causes {
         }
 
         impl $type {
-            /// What programs compare.
+            /// The kind that programs compare.
             pub fn kind(&self) -> ReasonKind {
                 match self { $($type::$variant { .. } => ReasonKind::$kind,)+ }
             }
@@ -53,7 +53,7 @@ macro_rules! causes {
 }
 
 causes! {
-    /// Why something waits, with what its sentence tells. `name` is that of the queue, the limit or the pool.
+    /// A cause of a wait, with the parameters of its sentence. `name` is that of the queue, the limit or the pool.
     WaitCause:
 
     OtherJobs "other_jobs"
@@ -203,19 +203,19 @@ causes! {
         detail("the pool {name:?} is not there any more");
 }
 
-/// Which resources of a pool would do.
+/// The resources of a pool that a need accepts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {
-    /// Each of them.
+    /// All resources of the pool.
     Any,
-    /// Those with this tag.
+    /// Resources with this tag.
     Tag(String),
-    /// The one with this id.
+    /// The resource with this id.
     Id(String),
 }
 
-/// What follows the name of the pool.
+/// The words behind the name of the pool.
 impl fmt::Display for Wanted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -227,7 +227,7 @@ impl fmt::Display for Wanted {
 }
 
 impl WaitCause {
-    /// Of a scheduled job: its moment, or the deaths of its holders. `lost` counts these in a row.
+    /// For a scheduled job: its moment, or the deaths of its holders. `lost` counts these in a row.
     pub fn scheduled(lost: u32, at: Moment) -> Self {
         match lost {
             0 => WaitCause::Moment { at },
@@ -235,28 +235,28 @@ impl WaitCause {
             times => WaitCause::HoldersDied { times },
         }
     }
-    /// Of a job that waits for a parent, which has ended or not.
+    /// For a job that waits for a parent; `ended` is true once the parent has ended.
     pub fn parent(name: String, ended: bool) -> Self {
         match ended {
             true => WaitCause::ParentTelling { name },
             false => WaitCause::ParentOpen { name },
         }
     }
-    /// Of a job whose queue is paused, for ever without `until`.
+    /// For a job whose queue is paused; without `until` the pause has no end.
     pub fn queue_paused(name: String, until: Option<Moment>) -> Self {
         match until {
             Some(until) => WaitCause::QueuePausedUntil { name, until },
             None => WaitCause::QueuePaused { name },
         }
     }
-    /// Of a job whose queue has only busy workers, `asking` of them.
+    /// For a job whose queue has only busy workers, `asking` of them.
     pub fn workers_full(name: String, asking: u64) -> Self {
         match asking {
             1 => WaitCause::WorkerFull { name },
             asking => WaitCause::WorkersFull { name, asking },
         }
     }
-    /// Of a need of `weight` permits, of which a limit has too few that nobody uses.
+    /// For a need of `weight` permits of a limit that has too few free ones.
     pub fn limit_taken(name: String, in_use: u64, concurrency: u64, weight: u64) -> Self {
         match (concurrency, weight) {
             (0, _) => WaitCause::LimitClosed { name },
@@ -264,14 +264,14 @@ impl WaitCause {
             _ => WaitCause::LimitTakenFor { name, in_use, concurrency, weight },
         }
     }
-    /// Of a need of `count` resources, of which `there` would do if they were free.
+    /// For a need of `count` resources of a pool, where `there` resources would fit if they were free.
     pub fn pool_taken(name: String, which: Wanted, count: u64, there: u64) -> Self {
         match there < count {
             true => WaitCause::PoolTooSmall { name, which, count, there },
             false => WaitCause::PoolTaken { name, which, there },
         }
     }
-    /// Of a need for which units are free, but kept for a job or a caller that waited longer.
+    /// For a need whose free units are reserved for a job or a caller that has waited longer.
     pub fn reserved(name: String, kept: u64, job: Option<String>, since: Moment) -> Self {
         match job {
             Some(job) => WaitCause::ReservedForJob { name, kept, job, since },
@@ -280,7 +280,7 @@ impl WaitCause {
     }
 }
 
-/// A reason without numbers: what is beside the sentence is for the caller to fill in.
+/// A reason with its sentence; the caller fills in the other fields.
 impl From<WaitCause> for Reason {
     fn from(cause: WaitCause) -> Self {
         Reason::told(cause.kind(), cause.to_string())
@@ -291,7 +291,7 @@ impl From<WaitCause> for Reason {
 pub const UNREADABLE_SUMMARY: &str = "it failed because it is unreadable: what the store holds of it is not what was written; \
                                       `tenure audit --deep` names what is damaged";
 
-/// What a job's state comes to, in one sentence, without the state.
+/// Sums the state and the reasons up in one sentence, which does not repeat the state.
 pub(crate) fn summary(state: JobState, reasons: &[Reason], lease: Option<&RunningLease>) -> String {
     if state.is_finished() {
         return "it is finished, and waits for nothing".to_owned();

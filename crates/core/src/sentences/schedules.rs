@@ -1,4 +1,4 @@
-//! Refusals of calls that name a schedule, and in one sentence what a schedule does next.
+//! Refusals of calls that name a schedule, and the sentence about its next moment.
 
 use super::table::refusals;
 use crate::count::counted;
@@ -6,7 +6,7 @@ use crate::names::{JobId, Owner, ScheduleId};
 use crate::time::Moment;
 
 refusals! {
-    /// Why a schedule is not as a call wants it.
+    /// A schedule that does not fit the call.
     ScheduleRefusal:
 
     NotFound "schedule_not_found" { schedule: ScheduleId }
@@ -46,16 +46,16 @@ refusals! {
         hint("a failed query must not delete what is used; if it is meant, say so with \"force\"");
 }
 
-/// What a schedule does next.
+/// The next event of a schedule, for its summary.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Coming {
     /// No moment is left.
     Ended,
     /// It is paused, until this moment or without end.
     Paused(Option<Moment>),
-    /// A moment is due and waits for the end of the schedule's own job.
+    /// A moment is due and waits until the schedule's own job ends.
     WaitsForJob(Option<JobId>),
-    /// A moment is due, and is decided by the next `fire`.
+    /// A moment is due, and the next `fire` decides it.
     IsDue,
     /// It fires at this moment, which includes the jitter.
     Fires(Moment),

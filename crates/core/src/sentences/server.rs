@@ -1,17 +1,17 @@
-//! Refusals of the server itself, before and after an engine is asked; and of what cannot even be sent to one.
+//! Refusals of the server itself, before and after it calls an engine; and of requests that cannot be sent to one.
 
 use super::phrases::REPEAT_AND_REPORT;
 use super::table::refusals;
 
-/// How a request shows the token.
+/// Advice on the header of the token.
 const TOKEN_HEADER: &str =
     "send the header \"Authorization: Bearer TOKEN\" with the server's TENURE_TOKEN";
 
-/// Where a client takes the token from.
+/// Advice on the client's setting for the token.
 const TOKEN_SETTING: &str = "give the server's token in TENURE_TOKEN";
 
 refusals! {
-    /// Why the server, or the way to it, takes a request not at all.
+    /// A request that the server, or the way to it, does not accept.
     ServerRefusal:
 
     HeadTooSlow "head_too_slow"

@@ -1,17 +1,17 @@
-//! Refusals that tell the state of the store or of the engine, and not of what was asked.
+//! Refusals that depend on the state of the store or of the engine, and not on the request.
 
 use super::Phrase;
 use super::phrases::REPEAT_AND_REPORT;
 use super::table::refusals;
 use crate::time::Span;
 
-/// What frees space in a folder.
+/// Advice that frees space in a folder.
 const MAKE_ROOM: &str = "cancel or delete jobs, let finished ones go sooner (\"retain\"), or free space on the disk; then \
                          repeat the same call. What settles, cancels or deletes still works";
 
 refusals! {
-    /// Why an engine takes nothing now, or nothing of this caller. `store` and `bound` are what sentences call the program
-    /// that keeps the store, and its setting that bounds it; `guide` is the page that tells of it.
+    /// An engine that accepts nothing now, or nothing from this caller. `store` and `bound` are the names of the
+    /// program that keeps the store, and of its setting that bounds it; `guide` is the page about it.
     StoreRefusal:
 
     Draining "draining"
@@ -72,21 +72,21 @@ refusals! {
         hint("{REPEAT_AND_REPORT}");
 }
 
-/// What the health of an engine says whose clock was set back.
+/// Health of an engine whose clock was set back.
 pub fn clock_behind(behind: Span) -> String {
     format!("the clock is {behind} behind what it was: set it right")
 }
 
-/// What is said of a clock that gained on time itself.
+/// Note about a clock that gained on monotonic time.
 pub fn clock_leapt(by: Span) -> String {
     format!("the clock leapt ahead by {by}: every lease has its whole ttl again")
 }
 
-/// What is said when a store may have forgotten what was answered last.
+/// Note about a store that may have forgotten the writes that it answered last.
 pub const STORE_FORGOT: &str = "the store may have forgotten its last writes: nothing exclusive is granted, and no lease \
                                 ends by time, until each lease that was forgotten is over";
 
-/// What the health of an engine says of such a store, for how long it is so.
+/// Health of an engine with such a store, with the time that is left.
 pub fn recovers(left: Span) -> String {
     format!(
         "the store may have forgotten its last writes: nothing exclusive is granted for another {left}, and no lease \
@@ -94,10 +94,10 @@ pub fn recovers(left: Span) -> String {
     )
 }
 
-/// What is said of an engine that did nothing for a while.
+/// Note about an engine that did nothing for a while.
 pub fn deaf(silent: Span) -> String {
     format!("nothing was heard for {silent}: no lease ends for what fell into that time")
 }
 
-/// When a full store may have room again: what ends or expires frees it, and that takes moments, not minutes.
+/// Time after which a full store may have room again: jobs that end or expire free it within moments, not minutes.
 const RETRY_S: u64 = 5;

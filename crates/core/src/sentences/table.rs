@@ -1,27 +1,26 @@
-//! How cases become refusals: one macro, so that a case cannot have a code without a sentence and a hint.
+//! Macro that makes refusals of cases, so that no case can have a code without a sentence and a hint.
 
 use crate::refusal::Code;
 
 /// One case as the table writes it, for tests that compare other texts with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SentenceRow {
-    /// Its stable name.
+    /// The stable name of the case.
     pub name: &'static str,
     /// The names of its parameters.
     pub parameters: &'static [&'static str],
-    /// Its code.
     pub code: Code,
-    /// What is wrong, with a name in braces for each parameter.
+    /// The problem, with a name in braces for each parameter.
     pub detail: &'static str,
-    /// What to do next, with a name in braces for each parameter, and for a text that several cases have in common.
+    /// The next step, with a name in braces for each parameter, and for a text that several cases share.
     pub hint: &'static str,
 }
 
-/// Makes an enum of cases, and of each case its refusal.
+/// Makes an enum of cases, and a refusal of each.
 ///
-/// A case is its variant, its stable name, its parameters, its code, what is wrong and what to do next; then, where
-/// programs need them, after how many seconds a repeat may go through and which job is in the way. The texts are
-/// format strings in which the parameters have their names.
+/// A case is its variant, its stable name, its parameters, its code, the problem and the next step; then, where
+/// programs need them, the seconds after which a repeat may succeed and the job that is in the way. The texts are
+/// format strings with the names of the parameters.
 macro_rules! refusals {
     (
         $(#[$about:meta])*
@@ -37,7 +36,7 @@ macro_rules! refusals {
         )+
     ) => {
         $(#[$about])*
-        // The sentence of a case says what it is, and its parameters have the names of the contract.
+        // The sentence of a case is its doc, and its parameters have the names of the contract.
         #[allow(missing_docs)]
         #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "case")]

@@ -1,4 +1,4 @@
-//! Every case of the table once, with sample parameters: what it says, and that the rules of texts hold.
+//! Every case of the table once, with sample parameters: its texts, and the rules for texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ where
     Ok(read.into())
 }
 
-/// A parameter of each name.
+/// A sample parameter for each name.
 fn parameters() -> BTreeMap<&'static str, Value> {
     BTreeMap::from([
         ("address", json!("ADDRESS")),
@@ -112,11 +112,11 @@ fn parameters() -> BTreeMap<&'static str, Value> {
     ])
 }
 
-/// Every case once.
+/// Every case once, with samples.
 fn samples() -> Vec<(&'static SentenceRow, Refusal)> {
     let parameters = parameters();
     let sample = |(row, read): (&'static SentenceRow, Reader)| {
-        // What a case needs is what it cannot be read without.
+        // Serde names the next missing parameter until the case is complete.
         let mut case = Map::from_iter([("case".to_owned(), json!(row.name))]);
         loop {
             let why = match read(&Value::Object(case.clone())) {
@@ -160,7 +160,7 @@ fn every_case_says_what_is_wrong_and_what_to_do() {
             }
         }
         for secret in ["payload", "data", "result", "token", "password"] {
-            // Of a doubled brace one stands in the text, and is no parameter.
+            // A doubled brace stands for a single one in the text, and is no parameter.
             let told = |text: &str| text.replace("{{", "").contains(&format!("{{{secret}"));
             assert!(!told(row.detail) && !told(row.hint), "{name} tells a {secret}");
         }
@@ -203,7 +203,7 @@ fn programs_are_told_the_job_that_is_in_the_way_and_when_to_ask_again() {
     }
 }
 
-/// A code without a page helps nobody who is refused; a page without a row is no code any more.
+/// A code without a page does not help a refused caller; a page without a row is no code any more.
 #[test]
 fn every_code_has_a_page_and_a_row_in_the_list() {
     let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors");

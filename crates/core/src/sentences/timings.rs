@@ -4,12 +4,12 @@ use super::phrases::did_you_mean;
 use super::table::refusals;
 use super::{Phrase, listed};
 
-/// The zone in which an expression is read.
+/// Advice on the zone of an expression.
 const ZONE_FORM: &str =
     "use the IANA name of a zone with its capitals, such as \"Europe/Berlin\" or \"UTC\"";
 
 refusals! {
-    /// Why a timing is none. `field` is a field of a cron expression; `shown` is what stands there.
+    /// A text that is no timing. `field` is a field of a cron expression; `shown` is its content.
     TimingRefusal:
 
     NotWholeSeconds "not_whole_seconds" { shown: String }

@@ -4,15 +4,15 @@ use super::phrases::{MOMENT_FORM, SPAN_FORM};
 use super::table::refusals;
 use super::{Phrase, did_you_mean, listed};
 
-/// How text is written in an address.
+/// Advice on the encoding of text in an address.
 const PERCENT_FORM: &str =
     "write every byte that is not a letter, a digit or one of -._~ as %XX, in UTF-8";
 
-/// The latest moment that may be given, as a person writes it.
+/// The latest moment that may be given, in the form that a person writes.
 pub(super) const LATEST: &str = "2255-06-01T00:00:00Z";
 
 refusals! {
-    /// Why a text is no value of its kind. `shown` is the beginning of the text.
+    /// A text that is no value of its kind. `shown` is the beginning of the text.
     ValueRefusal:
 
     NotADuration "not_a_duration" { shown: String }

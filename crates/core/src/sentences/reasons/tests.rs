@@ -1,4 +1,4 @@
-//! What each cause says, and what a summary makes of them.
+//! The sentence of each cause, and summaries of several.
 
 use super::*;
 
