@@ -353,7 +353,7 @@ impl LimitName {
     pub fn key(&self) -> Option<&str> {
         self.0.split_once(':').map(|(_, key)| key)
     }
-    /// True for `family:*`.
+    /// True for the form `family:*`.
     pub fn is_template(&self) -> bool {
         self.key() == Some("*")
     }

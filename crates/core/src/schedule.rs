@@ -179,7 +179,7 @@ pub struct Plan {
     pub version: u64,
     /// The last known moment when it was computed; a plan that does not continue from there is dropped.
     pub after: Moment,
-    /// In ascending order.
+    /// Moments in ascending order.
     pub moments: Vec<PlannedMoment>,
     /// No moment follows these.
     pub last: bool,
@@ -194,7 +194,7 @@ pub struct FirstPlan {
     pub timing: TimingSpec,
     /// The engine's time as that process knows it; all moments come after it.
     pub from: Moment,
-    /// In ascending order.
+    /// Moments in ascending order.
     pub moments: Vec<PlannedMoment>,
     /// No moment follows these.
     pub last: bool,
@@ -240,7 +240,7 @@ pub struct MadeBy {
 /// The last moment that fired.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LastFired {
-    /// Without its jitter.
+    /// The moment without its jitter.
     pub at: Moment,
     /// The job that it made.
     pub job: JobId,

@@ -40,7 +40,7 @@ impl Json {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.text())
     }
-    /// The JSON text.
+    /// The text of the value.
     pub fn text(&self) -> &str {
         self.0.get()
     }

@@ -26,11 +26,11 @@ impl Moment {
     /// Later than every moment that can be given.
     pub const MAX: Moment = Moment(u64::MAX);
 
-    /// Counts from 1970-01-01T00:00:00Z.
+    /// The moment `us` microseconds after 1970-01-01T00:00:00Z.
     pub const fn from_us(us: u64) -> Self {
         Moment(us)
     }
-    /// Microseconds since 1970-01-01T00:00:00Z.
+    /// Its microseconds since 1970-01-01T00:00:00Z.
     pub const fn us(self) -> u64 {
         self.0
     }

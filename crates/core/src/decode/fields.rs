@@ -1,6 +1,6 @@
-//! Typed fields of a body: what is asked for is taken, or refused with its place and the right form.
+//! Typed fields of a body: each is read, or refused with its place and the right form.
 //!
-//! A value here is a JSON node and the place where it stands. Nothing here knows a request.
+//! A value here is a JSON node and its place. Nothing here knows a request.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -17,14 +17,14 @@ use crate::secret::Json;
 use crate::sentences::{BodyRefusal, Phrase, cut};
 use crate::time::{Moment, Span};
 
-/// A value, and where it stands in the body.
+/// A value, and its place in the body.
 #[derive(Clone, Copy)]
 pub(super) struct Value<'d, 'p> {
     pub node: Node<'d>,
     pub at: At<'p>,
 }
 
-/// Reads a body that must be there. White space alone is an empty body.
+/// Reads a body that is required. White space alone is an empty body.
 pub(super) fn document(body: &[u8]) -> Result<Document<'_>, Refusal> {
     if is_empty(body) {
         return Err(Refusal::from(BodyRefusal::Empty).at(""));
@@ -40,13 +40,13 @@ pub(super) fn line(line: &[u8]) -> Result<Document<'_>, Refusal> {
     Document::parse(line).map_err(BadJson::refusal_of_line)
 }
 
-/// Whether a body says nothing at all.
+/// True if a body is empty or only white space.
 pub(super) fn is_empty(body: &[u8]) -> bool {
     body.trim_ascii().is_empty()
 }
 
 impl<'d, 'p> Value<'d, 'p> {
-    /// The whole body.
+    /// The value of the whole body.
     pub fn body(document: &'d Document<'_>) -> Self {
         Value { node: document.root(), at: At::Body }
     }
@@ -56,35 +56,35 @@ impl<'d, 'p> Value<'d, 'p> {
         self.at.refuse(case)
     }
 
-    /// The refusal of a value of a wrong type; `case` is given its label and the type that was found.
+    /// The refusal of a value of a wrong type; `case` gets its label and the type that was found.
     fn wrong_type(&self, case: impl FnOnce(String, Phrase) -> BodyRefusal) -> Refusal {
         self.refuse(case(self.at.label(), self.node.kind().noun().into()))
     }
 
-    /// Adds this place to what a text was refused for.
+    /// Adds this place to the refusal of a text.
     fn here<T>(&self, result: Result<T, Refusal>) -> Result<T, Refusal> {
         self.at.here(result)
     }
 
-    /// A string.
+    /// Reads a string of any length.
     pub fn string(&self) -> Result<Cow<'d, str>, Refusal> {
         let case = |label, noun| BodyRefusal::NotAString { label, noun };
         self.node.string().ok_or_else(|| self.wrong_type(case))
     }
 
-    /// A string of at most so many bytes.
+    /// Reads a string of at most `max` bytes.
     pub fn short(&self, max: usize) -> Result<String, Refusal> {
         let text = self.string()?;
         self.at.text(&text, max)?;
         Ok(text.into_owned())
     }
 
-    /// A string that something else parses: a name, an id.
+    /// Reads a string with a parser: of a name, an id.
     pub fn parsed<T>(&self, parse: fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
         self.here(parse(&self.string()?))
     }
 
-    /// One of some words.
+    /// Reads one of these words.
     pub fn one_of<T: Copy>(
         &self,
         what: &'static str,
@@ -98,21 +98,21 @@ impl<'d, 'p> Value<'d, 'p> {
         self.here(words::one_of(&text, what, words))
     }
 
-    /// A duration within bounds.
+    /// Reads a duration within bounds.
     pub fn span(&self, bounds: Spans) -> Result<Span, Refusal> {
         let case = |label, noun| BodyRefusal::NotADuration { label, noun };
         let text = self.node.string().ok_or_else(|| self.wrong_type(case))?;
         self.here(words::span(&text, bounds))
     }
 
-    /// A moment.
+    /// Reads a moment of RFC 3339.
     pub fn moment(&self) -> Result<Moment, Refusal> {
         let case = |label, noun| BodyRefusal::NotAMoment { label, noun };
         let text = self.node.string().ok_or_else(|| self.wrong_type(case))?;
         self.here(words::moment(&text))
     }
 
-    /// A whole number within bounds, which must be those of the type or narrower.
+    /// Reads a whole number within bounds, which must fit the type.
     pub fn integer<T: TryFrom<i64>>(&self, bounds: RangeInclusive<i64>) -> Result<T, Refusal> {
         if self.node.kind() != Kind::Number {
             let (min, max) = (*bounds.start(), *bounds.end());
@@ -124,20 +124,20 @@ impl<'d, 'p> Value<'d, 'p> {
             .map_err(|_| self.refuse(BodyRefusal::NumberOutside { label: self.at.label() }))
     }
 
-    /// A boolean.
+    /// Reads `true` or `false`.
     pub fn boolean(&self) -> Result<bool, Refusal> {
         let case = |label, noun| BodyRefusal::NotABoolean { label, noun };
         self.node.boolean().ok_or_else(|| self.wrong_type(case))
     }
 
-    /// Any JSON, of at most so many bytes as it came.
+    /// Reads any JSON of at most `max` bytes, as it was sent.
     pub fn json(&self, max: usize) -> Result<Json, Refusal> {
         self.at.content(self.node.span().len(), max)?;
         let case = || BodyRefusal::ValueNotJson { label: self.at.label() };
         self.node.json().ok_or_else(|| self.refuse(case()))
     }
 
-    /// The items of an array of `count` items, each read by `read`.
+    /// Reads each item of an array of `count` items with `read`.
     pub fn each<T>(
         &self,
         count: RangeInclusive<usize>,
@@ -149,7 +149,7 @@ impl<'d, 'p> Value<'d, 'p> {
         self.items(count, read)
     }
 
-    /// The same as [`Value::each`], and a refusal names the item by its number.
+    /// Like [`Value::each`], with the number of the item in a refusal.
     pub fn each_indexed<T>(
         &self,
         count: RangeInclusive<usize>,
@@ -168,7 +168,7 @@ impl<'d, 'p> Value<'d, 'p> {
         count: RangeInclusive<usize>,
         mut read: impl FnMut(Value<'d, '_>) -> Result<T, Refusal>,
     ) -> Result<Vec<T>, Refusal> {
-        // Counted first: nothing is read of an array that is too long to be taken.
+        // The items are counted first: nothing is read from an array that is too long.
         let length = self.node.items().count();
         self.at.items(length, count)?;
         let mut taken = Vec::with_capacity(length);
@@ -178,7 +178,7 @@ impl<'d, 'p> Value<'d, 'p> {
         Ok(taken)
     }
 
-    /// The members of an object whose keys are not fields, each read by `read`; `null` is absent.
+    /// Reads each member of an object whose keys are not fields; `null` counts as absent.
     pub fn each_member<T>(
         &self,
         not_object: fn(String, Phrase) -> BodyRefusal,
@@ -194,7 +194,7 @@ impl<'d, 'p> Value<'d, 'p> {
         Ok(taken)
     }
 
-    /// The fields of an object of this shape. A member that is none of them is refused.
+    /// Reads an object of this shape. A member that is not one of its fields is refused.
     pub fn fields<const N: usize>(
         self,
         shape: &'static ObjectShape<N>,
@@ -215,13 +215,13 @@ impl<'d, 'p> Value<'d, 'p> {
     }
 }
 
-/// What an object may have.
+/// The fields that an object may have.
 pub(super) struct ObjectShape<const N: usize> {
-    /// What it is, with its article.
+    /// Name of the object, with its article.
     pub what: &'static str,
-    /// All fields that can be given.
+    /// All fields that a caller may set.
     pub fields: [&'static str; N],
-    /// Fields that are answered and cannot be given: who sends an answer back is told so.
+    /// Fields of answers that no caller may set: the refusal tells this to a caller that sends an answer back.
     pub answered: &'static [&'static str],
 }
 
@@ -236,7 +236,7 @@ impl<const N: usize> ObjectShape<N> {
     }
 }
 
-/// The fields of one object. `null` is absent.
+/// The fields of one object. `null` counts as absent.
 pub(super) struct Fields<'d, 'p, const N: usize> {
     pub at: At<'p>,
     shape: &'static ObjectShape<N>,
@@ -251,12 +251,12 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
         Some(Value { node, at: At::Member(&self.at, name) })
     }
 
-    /// A field, unless it is absent.
+    /// A field as it was sent; `None` if it is absent.
     pub fn get(&self, name: &'static str) -> Option<Value<'d, '_>> {
         self.raw(name).filter(|value| !value.node.is_null())
     }
 
-    /// A field, read; `None` if it is absent.
+    /// Reads a field; `None` if it is absent.
     pub fn take<'s, T>(
         &'s self,
         name: &'static str,
@@ -265,7 +265,7 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
         self.get(name).map(read).transpose()
     }
 
-    /// A field that must be there; `form` shows one that is right.
+    /// A required field; `form` is a right example of it.
     pub fn required(
         &self,
         name: &'static str,
@@ -274,14 +274,14 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
         self.get(name).ok_or_else(|| self.missing(name, form))
     }
 
-    /// The refusal for a field that is absent.
+    /// The refusal of an absent field.
     pub fn missing(&self, name: &'static str, form: &'static str) -> Refusal {
         let what = self.shape.what.into();
         let case = BodyRefusal::FieldMissing { what, name: name.into(), form: form.into() };
         Refusal::from(case).at(At::Member(&self.at, name).to_string())
     }
 
-    /// A field of a patch: not named, `null`, or read.
+    /// Reads a field of a patch: absent, `null`, or a value.
     pub fn patch<'s, T>(
         &'s self,
         name: &'static str,
@@ -303,7 +303,7 @@ impl<'d, const N: usize> Fields<'d, '_, N> {
         Err(self.conflict(other, case))
     }
 
-    /// Refuses each of these fields where another field leaves it no meaning: `because`.
+    /// Refuses each of these fields if another field makes it meaningless: `because`.
     pub fn none_of(&self, names: &[&'static str], because: &str) -> Result<(), Refusal> {
         match names.iter().copied().find(|name| self.get(name).is_some()) {
             None => Ok(()),

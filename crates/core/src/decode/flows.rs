@@ -1,4 +1,4 @@
-//! Entries of `after`: whom a pushed job waits for, and the answer to their failure.
+//! Entries of `after`: the parents of a pushed job, and its policy for their failure.
 
 use super::fields::{ObjectShape, Value};
 use crate::bounds::AFTER_MAX;
@@ -14,12 +14,12 @@ static PARENT: ObjectShape<4> = ObjectShape {
     answered: &[],
 };
 
-/// The entries of `after`.
+/// Reads all entries of `after`.
 pub(super) fn after(value: Value<'_, '_>) -> Result<Vec<After>, Refusal> {
     value.each(0..=AFTER_MAX, parent)
 }
 
-/// `"JOB"`, `"key:KEY"`, `{"job"}`, `{"ref"}` or `{"flow"}`.
+/// Reads one of `"JOB"`, `"key:KEY"`, `{"job"}`, `{"ref"}` and `{"flow"}`.
 fn parent(value: Value<'_, '_>) -> Result<After, Refusal> {
     match value.node.kind() {
         Kind::String => {
@@ -50,7 +50,7 @@ fn parent(value: Value<'_, '_>) -> Result<After, Refusal> {
     }
 }
 
-/// What becomes of a job when a parent fails.
+/// Reads the policy for a parent that fails or is cancelled.
 pub(super) fn on_parent_failure(value: Value<'_, '_>) -> Result<OnParentFailure, Refusal> {
     let words = OnParentFailure::ALL.map(|word| (word.as_str(), word));
     value.one_of("an answer to the failure of a parent", &words)

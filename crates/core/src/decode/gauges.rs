@@ -1,4 +1,4 @@
-//! The gauge of a limit: where work outside is counted.
+//! Gauges of limits: the address at which work outside is counted, and its settings.
 
 use super::fields::{Fields, ObjectShape, Value, document};
 use crate::bounded::{Spans, stale_long_enough};
@@ -17,7 +17,7 @@ static GAUGE: ObjectShape<8> = ObjectShape {
     answered: &["reading"],
 };
 
-/// A gauge as JSON text: what the command line says of one.
+/// Reads a gauge in JSON, as the command line takes it.
 pub fn gauge(text: &str) -> Result<Gauge, Refusal> {
     let document = document(text.as_bytes())?;
     gauge_of(Value::body(&document))
@@ -61,13 +61,13 @@ fn source<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<GaugeSource, Ref
     Ok(GaugeSource::Count { url, count })
 }
 
-/// The address of a gauge. A refusal shows nothing of it.
+/// Reads the address of a gauge. A refusal shows nothing of it.
 fn address(text: &str) -> Result<GaugeAddress, Refusal> {
     GaugeAddress::parse(text)
         .map_err(|BadAddress(why)| LimitRefusal::GaugeAddressUnusable { why: why.into() }.into())
 }
 
-/// A pointer of RFC 6901, which is empty for the whole document.
+/// Reads a pointer of RFC 6901; the empty one is the whole document.
 fn json_pointer(text: &str) -> Result<String, Refusal> {
     let escapes = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
     match (text.is_empty() || text.starts_with('/')) && escapes {

@@ -1,4 +1,4 @@
-//! Jobs as they are pushed and patched: one object, an array, or a line of NDJSON.
+//! Jobs in pushes and patches: one object, an array, or a line of NDJSON.
 
 use super::fields::{self, Fields, ObjectShape, Value, document, is_empty};
 use super::flows::{after, on_parent_failure};
@@ -18,7 +18,7 @@ use crate::secret::Json;
 use crate::sentences::{BodyRefusal, FlowRefusal};
 use crate::trace::TraceParent;
 
-/// Fields of a job's answer that nobody can give.
+/// Fields of a job's answer that no caller may set.
 const ANSWERED: &[&str] = &[
     "state",
     "attempt",
@@ -90,19 +90,19 @@ static UNIQUE: ObjectShape<5> = ObjectShape {
 static RETRY_CALL: ObjectShape<1> =
     ObjectShape { what: "a retry call", fields: ["finished_at"], answered: &[] };
 
-/// Whether a push was of one object, which is answered with one, or of an array.
+/// The form of a push: one object is answered with one, an array with an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PushShape {
-    /// One object.
+    /// A single object in the body.
     One,
-    /// An array.
+    /// An array in the body.
     Many,
 }
 
-/// The queue of jobs that name none.
+/// The queue of jobs that state none.
 pub(super) const QUEUE_DEFAULT: &str = "default";
 
-/// The jobs of `POST /v1/jobs`: an object, or an array of 1 to 1,000.
+/// Reads the jobs of `POST /v1/jobs`: an object, or an array of 1 to 1,000.
 pub fn push(body: &[u8]) -> Result<(PushShape, Vec<NewJob>), Refusal> {
     let document = document(body)?;
     let body = Value::body(&document);
@@ -112,21 +112,21 @@ pub fn push(body: &[u8]) -> Result<(PushShape, Vec<NewJob>), Refusal> {
     Ok((PushShape::One, vec![new_job(body)?]))
 }
 
-/// The job of one line of NDJSON, of at most 512 KiB; it goes to the queue `default` if it names
-/// none. The caller counts the lines.
+/// Reads the job of one line of NDJSON, of at most 512 KiB; it goes to the queue `default` if it
+/// states none. The caller counts the lines.
 pub fn push_line(line: &[u8]) -> Result<NewJob, Refusal> {
     let document = fields::line(line)?;
     job_of_line(&Value::body(&document).fields(&JOB)?, QueueName::parse)
 }
 
-/// The same, for lines that go to `queue` if they name none.
+/// The same, for lines that go to `queue` if they state none.
 pub fn push_line_to(line: &[u8], queue: &QueueName) -> Result<NewJob, Refusal> {
     let document = fields::line(line)?;
     let fields = Value::body(&document).fields(&JOB)?;
     job_of_line(&fields, |_| Ok(queue.clone()))
 }
 
-/// Lines are stored in portions, so none of them can name another one of its call.
+/// Lines are stored in portions, so no line can name another one of its call.
 fn job_of_line(
     fields: &Fields<'_, '_, 20>,
     default_queue: impl FnOnce(&str) -> Result<QueueName, Refusal>,
@@ -141,7 +141,7 @@ fn job_of_line(
     }
 }
 
-/// The payload of one line, for lines that are payloads and nothing else.
+/// Reads a line that is a payload and nothing else.
 pub fn payload_line(line: &[u8]) -> Result<Json, Refusal> {
     let document = Document::parse(line).map_err(BadJson::refusal_of_payload_line)?;
     let payload = Value::body(&document).node;
@@ -153,7 +153,7 @@ pub fn payload_line(line: &[u8]) -> Result<Json, Refusal> {
     payload.json().ok_or_else(|| BodyRefusal::ValueNotJson { label: label() }.into())
 }
 
-/// A job that is pushed, wherever it stands: in a push, or in a settle.
+/// Reads a job of a push or of a settle.
 pub(super) fn new_job(value: Value<'_, '_>) -> Result<NewJob, Refusal> {
     job_of(&value.fields(&JOB)?, QueueName::parse)
 }
@@ -197,7 +197,7 @@ fn job_of(
     })
 }
 
-/// The changes of `PATCH /v1/jobs/{id}`; `null` is back to the default.
+/// Reads the changes of `PATCH /v1/jobs/{id}`; `null` resets a field to its default.
 pub fn patch_job(id: &str, body: &[u8]) -> Result<PatchJob, Refusal> {
     let job = job_path(id)?;
     let document = document(body)?;
@@ -223,7 +223,7 @@ pub fn patch_job(id: &str, body: &[u8]) -> Result<PatchJob, Refusal> {
     })
 }
 
-/// The body of `POST /v1/jobs/{id}/retry`: nothing, or `{"finished_at"}`.
+/// Reads the body of `POST /v1/jobs/{id}/retry`: nothing, or `{"finished_at"}`.
 pub fn retry_job(id: &str, body: &[u8]) -> Result<RetryJob, Refusal> {
     let job = job_path(id)?;
     if is_empty(body) {
@@ -242,7 +242,7 @@ pub(super) fn payload(value: Value<'_, '_>) -> Result<Json, Refusal> {
     value.json(PAYLOAD_BYTES_MAX)
 }
 
-/// What a worker dispatches on: short, and without what would break a line of a list.
+/// Checks a kind: short, and without characters that would break a line of a list.
 pub(super) fn kind(text: &str) -> Result<String, Refusal> {
     bounded::kind(text).map(|()| text.to_owned())
 }

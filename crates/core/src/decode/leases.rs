@@ -25,7 +25,7 @@ static EXTEND: ObjectShape<2> =
 static EXTEND_ITEM: ObjectShape<2> =
     ObjectShape { what: "a lease to extend", fields: ["lease", "progress"], answered: &[] };
 
-/// Who gives this name gives none.
+/// A caller that gives this id counts as one without an id.
 const ANONYMOUS: &str = "anonymous";
 
 /// The body of `POST /v1/leases`.
@@ -34,8 +34,8 @@ pub fn lease(body: &[u8]) -> Result<Lease, Refusal> {
     lease_call(&Value::body(&document).fields(&LEASE)?)
 }
 
-/// The lease call that a settle carries. It must have a request id: a settle is a call that is repeated, and the repeat
-/// must be granted nothing more.
+/// Reads the lease call of a settle. It must have a request id: a settle may be repeated, and the repeat must not be
+/// granted more.
 pub(super) fn lease_of_settle(value: Value<'_, '_>) -> Result<Lease, Refusal> {
     let fields = value.fields(&LEASE)?;
     fields.required("request_id", "\"request_id\": \"r-1\"")?;
@@ -74,8 +74,8 @@ fn ask(fields: &Fields<'_, '_, 8>) -> Result<Ask, Refusal> {
     Ok(Ask::Jobs { queues, max: max as usize })
 }
 
-/// A ttl, or `0s` for tokens that leave no lease. Whether the needs are only rates is known to the
-/// state machine alone.
+/// Reads a ttl, or `0s` for tokens that leave no lease. Only the state machine knows if the needs
+/// are only rates.
 fn ttl(value: Value<'_, '_>, ask: &Ask) -> Result<Span, Refusal> {
     let ttl = value.span(Spans::ANY)?;
     if ttl > Span::ZERO {
@@ -106,7 +106,7 @@ fn worker(value: Value<'_, '_>) -> Result<Worker, Refusal> {
     }
 }
 
-/// The body of `POST /v1/leases/extend`; no leases are answered as none.
+/// Reads the body of `POST /v1/leases/extend`; an empty list is answered with empty lists.
 pub fn extend(body: &[u8]) -> Result<Extend, Refusal> {
     let document = document(body)?;
     let fields = Value::body(&document).fields(&EXTEND)?;

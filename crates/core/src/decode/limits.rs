@@ -1,4 +1,4 @@
-//! Settings of limits, their pauses, and what work outside takes of them.
+//! Settings of limits, their pauses, and observations of work outside.
 
 use super::fields::{ObjectShape, Value, document};
 use super::gauges::gauge_of;
@@ -32,16 +32,16 @@ static LIMIT: ObjectShape<5> = ObjectShape {
 static OBSERVE: ObjectShape<2> =
     ObjectShape { what: "an observation", fields: ["external", "for"], answered: &[] };
 
-/// The body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap`, a
-/// `quarantine` and a `gauge` need a `concurrency`.
+/// Reads the body of `PUT /v1/limits/{name}`: all settings, at least one; a `gap`, a `quarantine`
+/// and a `gauge` need a `concurrency`.
 pub fn put_limit(name: &str, body: &[u8]) -> Result<PutLimit, Refusal> {
     let put = patch_limit(name, body)?.whole();
     put.check()?;
     Ok(put)
 }
 
-/// The body of `PATCH /v1/limits/{name}`: what it names; a `rate` replaces the rate whole. Whether
-/// what is left is a limit is for the state machine.
+/// Reads the body of `PATCH /v1/limits/{name}`: the named settings; a `rate` replaces the whole
+/// rate. The state machine checks if the remaining settings bound anything.
 pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
     let limit = made_path(name, LimitName::parse)?;
     let document = document(body)?;
@@ -56,12 +56,12 @@ pub fn patch_limit(name: &str, body: &[u8]) -> Result<PatchLimit, Refusal> {
     })
 }
 
-/// `GET /v1/limits/{name}`, of a template too.
+/// Reads the path of `GET /v1/limits/{name}`, which may name a template.
 pub fn get_limit(name: &str) -> Result<GetLimit, Refusal> {
     Ok(GetLimit { limit: limit_path(name)? })
 }
 
-/// `DELETE /v1/limits/{name}`, of a template too.
+/// Reads the path of `DELETE /v1/limits/{name}`, which may name a template.
 pub fn delete_limit(name: &str) -> Result<DeleteLimit, Refusal> {
     Ok(DeleteLimit { limit: limit_path(name)? })
 }
@@ -76,7 +76,7 @@ pub fn pause_limit(name: &str, body: &[u8]) -> Result<PauseLimit, Refusal> {
     Ok(PauseLimit { limit: held(name)?, until: body_later(body)? })
 }
 
-/// `POST /v1/limits/{name}/resume`.
+/// Reads the path of `POST /v1/limits/{name}/resume`.
 pub fn resume_limit(name: &str, body: &[u8]) -> Result<ResumeLimit, Refusal> {
     no_body(body)?;
     Ok(ResumeLimit { limit: held(name)? })

@@ -1,16 +1,16 @@
-//! Lines of NDJSON, from chunks of any size. A line that is too long is not kept: whatever comes, no
-//! more than one line of 512 KiB is held.
+//! Lines of NDJSON from chunks of any size. A line that is too long is not kept: at most one line of 512 KiB is in
+//! memory, whatever a caller sends.
 
 use crate::bounds::LINE_BYTES_MAX;
 use crate::refusal::Refusal;
 use crate::sentences::BodyRefusal;
 
-/// A line that has something in it.
+/// A line that is not blank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LineRead<'a> {
     /// The line, without its end.
     Whole(&'a [u8]),
-    /// A line of more than 512 KiB, of which nothing is kept. It is told as soon as that is known.
+    /// A line of more than 512 KiB. Its bytes are dropped, and it is reported as soon as its length is known.
     TooLong,
 }
 
@@ -19,7 +19,7 @@ pub fn line_too_long() -> Refusal {
     BodyRefusal::LineTooLong { most: LINE_BYTES_MAX }.into()
 }
 
-/// Reads one line; a refusal names its number, also that of a line that is too long.
+/// Reads one line; a refusal has its number, also if the line is too long.
 pub(super) fn read_line<T>(
     (number, line): (usize, LineRead<'_>),
     read: impl FnOnce(usize, &[u8]) -> Result<T, Refusal>,
@@ -31,7 +31,7 @@ pub(super) fn read_line<T>(
     read.map_err(|no| no.on_line(number))
 }
 
-/// Reads all lines of a whole body, up to the first that is refused. Empty lines are counted and mean nothing.
+/// Reads all lines of a whole body, up to the first refused one. Blank lines are counted and skipped.
 pub(super) fn read_lines<T>(
     body: &[u8],
     mut read: impl FnMut((usize, LineRead<'_>)) -> Result<T, Refusal>,
@@ -46,17 +46,16 @@ pub(super) fn read_lines<T>(
     Ok(all)
 }
 
-/// Splits chunks into lines and counts these from 1. Empty lines, and those of white space alone,
-/// are counted and not told.
+/// Splits chunks into lines and counts these from 1. Blank lines are counted and not returned.
 #[derive(Debug)]
 pub struct Lines {
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived.
     held: Vec<u8>,
-    /// The number of the line that is being read.
+    /// The number of the present line.
     number: usize,
-    /// The line being read was told as too long: what is left of it is dropped.
+    /// The present line was reported as too long: the rest of it is dropped.
     dropping: bool,
-    /// What is held was told in the call before.
+    /// `held` was returned by the call before, so the next call clears it.
     told: bool,
 }
 
@@ -67,8 +66,8 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Takes the next line from the front of `chunk`, and its number. `None`: the chunk is used up,
-    /// and what is left of it is held; go on with the next chunk.
+    /// Takes the next line from the front of `chunk`, with its number. `None`: the chunk is used
+    /// up, and the rest of it is held; go on with the next chunk.
     pub fn next<'a, 'c: 'a>(&'a mut self, chunk: &mut &'c [u8]) -> Option<(usize, LineRead<'a>)> {
         self.forget_told();
         loop {
@@ -87,7 +86,7 @@ impl Lines {
                 self.dropping = end.is_none();
                 continue;
             }
-            // One byte more is allowed for the carriage return of a line end.
+            // One more byte is allowed for the carriage return of a line end.
             let length = self.held.len() + piece.len();
             let returns = usize::from(piece.ends_with(b"\r"));
             if length - returns > LINE_BYTES_MAX {
@@ -142,7 +141,7 @@ mod tests {
     use super::*;
     use crate::refusal::Code;
 
-    /// What is told of `text` if it comes in chunks of `size` bytes. A line too long is `None`.
+    /// The lines of `text` when it arrives in chunks of `size` bytes. `None` is a line that is too long.
     fn told(text: &[u8], size: usize) -> Vec<(usize, Option<Vec<u8>>)> {
         let mut lines = Lines::default();
         let mut all = Vec::new();

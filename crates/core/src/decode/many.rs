@@ -41,7 +41,7 @@ pub fn delete_jobs(body: &[u8]) -> Result<DeleteJobs, Refusal> {
     many(body).map(|(filter, max, cursor)| DeleteJobs { filter, max, cursor })
 }
 
-/// `state` and `label` are written as in a query: `"ready,blocked"`, `"k:v"`.
+/// `state` and `label` have the same form as in a query: `"ready,blocked"`, `"k:v"`.
 fn many(body: &[u8]) -> Result<(JobFilter, usize, Option<String>), Refusal> {
     let document = document(body)?;
     let fields = Value::body(&document).fields(&MANY)?;

@@ -1,18 +1,18 @@
-//! From what comes from outside to the request structs: bodies, query parameters, parts of paths.
+//! Decoders: make request structs from bodies, query parameters and parts of paths.
 //!
-//! One file per subject, one function per operation. Each either answers a request whose every
-//! field is within the bounds of the contract, or refuses with a code, the place (RFC 6901, counted
-//! from the whole body; `/query/NAME`, `/path/NAME`, `/header/NAME`) and what to do next. Nothing
-//! here knows what exists, reads a clock, or changes anything: what depends on the state (an unknown
-//! limit, a moment too near, a patch that leaves a limit without settings) is for the state machine.
+//! One file per subject, one function per operation. Each either returns a request whose every field is within the
+//! bounds of the contract, or refuses with a code, the place (RFC 6901, counted from the whole body; `/query/NAME`,
+//! `/path/NAME`, `/header/NAME`) and the next step. Nothing here knows the state, reads a clock, or changes anything:
+//! the state machine checks everything that depends on the state (an unknown limit, a moment too near, a patch that
+//! leaves a limit without settings).
 //!
-//! Where the contract leaves it open:
+//! Rules where the contract leaves it open:
 //! - a field that is known but means nothing beside another one (`result` with the outcome `failed`,
 //!   `tag` beside `limit`, `max` with a `fixed` backoff) is `conflicting_fields`, and the pointer is
 //!   that of the field to leave out;
 //! - `1.0` and `1e2` are no whole numbers;
-//! - a query parameter that stands twice is `invalid_field`, as a key that stands twice is no JSON;
-//! - a moment before 1970 is the first moment of 1970: both are over;
+//! - a query parameter that appears twice is `invalid_field`, just as an object with the same key twice is not JSON;
+//! - a moment before 1970 becomes the first moment of 1970: both are past;
 //! - a `kind` is any text of at most 128 bytes without control characters, since worker libraries
 //!   use paths and the like.
 

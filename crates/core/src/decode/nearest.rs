@@ -1,10 +1,10 @@
-//! What somebody may have meant: the nearest of some names.
+//! Suggestions for a mistyped name: the nearest of some names.
 
 /// The candidate that is fewest edits away from `name` (a letter changed, added, left out, or two
-/// swapped), if it is near enough to be a slip: one edit, or one of each three letters.
+/// swapped), if it is near enough to be a slip: one edit, or one for each three letters.
 ///
-/// Of two that are as near, the first. Meant for names of at most a few hundred bytes; longer ones
-/// have no nearest, so that nobody can make this slow.
+/// Of two that are equally near, the first. Meant for names of at most a few hundred bytes; longer
+/// ones have no nearest name, so that no caller can make this slow.
 pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     const LONG: usize = 256;
     let length = |text: &str| text.chars().take(LONG + 1).count();
@@ -19,7 +19,7 @@ pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) ->
         if other > LONG || other.abs_diff(letters) > near {
             continue;
         }
-        // Swapped neighbours are one edit, and no text is edited twice.
+        // Swapped neighbours are one edit, and no part of the text is edited twice.
         let edits = strsim::osa_distance(name, candidate);
         // A one-letter name is one edit away from every other one.
         let all_new = edits >= letters.max(other);

@@ -1,4 +1,4 @@
-//! What a job or a caller asks for beside its turn: as JSON, and as the command line writes it.
+//! Needs of a job or a caller: as JSON, and in the form of the command line.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ static NEED: ObjectShape<8> = ObjectShape {
 
 const FORM: &str = "\"limit\" or \"pool\": a need is {\"limit\": NAME} or {\"pool\": NAME}, such as {\"limit\": \"scrapy\"}";
 
-/// The needs of a job, a queue or a caller: at most 16, none twice.
+/// Reads the needs of a job, a queue or a caller: at most 16, each name once.
 pub(super) fn needs(value: Value<'_, '_>, least: usize) -> Result<Vec<Need>, Refusal> {
     let needs = value.each(least..=NEEDS_MAX, need)?;
     needs_distinct(&needs).map_err(|no| no.below(&value.at.to_string()))?;
@@ -54,20 +54,20 @@ fn need(value: Value<'_, '_>) -> Result<Need, Refusal> {
     Ok(Need::Pool { pool, tag, prefer, id, count })
 }
 
-/// A limit that can be held: a template cannot.
+/// A limit that can be held, so no template.
 pub(super) fn one_limit(text: &str) -> Result<LimitName, Refusal> {
     let limit = LimitName::parse(text)?;
     bounded::one_of_needs(&limit)?;
     Ok(limit)
 }
 
-/// One need as JSON, for the command line.
+/// Reads one need in JSON, for the command line.
 pub fn one_need_of_json(text: &str) -> Result<Need, Refusal> {
     let document = Document::parse(text.as_bytes()).map_err(|bad| bad.refusal_of("the need"))?;
     need(Value::body(&document))
 }
 
-/// One need as the command line writes it: `limit:NAME[,weight=N][,cost=N]`,
+/// Reads one need of the command line: `limit:NAME[,weight=N][,cost=N]`,
 /// `pool:NAME[#TAG][,prefer=ID][,id=ID][,count=N]`, or JSON.
 ///
 /// A refusal of the short forms has no pointer.
@@ -76,7 +76,7 @@ pub fn one_need(text: &str) -> Result<Need, Refusal> {
         return one_need_of_json(text);
     }
     let mut parts = text.split(',');
-    // The first part is there, even of an empty text.
+    // Even an empty text has a first part.
     let head = parts.next().unwrap_or_default();
     let mut options = NeedOptions::read(text, parts)?;
     let need = match head.split_once(':') {
@@ -104,7 +104,7 @@ pub fn one_need(text: &str) -> Result<Need, Refusal> {
     Ok(need)
 }
 
-/// The `NAME=VALUE` parts of a need, taken one by one.
+/// The `NAME=VALUE` parts of a need; each is taken once.
 struct NeedOptions<'t> {
     left: Vec<(&'t str, &'t str)>,
 }

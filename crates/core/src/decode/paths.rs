@@ -1,7 +1,7 @@
 //! Parts of paths, already percent-decoded, and the namespace header.
 //!
-//! What only ever names something that is there is read as `known`: an earlier release took ids that are refused now, and what
-//! is stored under them can be read, ended and deleted.
+//! A path that only names an existing thing is read as `known`: an earlier release accepted ids that are refused now,
+//! and things that are stored under them can still be read, ended and deleted.
 
 use crate::names::{FlowName, JobRef, LimitName, Namespace, PoolName, QueueName, ResourceId};
 use crate::refusal::Refusal;
@@ -10,9 +10,9 @@ use crate::sentences::NameRefusal;
 /// The two names of `/v1/pools/{name}/resources/{id}`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResourcePath<'t> {
-    /// The pool.
+    /// The `{name}` of the pool.
     pub name: &'t str,
-    /// The resource.
+    /// The `{id}` of the resource.
     pub id: &'t str,
 }
 
@@ -26,7 +26,8 @@ pub fn flow_path(name: &str) -> Result<FlowName, Refusal> {
     FlowName::known(name).map_err(|no| no.at("/path/flow"))
 }
 
-/// The name of something that is there. `.` and `..`, which an earlier release took too, are no part of a path.
+/// Reads the name of an existing thing. `.` and `..`, which an earlier release accepted too, cannot be a part of a
+/// path.
 pub(super) fn there<T>(
     text: &str,
     parse: fn(&str) -> Result<T, Refusal>,
@@ -53,18 +54,18 @@ pub fn pool_path(name: &str) -> Result<PoolName, Refusal> {
     there(name, PoolName::parse, PoolName::known).map_err(|no| no.at("/path/name"))
 }
 
-/// A resource of a pool.
+/// Reads the names of a pool and of its resource.
 pub fn resource_path(path: ResourcePath<'_>) -> Result<(PoolName, ResourceId), Refusal> {
     let id = ResourceId::known(path.id).map_err(|no| no.at("/path/id"));
     Ok((pool_path(path.name)?, id?))
 }
 
-/// A limit's name, a template's too.
+/// A limit's name, which may be a template's.
 pub(super) fn limit_path(name: &str) -> Result<LimitName, Refusal> {
     there(name, LimitName::parse, LimitName::known).map_err(|no| no.at("/path/name"))
 }
 
-/// The name in the path of what may be made by it.
+/// Reads the name of a thing that the call may make.
 pub(super) fn made_path<T>(
     name: &str,
     parse: fn(&str) -> Result<T, Refusal>,

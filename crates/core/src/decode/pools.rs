@@ -15,12 +15,12 @@ static POOL: ObjectShape<5> = ObjectShape {
     answered: &["name", "available", "leased", "cooling", "banned", "waiting"],
 };
 
-/// The body of `PUT /v1/pools/{name}`: all settings; an absent one is the default.
+/// Reads the body of `PUT /v1/pools/{name}`: all settings; an absent one has its default.
 pub fn put_pool(name: &str, body: &[u8]) -> Result<PutPool, Refusal> {
     Ok(patch_pool(name, body)?.whole())
 }
 
-/// The body of `PATCH /v1/pools/{name}`: what it names; a `rate` replaces the rate whole.
+/// Reads the body of `PATCH /v1/pools/{name}`: the named settings; a `rate` replaces the whole rate.
 pub fn patch_pool(name: &str, body: &[u8]) -> Result<PatchPool, Refusal> {
     let pool = made_path(name, PoolName::parse)?;
     let document = document(body)?;

@@ -19,7 +19,7 @@ use crate::requests::{
 };
 use crate::sentences::{NameRefusal, ValueRefusal, cut};
 
-/// The parameters of a call, each of which is known and stands once.
+/// The parameters of a call: each is known, and none appears twice.
 struct Query<'q> {
     pairs: Vec<(&'q str, &'q str)>,
 }
@@ -80,7 +80,7 @@ pub(super) fn cursor(text: &str) -> Result<String, Refusal> {
     Ok(text.to_owned())
 }
 
-/// `ready` or `ready,blocked`.
+/// Reads states in the form `ready` or `ready,blocked`.
 pub(super) fn states(text: &str) -> Result<Vec<JobState>, Refusal> {
     let words = JobState::ALL.map(|state| (state.as_str(), state));
     let mut states = Vec::new();
@@ -93,7 +93,7 @@ pub(super) fn states(text: &str) -> Result<Vec<JobState>, Refusal> {
     Ok(states)
 }
 
-/// `k:v`, split at the last colon.
+/// Reads a label in the form `k:v`, split at the last colon.
 pub(super) fn label(text: &str) -> Result<(String, String), Refusal> {
     match text.rsplit_once(':') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -101,7 +101,7 @@ pub(super) fn label(text: &str) -> Result<(String, String), Refusal> {
     }
 }
 
-/// A part of an error, which is never longer than an error is kept.
+/// Reads a part of an error: at most as long as a stored error.
 pub(super) fn error_part(text: &str) -> Result<String, Refusal> {
     short(text, ERROR_BYTES_MAX).map(str::to_owned)
 }
@@ -110,18 +110,18 @@ fn boolean(text: &str) -> Result<bool, Refusal> {
     one_of(text, "true or false", &[("true", true), ("false", false)])
 }
 
-/// A call that has no query parameters.
+/// Refuses all parameters, for a call without any.
 pub fn no_query<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<(), Refusal> {
     Query::read(query, &[]).map(drop)
 }
 
-/// `GET /v1/audit`.
+/// Reads the query of `GET /v1/audit`.
 pub fn audit<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Audit, Refusal> {
     let query = Query::read(query, parameters::AUDIT)?;
     Ok(Audit { deep: query.take("deep", boolean)?.unwrap_or_default() })
 }
 
-/// `GET /v1/jobs`.
+/// Reads the query of `GET /v1/jobs`.
 pub fn list_jobs<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListJobs, Refusal> {
     let query = Query::read(query, parameters::LIST_JOBS)?;
     Ok(ListJobs {
@@ -141,7 +141,7 @@ pub fn list_jobs<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListJ
     })
 }
 
-/// `GET /v1/jobs/{id}/result`.
+/// Reads the query of `GET /v1/jobs/{id}/result`.
 pub fn get_result<K: AsRef<str>, V: AsRef<str>>(
     id: &str,
     query: &[(K, V)],
@@ -153,7 +153,7 @@ pub fn get_result<K: AsRef<str>, V: AsRef<str>>(
     Ok(GetResult { job, wait, seen })
 }
 
-/// `GET /v1/jobs/{id}/parents`.
+/// Reads the query of `GET /v1/jobs/{id}/parents`.
 pub fn list_parents<K: AsRef<str>, V: AsRef<str>>(
     id: &str,
     query: &[(K, V)],
@@ -164,7 +164,7 @@ pub fn list_parents<K: AsRef<str>, V: AsRef<str>>(
     Ok(ListParents { job, full, page: query.page()? })
 }
 
-/// `GET /v1/jobs/{id}/children`.
+/// Reads the query of `GET /v1/jobs/{id}/children`.
 pub fn list_children<K: AsRef<str>, V: AsRef<str>>(
     id: &str,
     query: &[(K, V)],
@@ -172,12 +172,12 @@ pub fn list_children<K: AsRef<str>, V: AsRef<str>>(
     Ok(ListChildren { job: job_path(id)?, page: page(query)? })
 }
 
-/// `GET /v1/flows`.
+/// Reads the query of `GET /v1/flows`.
 pub fn list_flows<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListFlows, Refusal> {
     Ok(ListFlows { page: page(query)? })
 }
 
-/// `GET /v1/flows/{flow}`.
+/// Reads the query of `GET /v1/flows/{flow}`.
 pub fn get_flow<K: AsRef<str>, V: AsRef<str>>(
     name: &str,
     query: &[(K, V)],
@@ -188,7 +188,7 @@ pub fn get_flow<K: AsRef<str>, V: AsRef<str>>(
     Ok(GetFlow { flow, wait: wait.unwrap_or_default() })
 }
 
-/// `GET /v1/failures`.
+/// Reads the query of `GET /v1/failures`.
 pub fn list_failures<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<ListFailures, Refusal> {
@@ -201,7 +201,7 @@ pub fn list_failures<K: AsRef<str>, V: AsRef<str>>(
     })
 }
 
-/// `job.failed,schedule.*`: types of events, and families of them.
+/// Reads event types and families of them: `job.failed,schedule.*`.
 pub fn event_types(text: &str) -> Result<std::sync::Arc<[EventType]>, Refusal> {
     let mut types = Vec::new();
     for name in text.split(',') {
@@ -213,7 +213,7 @@ pub fn event_types(text: &str) -> Result<std::sync::Arc<[EventType]>, Refusal> {
     Ok(types.into())
 }
 
-/// `first`, or where a reader stopped.
+/// Reads `first`, or the id at which a reader stopped.
 pub fn events_since(text: &str) -> Result<EventsSince, Refusal> {
     match text {
         "first" => Ok(EventsSince::First),
@@ -221,7 +221,7 @@ pub fn events_since(text: &str) -> Result<EventsSince, Refusal> {
     }
 }
 
-/// `GET /v1/events`.
+/// Reads the query of `GET /v1/events`.
 pub fn read_events<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ReadEvents, Refusal> {
     let query = Query::read(query, parameters::READ_EVENTS)?;
     Ok(ReadEvents {
@@ -240,7 +240,7 @@ pub fn read_events<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Rea
     })
 }
 
-/// `GET /v1/leases`.
+/// Reads the query of `GET /v1/leases`.
 pub fn list_leases<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListLeases, Refusal> {
     let query = Query::read(query, parameters::LIST_LEASES)?;
     Ok(ListLeases {
@@ -256,29 +256,29 @@ fn page<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<Page, Refusal>
     Query::read(query, parameters::PAGE)?.page()
 }
 
-/// `GET /v1/queues`.
+/// Reads the query of `GET /v1/queues`.
 pub fn list_queues<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListQueues, Refusal> {
     Ok(ListQueues { page: page(query)? })
 }
 
-/// `GET /v1/limits`.
+/// Reads the query of `GET /v1/limits`.
 pub fn list_limits<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListLimits, Refusal> {
     Ok(ListLimits { page: page(query)? })
 }
 
-/// `GET /v1/pools`.
+/// Reads the query of `GET /v1/pools`.
 pub fn list_pools<K: AsRef<str>, V: AsRef<str>>(query: &[(K, V)]) -> Result<ListPools, Refusal> {
     Ok(ListPools { page: page(query)? })
 }
 
-/// `GET /v1/workers`.
+/// Reads the query of `GET /v1/workers`.
 pub fn list_workers<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<ListWorkers, Refusal> {
     Ok(ListWorkers { page: page(query)? })
 }
 
-/// `GET /v1/pools/{name}/resources`.
+/// Reads the query of `GET /v1/pools/{name}/resources`.
 pub fn list_resources<K: AsRef<str>, V: AsRef<str>>(
     name: &str,
     query: &[(K, V)],
@@ -286,7 +286,7 @@ pub fn list_resources<K: AsRef<str>, V: AsRef<str>>(
     Ok(ListResources { pool: pool_path(name)?, page: page(query)? })
 }
 
-/// `?force` and `?version` of `PUT /v1/pools/{name}/resources`.
+/// Reads `?force` and `?version` of `PUT /v1/pools/{name}/resources`.
 pub fn sync_query<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<(Meant, Option<u64>), Refusal> {
@@ -302,7 +302,7 @@ fn meant_and_version(query: &Query<'_>) -> Result<(Meant, Option<u64>), Refusal>
     Ok((meant, version.and_then(|version| u64::try_from(version).ok())))
 }
 
-/// `GET /v1/schedules`.
+/// Reads the query of `GET /v1/schedules`.
 pub fn list_schedules<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<ListSchedules, Refusal> {
@@ -314,7 +314,7 @@ pub fn list_schedules<K: AsRef<str>, V: AsRef<str>>(
     })
 }
 
-/// `?owner`, `?force` and `?version` of `PUT /v1/schedules`.
+/// Reads `?owner`, `?force` and `?version` of `PUT /v1/schedules`.
 pub fn sync_schedules_query<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
 ) -> Result<(Owner, Meant, Option<u64>), Refusal> {

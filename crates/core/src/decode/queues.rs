@@ -27,12 +27,12 @@ static QUEUE: ObjectShape<8> = ObjectShape {
     answered: &["name", "paused", "paused_until", "counts", "oldest_ready_at", "workers"],
 };
 
-/// The body of `PUT /v1/queues/{name}`: all settings; an absent one is the default.
+/// Reads the body of `PUT /v1/queues/{name}`: all settings; an absent one has its default.
 pub fn put_queue(name: &str, body: &[u8]) -> Result<PutQueue, Refusal> {
     Ok(patch_queue(name, body)?.whole())
 }
 
-/// The body of `PATCH /v1/queues/{name}`: what it names; `null` is back to the default.
+/// Reads the body of `PATCH /v1/queues/{name}`: the named settings; `null` resets one to its default.
 pub fn patch_queue(name: &str, body: &[u8]) -> Result<PatchQueue, Refusal> {
     let queue = made_path(name, QueueName::parse)?;
     let document = document(body)?;
@@ -59,7 +59,7 @@ fn shares(value: Value<'_, '_>) -> Result<BTreeMap<Group, u32>, Refusal> {
     Ok(pairs.into_iter().collect())
 }
 
-/// The body of `POST /v1/queues/{name}/pause`: nothing, or `{"for"|"until"}`.
+/// Reads the body of `POST /v1/queues/{name}/pause`: nothing, or `{"for"|"until"}`.
 pub fn pause_queue(name: &str, body: &[u8]) -> Result<PauseQueue, Refusal> {
     Ok(PauseQueue { queue: queue_path(name)?, until: body_later_optional(body)? })
 }

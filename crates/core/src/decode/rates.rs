@@ -1,4 +1,4 @@
-//! How many per period, of a limit or of each resource of a pool.
+//! Rates: tokens per period of a limit, or grants per period of each resource of a pool.
 
 use super::fields::{ObjectShape, Value};
 use crate::bounded::{COUNT, Spans, burst_countable};

@@ -1,5 +1,5 @@
-//! Resources of a pool: whole sets, additions, and what is done to one. Their data is taken as it
-//! came, and no refusal repeats it.
+//! Resources of a pool: whole sets, additions, and calls on one resource. Their data is taken as it
+//! was sent, and no refusal repeats it.
 
 use super::fields::{self, ObjectShape, Value, document, is_empty};
 use super::lines::{LineRead, read_line, read_lines};
@@ -28,7 +28,7 @@ static PATCH: ObjectShape<3> = ObjectShape {
 };
 static BAN: ObjectShape<1> = ObjectShape { what: "a ban", fields: ["reason"], answered: &[] };
 
-/// `PUT /v1/pools/{name}/resources` with an array, of any length, as the whole set.
+/// Reads `PUT /v1/pools/{name}/resources` with an array of any length, the whole set.
 pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
     name: &str,
     query: &[(K, V)],
@@ -50,7 +50,7 @@ pub fn sync_resources<K: AsRef<str>, V: AsRef<str>>(
     Ok(SyncResources { resources, ..request })
 }
 
-/// The same with a set whose lines were read one by one, by [`ResourceLines`].
+/// The same with a set whose lines [`ResourceLines`] has read one by one.
 pub fn sync_resources_from_lines<K: AsRef<str>, V: AsRef<str>>(
     name: &str,
     query: &[(K, V)],
@@ -61,7 +61,7 @@ pub fn sync_resources_from_lines<K: AsRef<str>, V: AsRef<str>>(
     Ok(SyncResources { pool, resources, meant, version })
 }
 
-/// `POST /v1/pools/{name}/resources` with one object, or an array of 1 to 1,000.
+/// Reads `POST /v1/pools/{name}/resources` with one object, or an array of 1 to 1,000.
 pub fn add_resources(name: &str, body: &[u8]) -> Result<AddResources, Refusal> {
     let pool = pool_path(name)?;
     let document = document(body)?;
@@ -86,20 +86,20 @@ pub fn add_resources_from_lines(
     Ok(AddResources { pool, resources })
 }
 
-/// One line of NDJSON, of at most 512 KiB. The caller counts the lines.
+/// Reads one line of NDJSON, of at most 512 KiB. The caller counts the lines.
 pub fn resource_line(line: &[u8]) -> Result<NewResource, Refusal> {
     let document = fields::line(line)?;
     resource(Value::body(&document))
 }
 
-/// A whole set that comes as NDJSON: its ids so far.
+/// Reads a whole set in NDJSON, and keeps its ids to refuse repeats.
 #[derive(Debug, Default)]
 pub struct ResourceLines {
     ids: SetIds<ResourceId>,
 }
 
 impl ResourceLines {
-    /// One line, of at most 512 KiB, with its number; a refusal names it.
+    /// Reads one numbered line of at most 512 KiB; a refusal has the number.
     pub fn read(&mut self, line: (usize, LineRead<'_>)) -> Result<NewResource, Refusal> {
         read_line(line, |number, line| self.read_whole(number, line))
     }
@@ -110,7 +110,7 @@ impl ResourceLines {
         Ok(one)
     }
 
-    /// A whole body. Empty lines are counted and mean nothing.
+    /// Reads a whole body. Blank lines are counted and skipped.
     pub fn read_all(mut self, body: &[u8]) -> Result<Vec<NewResource>, Refusal> {
         read_lines(body, |line| self.read(line))
     }
@@ -134,7 +134,7 @@ fn slots(value: Value<'_, '_>) -> Result<u32, Refusal> {
     value.integer(COUNT)
 }
 
-/// At most 16; one that is named twice is one.
+/// Reads at most 16 tags; a repeated tag counts once.
 fn tags(value: Value<'_, '_>) -> Result<Vec<Tag>, Refusal> {
     let mut tags: Vec<Tag> = Vec::new();
     for tag in value.each(0..=TAGS_MAX, |item| item.parsed(Tag::parse))? {
@@ -145,7 +145,7 @@ fn tags(value: Value<'_, '_>) -> Result<Vec<Tag>, Refusal> {
     Ok(tags)
 }
 
-/// The body of `PATCH /v1/pools/{name}/resources/{id}`; `null` is back to the default.
+/// Reads the body of `PATCH /v1/pools/{name}/resources/{id}`; `null` resets a field to its default.
 pub fn patch_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<PatchResource, Refusal> {
     let (pool, resource) = resource_path(path)?;
     let document = document(body)?;
@@ -159,13 +159,13 @@ pub fn patch_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<PatchResour
     })
 }
 
-/// The body of `POST …/resources/{id}/cool`: `{"for"|"until"}`.
+/// Reads the body of `POST …/resources/{id}/cool`: `{"for"|"until"}`.
 pub fn cool_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<CoolResource, Refusal> {
     let (pool, resource) = resource_path(path)?;
     Ok(CoolResource { pool, resource, until: body_later(body)? })
 }
 
-/// The body of `POST …/resources/{id}/ban`: nothing, or `{"reason"}`.
+/// Reads the body of `POST …/resources/{id}/ban`: nothing, or `{"reason"}`.
 pub fn ban_resource(path: ResourcePath<'_>, body: &[u8]) -> Result<BanResource, Refusal> {
     let (pool, resource) = resource_path(path)?;
     if is_empty(body) {

@@ -1,5 +1,5 @@
-//! What to do when a run fails or its holder dies. Given, it replaces the whole; absent members have
-//! their defaults.
+//! Retry policies: for a run that fails and a holder that dies. A given policy replaces the whole old one; absent
+//! members have their defaults.
 
 use super::fields::{ObjectShape, Value};
 use crate::bounded::{AMOUNT, Spans};

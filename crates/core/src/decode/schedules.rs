@@ -1,4 +1,4 @@
-//! Schedules: one of them, a whole set of an owner, and what is done to one.
+//! Schedules: one of them, a whole set of an owner, and calls on one.
 
 use super::fields::{self, Fields, ObjectShape, Value, document, is_empty};
 use super::jobs::{QUEUE_DEFAULT, kind, labels, payload, priority};
@@ -18,7 +18,7 @@ use crate::requests::{PatchSchedule, PauseSchedule, PutSchedule, RunScheduleNow,
 use crate::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduledJob};
 use crate::sentences::{BodyRefusal, SetPlace, cut};
 
-/// Fields of a schedule's answer that nobody can give.
+/// Fields of a schedule's answer that no caller may set.
 const ANSWERED: &[&str] = &[
     "summary",
     "next_at",
@@ -79,7 +79,7 @@ const OVERLAPS: [(&str, Overlap); 3] =
 const CATCH_UPS: [(&str, CatchUp); 3] =
     [("none", CatchUp::None), ("last", CatchUp::Last), ("all", CatchUp::All)];
 
-/// The form of a job of a schedule, where one is missing.
+/// An example of a schedule's job, for a body without one.
 const JOB_FORM: &str = "\"job\": {\"queue\": \"news\"}";
 
 /// A schedule's id; the pointer of a refusal is `/path/id`.
@@ -87,7 +87,7 @@ pub fn schedule_path(id: &str) -> Result<ScheduleId, Refusal> {
     ScheduleId::known(id).map_err(|no| no.at("/path/id"))
 }
 
-/// The body of `PUT /v1/schedules/{id}`: all settings; an absent one is the default.
+/// Reads the body of `PUT /v1/schedules/{id}`: all settings; an absent one has its default.
 pub fn put_schedule(id: &str, body: &[u8]) -> Result<PutSchedule, Refusal> {
     let schedule = ScheduleId::parse(id).map_err(|no| no.at("/path/id"))?;
     let document = document(body)?;
@@ -96,8 +96,8 @@ pub fn put_schedule(id: &str, body: &[u8]) -> Result<PutSchedule, Refusal> {
     Ok(PutSchedule { schedule, settings: Box::new(settings(&fields)?), plan: None })
 }
 
-/// The body of `PATCH /v1/schedules/{id}`: what it names; `null` is back to the default, and a `job` replaces the job
-/// whole.
+/// Reads the body of `PATCH /v1/schedules/{id}`: the named settings; `null` resets one to its default, and a `job`
+/// replaces the whole job.
 pub fn patch_schedule(id: &str, body: &[u8]) -> Result<PatchSchedule, Refusal> {
     let schedule = schedule_path(id)?;
     let document = document(body)?;
@@ -121,12 +121,12 @@ pub fn patch_schedule(id: &str, body: &[u8]) -> Result<PatchSchedule, Refusal> {
     })
 }
 
-/// The body of `POST /v1/schedules/{id}/pause`: nothing, or `{"for"|"until"}`.
+/// Reads the body of `POST /v1/schedules/{id}/pause`: nothing, or `{"for"|"until"}`.
 pub fn pause_schedule(id: &str, body: &[u8]) -> Result<PauseSchedule, Refusal> {
     Ok(PauseSchedule { schedule: schedule_path(id)?, until: body_later_optional(body)? })
 }
 
-/// The body of `POST /v1/schedules/{id}/run-now`: nothing, or `{"id"}`.
+/// Reads the body of `POST /v1/schedules/{id}/run-now`: nothing, or `{"id"}`.
 pub fn run_schedule_now(id: &str, body: &[u8]) -> Result<RunScheduleNow, Refusal> {
     let schedule = schedule_path(id)?;
     if is_empty(body) {
@@ -137,7 +137,7 @@ pub fn run_schedule_now(id: &str, body: &[u8]) -> Result<RunScheduleNow, Refusal
     Ok(RunScheduleNow { schedule, id: fields.take("id", |v| v.parsed(JobId::parse))? })
 }
 
-/// `PUT /v1/schedules?owner=O` with an array of at most 1,000, as the whole set of the owner.
+/// Reads `PUT /v1/schedules?owner=O` with an array of at most 1,000, the whole set of the owner.
 pub fn sync_schedules<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
     body: &[u8],
@@ -159,7 +159,7 @@ pub fn sync_schedules<K: AsRef<str>, V: AsRef<str>>(
     Ok(request)
 }
 
-/// The same with a set whose lines were read one by one, by [`schedule_line`].
+/// The same with a set whose lines [`ScheduleLines`] has read one by one.
 pub fn sync_schedules_from_lines<K: AsRef<str>, V: AsRef<str>>(
     query: &[(K, V)],
     schedules: Vec<(ScheduleId, ScheduleSettings)>,
@@ -168,7 +168,7 @@ pub fn sync_schedules_from_lines<K: AsRef<str>, V: AsRef<str>>(
     Ok(SyncSchedules { owner, schedules, meant, version })
 }
 
-/// A set that comes as NDJSON: its owner, and the ids so far.
+/// Reads an owner's set in NDJSON, and keeps its ids to refuse repeats.
 #[derive(Debug)]
 pub struct ScheduleLines {
     owner: Owner,
@@ -176,12 +176,12 @@ pub struct ScheduleLines {
 }
 
 impl ScheduleLines {
-    /// The set of this owner, nothing of which was read yet.
+    /// Begins the set of this owner, before its first line.
     pub fn of(owner: Owner) -> Self {
         ScheduleLines { owner, ids: SetIds::default() }
     }
 
-    /// One line, of at most 512 KiB, with its number; a refusal names it.
+    /// Reads one numbered line of at most 512 KiB; a refusal has the number.
     pub fn read(
         &mut self,
         line: (usize, LineRead<'_>),
@@ -200,13 +200,13 @@ impl ScheduleLines {
         Ok(one)
     }
 
-    /// A whole body. Empty lines are counted and mean nothing.
+    /// Reads a whole body. Blank lines are counted and skipped.
     pub fn read_all(mut self, body: &[u8]) -> Result<Vec<(ScheduleId, ScheduleSettings)>, Refusal> {
         read_lines(body, |line| self.read(line))
     }
 }
 
-/// A schedule of a set: its id, and its settings with the owner of the set.
+/// Reads a schedule of a set: its id, and its settings with the owner of the set.
 fn schedule_of(
     value: Value<'_, '_>,
     owner: &Owner,
@@ -226,7 +226,7 @@ fn schedule_of(
     }
 }
 
-/// An `id` in the body must be that of the path.
+/// Refuses an `id` in the body that differs from that of the path.
 fn same_id<const N: usize>(fields: &Fields<'_, '_, N>, id: &ScheduleId) -> Result<(), Refusal> {
     match fields.take("id", |v| v.parsed(ScheduleId::parse))? {
         Some(other) if other != *id => {

@@ -1,4 +1,4 @@
-//! How leases end: the items of a settle call, and the outcome file of a child process.
+//! Settle calls: their items, and the outcome file of a child process.
 
 use super::fields::{Fields, ObjectShape, Value, document};
 use super::jobs::new_job;
@@ -43,7 +43,7 @@ static ITEM: ObjectShape<14> = ObjectShape {
     ],
     answered: &["ok", "state", "run_at", "code", "next_at", "pushed"],
 };
-/// The same without `lease`, which the command line knows and its child need not.
+/// The same without `lease`, which the command line knows and its child need not know.
 static FILE_ITEM: ObjectShape<13> = ObjectShape {
     what: "an outcome file",
     fields: [
@@ -74,8 +74,8 @@ static LIMIT: ObjectShape<3> = ObjectShape {
     answered: &[],
 };
 
-/// The body of `POST /v1/leases/settle`; no items are answered as none. One form error refuses the
-/// whole call, also if it is in the lease call that comes with them.
+/// Reads the body of `POST /v1/leases/settle`; an empty list is answered with an empty list. One
+/// error of form refuses the whole call, also an error in its lease call.
 pub fn settle(body: &[u8]) -> Result<Settle, Refusal> {
     let document = document(body)?;
     let fields = Value::body(&document).fields(&SETTLE)?;
@@ -90,7 +90,7 @@ pub fn settle(body: &[u8]) -> Result<Settle, Refusal> {
     Ok(Settle { settle, lease })
 }
 
-/// A settle item without `lease`, as the outcome file of a child process has it: the caller that
+/// Reads a settle item without `lease`, as in the outcome file of a child process: the caller that
 /// settles names the lease.
 pub fn settle_item_without_lease(body: &[u8]) -> Result<SettleItem, Refusal> {
     let document = document(body)?;
@@ -160,8 +160,8 @@ fn failed<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Ending, Refusal>
     Ok(Ending::Failed { error: last_bytes(&error).to_owned(), retry_in, last })
 }
 
-/// The last [`ERROR_BYTES_MAX`](crate::bounds::ERROR_BYTES_MAX) bytes of an error text, from a whole character on: the
-/// cause stands at the end.
+/// The last [`ERROR_BYTES_MAX`](crate::bounds::ERROR_BYTES_MAX) bytes of an error text, from a whole character on,
+/// since the cause usually stands at the end.
 pub fn last_bytes(text: &str) -> &str {
     let mut from = text.len().saturating_sub(ERROR_BYTES_MAX);
     while !text.is_char_boundary(from) {

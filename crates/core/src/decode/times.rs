@@ -1,4 +1,4 @@
-//! Two ways to name a moment, of which a body gives one; and bodies that say nothing.
+//! Ends of a pause or rest, given as `for` or as `until`; and bodies without content.
 
 use super::fields::{Fields, ObjectShape, Value, document, is_empty};
 use crate::bounded::Spans;
@@ -12,7 +12,7 @@ static ADVANCE: ObjectShape<1> =
     ObjectShape { what: "this call", fields: ["advance"], answered: &["now"] };
 static NOTHING: ObjectShape<0> = ObjectShape { what: "this call", fields: [], answered: &[] };
 
-/// `for` or `until` of an object that has both fields; `None` if it gives neither.
+/// Reads `for` or `until` of an object that may have either; `None` if it has neither.
 pub(super) fn later<const N: usize>(
     fields: &Fields<'_, '_, N>,
     bounds: Spans,
@@ -24,7 +24,7 @@ pub(super) fn later<const N: usize>(
     fields.take("until", |value| value.moment().map(Later::Until))
 }
 
-/// The same, and one of them must be there.
+/// The same, and one of them is required.
 pub(super) fn later_required<const N: usize>(
     fields: &Fields<'_, '_, N>,
     bounds: Spans,
@@ -33,13 +33,13 @@ pub(super) fn later_required<const N: usize>(
     later(fields, bounds)?.ok_or_else(|| fields.missing("for", form))
 }
 
-/// A body `{"for"|"until"}` that must name one.
+/// Reads a body `{"for"|"until"}` that must have one of them.
 pub(super) fn body_later(body: &[u8]) -> Result<Later, Refusal> {
     let document = document(body)?;
     later_required(&Value::body(&document).fields(&LATER)?, Spans::ANY)
 }
 
-/// A body `{"for"|"until"}` that may be empty, or name neither.
+/// Reads a body `{"for"|"until"}` that may be empty, or have neither.
 pub(super) fn body_later_optional(body: &[u8]) -> Result<Option<Later>, Refusal> {
     if is_empty(body) {
         return Ok(None);
@@ -48,8 +48,8 @@ pub(super) fn body_later_optional(body: &[u8]) -> Result<Option<Later>, Refusal>
     later(&Value::body(&document).fields(&LATER)?, Spans::ANY)
 }
 
-/// The body of `POST /v1/test/clock`: by how much the clock moves. It is asked of no engine but one whose clock a test
-/// moves.
+/// Reads the body of `POST /v1/test/clock`: the step of the clock. Only an engine whose clock a test moves gets this
+/// call.
 pub fn advance(body: &[u8]) -> Result<Span, Refusal> {
     let document = document(body)?;
     let fields = Value::body(&document).fields(&ADVANCE)?;
@@ -58,7 +58,7 @@ pub fn advance(body: &[u8]) -> Result<Span, Refusal> {
         .ok_or_else(|| fields.missing("advance", "\"advance\": \"5m\""))
 }
 
-/// The body of a call that says all with its path: nothing, or `{}`.
+/// Checks the body of a call whose path says everything: nothing, or `{}`.
 pub fn no_body(body: &[u8]) -> Result<(), Refusal> {
     if is_empty(body) {
         return Ok(());

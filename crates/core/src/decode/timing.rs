@@ -1,7 +1,8 @@
-//! The timing of a schedule: `cron` and `zone` or `every`, `starts_at`, `ends_at` and `jitter`. Whether the expression has
-//! an allowed form and the zone is there is for `tenure-calendar`.
+//! The timing of a schedule: `cron` and `zone` or `every`, `starts_at`, `ends_at` and `jitter`. `tenure-calendar`
+//! checks the form of the expression and the existence of the zone.
 //!
-//! [`timing`] reads them from an object that has them all. A patch names some of them, so each has a reader of its own.
+//! [`timing`] reads them from an object with all of them. A patch has only some of them, so each has a reader of its
+//! own.
 
 use super::fields::{Fields, ObjectShape, Value, document};
 use crate::bounded::{Spans, whole_seconds};
@@ -11,10 +12,10 @@ use crate::refusal::Refusal;
 use crate::schedule::TimingSpec;
 use crate::time::{Moment, Span};
 
-/// How `cron` is added to a timing that has neither it nor `every`.
+/// An example for a timing that has neither `cron` nor `every`.
 const CRON_FORM: &str = "\"cron\": \"0 9 * * 1-5\", or \"every\": \"15m\"";
 
-/// The zone of an expression that names none.
+/// The zone of an expression that states none.
 const UTC: &str = "UTC";
 
 static PREVIEW: ObjectShape<8> = ObjectShape {
@@ -23,21 +24,20 @@ static PREVIEW: ObjectShape<8> = ObjectShape {
     answered: &["next"],
 };
 
-/// The body of a preview. It is asked of no engine, and nothing is stored.
+/// The body of a preview. No engine gets it, and nothing is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PreviewAsked {
     /// The schedule that would have the timing; without it an interval counts from its `starts_at`.
     pub id: Option<ScheduleId>,
-    /// Its timing. A preview shows no jitter.
+    /// A preview shows no jitter.
     pub timing: TimingSpec,
-    /// Only moments after this one; now if it is not given.
+    /// Only moments after this one; `None`: now.
     pub from: Option<Moment>,
-    /// How many moments at most.
+    /// The most moments to show, 1 to 100.
     pub count: usize,
 }
 
-/// The fields of a timing but `jitter`, of an object that has all of them: one of `cron` and `every`, and `zone` with
-/// `cron` alone.
+/// Reads the fields of a timing except `jitter`: one of `cron` and `every`, and `zone` only with `cron`.
 pub(super) fn timing<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<TimingSpec, Refusal> {
     fields.not_both("cron", "every")?;
     let every = fields.take("every", every)?;
@@ -47,7 +47,7 @@ pub(super) fn timing<const N: usize>(fields: &Fields<'_, '_, N>) -> Result<Timin
     } else if cron.is_none() {
         return Err(fields.missing("cron", CRON_FORM));
     }
-    // The zone that is not given is written down, so that a timing that names it is the same timing.
+    // The default zone is stored, so that a timing that names it is the same timing.
     let zone = fields.take("zone", zone)?.or_else(|| cron.is_some().then(|| UTC.to_owned()));
     Ok(TimingSpec {
         cron,
@@ -64,25 +64,25 @@ pub(super) fn cron(value: Value<'_, '_>) -> Result<String, Refusal> {
     value.short(CRON_BYTES_MAX)
 }
 
-/// The name of a zone. One of any length is taken here: it is no zone, and is refused as such.
+/// Reads the name of a zone. It may have any length: a longer one is refused later, as an unknown zone.
 pub(super) fn zone(value: Value<'_, '_>) -> Result<String, Refusal> {
     value.string().map(|name| name.into_owned())
 }
 
-/// An interval, or how far a `next_in` leads: whole seconds within bounds. A duration that is too short or too long is
-/// out of bounds, whole seconds or not.
+/// Reads an interval, or the distance of a `next_in`: whole seconds within bounds. A duration that is too short or too
+/// long is out of bounds, even if it has a fraction of a second.
 pub(super) fn every(value: Value<'_, '_>) -> Result<Span, Refusal> {
     let span = value.span(Spans::EVERY)?;
     let text = value.string()?;
     value.at.here(whole_seconds(span, || text.into_owned()).map(|()| span))
 }
 
-/// The longest time by which a moment is late. A preview has none.
+/// Reads the longest delay of a moment. A preview has none.
 pub(super) fn jitter(value: Value<'_, '_>) -> Result<Span, Refusal> {
     value.span(Spans::JITTER)
 }
 
-/// The body of `POST /v1/schedules/preview`. An interval that counts from no `starts_at` needs the `id`, since its phase
+/// Reads the body of `POST /v1/schedules/preview`. An interval without `starts_at` needs the `id`, since its phase
 /// comes from it.
 pub fn preview(body: &[u8]) -> Result<PreviewAsked, Refusal> {
     let document = document(body)?;

@@ -1,4 +1,4 @@
-//! Which lines of NDJSON one push may store.
+//! Batches of NDJSON lines: finds how many lines one push may store.
 
 use std::collections::HashSet;
 
@@ -7,35 +7,34 @@ use crate::flow::Parent;
 use crate::job::NewJob;
 use crate::names::{JobId, JobRef, UniqueKey};
 
-/// How many of these jobs one push may store as if each were pushed by itself, in their order; at least one if there is
-/// one.
+/// How many of these jobs one push may store with the same effect as a push for each, in their order; at least one if
+/// there are any.
 ///
-/// In a push of several, the second job with a unique key is a duplicate of the first whatever it says, an id stands for
-/// an item wherever that stands, `key:KEY` is the job that held the key before the call, and a flow is known by members
-/// that come later. A line is a push of its own: its parents stand in earlier lines or are there, and only what is
-/// stored holds a key.
+/// In a push of several jobs, the second job with a unique key is always a duplicate of the first, an id may name any
+/// item of the push, `key:KEY` is the job that held the key before the call, and a flow includes members that come
+/// later. A line is a push of its own: its parents are in earlier lines or stored, and only stored jobs hold a key.
 pub fn stored_together<'j>(jobs: impl IntoIterator<Item = &'j NewJob>) -> usize {
     let mut before = LinesBefore::default();
     jobs.into_iter().take_while(|job| before.lets(job)).count()
 }
 
-/// Names and entries of the lines before the one that is asked about.
+/// Names and entries of the earlier lines of a batch.
 #[derive(Default)]
 struct LinesBefore<'j> {
     any: bool,
     /// Unique keys, and the ids of their jobs: such a job may turn out to be another one.
     keys: HashSet<&'j UniqueKey>,
     keyed: HashSet<&'j JobId>,
-    /// Jobs that one of them waits for.
+    /// Jobs that one of the lines waits for.
     awaited: HashSet<&'j JobId>,
-    /// One of them waits for a flow.
+    /// One of the lines waits for a flow.
     awaits_flow: bool,
-    /// Their entries of `after`.
+    /// Number of their entries of `after`.
     entries: usize,
 }
 
 impl<'j> LinesBefore<'j> {
-    /// Whether this line may go with them; it is one of them then.
+    /// Adds this line to the batch, unless it must be pushed apart.
     fn lets(&mut self, job: &'j NewJob) -> bool {
         if std::mem::replace(&mut self.any, true) && self.would_change(job) {
             return false;
@@ -57,7 +56,7 @@ impl<'j> LinesBefore<'j> {
         true
     }
 
-    /// Whether one call would make something else of it, or of them, than calls of their own.
+    /// True if one push would have another effect than a push for each line.
     fn would_change(&self, job: &NewJob) -> bool {
         let may_be_of_a_flow = job.flow.is_some() || !job.after.is_empty();
         job.unique.as_ref().is_some_and(|unique| self.keys.contains(&unique.key))

@@ -1,6 +1,6 @@
-//! Values that come as text, in a string of a body or in a query, and the bounds of numbers.
+//! Values in text, from a string of a body or from a query, and the bounds of numbers.
 //!
-//! The refusals made here have no pointer yet: only the caller knows where the text stood.
+//! A refusal from here has no pointer yet: only the caller knows the place of the text.
 
 use std::ops::RangeInclusive;
 
@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 use crate::sentences::{Phrase, ValueRefusal, cut};
 use crate::time::{Moment, Span, TimeError};
 
-/// A duration within bounds.
+/// Reads a duration within bounds.
 pub(super) fn span(text: &str, bounds: Spans) -> Result<Span, Refusal> {
     match text.parse::<Span>() {
         Ok(span) => bounds.check(span, || cut(text)).map(|()| span),
@@ -18,7 +18,7 @@ pub(super) fn span(text: &str, bounds: Spans) -> Result<Span, Refusal> {
     }
 }
 
-/// A moment. One before 1970 is the first one: what it is for is over all the same.
+/// Reads a moment. One before 1970 becomes the first one, since both are past.
 pub(super) fn moment(text: &str) -> Result<Moment, Refusal> {
     match text.parse::<Moment>() {
         Ok(moment) => bounded::moment(moment, || cut(text)).map(|()| moment),
@@ -30,8 +30,8 @@ pub(super) fn moment(text: &str) -> Result<Moment, Refusal> {
     }
 }
 
-/// A whole number as JSON writes it, within bounds. `1.0` and `1e2` are no whole numbers here: who
-/// sends them does not know what it counts.
+/// Reads a whole number in the form of JSON, within bounds. `1.0` and `1e2` are no whole numbers
+/// here: a caller that sends them may not know that they count things.
 pub(super) fn integer(text: &str, bounds: RangeInclusive<i64>) -> Result<i64, Refusal> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let whole = !digits.is_empty()
@@ -41,14 +41,14 @@ pub(super) fn integer(text: &str, bounds: RangeInclusive<i64>) -> Result<i64, Re
         let (shown, min, max) = (cut(text), *bounds.start(), *bounds.end());
         return Err(ValueRefusal::NotAWholeNumber { shown, min, max }.into());
     }
-    // What does not even fit the type is outside of every bound.
+    // A number that does not fit the type is outside of every bound.
     match text.parse::<i64>() {
         Ok(number) if bounds.contains(&number) => Ok(number),
         _ => Err(bounded::number_outside(cut(text), &bounds)),
     }
 }
 
-/// One of some words; `what` is what they are, with its article.
+/// Reads one of some words; `what` is their name, with its article.
 pub(super) fn one_of<T: Copy>(
     text: &str,
     what: &'static str,
@@ -61,7 +61,7 @@ pub(super) fn one_of<T: Copy>(
     Err(ValueRefusal::NotOneOf { shown: cut(text), what: what.into(), words }.into())
 }
 
-/// Words of ours, as sentences take them.
+/// Words of the program, as sentences take them.
 pub(super) fn phrases(words: impl IntoIterator<Item = &'static str>) -> Vec<Phrase> {
     words.into_iter().map(Phrase::Borrowed).collect()
 }

@@ -1,4 +1,4 @@
-//! Watches that no key stands twice in one object.
+//! Checks that no key appears twice in one object.
 //!
 //! Small objects are compared key by key; wide ones are hashed, so that an object of 100,000 keys
 //! does not cost 100,000 squared.
@@ -6,15 +6,15 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Above so many keys an object is hashed.
+/// An object with more keys is hashed.
 const NARROW_MAX: usize = 16;
 
-/// The keys of one open object that is wide. The hash is seeded by the standard library so that
-/// nobody can send keys that collide; the seed decides nothing but speed.
+/// The keys of one open object that is wide. The standard library seeds the hash, so that no caller
+/// can send colliding keys; the seed affects only speed.
 type Wide<'a> = HashSet<Cow<'a, str>>;
 
-/// A key, and its length and first bytes in one number: two keys of different prints differ, which
-/// is what is found nearly always, without looking at the texts.
+/// A key, with its length and first bytes in one number: keys with different numbers differ, which
+/// nearly always decides without comparing the texts.
 struct SeenKey<'a> {
     print: u64,
     key: Cow<'a, str>,
@@ -36,19 +36,19 @@ pub(super) struct Keys<'a> {
 }
 
 impl<'a> Keys<'a> {
-    /// An object begins.
+    /// Begins an inner object.
     pub fn open(&mut self) {
         self.open.push((self.seen.len(), None));
     }
 
-    /// The innermost object ends.
+    /// Ends the innermost object.
     pub fn close(&mut self) {
         if let Some((base, _)) = self.open.pop() {
             self.seen.truncate(base);
         }
     }
 
-    /// The innermost object has this key; the key itself if it had it already.
+    /// Adds a key to the innermost object; fails with the key if the object already has it.
     pub fn add(&mut self, key: Cow<'a, str>) -> Result<(), Cow<'a, str>> {
         let Some((base, wide)) = self.open.last_mut() else { return Ok(()) };
         if let Some(wide) = wide {

@@ -1,16 +1,16 @@
-//! A strict JSON reader over bytes: what comes from outside is read here, and nowhere else.
+//! JSON reader over bytes, strict: everything that comes from outside is read here, and nowhere else.
 //!
 //! Own code, because the contract asks for four things that no well-kept library gives together: a
-//! key that stands twice is an error (also after unescaping, also inside payloads), level 65 is an
+//! key that appears twice is an error (also after unescaping, also inside payloads), level 65 is an
 //! error, the exact text of opaque parts (payload, result, data, progress) is kept without encoding
-//! it anew, and every value has a place, so that each refused field can be pointed at.
+//! it again, and every value has a place, so that a refusal can point at each field.
 //!
 //! A body is read once, from the front, without recursion and without an allocation per value, into
 //! a flat list of spans ([`Document`]); a [`Node`] is a place in that list. Nothing here knows the
 //! fields of a request, and no error text carries a value that was read (only keys).
 //!
 //! The grammar is RFC 8259, in UTF-8, with lone surrogates refused. Numbers keep their text: one
-//! that no double can hold (`1e999`) is JSON, and it is for the reader of a field to say what fits.
+//! that no double can hold (`1e999`) is JSON, and the reader of a field decides if it fits.
 
 mod keys;
 mod parse;
@@ -26,25 +26,20 @@ use crate::secret::Json;
 
 pub use place::BadJson;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// `null`.
     Null,
-    /// `true` or `false`.
     Bool,
     /// A number; its text is kept.
     Number,
-    /// A string.
     String,
-    /// An array.
     Array,
-    /// An object.
     Object,
 }
 
 impl Kind {
-    /// With its article, for sentences.
+    /// Its name with the article, for sentences.
     pub const fn noun(self) -> &'static str {
         match self {
             Kind::Null => "null",
@@ -63,7 +58,7 @@ enum Tag {
     True,
     False,
     Number,
-    /// A string, or a key, whose text between the quotes is what it means.
+    /// A string, or a key, without escapes: its meaning is the text between the quotes.
     Plain,
     /// A string, or a key, with escapes.
     Escaped,
@@ -71,8 +66,8 @@ enum Tag {
     Object,
 }
 
-/// One value: where its text is, and where in the list the next one beside it stands. The members
-/// of an object are a key and a value in turn.
+/// One value: the range of its text, and the index of its next sibling in the list. The members of
+/// an object are a key and a value in turn.
 #[derive(Clone, Copy)]
 struct Slot {
     start: u32,
@@ -81,7 +76,7 @@ struct Slot {
     tag: Tag,
 }
 
-/// A whole JSON text that was found to be well formed.
+/// A whole, well-formed JSON text.
 pub struct Document<'a> {
     text: &'a str,
     slots: Vec<Slot>,
@@ -90,19 +85,18 @@ pub struct Document<'a> {
 impl<'a> Document<'a> {
     /// Reads one JSON value and nothing after it.
     ///
-    /// The error says what is wrong and where; it becomes the refusal `bad_json`.
+    /// The error has the problem and its place; it becomes the refusal `bad_json`.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BadJson> {
         let text = std::str::from_utf8(bytes).map_err(|e| BadJson::utf8(bytes, e.valid_up_to()))?;
         Ok(Document { text, slots: parse::parse(text)? })
     }
 
-    /// The outermost value.
     pub fn root(&self) -> Node<'_> {
         Node { document: self, at: 0 }
     }
 
     fn slot(&self, at: u32) -> Slot {
-        // A document is never made without slots, and every index comes from the list itself.
+        // A document always has slots, and every index comes from the list itself.
         self.slots[at as usize]
     }
 }
@@ -131,7 +125,6 @@ impl<'d> Node<'d> {
         self.document.slot(self.at)
     }
 
-    /// What it is.
     pub fn kind(self) -> Kind {
         match self.slot().tag {
             Tag::Null => Kind::Null,
@@ -143,7 +136,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// Whether it is `null`.
+    /// True if it is `null`.
     pub fn is_null(self) -> bool {
         self.kind() == Kind::Null
     }
@@ -154,12 +147,12 @@ impl<'d> Node<'d> {
         slot.start as usize..slot.end as usize
     }
 
-    /// Its exact text, without the white space around it; a string with its quotes.
+    /// Its exact text, without white space around it; a string has its quotes.
     pub fn text(self) -> &'d str {
         &self.document.text[self.span()]
     }
 
-    /// What a string says; `None` for anything else.
+    /// The content of a string; `None` for any other type.
     pub fn string(self) -> Option<Cow<'d, str>> {
         let inner = || self.text().get(1..self.text().len() - 1).unwrap_or_default();
         match self.slot().tag {
@@ -169,7 +162,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// What a boolean says; `None` for anything else.
+    /// The value of a boolean; `None` for any other type.
     pub fn boolean(self) -> Option<bool> {
         match self.slot().tag {
             Tag::True => Some(true),
@@ -178,14 +171,14 @@ impl<'d> Node<'d> {
         }
     }
 
-    /// The values of an array, in order; nothing for anything else.
+    /// The values of an array, in order; empty for any other type.
     pub fn items(self) -> impl Iterator<Item = Node<'d>> {
         let slot = self.slot();
         let (at, end) = if slot.tag == Tag::Array { (self.at + 1, slot.next) } else { (0, 0) };
         Siblings { document: self.document, at, end }
     }
 
-    /// The members of an object, in order; nothing for anything else.
+    /// The members of an object, in order; empty for any other type.
     pub fn members(self) -> impl Iterator<Item = (Cow<'d, str>, Node<'d>)> {
         let slot = self.slot();
         let (at, end) = if slot.tag == Tag::Object { (self.at + 1, slot.next) } else { (0, 0) };
@@ -196,13 +189,13 @@ impl<'d> Node<'d> {
         })
     }
 
-    /// The value of a member; `None` if there is none, or if it is not an object.
+    /// The value of a member; `None` without such a member, and for any other type.
     pub fn member(self, name: &str) -> Option<Node<'d>> {
         self.members().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The value as it came, to be carried and not understood. `None` only if the other reader of
-    /// JSON in this crate disagrees with this one, which would be a bug.
+    /// The value as it was sent, to be carried without being interpreted. `None` only if the other
+    /// reader of JSON in this crate disagrees with this one, which would be a bug.
     pub fn json(self) -> Option<Json> {
         Json::parse(self.text())
     }

@@ -1,4 +1,4 @@
-//! The one pass over a text. It keeps its own stack, at most as deep as a body may be nested.
+//! Parser: one pass over a text, with a stack of its own that is at most as deep as a body may be nested.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ struct Parser<'a> {
     bytes: &'a [u8],
     at: usize,
     slots: Vec<Slot>,
-    /// Places in `slots` of the arrays and objects that are open.
+    /// Indexes in `slots` of the arrays and objects that are open.
     open: Vec<usize>,
     keys: Keys<'a>,
 }
@@ -28,7 +28,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Slot>, BadJson> {
         text,
         bytes: text.as_bytes(),
         at: 0,
-        // A guess that spares small bodies every growth and costs large ones little.
+        // This guess spares small bodies every growth and costs large ones little.
         slots: Vec::with_capacity((text.len() / 8).clamp(8, 4_096)),
         open: Vec::with_capacity(8),
         keys: Keys::default(),
@@ -68,8 +68,8 @@ impl<'a> Parser<'a> {
         self.slots.push(Slot { start: start as u32, end: self.at as u32, next, tag });
     }
 
-    /// Reads a value. True if it was the beginning of an array or object that has something in it:
-    /// then its first value comes next.
+    /// Reads a value. True if it began an array or object that is not empty: then its first value
+    /// comes next.
     fn value(&mut self) -> Result<bool, BadJson> {
         self.skip_space();
         let start = self.at;
@@ -197,7 +197,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Goes on after a value. True if another value comes next, false at the end of the text.
+    /// Continues after a value. True if another value comes next, false at the end of the text.
     fn after_value(&mut self) -> Result<bool, BadJson> {
         loop {
             self.skip_space();

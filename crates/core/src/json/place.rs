@@ -1,4 +1,4 @@
-//! What is wrong with a text that is not JSON, and where. It never repeats what was read, but keys.
+//! Errors of texts that are not JSON, with their place. They repeat only keys of the text.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,16 +7,16 @@ use crate::bounds::JSON_DEPTH_MAX;
 use crate::refusal::Refusal;
 use crate::sentences::{BodyRefusal, Phrase, cut};
 
-/// Why a text is not the JSON that the contract takes, and where.
+/// The error of a text that is not the JSON of the contract.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadJson {
-    /// What is wrong, in a few words.
+    /// The problem, in a few words.
     pub what: Cow<'static, str>,
-    /// What to do.
+    /// The next step for the caller.
     pub hint: Cow<'static, str>,
     /// Byte of the text, from 0.
     pub offset: usize,
-    /// Line, from 1.
+    /// Number of the line, from 1.
     pub line: usize,
     /// Character of the line, from 1.
     pub column: usize,
@@ -35,7 +35,7 @@ impl BadJson {
         let before = bytes.get(..offset).unwrap_or(bytes);
         let lines = before.iter().filter(|c| **c == b'\n').count();
         let line_start = before.iter().rposition(|c| *c == b'\n').map_or(0, |at| at + 1);
-        // Bytes that go on with a character are not counted.
+        // Continuation bytes of a character are not counted.
         let characters = before[line_start..].iter().filter(|c| **c & 0xC0 != 0x80).count();
         BadJson {
             what: what.into(),
@@ -87,19 +87,19 @@ impl BadJson {
 }
 
 impl BadJson {
-    /// The refusal `bad_json` of a text that is called `what`.
+    /// The refusal `bad_json` of a text with the name `what`.
     pub fn refusal_of(self, what: impl Into<Phrase>) -> Refusal {
         let BadJson { what: wrong, hint: advice, offset, line, column } = self;
         BodyRefusal::NotJson { what: what.into(), wrong, line, column, offset, advice }.into()
     }
 
-    /// The refusal `bad_json` of a line of NDJSON, whose number only the caller knows.
+    /// The refusal `bad_json` of a line of NDJSON; only the caller knows its number.
     pub fn refusal_of_line(self) -> Refusal {
         let BadJson { what: wrong, hint: advice, offset, column, .. } = self;
         BodyRefusal::LineNotJson { wrong, column, offset, advice }.into()
     }
 
-    /// The same of a line that is a payload as a person types it, where a text without quotes is the likely slip.
+    /// The same for a line that is a payload typed by a person, where missing quotes are the likely slip.
     pub fn refusal_of_payload_line(self) -> Refusal {
         let BadJson { what: wrong, offset, column, .. } = self;
         BodyRefusal::PayloadLineNotJson { wrong, column, offset }.into()

@@ -1,4 +1,4 @@
-//! The reader against a table, and against the library that everybody knows.
+//! The reader against a table, and against the well-known library.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn bad(text: impl AsRef<[u8]>) -> BadJson {
     }
 }
 
-/// The tree as the other library has it, to compare. Numbers go by their text.
+/// The same tree in the other library, for comparison. Numbers are compared by their text.
 fn value(node: Node<'_>) -> Value {
     match node.kind() {
         Kind::Null => Value::Null,
@@ -110,7 +110,7 @@ fn level_64_is_taken_and_level_65_is_not() {
         assert!(no.what.contains("deeper than 64"), "{no}");
         assert_eq!(no.offset, JSON_DEPTH_MAX * open.len());
     }
-    // Depth is not a count of all that opens.
+    // Depth is not the number of all values that open.
     assert!(Document::parse(format!("[{}[]]", "[],".repeat(1_000)).as_bytes()).is_ok());
 }
 
@@ -127,7 +127,7 @@ fn a_wide_object_is_watched_as_a_small_one_is() {
             let twice = format!("{{{},\"\\u006bey-{again}\":{{}}}}", keys.join(","));
             assert!(bad(&twice).what.contains(&format!("key-{again}")), "{n}, {again}");
         }
-        // What an inner object has is none of the outer one's, before and after.
+        // The keys of an inner object do not count for the outer one, before and after it.
         let nested = format!("{{\"a\":{all},\"b\":{all},\"key-0\":1}}");
         assert!(Document::parse(nested.as_bytes()).is_ok(), "{n}");
         assert!(bad(format!("{{\"a\":{all},\"a\":1}}")).what.contains("\"a\""), "{n}");
@@ -136,7 +136,7 @@ fn a_wide_object_is_watched_as_a_small_one_is() {
 
 #[test]
 fn hostile_bodies_are_answered_soon() {
-    // Generous: a quadratic or recursive reader would take minutes, or the stack.
+    // A generous bound: a quadratic or recursive reader would take minutes, or the stack.
     let many_keys: Vec<String> = (0..100_000).map(|i| format!("\"{i}\":0")).collect();
     for (what, text) in [
         ("only openings", "[".repeat(10_000_000)),
@@ -187,8 +187,8 @@ fn escapes_say_what_they_say() {
     }
 }
 
-/// Whether a text has a key twice or is too deep is known by nobody but us, so what we refuse for
-/// these is left out of the comparison.
+/// Only our reader checks for repeated keys and depth, so texts that it refuses for these are left
+/// out of the comparison.
 fn agree(bytes: &[u8]) -> Result<(), TestCaseError> {
     let theirs: Result<Value, _> = serde_json::from_slice(bytes);
     match (Document::parse(bytes), theirs) {

@@ -1,15 +1,15 @@
-//! Strings and numbers of JSON, byte by byte. Nothing here allocates but [`unescape`].
+//! Strings and numbers of JSON, byte by byte. Only [`unescape`] allocates.
 
-/// What ends a run of plain characters in a string.
+/// With `HIGH`, finds the end of a run of plain characters in a string.
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Where the next `"`, `\` or control character is, from `at` on; the end if there is none.
+/// The index of the next `"`, `\` or control character from `at` on, or the end.
 ///
-/// Eight bytes at a time: strings are most of what is sent, and byte by byte this loop is what a
-/// push costs.
+/// Eight bytes at a time: strings are most of the input, and byte by byte this loop would dominate
+/// the cost of a push.
 pub(super) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
-    // The lowest bit that is set is exact: a borrow goes only to bytes above a true hit.
+    // The lowest set bit is exact: a borrow affects only bytes above a true hit.
     let zeroes = |x: u64| x.wrapping_sub(LOW) & !x & HIGH;
     while let Some(eight) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*eight);
@@ -31,7 +31,7 @@ pub(super) fn plain_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Reads the escape whose `\` is at `at`; where it ends, or what is wrong and where.
+/// Reads the escape whose `\` is at `at`. Returns its end, or the error with its place.
 pub(super) fn escape_end(bytes: &[u8], at: usize) -> Result<usize, (&'static str, usize)> {
     match bytes.get(at + 1) {
         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(at + 2),
@@ -68,7 +68,7 @@ fn hex4(bytes: &[u8], at: usize) -> Result<u32, (&'static str, usize)> {
     Ok(unit)
 }
 
-/// What the inside of a string that was found to be well formed says.
+/// The meaning of the inside of a well-formed string.
 pub(super) fn unescape(inner: &str) -> String {
     let mut said = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -95,7 +95,7 @@ pub(super) fn unescape(inner: &str) -> String {
     said
 }
 
-/// The character of `uXXXX` or `uXXXX\uXXXX`, and how long that text is.
+/// The character of `uXXXX` or `uXXXX\uXXXX`, and the length of that text.
 fn code_point(escape: &str) -> (char, usize) {
     let unit = |at| hex4(escape.as_bytes(), at).unwrap_or_default();
     let (code, length) = match unit(1) {
@@ -107,7 +107,7 @@ fn code_point(escape: &str) -> (char, usize) {
     (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), length)
 }
 
-/// Reads the number that begins at `at`; where it ends, or what is wrong and where.
+/// Reads the number that begins at `at`. Returns its end, or the error with its place.
 pub(super) fn number_end(bytes: &[u8], at: usize) -> Result<usize, (&'static str, usize)> {
     let digits = |mut at: usize| {
         while bytes.get(at).is_some_and(u8::is_ascii_digit) {

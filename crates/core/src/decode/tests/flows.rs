@@ -1,4 +1,4 @@
-//! What a pushed job says of others, and the calls on flows.
+//! Parents and flows of pushed jobs, and calls on flows.
 
 use super::{is_a_good_refusal, pairs, refused, row};
 use crate::decode::*;

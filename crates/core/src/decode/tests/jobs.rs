@@ -1,4 +1,4 @@
-//! Pushes.
+//! Pushes of one job and of arrays.
 
 use super::{refused, row};
 use crate::decode::{PushShape, push, push_line, push_line_to};
@@ -7,7 +7,7 @@ use crate::names::QueueName;
 use crate::refusal::Code::*;
 use crate::time::{Moment, Span};
 
-/// As the contract writes it.
+/// In the form of the contract.
 const LATEST: &str = "2255-06-01T00:00:00Z";
 
 fn one(body: &str) -> NewJob {
@@ -101,7 +101,7 @@ fn a_wrong_job_is_refused_with_its_place() {
             row(format!("[{}]", vec!["{}"; 1_001].join(",")), OutOfBounds, "", "send 1 to 1000"),
             row("[{},1]", InvalidField, "/1", "as a JSON object"),
             row("[[{}]]", InvalidField, "/0", "as a JSON object"),
-            // Fields that are not there.
+            // Fields that do not exist.
             row(r#"{"prioritty":1}"#, UnknownField, "/prioritty", "did you mean \"priority\"?"),
             row(r#"{"zzz":1}"#, UnknownField, "/zzz", "the fields of a job are \"id\", \"queue\","),
             row(r#"{"zzz":null}"#, UnknownField, "/zzz", "and \"traceparent\""),
@@ -299,7 +299,7 @@ fn a_wrong_job_is_refused_with_its_place() {
                 "/retry/backoff/delays/1",
                 "\"5m\"",
             ),
-            // Labels.
+            // Traces and labels.
             row(r#"{"traceparent":"00-abc"}"#, InvalidField, "/traceparent", "W3C"),
             row(r#"{"traceparent":7}"#, InvalidField, "/traceparent", "JSON string"),
             row(r#"{"labels":[]}"#, InvalidField, "/labels", "{\"source\": \"feed\"}"),

@@ -1,4 +1,4 @@
-//! Every refusal of the contract that can be decided from what was sent alone: a row each.
+//! Every refusal of the contract that depends only on the call: a row each.
 
 mod changes;
 mod flows;
@@ -14,7 +14,7 @@ mod timings;
 
 use crate::refusal::{Code, Refusal};
 
-/// A body, and what it is refused with: the code, the pointer, and a part of the hint.
+/// A body, and its expected refusal: the code, the pointer, and a part of the hint.
 pub(super) type Row = (String, Code, &'static str, &'static str);
 
 pub(super) fn row(
@@ -26,7 +26,7 @@ pub(super) fn row(
     (body.into(), code, pointer, hint)
 }
 
-/// Checks that each row is refused as it says.
+/// Checks that each row gets its refusal.
 pub(super) fn refused<T>(rows: Vec<Row>, read: impl Fn(&[u8]) -> Result<T, Refusal>) {
     for (body, code, pointer, hint) in rows {
         let shown: String = body.chars().take(200).collect();
@@ -42,7 +42,7 @@ pub(super) fn refused<T>(rows: Vec<Row>, read: impl Fn(&[u8]) -> Result<T, Refus
     }
 }
 
-/// What every refusal has.
+/// Checks the parts that every refusal has.
 pub(super) fn is_a_good_refusal(no: &Refusal) {
     assert!(!no.hint.is_empty(), "{no} has no hint");
     assert!(!no.detail.is_empty() && !no.detail.ends_with('.'), "{no}");
@@ -51,7 +51,7 @@ pub(super) fn is_a_good_refusal(no: &Refusal) {
     assert!(no.detail.len() < 1_000 && no.hint.len() < 1_000, "{no} repeats what was sent");
 }
 
-/// Query pairs.
+/// A query as a list of pairs.
 pub(super) fn pairs<'t>(pairs: &[(&'t str, &'t str)]) -> Vec<(&'t str, &'t str)> {
     pairs.to_vec()
 }

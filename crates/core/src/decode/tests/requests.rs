@@ -1,4 +1,4 @@
-//! Query parameters, parts of paths, headers, bodies that say nothing.
+//! Query parameters, parts of paths, headers, bodies without content.
 
 use super::is_a_good_refusal;
 use crate::decode::*;
@@ -172,7 +172,7 @@ fn the_other_lists_have_their_own_parameters() {
         ],
         sync_query,
     );
-    // Owned pairs do as well.
+    // Owned pairs work as well.
     assert!(list_jobs(&[("queue".to_owned(), "a".to_owned())]).is_ok());
 }
 

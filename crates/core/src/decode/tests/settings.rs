@@ -326,7 +326,7 @@ fn an_id_that_stands_twice_in_a_set_of_resources_is_refused_with_both_places() {
     let no = ResourceLines::default().read_all(body).unwrap_err();
     assert_eq!((no.code, no.pointer.as_deref(), no.line), (InvalidField, Some("/id"), Some(4)));
     assert!(no.detail.contains("line 1 and line 4"), "{no}");
-    // To add twice is to set twice: the later item counts, as if it were sent later.
+    // Adding twice sets twice: the later item counts, as if it were sent later.
     assert_eq!(add_resources("p", br#"[{"id":"a"},{"id":"a"}]"#).unwrap().resources.len(), 2);
 }
 

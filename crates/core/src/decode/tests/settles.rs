@@ -131,7 +131,7 @@ fn of_a_long_error_the_end_is_kept() {
     for (error, kept) in [
         ("x".repeat(ERROR_BYTES_MAX), "x".repeat(ERROR_BYTES_MAX)),
         (format!("a{}", "x".repeat(ERROR_BYTES_MAX)), "x".repeat(ERROR_BYTES_MAX)),
-        // Three bytes each: the cut falls inside a character, which goes whole.
+        // Three bytes each: the cut falls inside a character, which is dropped whole.
         ("中".repeat(3_000), "中".repeat(ERROR_BYTES_MAX / 3)),
     ] {
         let body =
@@ -237,7 +237,7 @@ fn a_wrong_settle_is_refused_with_its_place() {
                 "/settle/0/retry_in",
                 "leave out",
             ),
-            // A reset is of snoozes alone.
+            // A reset belongs to snoozes alone.
             row(
                 item(r#""outcome":"succeeded","reset":true"#),
                 InvalidField,
@@ -268,7 +268,7 @@ fn a_wrong_settle_is_refused_with_its_place() {
                 "/settle/0/progress",
                 "elsewhere",
             ),
-            // Of an outcome.
+            // Bounds of a result.
             row(
                 item(&format!(r#""outcome":"succeeded","result":"{result}""#)),
                 OutOfBounds,

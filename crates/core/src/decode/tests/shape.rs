@@ -1,4 +1,4 @@
-//! What holds for every body whatever: an answer or a good refusal, whose pointer leads somewhere.
+//! Properties of every body: an answer or a good refusal, whose pointer leads somewhere.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -135,14 +135,14 @@ fn body() -> impl Strategy<Value = Value> {
     })
 }
 
-/// All that reads a body.
-/// What a reader takes is within the bounds that a program is asked for.
+/// Checks that a reader accepts only values within the bounds for programs.
 fn within(request: impl Bounded) {
     if let Err(no) = request.within_bounds() {
         panic!("a reader took what is beyond its bounds: {no}");
     }
 }
 
+/// Reads one body with every decoder of bodies.
 fn read_all(body: &[u8]) -> Vec<Result<(), Refusal>> {
     let path = ResourcePath { name: "p", id: "r" };
     vec![

@@ -1,4 +1,4 @@
-//! Timings of schedules, as a preview says them.
+//! Timings of schedules, in the body of a preview.
 
 use super::{refused, row};
 use crate::decode::*;
