@@ -1,4 +1,4 @@
-//! Prints how long a moment takes to compute, for decision 065:
+//! Prints how long the computation of a moment takes, for decision 065:
 //! `cargo run --release -p tenure-calendar --example moment_cost`.
 
 use std::time::Instant;

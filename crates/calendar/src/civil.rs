@@ -49,7 +49,7 @@ impl Date {
         }
     }
 
-    /// How many days this date's month has.
+    /// The number of days in this date's month.
     pub fn days_of_month(self) -> u32 {
         match self.month {
             4 | 6 | 9 | 11 => 30,

@@ -1,9 +1,9 @@
-//! When a schedule fires: cron expressions, zones, intervals, and the plans that are made of them.
+//! Calendar of schedules: cron expressions, zones, intervals, and the plans that are made of them.
 //!
-//! The state machine knows no calendar. The process that handles a call or ticks a namespace
-//! asks this crate for moments and sends them along; so do a preview and the command line. Nothing here reads a clock,
-//! does I/O or remembers a schedule. The zone data is that of the release, never the machine's, so that two processes of
-//! one release always agree.
+//! The state machine knows no calendar. The process that handles a call or ticks a namespace computes moments with this
+//! crate and sends them along; so do a preview and the command line. Nothing here reads a clock, does I/O or remembers
+//! a schedule. The zone data is that of the release, never the machine's, so that two processes of one release always
+//! agree.
 //!
 //! ```
 //! use tenure_calendar::{Cron, Zone};

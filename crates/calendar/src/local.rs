@@ -1,6 +1,7 @@
-//! A time as people say it, by the clock on the wall and without an offset: `2026-12-01 09:55`, `09:55`, `tomorrow 09:55`.
+//! Local times as people write them, by the wall clock and without an offset: `2026-12-01 09:55`, `09:55`, `tomorrow
+//! 09:55`.
 //!
-//! It reads no clock: which day is today is an argument, and so is the zone.
+//! It reads no clock: the present time and the zone are arguments.
 
 use tenure_core::time::Moment;
 
@@ -19,13 +20,13 @@ pub struct LocalTime {
 enum Day {
     /// This day, counted in days since 1970-01-01.
     Number(i64),
-    /// As many days after today as this; a negative number is before it.
+    /// This many days after today; a negative number is before today.
     FromToday(i64),
-    /// The nearest one on which the time lies where it is wanted.
+    /// The nearest day on which the time lies in the wanted direction.
     Nearest,
 }
 
-/// Where a time lies that names no day.
+/// The direction of a time that names no day.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Toward {
     /// Ahead: the next time that the clock shows it.
@@ -35,9 +36,9 @@ pub enum Toward {
 }
 
 impl LocalTime {
-    /// Understands `DATE TIME`, `TIME`, and `TIME` after `today`, `tomorrow` or `yesterday`. A date is `2026-12-01`, a time
-    /// `09:55`, `9:55` or `09:55:30`; between them stands a space or a `T`. `None` for any other form, and for a date or a
-    /// time that is on no clock.
+    /// Reads `DATE TIME`, `TIME`, and `TIME` after `today`, `tomorrow` or `yesterday`. A date is `2026-12-01`, a time
+    /// `09:55`, `9:55` or `09:55:30`; a space or a `T` stands between them. `None` for any other form, and for a date
+    /// or a time that no clock shows.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim();
         let (day, time) = match text.split_once([' ', 'T']) {
@@ -50,7 +51,7 @@ impl LocalTime {
         Some(LocalTime { day, second: second_of_day(time.trim_start())? })
     }
 
-    /// The moments at which the clock of a zone shows it.
+    /// The moments at which the clock of a zone shows this time.
     pub fn reading(&self, zone: &Zone, now: Moment, toward: Toward) -> ClockReading {
         let today = zone.wall_clock(now).shown().div_euclid(DAY_S);
         let on = |day: i64| zone.reading(day * DAY_S + self.second);
@@ -111,7 +112,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// How `text` is read in Berlin on 2026-12-01 at noon there.
+    /// Reads `text` in Berlin on 2026-12-01 at noon there.
     fn read(text: &str, toward: Toward) -> Option<ClockReading> {
         let zone = Zone::parse("Europe/Berlin").unwrap();
         let now = moment("2026-12-01T12:00:00+01:00");

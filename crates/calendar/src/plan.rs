@@ -1,4 +1,4 @@
-//! Plans: the next moments of a schedule, computed where there is a calendar and sent to an engine that has none.
+//! Plans: the next moments of a schedule, computed by a process with a calendar and sent to an engine without one.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use tenure_core::time::Moment;
 
 use crate::timing::{Timing, horizon};
 
-/// The moments that follow the last one an engine knows.
+/// The moments that follow the last one that an engine knows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Planned {
-    /// Ascending; all after the last moment that was known.
+    /// In ascending order, all after the last moment that the engine knows.
     pub moments: Vec<PlannedMoment>,
-    /// No moment follows these: the schedule ends, or has none within ten years.
+    /// No moment follows these: the schedule ends, or has no other moment within ten years.
     pub last: bool,
 }
 
 impl Timing {
-    /// Goes on from `after`, the last moment that the engine knows, up to `now`, the engine's time, and 8 moments beyond;
-    /// looks at 10,000 moments at most. Of the moments up to `now` it keeps the newest `keeps`, and counts the others in
-    /// `passed` of the one that follows them.
+    /// Continues from `after`, the last moment that the engine knows, up to `now`, the engine's time, and 8 moments
+    /// beyond; computes at most 10,000 moments. Of the moments up to `now` it keeps the newest `keeps`, and counts the
+    /// others in `passed` of the one that follows them.
     pub fn plan(&self, after: Moment, now: Moment, keeps: usize) -> Planned {
         let mut kept = VecDeque::new();
         let mut ahead = 0;
@@ -32,7 +32,7 @@ impl Timing {
                 break;
             }
             next = self.next_of_plan(moment, now);
-            // Most of a backlog is not kept, so its due moments are computed at the end.
+            // Most of a backlog is dropped, so due times are computed at the end.
             kept.push_back(ScannedMoment { moment, next, passed: 0 });
             if moment > now {
                 ahead += 1;
@@ -52,13 +52,13 @@ impl Timing {
         Planned { moments: kept.into_iter().map(planned).collect(), last: next.is_none() }
     }
 
-    /// The moment after `after`. A schedule that was asleep for years is not over: the ten years count from now.
+    /// The moment after `after`. A schedule that rested for years is not over: the ten years count from now.
     fn next_of_plan(&self, after: Moment, now: Moment) -> Option<Moment> {
         self.next_within(after, horizon(after.max(now)))
     }
 }
 
-/// A moment of a plan that is being made.
+/// A moment of an unfinished plan.
 struct ScannedMoment {
     moment: Moment,
     /// The moment after it, which bounds its jitter.
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(moments(&planned), (1..=8).map(hour).collect::<Vec<_>>());
         assert!(planned.moments.iter().all(|one| one.passed == 0 && one.due == one.moment));
         assert!(!planned.last);
-        // Known moments are not planned again, also where they lie beyond now.
+        // Known moments are not planned again, even if they lie beyond now.
         let planned = plan(&hourly, "2026-12-01T15:00:00Z", "2026-12-01T08:00:00Z", 1);
         assert_eq!(moments(&planned), (8..=15).map(hour).collect::<Vec<_>>());
     }
@@ -174,11 +174,11 @@ mod tests {
             let offset = jitter_offset("news-42", one.moment, hour);
             assert_eq!(one.due, one.moment.plus(offset));
         }
-        // A moment that stands before others that are not kept has its bound at the moment that follows it.
+        // The jitter of a moment before dropped ones is bounded by the moment that directly follows it.
         let planned = plan(&spec, "2026-12-01T08:00:00Z", "2026-12-01T12:30:00Z", 1);
         let first = planned.moments[0];
         assert_eq!(first.due, first.moment.plus(jitter_offset("news-42", first.moment, hour)));
-        // The last moment has only the jitter as its bound, also beyond the end.
+        // The jitter of the last moment has no other bound, and may lead beyond the end.
         let ends_at = Some(at("2026-12-01T09:00:00Z"));
         let spec = TimingSpec { ends_at, ..spec };
         let last = plan(&spec, "2026-12-01T08:00:00Z", "2026-12-01T08:00:00Z", 1).moments[0];

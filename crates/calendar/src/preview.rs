@@ -1,4 +1,4 @@
-//! Previews: what a timing means, before it is one of a schedule. No engine is asked, and nothing is stored.
+//! Previews: the next moments of a timing that no schedule has yet. No engine is involved, and nothing is stored.
 
 use serde::Serialize;
 use tenure_core::decode::PreviewAsked;
@@ -7,20 +7,20 @@ use tenure_core::time::Moment;
 
 use crate::timing::Timing;
 
-/// The next moments of a timing, without the jitter.
+/// The next moments of a timing, without jitter.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Preview {
-    /// Ascending; fewer than were asked for where the timing ends.
+    /// In ascending order; fewer than requested if the timing ends.
     pub next: Vec<Moment>,
 }
 
 impl Preview {
-    /// The moments after `from`, or after `now` where the caller names no `from`.
+    /// The moments after `from`, or after `now` if the caller gives no `from`.
     ///
     /// # Errors
     /// The expression or the zone is refused (see [`Timing::of`]), or no moment follows within ten years.
     pub fn of(asked: &PreviewAsked, now: Moment) -> Result<Self, Refusal> {
-        // Without an id the timing is none whose moments depend on one.
+        // Without an id, the moments of the timing do not depend on one.
         let id = asked.id.as_ref().map_or("", |id| id.as_str());
         let timing = Timing::of(&asked.timing, id)?;
         let from = asked.from.unwrap_or(now);

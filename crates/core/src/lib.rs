@@ -1,4 +1,4 @@
-//! Tenure's vocabulary: names, time, jobs, leases, settings, requests and refusals, and how they are read and written.
+//! Tenure's vocabulary: names, time, jobs, leases, settings, requests and refusals, with their readers and writers.
 //!
 //! Nothing in this crate does I/O, reads a clock, draws a random number or awaits. [`requests`] is the whole surface
 //! that an engine answers; the rules by which it answers are in `tenure-machine`.

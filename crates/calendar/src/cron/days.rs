@@ -1,4 +1,4 @@
-//! Which days of a month an expression names.
+//! Days of a month that an expression names.
 
 use crate::civil::{Date, weekday};
 
@@ -9,11 +9,11 @@ pub(super) struct Days {
     pub of_month: Option<OfMonth>,
     /// `None`: left open, by `*` or `?`.
     pub of_week: Option<OfWeek>,
-    /// Where both are given: how they go together.
+    /// Where both are given: the way to join them.
     pub together: Together,
 }
 
-/// How a day and a weekday that are both given go together. Cron decides by the first character of each field, so
+/// The way to join a day and a weekday that are both given. Cron decides by the first character of each field, so
 /// `1,*/2` and `*/2,1` name the same days and mean different things beside a weekday.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Together {
@@ -39,7 +39,7 @@ impl Together {
 pub(super) struct OfMonth {
     /// Bit 1 is the first.
     pub numbers: u32,
-    /// `L` is given: the last day, whichever number it has.
+    /// `L` is given: the last day, whatever its number.
     pub last: bool,
     /// `15W`, bit 15: the workday (Monday to Friday) of this month that is nearest to the day; none in a month without
     /// that day.
@@ -80,7 +80,7 @@ impl Days {
     }
 }
 
-/// All that decides which days a month has.
+/// The length of a month and its first weekday, which decide its days.
 #[derive(Clone, Copy)]
 struct MonthShape {
     length: u32,
@@ -124,7 +124,7 @@ impl OfMonth {
 
 fn nearest_workday(month: MonthShape, day: u32) -> u32 {
     match month.weekday(day) {
-        // Not across the month's edge: there it is the second nearest.
+        // Not across the month's edge: there the second nearest workday counts.
         SATURDAY if day == 1 => 3,
         SATURDAY => day - 1,
         SUNDAY if day == month.length => day - 2,

@@ -1,4 +1,4 @@
-//! Why a text is not a cron expression: which field, what stands there, and what may stand there.
+//! Faults of a text that is not a cron expression: the field, its content, and the forms that it may have.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,7 +21,7 @@ pub enum CronField {
     Day,
     /// 1 to 12, or `JAN` to `DEC`.
     Month,
-    /// 0 to 7, of which 0 and 7 are Sunday, or `SUN` to `SAT`.
+    /// 0 to 7, with 0 and 7 for Sunday, or `SUN` to `SAT`.
     Weekday,
 }
 
@@ -37,7 +37,7 @@ impl CronField {
         }
     }
 
-    /// What sentences call it.
+    /// The word that sentences use for it.
     pub fn as_str(self) -> &'static str {
         match self {
             CronField::Second => "second",
@@ -49,7 +49,7 @@ impl CronField {
         }
     }
 
-    /// The forms that it has.
+    /// The forms that it may have.
     fn forms(self) -> &'static str {
         match self {
             CronField::Second | CronField::Minute | CronField::Hour => {
@@ -80,9 +80,9 @@ impl fmt::Display for CronField {
 /// A rule of cron expressions that a text breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CronFault {
-    /// It has another number of fields than five or six.
+    /// It does not have five or six fields, but this many.
     Fields(usize),
-    /// It begins with `@` and is none of the five shorthands.
+    /// It begins with `@` and is not one of the five shorthands.
     Shorthand,
     /// This field has no such form.
     Form(CronField),
@@ -94,12 +94,12 @@ pub enum CronFault {
     Step(CronField),
 }
 
-/// Why a text is not a cron expression.
+/// The error of a text that is not a cron expression.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CronError {
-    /// The rule that it breaks, and in which field.
+    /// The rule that the text breaks, with the field.
     pub fault: CronFault,
-    /// The part of the text that breaks it, at most 80 letters of it.
+    /// The part of the text that breaks it, cut to 80 letters.
     pub part: String,
 }
 
@@ -109,7 +109,7 @@ impl CronError {
         CronError { fault, part: part.chars().take(SHOWN).collect() }
     }
 
-    /// What would say what this part probably means, where that is known.
+    /// The right form for the likely meaning of this part, if that is known.
     fn advice(&self, field: CronField) -> Cow<'static, str> {
         let part = self.part.as_str();
         let number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());

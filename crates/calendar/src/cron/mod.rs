@@ -1,4 +1,4 @@
-//! Cron expressions: what they say, and which moments that are in a zone.
+//! Cron expressions: their grammar, and the moments that they name in a zone.
 //!
 //! The walk and the grammar are our own ([decision 065](../../../docs/decisions/065-own-cron-on-jiff.md)).
 
@@ -13,7 +13,7 @@ pub use fault::{CronError, CronFault, CronField};
 
 use days::Days;
 
-/// A cron expression. Fields of numbers are sets: a bit for each number.
+/// A cron expression. A field of numbers is a set: a bit for each number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cron {
     seconds: u64,
@@ -28,13 +28,13 @@ impl Cron {
     /// such as `@daily`.
     ///
     /// # Errors
-    /// Any form that the contract does not list is refused, with the field in which it stands.
+    /// A form that the contract does not list is refused, with its field.
     pub fn parse(text: &str) -> Result<Self, CronError> {
         parse::parse(text)
     }
 
-    /// The one time of day at which an expression is *fixed*: its second, minute and hour name one value each. In
-    /// seconds of the wall clock.
+    /// The time of day of a *fixed* expression, in seconds of the wall clock; `None` unless its second, minute and hour
+    /// name one value each.
     fn fixed(&self) -> Option<i64> {
         let one = |bits: u64| (bits.count_ones() == 1).then(|| i64::from(bits.trailing_zeros()));
         Some(one(self.hours)? * 3_600 + one(self.minutes)? * 60 + one(self.seconds)?)

@@ -1,6 +1,6 @@
-//! The grammar of cron expressions: the forms of the contract, and no others. Libraries take more (lower-case names, ranges
-//! that wrap, years, `LW`), and each reads some of it in its own way; what is not listed here is refused, so that an
-//! expression means the same wherever it was copied from.
+//! Grammar of cron expressions: the forms of the contract, and no others. Libraries accept more (lower-case names,
+//! ranges that wrap, years, `LW`), and each reads some of it in its own way; an unlisted form is refused here, so that
+//! an expression means the same wherever it was copied from.
 
 use super::days::{Days, OfMonth, OfWeek, Together};
 use super::fault::{CronError, CronFault, CronField};
@@ -53,7 +53,7 @@ fn from_fields([second, minute, hour, day, month, weekday]: [&str; 6]) -> Result
     })
 }
 
-/// A field of numbers alone.
+/// Reads a field of numbers alone.
 fn numbers(field: CronField, text: &str) -> Result<Bits, CronError> {
     if text == "*" {
         let (min, max) = field.range();
@@ -99,12 +99,12 @@ fn of_week(text: &str) -> Result<Option<OfWeek>, CronError> {
     Ok(Some(days))
 }
 
-/// Whether a day or weekday is left open.
+/// True if a day or weekday is left open.
 fn is_any(text: &str) -> bool {
     matches!(text, "*" | "?")
 }
 
-/// 7 is Sunday, as 0 is.
+/// Joins 7 and 0, which both mean Sunday.
 fn sunday_once(bits: Bits) -> u8 {
     (bits | bits >> 7) as u8 & 0x7f
 }
@@ -137,14 +137,14 @@ fn plain(field: CronField, part: &str) -> Result<Bits, CronError> {
             Ok(step) if (1..=max).contains(&step) => Ok(stepped(from, to, step)),
             _ => Err(CronError::new(CronFault::Step(field), part)),
         },
-        // A `*` that stands in a list says what the list says without it, or everything.
+        // A `*` in a list adds nothing, or makes the rest of the list useless.
         (Some((from, to)), None) if base != "*" => Ok(stepped(from, to, 1)),
         (None, None) => Ok(1 << value(field, base, part)?),
         _ => Err(form()),
     }
 }
 
-/// A number of a field, or a name that stands for one. `part` is where it stands.
+/// A number of a field, or a name of one. `part` is the part of the field that contains it.
 fn value(field: CronField, text: &str, part: &str) -> Result<u32, CronError> {
     let (min, max) = field.range();
     let names: &[&str] = match field {
@@ -162,7 +162,7 @@ fn value(field: CronField, text: &str, part: &str) -> Result<u32, CronError> {
     text.parse().ok().filter(|number| (min..=max).contains(number)).ok_or_else(outside)
 }
 
-/// Digits alone: `parse` would take a sign too.
+/// True for digits alone: `parse` would accept a sign too.
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit())
 }

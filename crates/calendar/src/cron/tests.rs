@@ -1,4 +1,4 @@
-//! The forms that are taken and what they mean, and the forms that are refused and where.
+//! Accepted forms with their meaning, and refused forms with the faulty part.
 
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::time::Moment;
@@ -77,11 +77,11 @@ fn every_form_of_the_contract_is_taken() {
         ("0 0 * * SAT,2", ["2026-12-05", "2026-12-08", "2026-12-12"]),
         ("0 0 L * *", ["2026-12-31", "2027-01-31", "2027-02-28"]),
         ("0 0 L,15 * ?", ["2026-12-15", "2026-12-31", "2027-01-15"]),
-        // The nearest workday: Tuesday itself; of Friday 2027-01-15 itself; of Monday 2027-02-15 itself.
+        // The nearest workday of Tuesday, of Friday 2027-01-15 and of Monday 2027-02-15 is the day itself.
         ("0 0 15W * *", ["2026-12-15", "2027-01-15", "2027-02-15"]),
         // Saturday 2027-05-15 goes to the Friday before, Sunday 2027-08-15 to the Monday after.
         ("0 0 15W 5,8 *", ["2027-05-14", "2027-08-16", "2028-05-15"]),
-        // Not into another month: Saturday 2027-05-01, Sunday 2027-10-31; and not where there is no such day.
+        // Never in another month: Saturday 2027-05-01, Sunday 2027-10-31; and nothing in a month without that day.
         ("0 0 1W 5 *", ["2027-05-03", "2028-05-01", "2029-05-01"]),
         ("0 0 31W 9,10 *", ["2027-10-29", "2028-10-31", "2029-10-31"]),
         ("0 0 15W,20 * *", ["2026-12-15", "2026-12-20", "2027-01-15"]),
@@ -98,7 +98,7 @@ fn every_form_of_the_contract_is_taken() {
         // 1-31 names every day, but it is a list of days and no star.
         ("0 0 1-31 * WED", ["2026-12-02", "2026-12-03", "2026-12-04"]),
         ("0 0 13 * 0-7", ["2026-12-02", "2026-12-03", "2026-12-04"]),
-        // A field that begins with a star: both. The first character alone decides.
+        // A field that begins with a star: both. Only the first character decides.
         ("0 0 */2 * MON", ["2026-12-07", "2026-12-21", "2027-01-11"]),
         ("0 0 1,15 * */2", ["2026-12-15", "2027-04-01", "2027-04-15"]),
         ("0 0 */2 * */2", ["2026-12-03", "2026-12-05", "2026-12-13"]),
@@ -108,7 +108,7 @@ fn every_form_of_the_contract_is_taken() {
         ("0 0 13 * */5,FRI", ["2026-12-13", "2027-06-13", "2027-08-13"]),
         ("0 0 13 * FRI,*/5", ["2026-12-04", "2026-12-06", "2026-12-11"]),
         ("0 0 */2 * 5#2", ["2026-12-11", "2027-04-09", "2027-06-11"]),
-        // `?` is no star of cron: it leaves the day open, as `*` alone does.
+        // `?` is not a star of cron: it leaves the day open, as `*` alone does.
         ("0 0 ? * */3", ["2026-12-02", "2026-12-05", "2026-12-06"]),
     ] {
         assert_eq!(days(cron, "2026-12-01T08:00:00Z", 3), expected, "{cron}");
@@ -170,7 +170,7 @@ fn what_is_not_listed_is_refused_with_its_field() {
         ("0 0 * * 8#1", Outside(Weekday), "8#1", "0 to 7"),
         ("0 0 * * 8L", Outside(Weekday), "8L", "0 to 7"),
         ("0 0 * * 1#1-5", Form(Weekday), "1#1-5", "5#2"),
-        // Where a form belongs to another field.
+        // Forms that belong to another field.
         ("? * * * *", Form(Minute), "?", "a number"),
         ("0 ? * * *", Form(Hour), "?", "a number"),
         ("0 0 * ? *", Form(Month), "?", "JAN to DEC"),

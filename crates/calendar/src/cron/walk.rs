@@ -1,8 +1,8 @@
-//! From one moment of an expression to the next.
+//! Walk from one moment of an expression to the next.
 //!
 //! The wall clock of a zone runs evenly between two changes of its offset. In such a stretch the moments are those of a
-//! clock without a zone, and a walk over months, days and the time of day finds the first. So gaps and repeated hours
-//! need no searching, and the work is bounded by the months and changes up to the end of the search.
+//! clock without a zone, and a walk over months, days and the time of day finds the first one. So gaps and repeated
+//! hours need no search, and the work is bounded by the months and changes up to the end of the walk.
 
 use tenure_core::bounds::{HORIZON_US, SECOND_US};
 use tenure_core::time::Moment;
@@ -28,7 +28,7 @@ impl Cron {
         second.map(|second| Moment::from_us(second as u64 * SECOND_US))
     }
 
-    /// As the wall clock shows it: what it does not show is left out, and what it shows twice comes twice.
+    /// Follows the wall clock: a skipped time is left out, and a repeated time comes twice.
     fn next_of_wall_clock(&self, zone: &Zone, from: i64, until: i64) -> Option<i64> {
         let mut stretches = zone.stretches(from).take_while(|stretch| stretch.start <= until);
         stretches.find_map(|stretch| {
@@ -38,16 +38,16 @@ impl Cron {
         })
     }
 
-    /// At `time` of each of its days: the first time that the wall clock shows it, and if it does not show it, the first
-    /// instant after the gap.
+    /// Finds `time` on each of its days: the first time that the wall clock shows it, and the first instant after the
+    /// gap if the wall clock skips it.
     fn next_fixed(&self, time: i64, zone: &Zone, from: i64, until: i64) -> Option<i64> {
         let mut stretches = zone.stretches(from).take_while(|stretch| stretch.start <= until);
         stretches.find_map(|stretch| {
-            // A gap is left at the stretch's first second, which is the moment if the gap has one.
+            // A gap ends at the stretch's first second, which is the moment if the gap contains one.
             if stretch.start >= from && self.is_in_gap(time, stretch) {
                 return Some(stretch.start);
             }
-            // Times that the wall clock shows again had their moment the first time.
+            // Repeated times had their moment when the wall clock showed them first.
             let shown_before = stretch.start.saturating_add(stretch.offset_before);
             let first = (from.max(stretch.start) + stretch.offset).max(shown_before);
             let last = until.min(stretch.end - 1) + stretch.offset;
@@ -55,8 +55,8 @@ impl Cron {
         })
     }
 
-    /// Whether the gap before this stretch, if there is one, has a day's `time`. A day that the gap has as a whole does
-    /// not exist, so nothing of it is made up.
+    /// True if the gap before this stretch contains a day's `time`. A day that is wholly in the gap does not exist, so
+    /// nothing of it is made up.
     fn is_in_gap(&self, time: i64, stretch: Stretch) -> bool {
         if stretch.offset <= stretch.offset_before {
             return false;
@@ -79,7 +79,7 @@ impl Cron {
         let today = first.div_euclid(DAY_S);
         let mut month = Date::of_day(today);
         let mut month_start = today - i64::from(month.day) + 1;
-        // The months are walked from the day on which the search begins.
+        // The walk over months begins on the first day of the search.
         let mut not_before = month.day;
         while month_start * DAY_S <= last {
             if self.months >> month.month & 1 == 1 {

@@ -1,5 +1,5 @@
 //! Random expressions in a few zones, most of them on days of the clock change, against a walk over each minute that
-//! shares nothing with the crate: it asks jiff what the wall clock shows, and looks whether the expression names that.
+//! shares no code with the crate: it reads the wall clock from jiff, and checks each time against the expression.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ const ZONES: &[&str] = &[
     "Asia/Kathmandu",
 ];
 
-/// A part of a field: how it is written, and the numbers that it names.
+/// A part of a field: its text, and the numbers that it names.
 type Part = (String, BTreeSet<u32>);
 
 fn number(range: (u32, u32)) -> impl Strategy<Value = u32> + Clone {
@@ -133,7 +133,7 @@ fn days_of_week() -> BoxedStrategy<(String, Option<Days>)> {
     .boxed()
 }
 
-/// An expression, and what it says in plain sets.
+/// An expression, and its meaning in plain sets.
 #[derive(Clone, Debug)]
 struct Expression {
     text: String,
@@ -143,7 +143,7 @@ struct Expression {
     months: BTreeSet<u32>,
     of_month: Option<Days>,
     of_week: Option<Days>,
-    /// The day or the weekday begins with a star.
+    /// True if the day or the weekday begins with a star.
     star: bool,
 }
 
@@ -151,7 +151,7 @@ fn expression() -> impl Strategy<Value = Expression> {
     let second = prop_oneof![3 => Just(None), 1 => (0u32..60).prop_map(Some)];
     let month =
         prop_oneof![5 => Just(("*".to_owned(), (1..=12).collect())), 1 => field((1, 12), 0)];
-    // Hours at which clocks change are the interesting ones.
+    // The hours at which clocks change matter most.
     let early = prop::sample::select(vec![0u32, 1, 2, 3, 22, 23]);
     let early = early.prop_map(|n| (n.to_string(), BTreeSet::from([n])));
     let hour = prop_oneof![2 => early, 3 => field((0, 23), 4)];
@@ -189,7 +189,7 @@ impl Expression {
         Some((one(&self.hours)?, one(&self.minutes)?))
     }
 
-    /// All moments of whole minutes from `from` to `to`, then their seconds.
+    /// Finds the moments in whole minutes from `from` to `to`, and adds their seconds.
     fn walk(&self, zone: &TimeZone, from: i64, to: i64) -> Vec<i64> {
         let shown = |second: i64| zone.to_datetime(Timestamp::from_second(second).unwrap());
         let minutes = |from: i64, to: i64| (from..to).step_by(60);
@@ -215,7 +215,7 @@ impl Expression {
             if near.iter().all(|minute| shown(*minute).date() != date) {
                 continue;
             }
-            // The first time that the wall clock shows it, or something later.
+            // The first time that the wall clock shows it, or a later time.
             let at = near.into_iter().find(|minute| shown(*minute) >= wanted).unwrap();
             let second = if shown(at) == wanted { i64::from(self.second) } else { 0 };
             found.insert(at + second);
@@ -271,7 +271,7 @@ proptest! {
     }
 }
 
-/// Every one of its moments is found from anywhere, so that asking in between loses and repeats none.
+/// Each moment is found from any time before it, so repeated calls neither lose nor repeat one.
 #[test]
 fn what_is_asked_in_between_changes_nothing() {
     let (cron, zone) =

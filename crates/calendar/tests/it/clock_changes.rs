@@ -1,4 +1,4 @@
-//! The days of the clock change, row by row, as the contract pins them.
+//! Days of the clock change, row by row, as the contract pins them.
 
 use tenure_calendar::{Cron, Zone};
 use tenure_core::time::Moment;
@@ -21,7 +21,7 @@ const BERLIN_AUTUMN: Day = Day {
     to: "2027-11-01T00:00:00+01:00",
 };
 
-/// The moments of an expression from a moment to another, which is left out.
+/// The moments of an expression from one moment to another, which is excluded.
 fn moments(zone: &str, cron: &str, from: &str, to: &str) -> Vec<Moment> {
     let (zone, cron) = (Zone::parse(zone).unwrap(), Cron::parse(cron).unwrap());
     let [from, to]: [Moment; 2] = [from, to].map(|text| text.parse().unwrap());
@@ -131,7 +131,7 @@ fn apia_has_no_thirtieth_of_december_2011() {
         to,
         &["2011-12-29T12:00:00-10:00", "2011-12-31T12:00:00+14:00"],
     );
-    // Midnight of the day that does not exist is where the gap begins; it is not made up at the gap's end.
+    // The gap begins at midnight of the day that does not exist; no moment is made up at its end.
     check(zone, "0 0 * * *", from, to, &["2011-12-29T00:00:00-10:00", "2011-12-31T00:00:00+14:00"]);
     check(zone, "0 12 30 12 *", from, to, &[]);
     check(
@@ -159,7 +159,7 @@ fn a_moment_that_is_asked_for_within_a_repeated_hour_is_not_the_second_one() {
         to,
         &["2027-10-31T02:30:00+01:00", "2027-10-31T14:30:00+01:00"],
     );
-    // Asked for right after the gap, in which its time was.
+    // The search begins right after the gap that contained the time.
     let (from, to) = ("2027-03-28T03:00:01+02:00", "2027-03-29T00:00:00+02:00");
     check("Europe/Berlin", "30 2 * * *", from, to, &[]);
 }
