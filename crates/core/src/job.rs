@@ -207,7 +207,7 @@ pub struct Unique {
     /// The key is held at least this long after the push, also by a finished job; `None`: no longer than `until`.
     #[serde(rename = "for", default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<Span>,
-    /// What this push does if another job holds the key.
+    /// Policy of this push if another job holds the key.
     #[serde(default)]
     pub on_conflict: OnConflict,
     /// With [`OnConflict::Replace`]: this push moves `run_at` no further than this beyond the moment at which the wait
