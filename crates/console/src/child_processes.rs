@@ -1,9 +1,9 @@
-//! Processes of our own: servers, workers, clients, started to be watched and killed.
+//! Child processes: servers, workers and clients that a command starts, watches and kills.
 //!
-//! Each has a process group of its own, so that a Ctrl-C on the terminal reaches us alone; each is
-//! killed and waited for when it is dropped, and by the kernel if we are killed ourselves. Nothing
-//! of the caller's environment that names a store or a token reaches them, and an address that may
-//! hold a password is never among their arguments, where others could see it.
+//! Each has its own process group, so that Ctrl-C on the terminal reaches only us. Each is killed and waited for when
+//! it is dropped, and by the kernel if we are killed ourselves. Nothing of the caller's environment that names a store
+//! or a token reaches them, and an address that may hold a password is never among their arguments, where others could
+//! see it.
 
 mod redis;
 mod server;
@@ -25,11 +25,11 @@ pub use self::redis::ChildRedis;
 pub use self::server::{ChildServer, ServerStore};
 use crate::exit::{Failure, NOT_STARTED};
 
-/// By these a process of ours would find another store than the one that it is given.
+/// Variables by which a child process would find another store than the one it is given.
 const STORES: [&str; 4] = ["TENURE_URL", "TENURE_STORE", "TENURE_NAMESPACE", "TENURE_TOKEN"];
 /// How long a server may take to answer its first call.
 const READY_MAX: Duration = Duration::from_secs(30);
-/// Between two looks at something that has no signal.
+/// How often a thing without a signal is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A process that is killed when it is dropped.
@@ -39,10 +39,10 @@ pub struct ChildProcess {
     stdin: Option<ChildStdin>,
 }
 
-/// Where the words of a process go.
+/// Where the output of a process goes.
 #[derive(Debug)]
 pub enum ProcessWords {
-    /// Its stdout, line by line; what it says on stderr is dropped.
+    /// Its stdout, line by line; its stderr is dropped.
     Lines(mpsc::UnboundedSender<String>),
     /// Its stdout, line by line; its stderr is ours.
     Answer(mpsc::UnboundedSender<String>),
@@ -103,7 +103,7 @@ impl ChildProcess {
                 let file = std::fs::OpenOptions::new().create(true).append(true).open(&path);
                 let file = file.map_err(failed)?;
                 command.stdout(file.try_clone().map_err(failed)?).stderr(file);
-                // One that is killed leaves its private files: they go with that folder.
+                // A killed process leaves its private files: they are removed with that folder.
                 if let Some(folder) = path.parent() {
                     command.env("TMPDIR", folder);
                 }
@@ -117,7 +117,7 @@ impl ChildProcess {
 
     fn forward(mut self, lines: Option<mpsc::UnboundedSender<String>>) -> std::io::Result<Self> {
         if let (Some(send), Some(out)) = (lines, self.child.stdout.take()) {
-            // It ends with the process, whose last words it still reads.
+            // The thread ends with the process, after it has read the last output.
             std::thread::Builder::new().name("tenure-words".to_owned()).spawn(move || {
                 for line in BufReader::new(out).lines().map_while(Result::ok) {
                     if send.send(line).is_err() {
@@ -129,33 +129,32 @@ impl ChildProcess {
         Ok(self)
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// How it ended, if it did.
+    /// Its exit status, once it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL and waits until the process is gone.
     pub fn kill(&mut self) {
         if self.ended().is_none() {
-            // Only a group that is gone cannot be killed.
+            // Killing fails only for a group that is gone.
             let _ = killpg(self.group(), Signal::SIGKILL);
             let _ = self.child.wait();
         }
     }
 
-    /// Closes its stdin, which tells our own processes to finish, and waits until it ended; it is
-    /// killed if it takes longer than `most`.
+    /// Closes its stdin, which asks our own processes to finish, and waits until it has ended; kills it if that takes
+    /// longer than `most`.
     pub async fn finish(&mut self, most: Duration) -> Option<ExitStatus> {
         drop(self.stdin.take());
         self.wait(most).await
     }
 
-    /// Waits until it ended; it is killed if it takes longer than `most`.
+    /// Waits until it has ended; kills it if that takes longer than `most`.
     pub async fn wait(&mut self, most: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + most;
         while Instant::now() < until {
@@ -179,12 +178,12 @@ impl Drop for ChildProcess {
     }
 }
 
-/// What a process of ours is first: it ties its life to that of `parent`, and then becomes what it
-/// was started as: `program`, or our own binary. Returns only if that cannot be.
+/// Entry of a child process: ties its life to that of `parent`, then executes `program`, or our own binary. Returns
+/// only if that fails.
 pub(crate) fn become_of(parent: u32, program: Option<PathBuf>, args: &[OsString]) -> Failure {
     #[cfg(target_os = "linux")]
     {
-        // Best effort: without it only a SIGKILL of the parent leaves us behind.
+        // Best effort: without it, we outlive the parent only if that is killed by SIGKILL.
         let _ = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
         let born_of = u32::try_from(nix::unistd::getppid().as_raw()).unwrap_or(0);
         if born_of != parent {
@@ -199,10 +198,10 @@ pub(crate) fn become_of(parent: u32, program: Option<PathBuf>, args: &[OsString]
     Failure::new(NOT_STARTED, format!("cannot start a process of our own: {error}"))
 }
 
-/// Returns when stdin is closed: whoever started us wants us to finish, or is gone.
+/// Returns when stdin is closed: the parent wants us to finish, or is gone.
 pub async fn told_to_finish() {
     let (send, closed) = tokio::sync::oneshot::channel::<()>();
-    // A thread of its own: a blocking read of the runtime would keep it from ending.
+    // A thread of its own: a blocking read on the runtime would keep the runtime from ending.
     let started = std::thread::Builder::new().name("tenure-stdin".to_owned()).spawn(move || {
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         let _ = send.send(());
@@ -224,7 +223,7 @@ pub fn temporary_folder(within: Option<&Path>) -> Result<tempfile::TempDir, Fail
     made.map_err(|error| Failure::file("cannot make a temporary folder", &error))
 }
 
-/// SIGINT, SIGTERM or SIGHUP: returns which, as the number of the signal.
+/// Waits for SIGINT, SIGTERM or SIGHUP, and returns the number of the signal.
 pub async fn interrupted() -> i32 {
     use tokio::signal::unix::{SignalKind, signal};
     let streams = (
@@ -243,13 +242,13 @@ pub async fn interrupted() -> i32 {
     }
 }
 
-/// Does `work` until it is done or a signal comes: then it is dropped, with every process and
-/// folder that it holds, and the exit code says which signal it was.
+/// Runs `work` until it is done or a signal comes. On a signal it is dropped, with every process and folder that it
+/// holds, and the exit code names the signal.
 pub async fn unless_interrupted<T>(
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
     tokio::select! {
-        // The signals first: work that begins before we hear them leaves what it made behind.
+        // The signals first: work that begins before we listen for them leaves behind what it made.
         biased;
         signal = interrupted() => Err(Failure::silent(crate::exit::by_signal(signal))),
         done = work => done,

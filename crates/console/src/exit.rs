@@ -12,19 +12,19 @@ use tenure_seam::{CallError, Fault};
 
 /// The answer is no.
 pub const NO: u8 = 1;
-/// Wrong usage.
+/// Wrong usage, or a named file that does not exist.
 pub const USAGE: u8 = 2;
 /// A job that failed for good, as CMD says it.
 pub const FINAL: u8 = 65;
 /// No server or store.
 pub const UNAVAILABLE: u8 = 69;
-/// A bug.
+/// A bug of Tenure, or a refusal that no user can cause.
 pub const BUG: u8 = 70;
-/// The disk.
+/// An I/O error on a file or on stdout, such as a full disk.
 pub const DISK: u8 = 74;
 /// The lease was lost; from CMD of `work`: not yet.
 pub const LEASE_LOST: u8 = 75;
-/// Not permitted.
+/// The token is missing or wrong, or this user lacks a right.
 pub const DENIED: u8 = 77;
 /// CMD could not be started.
 pub const NOT_STARTED: u8 = 125;
@@ -41,13 +41,13 @@ pub fn by_signal(signal: i32) -> u8 {
 /// Why a command did not end well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// The exit code.
+    /// Exit code of the process.
     pub code: u8,
-    /// What is wrong; `None` if all is said already, or CMD's own code is passed on.
+    /// The message for stderr; `None` if it is written already, or if CMD's own code is returned.
     pub sentence: Option<String>,
     /// What to do next.
     pub hint: Option<String>,
-    /// The refusal, which with `--json` is the answer.
+    /// The refusal; with `--json` it is the answer.
     pub refusal: Option<Box<Refusal>>,
 }
 
@@ -64,17 +64,17 @@ impl Failure {
     pub fn silent(code: u8) -> Self {
         Failure { code, sentence: None, hint: None, refusal: None }
     }
-    /// The same, and what to do next.
+    /// Adds a hint: what to do next.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
-    /// Something that cannot be, unless there is a bug.
+    /// A state that only a bug can cause.
     pub fn bug(what: impl Display) -> Self {
         Failure::new(BUG, format!("this is a bug: {what}"))
             .hint("please report it with the command that you ran")
     }
-    /// A file could not be read or written. That it is not there at all is wrong usage.
+    /// A file could not be read or written. A file that does not exist is wrong usage.
     pub fn file(what: impl Display, error: &io::Error) -> Self {
         let code = match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::IsADirectory => USAGE,
@@ -82,14 +82,14 @@ impl Failure {
         };
         Failure::new(code, format!("{what}: {}", plain(error)))
     }
-    /// stdout could not be written. Who stopped reading (`| head`) has what it wanted.
+    /// stdout could not be written. A reader that stopped (`| head`) is no failure: it has what it wanted.
     pub fn stdout(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::silent(0),
             _ => Failure::new(DISK, format!("cannot write to stdout: {}", plain(error))),
         }
     }
-    /// Writes what is wrong to stderr, and answers the exit code.
+    /// Writes message and hint to stderr, and returns the exit code.
     pub fn tell(&self) -> u8 {
         if let Some(sentence) = &self.sentence {
             crate::output::tell(sentence);
@@ -119,18 +119,18 @@ fn refused(code: Code) -> u8 {
         404 | 409 | 413 | 422 | 429 => NO,
         401 | 403 => DENIED,
         408 | 503 => UNAVAILABLE,
-        // What is left (400, 405, 415, 500) is not the user's doing.
+        // The rest (400, 405, 415, 500) is not the user's doing.
         _ => BUG,
     }
 }
 
-/// Whether a server refused the address and not the request: it has the code of what no program of ours sends.
+/// Whether a server refused the address and not the request: no request of our own programs gets that code.
 fn is_in_clear(no: &Refusal) -> bool {
     no.code == Code::BadRequest && no.detail == Refusal::from(ServerRefusal::InClear).detail
 }
 
-/// Whether a fault says itself what to do: how a server is started, as that of a Redis does that no server uses, or what is wrong
-/// with the certificate of one that runs.
+/// Whether a fault itself says what to do: how to start a server, as for a Redis that no server uses, or what is wrong
+/// with the certificate of a running one.
 fn says_what_to_do(why: &str) -> bool {
     let said = ["; start one: tenure serve ", "the certificate of ", " does not speak TLS"];
     said.iter().any(|said| why.contains(said))

@@ -1,14 +1,14 @@
 //! The name of this machine's zone, as its other programs know it: the variable TZ, otherwise `/etc/localtime`.
 //!
-//! Only the name is the machine's. What the clock shows in a zone of that name is said by the data of the release, as
-//! everywhere in Tenure (docs/decisions).
+//! Only the name comes from the machine. The clock times of that zone come from the data of the release, as everywhere
+//! in Tenure (docs/decisions).
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use tenure_calendar::Zone;
 
-/// Why nobody can say which zone it is, as the end of a sentence.
+/// Why the zone is unknown, as the end of a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UnknownZone(String);
@@ -41,7 +41,7 @@ fn of_files(etc: &Path) -> Result<Zone, UnknownZone> {
     }
     let linked = std::fs::read_link(&localtime).ok().and_then(|target| name_in(&target));
     let resolved = || localtime.canonicalize().ok().and_then(|file| name_in(&file));
-    // Where it is a copy, its name stands beside it.
+    // Where it is a copy, `/etc/timezone` has its name.
     let written =
         || std::fs::read_to_string(etc.join("timezone")).ok().map(|name| name.trim().to_owned());
     let names = [linked, resolved(), written()];

@@ -1,4 +1,4 @@
-//! A process from its start to its exit code: the runtime, panics, and what it was started to be.
+//! A process from its start to its exit code: the runtime, panics, and its role if another process started it.
 
 use std::ffi::OsString;
 use std::num::NonZero;
@@ -12,7 +12,7 @@ use crate::exit::{BUG, Failure, NOT_STARTED};
 use crate::output::Output;
 use crate::stderr;
 
-/// Runs a command in a runtime of its own, says how it ended, and answers the exit code. A panic ends as a bug.
+/// Runs a command in a runtime of its own, reports how it ended, and returns the exit code. A panic ends as a bug.
 pub fn exit_code<F>(out: Output, command: impl FnOnce() -> F) -> u8
 where
     F: Future<Output = Result<(), Failure>>,
@@ -20,7 +20,7 @@ where
     let code = match std::panic::catch_unwind(AssertUnwindSafe(|| run(command()))) {
         Ok(Ok(())) => 0,
         Ok(Err(failure)) => out.failure(&failure),
-        // The panic itself has said what it is on stderr.
+        // The panic itself is on stderr already.
         Err(_) => {
             Failure::bug("the command panicked").tell();
             BUG
@@ -44,7 +44,7 @@ fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure
     ended
 }
 
-/// What this process was started to be by another of the same program; `None` if a person started it. These are no
+/// The role of this process, if another one of the same program started it; `None` if a person did. Roles are no
 /// commands of the command line, so that no help, no error and no completion can list them.
 pub fn wanted<C: Parser + Subcommand>() -> Option<C> {
     let name = std::env::args_os().nth(1)?;

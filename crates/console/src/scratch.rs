@@ -1,7 +1,7 @@
 //! A scratch part of a Redis that is in use: stores with names of their own, emptied when the command ends.
 //!
-//! `tenure demo` and `tenure-lab` write there and nowhere else, so that they may be shown on a Redis that is in
-//! use. Only a SIGKILL of ours, or a Redis that is away, leaves it full.
+//! `tenure demo` and `tenure-lab` write there and nowhere else, so that they may be shown on a Redis that is in use.
+//! Only a SIGKILL of this process, or an unreachable Redis, leaves keys behind.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use tokio::time::timeout;
 
 use crate::exit::{DENIED, Failure, UNAVAILABLE, USAGE};
 
-/// A number that nobody chose: a seed, or a name that nobody else has.
+/// A random number: a seed, or a name that nothing else has.
 pub fn any_number() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish()
 }
 
-/// How long leaving may take.
+/// Longest time that [`Scratch::clear`] may take.
 const CLEAR_MAX: Duration = Duration::from_secs(10);
-/// Keys that are looked at with one call.
+/// Keys of one `SCAN` call.
 const KEYS_A_CALL: usize = 1_000;
 
-/// See the module.
+/// A named part of a Redis, with stores of its own.
 #[derive(Clone, Debug)]
 pub struct Scratch {
     url: Secret,
@@ -32,7 +32,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Beneath what this address says; `name` says whose it is. Two are never the same.
+    /// A part at this address; `name` says which command it belongs to. No two parts are the same.
     pub fn of(store: &str, name: &str) -> Result<Self, Failure> {
         let wrong = |why: String| {
             Failure::usage(format!("--store: {why}")).hint("name a Redis: redis://HOST:6379")
@@ -60,22 +60,22 @@ impl Scratch {
         Ok(Scratch { url: Secret::new(url), address })
     }
 
-    /// Its address as a process of ours is given it.
+    /// Its address, as child processes are given it.
     pub fn url(&self) -> &Secret {
         &self.url
     }
 
-    /// Its address as it is understood.
+    /// The parsed form of its address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// Answers when the Redis does.
+    /// Returns when the Redis answers.
     pub async fn reach(&self) -> Result<(), Failure> {
         self.ask(&["PING"]).await.map(drop)
     }
 
-    /// One command to the primary.
+    /// Sends one command to the primary.
     pub async fn ask(&self, words: &[&str]) -> Result<RespValue, Failure> {
         let mut redis = PlainRedis::connect(&self.address).await.map_err(unreachable)?;
         redis.ask(words).await.map_err(unreachable)
@@ -88,11 +88,11 @@ impl Scratch {
         Ok(text.to_owned())
     }
 
-    /// Removes all that is in it. Whoever wrote here has ended before.
+    /// Removes all its keys. The processes that wrote here must have ended before.
     pub async fn clear(&self) -> Result<(), Failure> {
         let cleared = async {
             for mut redis in PlainRedis::connect_to_all(&self.address).await? {
-                // What was on its way when its sender ended may come after a first look.
+                // Writes in flight when their sender ended may arrive after a first pass.
                 while self.pass(&mut redis).await? > 0 {}
             }
             Ok(())
@@ -108,12 +108,12 @@ impl Scratch {
         }
     }
 
-    /// What the keys of the scratch, and of all its parts, look like.
+    /// The pattern of the keys of the scratch part and of all its parts.
     fn pattern(&self) -> String {
         format!("{{{}*", literally(self.address.name()))
     }
 
-    /// How many keys were found on one server, and are gone now.
+    /// Removes the keys of one server, and returns how many it found.
     async fn pass(&self, redis: &mut PlainRedis) -> Result<usize, StoreError> {
         let (pattern, count) = (self.pattern(), KEYS_A_CALL.to_string());
         let (mut cursor, mut found) = ("0".to_owned(), 0);
@@ -133,7 +133,7 @@ impl Scratch {
     }
 }
 
-/// How a command ends that cannot ask its Redis.
+/// The failure of a command that cannot reach its Redis.
 pub fn unreachable(why: StoreError) -> Failure {
     let said = why.to_string();
     let says = |codes: &[&str]| codes.iter().any(|code| said.contains(code));
@@ -148,8 +148,8 @@ pub fn unreachable(why: StoreError) -> Failure {
     Failure::new(UNAVAILABLE, said).hint("is it running, and is its address right?")
 }
 
-/// How a command ends that left its scratch part: what went wrong in it comes first, and what went wrong
-/// with leaving is told at least.
+/// The end of a command that used a scratch part: its own failure is returned first, and a failure to clear the part is
+/// at least reported.
 pub fn left(ended: Result<(), Failure>, left: Result<(), Failure>) -> Result<(), Failure> {
     if let (Err(ended), Err(left)) = (&ended, &left)
         && ended != left
@@ -184,7 +184,7 @@ fn with_name(url: &str, name: &str) -> String {
     format!("{body}?{}", query.join("&"))
 }
 
-/// A pattern that means this text.
+/// A pattern that matches exactly this text.
 fn literally(text: &str) -> String {
     let special = |c: char| "*?[]\\^".contains(c);
     text.chars().flat_map(|c| special(c).then_some('\\').into_iter().chain([c])).collect()

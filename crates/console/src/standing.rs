@@ -1,6 +1,6 @@
-//! How a namespace stands: the replies in which attention is found, asked for at the same time.
+//! The state of a namespace: the replies in which attention is found, requested at the same time.
 //!
-//! A first page of each list and no more, so that it is bounded work however much there is.
+//! Only the first page of each list, so that the work is bounded however much there is.
 
 use tenure::Client;
 use tenure_core::attention::{self, AttentionReplies, FAILED_WITHIN, Subject};
@@ -14,28 +14,22 @@ use tenure_core::settings::{LimitView, PoolView, QueueView};
 use tenure_core::time::Moment;
 use tenure_seam::{CallError, Clock, SystemClock};
 
-/// What was answered.
+/// The replies of one round of calls. Each list is its first page.
 pub struct NamespaceReplies {
-    /// When it was asked for, by this machine's clock.
+    /// When they were requested, by this machine's clock.
     pub now: Moment,
-    /// The totals.
     pub stats: Stats,
-    /// The first queues.
     pub queues: Listed<QueueView>,
-    /// The first limits.
     pub limits: Listed<LimitView>,
-    /// The first pools.
     pub pools: Listed<PoolView>,
-    /// The first schedules.
     pub schedules: Listed<ScheduleView>,
-    /// The first workers.
     pub workers: Listed<WorkerView>,
     /// The failures of the last hour.
     pub failures: Failures,
 }
 
 impl NamespaceReplies {
-    /// Asks.
+    /// Makes all calls at the same time.
     pub async fn ask(client: &Client) -> Result<Self, CallError> {
         let page = || Page { max: LIST_MAX, cursor: None };
         let now = SystemClock.now();
@@ -52,12 +46,12 @@ impl NamespaceReplies {
         Ok(NamespaceReplies { now, stats, queues, limits, pools, schedules, workers, failures })
     }
 
-    /// What needs attention; `since` says since when a subject has been as it is, if that was watched.
+    /// The findings in the replies; `since` says since when a subject has been as it is, if that was watched.
     pub fn findings(&self, since: &dyn Fn(&Subject) -> Option<Moment>) -> Vec<attention::Finding> {
         attention::findings(&self.replies(since))
     }
 
-    /// The replies in which that is found.
+    /// The replies in the form that the search for findings takes.
     pub fn replies<'a>(
         &'a self,
         since: &'a dyn Fn(&Subject) -> Option<Moment>,
@@ -74,7 +68,7 @@ impl NamespaceReplies {
         }
     }
 
-    /// The lists of which only the first page was looked at, in words.
+    /// The names of the lists that were cut after their first page.
     pub fn cut(&self) -> Vec<&'static str> {
         [
             ("queues", self.queues.next.is_some()),

@@ -1,8 +1,9 @@
-//! What a program says on stderr. A program that works for others never waits for whoever reads it.
+//! Output of a program on stderr. A program that works for others never waits for its reader.
 //!
-//! A terminal that was stopped by Ctrl-S and a pipe whose reader stands still take nothing: a thread that writes to them waits
-//! for good, and so does whoever waits for that thread. After [`never_wait`] a thread of its own writes what is said, in its
-//! order. What does not fit into its queue is dropped and counted; once something is taken again, a line says how much was lost.
+//! A terminal that was stopped by Ctrl-S and a pipe whose reader stands still take nothing: a thread that writes to
+//! them blocks for good, and so does everything that waits for that thread. After [`never_wait`] a thread of its own
+//! writes all lines in their order. Lines that do not fit into its queue are dropped and counted; once something is
+//! taken again, a line says how many were lost.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -10,12 +11,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Bytes that wait to be written.
+/// Most bytes that may wait to be written.
 const QUEUE_BYTES_MAX: usize = 1 << 20;
-/// At its end a program waits this long at most until all is written.
+/// Longest time that a program waits at its end until everything is written.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// The queue of this process, once it never waits.
+/// The queue of this process, set by [`never_wait`].
 static QUEUE: OnceLock<StderrQueue> = OnceLock::new();
 
 #[derive(Default)]
@@ -28,13 +29,13 @@ struct StderrQueue {
 struct StderrState {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
-    /// What did not fit since the last line about it.
+    /// Lines that did not fit since the last line about them.
     dropped: u64,
-    /// Something was taken out and is being written.
+    /// An item was taken out and is being written.
     is_writing: bool,
 }
 
-/// From now on nothing that this process says on stderr is waited for. Where no thread can be started, all is as before.
+/// From now on this process never waits for a write to stderr. If no thread can be started, it waits as before.
 pub fn never_wait() {
     let started = thread::Builder::new().name("tenure-stderr".to_owned()).spawn(|| {
         let queue = QUEUE.get_or_init(StderrQueue::default);
@@ -45,16 +46,16 @@ pub fn never_wait() {
     }
 }
 
-/// Says this, a whole line or a piece of a stream.
+/// Writes a whole line or a piece of a stream to stderr.
 pub fn say(bytes: &[u8]) {
     match QUEUE.get() {
         Some(queue) => queue.add(bytes),
-        // That nobody reads it stops nothing.
+        // An unread line must stop nothing.
         None => drop(io::stderr().write_all(bytes)),
     }
 }
 
-/// Waits until all is written that was said, for half a second at most: a process that ends says why.
+/// Waits until everything is written, for half a second at most: a process that ends says why.
 pub fn finish() {
     if let Some(queue) = QUEUE.get() {
         queue.finish(LAST_WORDS);
@@ -98,18 +99,18 @@ impl StderrQueue {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Writes what comes, for as long as the process lives.
+    /// Writes the items of the queue, for as long as the process lives.
     fn write_to(&self, out: &mut impl Write) {
         loop {
             let next = self.next();
-            // That nobody reads it stops nothing.
+            // An unread line must stop nothing.
             let _ = out.write_all(&next);
             self.lock().is_writing = false;
             self.changed.notify_all();
         }
     }
 
-    /// What is to be written next: a word about what was lost goes before all that came after it.
+    /// The next bytes to write: the line about lost lines goes before everything that came after them.
     fn next(&self) -> Vec<u8> {
         let mut state = self.lock();
         loop {
@@ -135,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes each piece only when it is told to.
+    /// Takes a piece only when the test allows it.
     struct SlowReader {
         may: mpsc::Receiver<()>,
         took: mpsc::Sender<String>,
@@ -166,7 +167,7 @@ mod tests {
         go.send(()).unwrap();
         let within = Duration::from_secs(20);
         assert_eq!(taken.recv_timeout(within).unwrap(), "first");
-        // The reader stands still with one of these in its hand, or with none: a third never fits with two others.
+        // The reader stands still with one of these, or with none: a third never fits beside two others.
         for _ in 0..6 {
             queue.add(half.as_bytes());
         }

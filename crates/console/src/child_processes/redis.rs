@@ -1,4 +1,4 @@
-//! A redis-server of our own, in a folder that goes with it, for who has none to name.
+//! A redis-server of our own, in a temporary folder, for callers that have no Redis to name.
 //!
 //! It takes the program that is installed, on a free port of loopback, and touches no other.
 
@@ -13,7 +13,7 @@ use super::server::free_port;
 use super::{ChildProcess, LOOK_EVERY, ProcessWords, READY_MAX};
 use crate::exit::{Failure, UNAVAILABLE};
 
-/// What a server writes to its log when it can be asked.
+/// The line that a redis-server logs when it is ready for commands.
 const READY: &str = "Ready to accept connections";
 const LOG: &str = "redis.log";
 
@@ -25,7 +25,7 @@ pub struct ChildRedis {
 }
 
 impl ChildRedis {
-    /// Starts one; its files are in `folder`. Returns when it can be asked.
+    /// Starts one; its files are in `folder`. Returns when it is ready.
     pub async fn start(folder: &Path) -> Result<Self, Failure> {
         let program = program(folder)?;
         let (port, dir) = (free_port()?, folder.display().to_string());

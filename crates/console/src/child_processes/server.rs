@@ -21,12 +21,12 @@ use crate::exit::{Failure, NOT_STARTED, UNAVAILABLE};
 /// Where a server of ours has its state.
 #[derive(Clone, Debug)]
 pub enum ServerStore {
-    /// In its folder.
+    /// In `store`, below the server's own folder.
     Folder {
-        /// As `serve` takes it.
+        /// The value of its `--durability`.
         durability: String,
     },
-    /// On the Redis at this address, with whoever else is there.
+    /// On the Redis at this address, together with any other servers of the store.
     Redis(Secret),
 }
 
@@ -59,7 +59,6 @@ impl ChildServer {
         Ok(server)
     }
 
-    /// Its address.
     pub fn url(&self) -> ServerUrl {
         ServerUrl {
             tls: false,
@@ -69,18 +68,17 @@ impl ChildServer {
         }
     }
 
-    /// The engine that speaks to it; it repeats nothing.
+    /// An engine that calls it over HTTP; it repeats nothing.
     pub fn engine(&self) -> Result<Arc<dyn Engine>, Failure> {
         let remote = Remote::open(&self.url(), None);
         Ok(Arc::new(remote.map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?))
     }
 
-    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL and waits until the process is gone.
     pub fn kill(&mut self) {
         self.process.kill();
     }
@@ -92,7 +90,7 @@ impl ChildServer {
         self.ready().await
     }
 
-    /// What it said last, for a message.
+    /// The last line of its log, for a message.
     fn last_words(&self) -> String {
         let text = std::fs::read_to_string(log(&self.folder, self.port)).unwrap_or_default();
         // A hint says what to do, and not what is wrong.
@@ -146,15 +144,14 @@ fn spawn(
     }
 }
 
-/// Below the ports that Linux gives to outgoing connections: else, while a server is down, any
-/// connection of its own clients could take its port.
+/// Below the ports that Linux gives to outgoing connections: otherwise, while a server is down, any connection of its
+/// own clients could take its port.
 const PORTS: std::ops::Range<u32> = 20_000..32_000;
 
-/// A port of loopback that nobody has now. Somebody else may take it before we do, and then the
-/// server says so.
+/// A loopback port that is free now. Another process may take it before the server does, and then the server says so.
 pub(super) fn free_port() -> Result<u16, Failure> {
     static LOOKED: AtomicU32 = AtomicU32::new(0);
-    // Processes that look at once begin at different places.
+    // Processes that search at the same time begin at different ports.
     let first = std::process::id().wrapping_mul(37);
     for _ in PORTS {
         let place = first.wrapping_add(LOOKED.fetch_add(1, Ordering::Relaxed));

@@ -9,18 +9,18 @@ use tenure_core::time::Moment;
 
 use crate::machine_zone;
 
-/// The zone in which this process shows moments. It is a setting of the whole process, as colours are: told once, when
+/// The zone in which this process shows moments. It is a setting of the whole process, as colours are: set once, when
 /// the command line was read; until then it is UTC.
 static SHOWN_IN: OnceLock<Zone> = OnceLock::new();
 
-/// From now on moments are shown in this machine's zone; in UTC if nobody can say which that is.
+/// From now on moments are shown in this machine's zone; in UTC if that is not known.
 pub fn show_local_time() {
     let zone = machine_zone::of_this_machine().unwrap_or_else(|_| Zone::utc());
     // A second call finds the same zone: it is the same machine.
     let _ = SHOWN_IN.set(zone);
 }
 
-/// A moment to the second, with its offset: `2026-12-01T09:55:00+08:00`. It can be said again as it is.
+/// A moment to the second, with its offset: `2026-12-01T09:55:00+08:00`. An option takes it in this form.
 pub fn second(moment: Moment) -> String {
     match SHOWN_IN.get() {
         Some(zone) => zone.wall_clock(moment).rfc3339(),

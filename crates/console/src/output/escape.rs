@@ -1,6 +1,6 @@
 //! Characters that steer a terminal, or turn around the text beside them, are written as escapes.
 //!
-//! A name may hold whatever somebody typed elsewhere. What is written here shows what it is, and cannot be taken for
+//! A name may hold any text that somebody typed elsewhere. Escaped, it shows every character and cannot be taken for
 //! something else.
 
 use std::borrow::Cow;

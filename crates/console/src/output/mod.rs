@@ -1,7 +1,7 @@
-//! What is written where: stdout is data, stderr is all that is said beside it.
+//! Output: data goes to stdout, every other message to stderr.
 //!
-//! With `--json` stdout is exactly one document, the answer of the matching call; else a table or a
-//! page for people. Nothing here decides anything.
+//! With `--json` stdout is exactly one document, the answer of the matching call; otherwise a table or a page for
+//! people. Nothing here decides anything.
 
 pub mod clock;
 pub mod colour;
@@ -19,18 +19,18 @@ use tenure_core::refusal::Problem;
 use crate::exit::Failure;
 use crate::stderr;
 
-/// Says something on stderr. That nobody reads it stops nothing.
+/// Writes a message to stderr. An unread message must stop nothing.
 pub fn tell(sentence: &str) {
     stderr::say(format!("tenure: {}\n", printable(sentence)).as_bytes());
 }
 
-/// Says on stderr what to do next.
+/// Writes a hint to stderr: what to do next.
 pub fn hint(hint: &str) {
     stderr::say(format!("hint: {}\n", printable(hint)).as_bytes());
 }
 
-/// Text for people in which every character can be seen. All that is written is made so; who counts its columns does it
-/// before.
+/// Makes every character of a text for people visible. All output is made so; callers that count columns call this
+/// first.
 pub fn printable(text: &str) -> String {
     escape::text(text).into_owned()
 }
@@ -95,7 +95,7 @@ impl Output {
         self.answer(&(), |()| format!("{done}\n"))
     }
 
-    /// What went wrong: with `--json` a refusal is the answer, and so is written to stdout too.
+    /// Reports a failure: with `--json` a refusal is the answer, and is written to stdout too.
     pub fn failure(self, failure: &Failure) -> u8 {
         if let (true, Some(no)) = (self.json, &failure.refusal) {
             // If that cannot be written, stderr still says it, and the exit code stands.

@@ -19,11 +19,10 @@ struct Field {
 }
 
 impl Page {
-    /// Adds a field.
     pub fn field(&mut self, name: &str, value: impl ToString) -> &mut Self {
         self.noted(name, value, "")
     }
-    /// Adds a field of one line with a note beside it; an empty one is none.
+    /// Adds a field of one line with a note beside it; an empty note is left out.
     pub fn noted(&mut self, name: &str, value: impl ToString, note: &str) -> &mut Self {
         let (name, value) = (name.to_owned(), printable(&value.to_string()));
         self.lines.push(Field { name, value, note: printable(note) });

@@ -4,8 +4,8 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::output::width;
 
-/// A text in lines of at most `width` columns, each but the first behind `hang`. A word that is wider than that has a
-/// line of its own, and stays whole: somebody will want to paste it.
+/// A text in lines of at most `width` columns, each except the first behind `hang`. A word that is wider than that has
+/// a line of its own, and stays whole: somebody will want to paste it.
 pub fn wrapped(text: &str, width: usize, hang: &str) -> String {
     let (mut all, mut used) = (String::new(), 0);
     for word in text.split_whitespace() {

@@ -42,7 +42,7 @@ impl Table {
         self.ids = heads.iter().map(|head| (*head).to_owned()).collect();
         self
     }
-    /// Adds a row.
+    /// Adds a row; texts wider than `CELL_WIDTH_MAX` are cut.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().map(|cell| shorten(&cell)).collect());
     }
@@ -88,8 +88,8 @@ impl Table {
     fn is_among(&self, heads: &[String], at: usize) -> bool {
         self.rows[0].get(at).is_some_and(|head| heads.contains(head))
     }
-    /// Takes from the ids, and then from the widest, until the table fits or nothing more can be taken. Answers how far
-    /// the columns are apart.
+    /// Narrows the ids, and then the widest columns, until the table fits or nothing more can be cut. Returns the
+    /// number of spaces between columns.
     fn fit(&self, widths: &mut [usize], most: usize) -> usize {
         let least = |at: usize| {
             let head = self.rows[0].get(at).map_or(0, |head| head.width());
@@ -144,7 +144,7 @@ fn shorten(cell: &str) -> String {
     cut(&one_line, CELL_WIDTH_MAX)
 }
 
-/// `-` for what is not there.
+/// `-` for an absent value.
 pub fn or_dash<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }

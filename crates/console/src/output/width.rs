@@ -7,14 +7,14 @@ const USUAL: usize = 80;
 /// Lines of prose that are longer are hard to read.
 const PROSE_MAX: usize = 100;
 
-/// The columns of stdout: of the terminal, or as COLUMNS says; `None` if it is neither, since what goes to a file or
-/// another program is never cut.
+/// The columns of stdout: of the terminal, or from COLUMNS; `None` if it is neither, since output to a file or another
+/// program is never cut.
 pub fn of_stdout() -> Option<usize> {
     let terminal = || terminal_size::terminal_size_of(std::io::stdout()).map(|(w, _)| w.0.into());
     terminal().filter(|_| std::io::stdout().is_terminal()).or_else(said)
 }
 
-/// The columns of stderr, for what is drawn there.
+/// The columns of stderr, for drawing on it.
 pub fn of_stderr() -> usize {
     let terminal = terminal_size::terminal_size_of(std::io::stderr()).map(|(w, _)| w.0.into());
     terminal.or_else(said).unwrap_or(USUAL)
