@@ -1,4 +1,4 @@
-//! What each view asks of the store. Each is a bounded number of calls, and none changes anything.
+//! The calls of each view: a bounded number, and none changes anything.
 
 use tenure::Client;
 use tenure_console::standing::NamespaceReplies;
@@ -11,10 +11,10 @@ use tenure_seam::{CallError, Clock, SystemClock};
 
 use crate::screen::View;
 
-/// Jobs of one list.
+/// Most jobs of one list.
 const JOBS: usize = 100;
 
-/// What a view shows.
+/// The content of a view.
 pub enum Content {
     /// The namespace as it stands.
     Overview(Box<NamespaceReplies>),
@@ -29,15 +29,15 @@ pub enum Content {
 pub struct JobRow {
     /// The job; `None` for a caller.
     pub job: Option<JobId>,
-    /// What it does, in a word or two.
+    /// `holds` with its resources, or `waits`; in the list of a queue the state of the job.
     pub state: String,
-    /// Who holds it, if somebody does.
+    /// The holder of its lease, if it has one.
     pub holder: Option<String>,
-    /// Since when it is so.
+    /// Since when it holds or waits; in the list of a queue when the job was created.
     pub since: Option<Moment>,
 }
 
-/// Asks for what a view shows; answers it with the moment at which it was asked for.
+/// Requests the content of a view, and returns it with the time of the request.
 pub async fn ask(
     client: &Client,
     view: View,

@@ -1,4 +1,4 @@
-//! The screen as a frame of a terminal. It decides nothing but where things stand and how they are marked.
+//! Draws the screen as a frame of a terminal. It decides only where things stand and how they are marked.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -29,7 +29,7 @@ const HELP: &str = "  j k, arrows   one row down, up           Tab     the next 
 
 const KEYS: &str = "Enter open  Tab next table  / filter  p pause  ? help  q quit";
 
-/// Draws all of it.
+/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, screen: &Screen, colours: bool) {
     let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -42,7 +42,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen, colours: bool) {
     } else {
         let rows = screen.rows(width);
         let selected = screen.selected(&rows);
-        // The selected row is in sight, and as much of what stands above it as there is room for.
+        // The selected row is in sight, with as many rows above it as fit.
         let from = selected.map_or(0, |at| (at + 2).saturating_sub(body));
         for (at, row) in rows.iter().enumerate().skip(from).take(body) {
             lines.push(line(row, Some(at) == selected, colours));
@@ -63,7 +63,7 @@ pub fn draw(frame: &mut Frame<'_>, screen: &Screen, colours: bool) {
     }
 }
 
-/// Where it looks, at what, and whether what is shown is fresh.
+/// The address, the namespace, the view, and whether the content is fresh.
 fn first_line(screen: &Screen, width: usize, colours: bool) -> Line<'static> {
     let (address, namespace) = screen.place();
     let title = match screen.view() {
@@ -85,7 +85,7 @@ fn first_line(screen: &Screen, width: usize, colours: bool) -> Line<'static> {
     ])
 }
 
-/// The totals; or why nothing was answered.
+/// The totals, or the error if nothing was answered.
 fn second_line(screen: &Screen, colours: bool) -> Line<'static> {
     if let Some(why) = screen.away() {
         return Line::styled(printable(why), tone(Tone::Stuck, colours));
@@ -110,7 +110,7 @@ fn line(row: &ScreenRow, is_selected: bool, colours: bool) -> Line<'static> {
     Line::styled(row.text.clone(), style)
 }
 
-/// Words say the same, for who sees no colours.
+/// Colours carry no meaning of their own: the words say the same.
 fn tone(tone: Tone, colours: bool) -> Style {
     let style = Style::new();
     match (tone, colours) {

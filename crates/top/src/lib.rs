@@ -1,7 +1,7 @@
 //! `tenure top`: the live screen of a server or a store, and the way from it to why a job waits.
 //!
-//! It only asks, with the calls that anybody may make: at most seven for each refresh, the next no sooner than the last
-//! was answered. What is drawn is decided by [`screen`] and [`rows`], which know neither a terminal nor a store.
+//! It only reads, with calls that any client may make: at most seven for each refresh, and no refresh before the last
+//! was answered. [`screen`] and [`rows`] decide the content, and know neither a terminal nor a store.
 
 mod asked;
 mod draw;
@@ -20,14 +20,14 @@ use tokio::time::{Instant, sleep_until};
 use self::screen::{KeyTurn, Screen};
 use self::terminal::{Terminal, TopSignals};
 
-/// What the command line knows and the screen does not.
+/// Settings that the command line knows and the screen does not.
 #[derive(Clone, Debug)]
 pub struct TopSettings {
     /// The address, without a password.
     pub address: String,
-    /// How often it asks.
+    /// Time between an answer and the next request.
     pub every: Duration,
-    /// How an explanation is told, as `tenure explain` tells it.
+    /// The text of an explanation, as `tenure explain` prints it.
     pub told: fn(&Explained, Moment) -> String,
     /// Whether colours are wanted.
     pub colours: bool,
@@ -67,7 +67,7 @@ pub async fn run(client: &Client, settings: TopSettings) -> Result<(), Failure> 
                     KeyTurn::Stay => {}
                     KeyTurn::Leave => return Ok(()),
                     KeyTurn::Ask => {
-                        // What was asked for is another view by now.
+                        // The call in flight may be for another view.
                         asking = None;
                         next = Instant::now();
                     }

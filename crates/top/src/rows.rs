@@ -1,4 +1,4 @@
-//! The rows of each view: texts as wide as the terminal, what each opens, and how it is marked.
+//! The rows of each view: their texts, as wide as the terminal, the view that each opens, and its mark.
 
 use tenure_console::output::clock::sentence;
 use tenure_console::output::printable;
@@ -20,11 +20,10 @@ const FILTERED_ROWS: usize = 50;
 /// How a row is marked, beside its words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tone {
-    /// As any text.
     Plain,
     /// The head of a table.
     Head,
-    /// What is beside the point.
+    /// Less important than the data: notes, and `…` before the first answer.
     Dim,
     /// Something to look at.
     Look,
@@ -35,15 +34,13 @@ pub enum Tone {
 /// One line of the screen.
 #[derive(Clone, Debug)]
 pub struct ScreenRow {
-    /// What it is of, if it can be selected: the same after the next refresh.
+    /// The thing that the row shows, the same after a refresh; `None` if the row cannot be selected.
     pub key: Option<String>,
-    /// Its text.
     pub text: String,
-    /// How it is marked.
     pub tone: Tone,
-    /// What it opens.
+    /// The view that Enter opens.
     pub opens: Option<View>,
-    /// What to do about it.
+    /// What to do about it, shown in the last line while the row is selected.
     pub fix: Option<String>,
 }
 
@@ -53,7 +50,7 @@ impl ScreenRow {
     }
 }
 
-/// A thing of a table before its columns are as wide as they must be.
+/// A row of a table whose columns do not have their widths yet.
 struct TableRow {
     key: String,
     cells: Vec<String>,
@@ -61,7 +58,7 @@ struct TableRow {
     opens: Option<View>,
 }
 
-/// All rows of what is shown.
+/// All rows of the content.
 pub fn of(screen: &Screen, width: usize) -> Vec<ScreenRow> {
     match screen.content() {
         None => vec![ScreenRow::of("…", Tone::Dim)],
@@ -111,7 +108,7 @@ fn overview(
     rows
 }
 
-/// Sentences are longer than cells, so these rows are no table; the end of what does not fit is cut.
+/// Sentences are longer than cells, so these rows are no table; a sentence that does not fit is cut at its end.
 fn attention(findings: &[Finding], filter: &str, width: usize) -> Vec<ScreenRow> {
     let row = |one: &Finding| {
         let text = printable(&format!("{:<5}  {}", one.severity.as_str(), sentence(&one.sentence)));
@@ -142,7 +139,7 @@ fn attention(findings: &[Finding], filter: &str, width: usize) -> Vec<ScreenRow>
     rows
 }
 
-/// A text without what does not fit.
+/// A text, cut at its end to this width.
 fn cut_end(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -155,7 +152,7 @@ fn cut_end(text: &str, width: usize) -> String {
     text.chars().take_while(fits).chain([CUT]).collect()
 }
 
-/// What is said below a table of which nothing or not all is shown.
+/// The note below a table that shows no rows, or not all of them.
 fn note(all: usize, found: usize, most: usize, nothing: &str, filter: &str) -> Option<ScreenRow> {
     let text = match (all, found) {
         (0, _) => nothing.to_owned(),
@@ -328,7 +325,7 @@ fn table(
         |row: &TableRow| filter.is_empty() || row.cells.iter().any(|cell| cell.contains(filter));
     let matching: Vec<TableRow> = all.into_iter().filter(fits).collect();
     let found = matching.len();
-    // The list of a view of its own is whole.
+    // A view of its own shows its whole list.
     let most = if head.first() == Some(&"JOB") { usize::MAX } else { most };
     let shown: Vec<TableRow> = matching.into_iter().take(most).collect();
     let mut made = Table::new(head).numbers(numbers);

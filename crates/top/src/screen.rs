@@ -1,4 +1,4 @@
-//! What the screen shows and what a key does, without a terminal and without a store.
+//! State of the screen and the effect of each key, without a terminal and without a store.
 
 use tenure_core::attention::{Finding, WatchedSubjects, never_watched};
 use tenure_core::names::{JobId, LimitName, PoolName, QueueName, WorkerId};
@@ -8,25 +8,25 @@ use tenure_seam::CallError;
 use crate::asked::Content;
 use crate::rows::{self, ScreenRow};
 
-/// What is shown.
+/// The overview, or a thing that a row of another view opens.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum View {
     /// The namespace as it stands.
     Overview,
     /// The unfinished jobs of a queue.
     Queue(QueueName),
-    /// Who holds a limit, and who stands in its line.
+    /// The holders of a limit, and the jobs that wait for it.
     Limit(LimitName),
-    /// Who holds the resources of a pool.
+    /// The holders of a pool's resources.
     Pool(PoolName),
-    /// What a worker holds.
+    /// The leases of a worker.
     Worker(WorkerId),
     /// Why a job waits.
     Job(JobId),
 }
 
 impl View {
-    /// What it is, for the first line.
+    /// Its title in the first line; empty for the overview.
     pub fn title(&self) -> String {
         match self {
             View::Overview => String::new(),
@@ -42,46 +42,42 @@ impl View {
 /// A key that means something here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Key {
-    /// One row up.
     Up,
-    /// One row down.
     Down,
-    /// Ten rows up.
+    /// Selects the row ten rows up.
     PageUp,
-    /// Ten rows down.
+    /// Selects the row ten rows down.
     PageDown,
-    /// The first row.
     Home,
-    /// The last row.
     End,
-    /// The next table.
+    /// Selects the first row of the next table.
     Tab,
-    /// Into what is selected; or the filter is as it shall be.
+    /// Opens the selected row, or ends the typing of the filter.
     Enter,
-    /// Back; or without the filter.
+    /// Clears the filter if there is one, otherwise goes back.
     Escape,
-    /// The last letter of the filter goes.
+    /// Deletes the last letter of the filter while it is typed, otherwise goes back.
     Backspace,
-    /// Ctrl-C.
+    /// Ctrl-C, which is a key in raw mode.
     Interrupt,
-    /// A letter.
+    /// A command, or a letter of the filter.
     Letter(char),
     /// The terminal has another size.
     Resized,
 }
 
-/// What follows a key.
+/// The next step after a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum KeyTurn {
-    /// Nothing but to draw.
+    /// Draw the screen again, nothing more.
     Stay,
-    /// To ask for another view at once.
+    /// Request the content of the view at once.
     Ask,
-    /// The screen is left.
+    /// Leave the screen and end.
     Leave,
 }
 
-/// A view with where the user is in it.
+/// An open view and the user's place in it.
 struct OpenView {
     view: View,
     /// The key of the selected row; the first row that can be selected, if it is not there.
@@ -96,7 +92,7 @@ pub struct Screen {
     content: Option<Content>,
     findings: Vec<Finding>,
     watched: WatchedSubjects,
-    /// When the content was asked for.
+    /// When the content was requested.
     asked_at: Option<Moment>,
     away: Option<String>,
     filter: String,
@@ -106,7 +102,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Nothing was answered yet.
+    /// A screen before the first answer.
     pub fn new(address: String, namespace: String) -> Self {
         Screen {
             address,
@@ -129,27 +125,27 @@ impl Screen {
         (&self.address, &self.namespace)
     }
 
-    /// What is shown.
+    /// The view that was opened last.
     pub fn view(&self) -> &View {
         self.open.last().map_or(&View::Overview, |open| &open.view)
     }
 
-    /// What was answered last for this view.
+    /// The last answer for this view; `None` before the first one.
     pub fn content(&self) -> Option<&Content> {
         self.content.as_ref()
     }
 
-    /// What needs attention.
+    /// The findings of the last answer for the overview.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// When the content was asked for.
+    /// When the content was requested.
     pub fn asked_at(&self) -> Option<Moment> {
         self.asked_at
     }
 
-    /// Why nothing was answered, if the last call failed.
+    /// The error of the last call, if it failed.
     pub fn away(&self) -> Option<&str> {
         self.away.as_deref()
     }
@@ -159,12 +155,12 @@ impl Screen {
         &self.filter
     }
 
-    /// Whether letters go into the filter.
+    /// Whether letters are added to the filter.
     pub fn is_typing(&self) -> bool {
         self.is_typing
     }
 
-    /// Whether nothing is asked for.
+    /// Whether refreshes are paused.
     pub fn is_paused(&self) -> bool {
         self.is_paused && self.content.is_some()
     }
@@ -179,7 +175,7 @@ impl Screen {
         rows::of(self, width)
     }
 
-    /// The place of the selected row among these.
+    /// The index of the selected row among these.
     pub fn selected(&self, rows: &[ScreenRow]) -> Option<usize> {
         let key = self.open.last()?.selected.as_deref();
         rows.iter()
@@ -187,7 +183,7 @@ impl Screen {
             .or_else(|| rows.iter().position(|row| row.key.is_some()))
     }
 
-    /// Takes an answer.
+    /// Shows an answer: a fault leaves the content as it is, a refusal replaces it.
     pub fn answered(&mut self, answer: Result<(Moment, Content), CallError>) {
         match answer {
             Ok((now, content)) => {
@@ -200,7 +196,7 @@ impl Screen {
                 self.away = None;
             }
             Err(CallError::Fault(fault)) => self.away = Some(fault.to_string()),
-            // As a job that is gone by now.
+            // For example, a job that is gone by now.
             Err(CallError::Refused(no)) => {
                 self.content = Some(Content::Explained(format!("{}\n", no.detail)));
                 self.away = None;
@@ -208,7 +204,7 @@ impl Screen {
         }
     }
 
-    /// Does what a key says.
+    /// Applies one key to the screen.
     pub fn key(&mut self, key: Key) -> KeyTurn {
         if key == Key::Interrupt {
             return KeyTurn::Leave;
@@ -309,7 +305,7 @@ impl Screen {
         self.anew()
     }
 
-    /// Another view: what was answered is not of it.
+    /// Begins another view: the last answer does not belong to it.
     fn anew(&mut self) -> KeyTurn {
         self.content = None;
         self.filter.clear();

@@ -1,6 +1,6 @@
-//! The terminal: entered, drawn on, its keys, and left as it was, however the process ends but by SIGKILL.
+//! The terminal: enters it, draws on it, reads its keys, and restores it however the process ends, except by SIGKILL.
 //!
-//! A panic leaves it too: ratatui's hook does that before the panic is told.
+//! A panic restores it too: ratatui's hook does that before the panic message is written.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 
 use crate::screen::Key;
 
-/// How soon the thread that reads keys notices that it is not needed any more.
+/// How soon the thread that reads keys notices that it is no longer needed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// See the module.
+/// A terminal in raw mode, restored when this is dropped.
 pub struct Terminal {
     terminal: DefaultTerminal,
     keys: mpsc::UnboundedReceiver<Key>,
@@ -49,7 +49,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Draws a frame; only what is another than before is written.
+    /// Draws a frame; only changed cells are written.
     ///
     /// # Errors
     /// The terminal is gone.
@@ -57,7 +57,7 @@ impl Terminal {
         self.terminal.draw(frame).map(drop).map_err(|error| cannot("be drawn on", &error))
     }
 
-    /// The next key; `None` if there will be none.
+    /// The next key; `None` if there will be no more.
     pub async fn key(&mut self) -> Option<Key> {
         self.keys.recv().await
     }
@@ -74,7 +74,7 @@ fn cannot(what: &str, error: &std::io::Error) -> Failure {
     Failure::new(NOT_STARTED, format!("the terminal cannot {what}: {error}"))
 }
 
-/// Sends keys until nobody wants them, or the terminal is gone.
+/// Sends keys until the receiver or the terminal is gone.
 fn read(send: &mpsc::UnboundedSender<Key>, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         match event::poll(LOOK_EVERY) {
@@ -90,7 +90,7 @@ fn read(send: &mpsc::UnboundedSender<Key>, is_over: &AtomicBool) {
     }
 }
 
-/// What an event means; `None` if nothing.
+/// The key of an event; `None` if the event has no meaning here.
 fn key(event: &Event) -> Option<Key> {
     let key = match event {
         Event::Key(key) if key.kind != KeyEventKind::Release => key,
@@ -116,14 +116,14 @@ fn key(event: &Event) -> Option<Key> {
     })
 }
 
-/// TopSignals that end the process; in raw mode Ctrl-C is a key and none of them.
+/// Signals that end the process; in raw mode Ctrl-C is a key, not a signal.
 pub struct TopSignals(Vec<(i32, Signal)>);
 
 impl TopSignals {
-    /// Hears them from now on.
+    /// Listens for them from now on.
     ///
     /// # Errors
-    /// The system does not let us.
+    /// The system does not allow it.
     pub fn listen() -> Result<Self, Failure> {
         let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
         let listened = kinds.into_iter().map(|kind| Ok((kind.as_raw_value(), signal(kind)?)));

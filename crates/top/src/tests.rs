@@ -39,7 +39,7 @@ fn worker(host: &str, pid: u32, leases: u64) -> Value {
         "queues": ["crawl", "mail"], "leases": leases, "last_seen_at": ago(2)})
 }
 
-/// A namespace in which some of everything is.
+/// A namespace with some of everything.
 fn namespace(in_use: u64) -> NamespaceReplies {
     let limits: Vec<Value> = (0..12)
         .map(|n| limit(&format!("site:{n:02}.example.com"), Some(2), 1, 0))
