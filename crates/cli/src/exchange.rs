@@ -1,4 +1,4 @@
-//! One request to an address that a user gave, and its answer: for jobs that something over HTTP executes.
+//! One request to an address that a user gave, and its answer: for jobs that a program over HTTP executes.
 //!
 //! A connection serves one request: a connection that was kept could be closed by the other side in the moment in which
 //! a job is sent, and nobody could tell whether the job was read. A redirect is answered like any other status. Dropping
@@ -43,7 +43,7 @@ pub struct Destination {
     login: Option<HeaderValue>,
     /// The login as its header has it, which no sentence may show.
     encoded: Option<String>,
-    /// Whom it trusts instead of the authorities of the system.
+    /// The authorities that it trusts instead of those of the system.
     trust: Option<Trust>,
 }
 
@@ -77,12 +77,12 @@ impl ExchangeError {
     }
 }
 
-/// How much of a body is of use.
+/// The part of a body that is kept.
 #[derive(Clone, Copy, Debug)]
 pub enum Keep {
     /// All of it, if it has at most this many bytes.
     Whole(usize),
-    /// The first bytes; the rest is not waited for.
+    /// The first bytes; the rest is not awaited.
     Head(usize),
     /// The last bytes, however long it is.
     Tail(usize),
@@ -93,18 +93,18 @@ pub enum Keep {
 pub enum BodyFault {
     /// The connection was cut before its end.
     BreaksOff,
-    /// It is longer than what was to be kept.
+    /// It is longer than the limit.
     TooLong,
 }
 
-/// An answer, with as much of its body as was to be kept.
+/// An answer, with the part of its body that was kept.
 pub struct Received {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Bytes,
     /// How long the whole body was, as far as it was read.
     pub length: u64,
-    /// Why the body is not whole; `None` if all came that was to be kept.
+    /// Why the body is not whole; `None` if everything to be kept has arrived.
     pub fault: Option<BodyFault>,
 }
 
@@ -144,7 +144,7 @@ impl Destination {
         })
     }
 
-    /// The same, of a server that this trusts, with what is shown to it.
+    /// The same with this trust, and with its client certificate.
     pub fn trusting(self, trust: Trust) -> Self {
         Destination { trust: Some(trust), ..self }
     }
@@ -166,13 +166,14 @@ impl Destination {
         text.parse().ok()
     }
 
-    /// A text of the other side without what is secret in the address, should it echo that.
+    /// A text of the other side without the secret parts of the address, should it echo them.
     pub fn redact(&self, text: &str) -> String {
         let text = self.address.hidden_in(text);
         self.encoded.iter().fold(text, |text, encoded| text.replace(encoded, HIDDEN))
     }
 
-    /// Sends a request, whose URI is a path, and reads the answer; `keep` says of its status what of the body is of use.
+    /// Sends a request, whose URI is a path, and reads the answer; `keep` decides by its status which part of the body
+    /// is kept.
     ///
     /// # Errors
     /// [`ExchangeError`].
@@ -273,7 +274,7 @@ async fn receive(response: Response<Incoming>, keep: Keep) -> Received {
                 kept.truncate(most);
                 break;
             }
-            // Not for each frame: what is cut off in front is copied once in a while.
+            // Not for each frame: the cut at the front is copied once in a while.
             Keep::Tail(most) if kept.len() > 2 * most + 64 * 1024 => {
                 kept = BytesMut::from(&kept[kept.len() - most..]);
             }

@@ -19,7 +19,7 @@ const MARK_BYTES_MAX: usize = 3;
 pub struct Input {
     /// For sentences: `stdin`, or the path in quotes.
     pub name: String,
-    /// Whatever follows the mark.
+    /// Everything behind the mark.
     pub read: Box<dyn Read + Send>,
     /// The size of a file; unknown of a pipe.
     pub bytes: Option<u64>,
@@ -74,7 +74,7 @@ impl Input {
         bytes: Option<u64>,
     ) -> Result<Self, Failure> {
         let mut begin = Vec::new();
-        // Byte by byte, and no further than a mark could go on: a pipe is not waited for in vain.
+        // Byte by byte, and no further than a mark could go on: a read from a pipe must not wait in vain.
         while begin.len() < MARK_BYTES_MAX && may_go_on(&begin) {
             let more = (&mut read).take(1).read_to_end(&mut begin);
             let more = more.map_err(|e| Failure::file(format!("cannot read {name}"), &e))?;

@@ -1,4 +1,4 @@
-//! What this same binary is started for by `demo`, by the completions of a shell and by the scripts that build packages.
+//! Commands with which `demo`, the completions of a shell and the scripts that build packages start this same binary.
 //! Nobody types these.
 
 use clap::Parser;
@@ -9,7 +9,7 @@ use crate::cmd::man_pages::ManPagesArgs;
 use crate::demo::worker::{self, WorkerArgs};
 use crate::exit::Failure;
 
-/// What a process of ours was started to be.
+/// The role of a child process.
 #[derive(Parser, Debug)]
 pub enum InternalCommand {
     /// A worker of the demo.
@@ -23,7 +23,7 @@ pub enum InternalCommand {
 }
 
 impl InternalCommand {
-    /// Is that until its end.
+    /// Runs it until its end.
     pub async fn run(self) -> Result<(), Failure> {
         match self {
             InternalCommand::DemoWorker(args) => worker::run(args).await,

@@ -1,7 +1,7 @@
-//! What is said as JSON on the command line or in a file: payloads, data, needs, retries, shares.
+//! JSON on the command line or in a file: payloads, data, needs, retries, shares.
 //!
-//! What can be seen here to be wrong is wrong usage, exit 2. The forms themselves are the core's;
-//! nothing said here is ever written back into a message, since it may be secret.
+//! An error that can be seen here is wrong usage, exit 2. The forms themselves are the core's; no value is ever written
+//! back into a message, since it may be secret.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use tenure_core::secret::Json;
 use crate::exit::{Failure, USAGE};
 use crate::input::read_all;
 
-/// A refusal of something that the command line can see itself: wrong usage.
+/// A refusal that the command line itself can predict: wrong usage.
 pub fn usage(what: &str, no: &Refusal) -> Failure {
     let failure = Failure::new(USAGE, format!("{what}: {}", no.detail));
     if no.hint.is_empty() { failure } else { failure.hint(no.hint.clone()) }
@@ -70,7 +70,7 @@ fn not_json(what: &str, bytes: &[u8], why: &str) -> Failure {
     }
 }
 
-/// An address, or with `@FILE` the one in a file, where a password is not seen by other users of the machine.
+/// An address, or with `@FILE` the one in a file, where other users of the machine do not see its password.
 pub fn address(said: &str) -> Result<String, Failure> {
     let Some(path) = said.strip_prefix('@') else { return Ok(said.to_owned()) };
     let bytes = read_all(path.as_ref(), GAUGE_URL_BYTES_MAX)?;
@@ -113,7 +113,7 @@ fn short_retry(text: &str) -> Result<Map<String, Value>, Failure> {
         };
         let value = match (name, value) {
             ("delays", delays) => delays.split('/').map(str::trim).collect(),
-            // A number or a truth as such; whatever else is refused, or taken, where the whole retry is read.
+            // A number or a truth as such; the reader of the whole retry decides about all other values.
             (_, value) => serde_json::from_str(value)
                 .ok()
                 .filter(|value: &Value| value.is_number() || value.is_boolean())
@@ -166,7 +166,8 @@ pub fn labels(said: &[(String, String)]) -> Result<Labels, Failure> {
     Ok(labels)
 }
 
-/// Entries of `after` in the forms of the API: what begins with a brace is JSON, all else is an id or `key:KEY`.
+/// Entries of `after` in the forms of the API: a text that begins with a brace is JSON, any other is an id or
+/// `key:KEY`.
 pub fn parents(said: &[String]) -> Result<Vec<Json>, Failure> {
     let parent = |text: &String| match text.trim_start().starts_with('{') {
         true => checked_json("--after", text.as_bytes()),

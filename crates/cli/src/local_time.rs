@@ -1,7 +1,7 @@
 //! Local times on the command line: `2026-12-01 09:55`, `09:55`, `tomorrow 09:55`, by the clock of this machine's zone.
 //!
-//! Whoever says one is told how it was read. A time that the clock shows twice or never is refused with both readings:
-//! a guess would be wrong by an hour, twice a year, and nobody would notice.
+//! The user sees how a local time was read. A time that the clock shows twice or never is refused with both readings: a
+//! guess would be wrong by an hour, twice a year, and nobody would notice.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -11,10 +11,10 @@ use tenure_core::time::Moment;
 
 use crate::machine_zone;
 
-/// How local times were read, for [`tell`]. They are parsed where nothing but a value can be answered.
+/// How local times were read, for [`tell`]. A parser can return nothing but a value.
 static READ: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The moment that a local time names; `None` if the text is none.
+/// The moment that a local time names; `None` if the text is no local time.
 pub fn moment(text: &str, toward: Toward) -> Option<Result<Moment, String>> {
     let time = LocalTime::parse(text)?;
     let read = match machine_zone::of_this_machine() {

@@ -1,4 +1,4 @@
-//! What a server says on stderr, one line each: as text for people, as JSON for programs.
+//! Log of a server on stderr, one line for each event: as text for people, as JSON for programs.
 //!
 //! Only lines of Tenure's own crates are written, at any level: they show no payload, no data of a resource and no token,
 //! and no other crate has promised that.
@@ -27,7 +27,7 @@ const FORM: &str = "write error, warn, info, debug or trace, and TARGET=LEVEL fo
 pub struct LogLevel(Targets);
 
 impl LogLevel {
-    /// `info`, `warn,tenure_server=debug`.
+    /// Parses `info` or `warn,tenure_server=debug`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut targets = Targets::new();
         for part in text.split(',').map(str::trim) {
@@ -61,13 +61,14 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// What is usual here: a terminal has a reader.
+    /// Text on a terminal, since a person reads it; otherwise JSON.
     pub fn usual() -> Self {
         if io::stderr().is_terminal() { LogFormat::Text } else { LogFormat::Json }
     }
 }
 
-/// From now on lines are written, and nobody waits until they are. A process that writes some already goes on as it did.
+/// From now on lines are written, and no caller waits until they are. A process that already writes lines goes on as
+/// before.
 pub fn start(level: LogLevel, format: LogFormat) {
     stderr::never_wait();
     let lines = tracing_subscriber::fmt::layer().with_writer(|| Stderr).with_ansi(false);
@@ -104,7 +105,7 @@ pub fn listening(scheme: &str, at: impl Display, format: LogFormat) {
     stderr::say(format!("{line}\n").as_bytes());
 }
 
-/// Why the server ends, as its last line. As text that is said where every command says it.
+/// The error that ends the server, as its last line. As text it is written where every command writes it.
 pub fn ended(failure: Failure, format: LogFormat) -> Failure {
     match (format, &failure.sentence) {
         (LogFormat::Json, Some(sentence)) => {

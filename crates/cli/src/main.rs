@@ -1,7 +1,7 @@
 //! The `tenure` command: every face of the contract's section 7, on any engine.
 //!
-//! stdout is data, stderr is the rest, and how a command ended is its exit code. Nothing here knows
-//! HTTP, and no rule of Tenure is decided here.
+//! stdout is data, stderr is the rest, and the exit code says how a command ended. Nothing here
+//! knows HTTP, and no rule of Tenure is decided here.
 
 mod args;
 mod child;
@@ -20,15 +20,15 @@ mod store;
 
 use std::process::ExitCode;
 
-// What `tenure-lab` has too goes by the same names as what is only here.
+// Modules that `tenure-lab` has too go by the same names as those that are only here.
 use tenure_console::{child_processes, exit, machine_zone, output, program, scratch};
 
 use crate::internal::InternalCommand;
 use crate::output::Output;
 use crate::settings::Unread;
 
-/// What one thread of the engine makes another frees, all day long. glibc takes a lock for that;
-/// this one does not. Measured in `docs/decisions`.
+/// Threads of the engine free memory that other threads allocated, all day long. glibc takes a lock
+/// for that; this allocator does not. Measured in `docs/decisions`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

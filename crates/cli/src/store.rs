@@ -1,6 +1,6 @@
 //! The one place that opens an engine: from the address of TENURE_URL and the token of TENURE_TOKEN.
 //!
-//! All commands speak to what is opened here, through the library's [`Client`], and none knows what it is.
+//! All commands call the store through the library's [`Client`], and none knows its kind.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,9 +16,9 @@ use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 use crate::settings::profile;
 use crate::settings::trust::trust;
 
-/// What an address names, opened, with what is to be closed at the end.
+/// An opened store, with the parts to close at the end.
 pub struct OpenedStore {
-    /// The calls on it, in the namespace that this command speaks of.
+    /// The calls on it, in the namespace of this command.
     pub client: Client,
     /// A store within this process.
     embedded: Option<Arc<Embedded>>,
@@ -27,8 +27,8 @@ pub struct OpenedStore {
 }
 
 impl OpenedStore {
-    /// Opens what an address names, inside of a runtime. No call is made before the first is asked
-    /// for. `accept_loss` is for a damaged folder.
+    /// Opens the store of an address, inside of a runtime. No call is made before the first request. `accept_loss` is
+    /// for a damaged folder.
     pub fn open(url: &str, namespace: Namespace, accept_loss: bool) -> Result<Self, Failure> {
         let url: StoreUrl = url
             .parse()
@@ -49,7 +49,7 @@ impl OpenedStore {
         }
     }
 
-    /// A store within this process. It has the folder alone until it is closed.
+    /// A store within this process. No other process can use its folder until it is closed.
     fn embedded(
         location: Location,
         namespace: Namespace,
@@ -61,7 +61,7 @@ impl OpenedStore {
         let mut options = Options { accept_loss, ..Options::new(location) };
         options.on_fatal = Arc::new(move |why: &Fatal| {
             let code = u8::try_from(why.exit_code()).unwrap_or(BUG);
-            // Only the first reason counts: what follows comes of it.
+            // Only the first reason counts: later ones follow from it.
             let _ = told.set(Failure::new(code, why.to_string()));
         });
         let embedded = Arc::new(Embedded::open(options).map_err(|error| not_opened(&error))?);
@@ -74,7 +74,7 @@ impl OpenedStore {
         let remote =
             Remote::trusting(callee, token.as_ref(), &trust()).map_err(|error| match error {
                 RemoteError::Token => Failure::usage(format!("TENURE_TOKEN: {error}")),
-                // Files of the command line, which it can see itself.
+                // Files that the command line names, and can check itself.
                 RemoteError::Tls(error) => Failure::usage(error.to_string()),
                 error => Failure::new(UNAVAILABLE, error.to_string()),
             })?;
@@ -86,8 +86,7 @@ impl OpenedStore {
         OpenedStore { client, embedded: None, fatal: Arc::default() }
     }
 
-    /// Lets go of what was opened, and answers why the store stopped, if it had to. Blocks until
-    /// all is written.
+    /// Closes the store, and returns why it stopped, if it had to. Blocks until all is written.
     pub async fn close(&self) -> Option<Failure> {
         if let Some(embedded) = &self.embedded {
             embedded.close();
@@ -96,7 +95,7 @@ impl OpenedStore {
     }
 }
 
-/// What an engine in this process warns of goes to stderr.
+/// Sends the warnings of an engine in this process to stderr.
 fn warnings() {
     let lines = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
@@ -104,11 +103,11 @@ fn warnings() {
         .with_target(false)
         .without_time()
         .with_max_level(tracing::Level::WARN);
-    // A second store of this process finds it there.
+    // A second store of this process finds it set already.
     let _ = lines.try_init();
 }
 
-/// The token of a client: its variable, else that of its profile.
+/// The token of a client: its variable, otherwise that of its profile.
 pub fn token() -> Result<Option<Secret>, Failure> {
     match own_token()? {
         Some(token) => Ok(Some(token)),
@@ -116,12 +115,12 @@ pub fn token() -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// The token that the variable holds; one that is empty is none.
+/// The token of the variable; an empty one counts as unset.
 pub fn own_token() -> Result<Option<Secret>, Failure> {
     token_in("TENURE_TOKEN")
 }
 
-/// The token that this variable holds; one that is empty is none.
+/// The token of this variable; an empty one counts as unset.
 pub fn token_in(variable: &str) -> Result<Option<Secret>, Failure> {
     match std::env::var(variable) {
         Ok(token) if token.is_empty() => Ok(None),
@@ -134,7 +133,7 @@ pub fn token_in(variable: &str) -> Result<Option<Secret>, Failure> {
     }
 }
 
-/// How a command ends whose store cannot be opened.
+/// The failure of a command whose store cannot be opened.
 pub fn not_opened(error: &OpenError) -> Failure {
     let code = match error {
         OpenError::Locked { .. }

@@ -17,7 +17,7 @@ To undo it:
 Set an address with a password as TENURE_COPY_FROM or TENURE_COPY_TO, where others of this machine
 cannot see it.";
 
-/// `tenure copy`.
+/// The arguments of `tenure copy`.
 #[derive(Args, Debug)]
 #[command(after_help = AFTER)]
 pub struct CopyArgs {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// `tenure doctor`.
+/// The arguments of `tenure doctor`.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Each check is ok, look (it has a price, or may be wrong one day) or wrong; something wrong

@@ -55,7 +55,7 @@ pub struct EventsArgs {
 pub type EventTypes = std::sync::Arc<[EventType]>;
 
 impl EventsArgs {
-    /// What is to be shown.
+    /// The filter of the events to show.
     pub fn filter(&self) -> EventFilter {
         let EventsArgs { types, queue, job, flow, schedule, limit, pool, .. } = self;
         EventFilter {

@@ -1,7 +1,7 @@
 //! The help, as people read it: a dozen commands in groups, or all of them with `tenure help --all`; the help of one
 //! command, without the options that all have.
 //!
-//! clap writes the parts; which stand where is said here.
+//! clap writes the parts; this module decides their order.
 
 use std::fmt::Write;
 
@@ -84,7 +84,7 @@ const ENVIRONMENT: &str = "  TENURE_URL          the server or store, as --url
 
 const FOOT: &str = "Options of every command, such as --url and --json: tenure help --all";
 
-/// `tenure help`.
+/// The arguments of `tenure help`.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = "Examples:
   tenure help --all            all commands, options of every command, exit codes
@@ -99,7 +99,7 @@ pub struct HelpArgs {
     pub command: Vec<String>,
 }
 
-/// The command line with its help as people read it. It costs a millisecond, so it is made when it is needed.
+/// The command line with its help as people read it. It costs a millisecond, so it is built only when it is needed.
 pub fn told() -> Command {
     let mut command = Cli::command();
     command.build();
@@ -108,7 +108,7 @@ pub fn told() -> Command {
     command.override_help(short)
 }
 
-/// Hides what every command has, and lets the errors show the usage that the help shows.
+/// Hides the options of every command, and lets errors show the usage that the help shows.
 fn each(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let is_shown = |id: &str| SHOWN.contains(&(name.as_str(), id)) || id == "help";
@@ -123,7 +123,7 @@ fn each(command: Command) -> Command {
     command.override_usage(usage).after_help(format!("{end}{FOOT}")).mut_subcommands(each)
 }
 
-/// A text whose paragraphs are lines of their own, which clap wraps at the width that there is. Indented lines are
+/// A text whose paragraphs are lines of their own, which clap wraps at the width of the terminal. Indented lines are
 /// examples and tables, and stay as they are.
 fn flowing(text: &str) -> String {
     let mut flowing = String::new();
@@ -141,7 +141,7 @@ fn flowing(text: &str) -> String {
     flowing
 }
 
-/// Prints help, and says what is wrong with a command that is not there.
+/// Prints help, or the error about a command that does not exist.
 pub fn print(args: &HelpArgs) -> Result<(), Failure> {
     let mut root = told();
     let mut command = &mut root;
@@ -180,7 +180,7 @@ fn unknown(command: &Command, word: &str) -> Failure {
 /// A heading and a text below it.
 fn section(text: &mut String, command: &Command, heading: &str, body: &str) {
     let header = command.get_styles().get_header();
-    // A String takes all that is written.
+    // Writing to a String cannot fail.
     let _ = write!(text, "\n\n{header}{heading}:{header:#}\n{body}");
 }
 

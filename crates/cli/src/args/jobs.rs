@@ -99,12 +99,12 @@ pub struct PushArgs {
     /// The jobs and flows that the jobs name.
     #[command(flatten)]
     pub kin: KinArgs,
-    /// What the jobs say beside their payload.
+    /// The fields of the jobs beside their payload.
     #[command(flatten)]
     pub say: SayArgs,
 }
 
-/// How long a push waits; a word after `--wait` that is none was meant for something else.
+/// How long a push waits. A word after `--wait` that is no duration was meant as another argument.
 fn wait_span(text: &str) -> Result<Span, String> {
     span(text).map_err(|why| format!("{why}, or put a bare --wait last"))
 }
@@ -141,7 +141,7 @@ pub struct SayArgs {
 }
 
 impl SayArgs {
-    /// Whether anything is said.
+    /// Whether none of these options is given.
     pub fn is_silent(&self) -> bool {
         self.kind.is_none()
             && self.priority.is_none()
@@ -181,7 +181,7 @@ impl From<UntilWord> for Until {
     }
 }
 
-/// What a push does that meets its key.
+/// The reaction of a push whose unique key is held.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConflictWord {
     /// Answer the job that is there.
@@ -202,7 +202,7 @@ impl From<ConflictWord> for OnConflict {
     }
 }
 
-/// Which jobs.
+/// Filters that select jobs.
 #[derive(Args, Debug, Clone, Default)]
 pub struct FilterArgs {
     /// Only of this queue.
@@ -248,7 +248,7 @@ fn state(text: &str) -> Result<JobState, String> {
     })
 }
 
-/// The state that other systems call so.
+/// The state that other systems call by this name.
 fn meant(text: &str) -> Option<JobState> {
     match text {
         "done" | "completed" | "success" | "successful" => Some(JobState::Succeeded),
@@ -284,10 +284,10 @@ impl FilterArgs {
   tenure jobs --queue mail --state ready,blocked
   tenure --json jobs --state failed --max 1000 | jq -r '.items[].id'")]
 pub struct JobsArgs {
-    /// Which.
+    /// The jobs to list.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// The page.
+    /// The page of the list.
     #[command(flatten)]
     pub page: PageArgs,
     /// With payloads and results (shown with --json).
@@ -295,7 +295,7 @@ pub struct JobsArgs {
     pub full: bool,
 }
 
-/// Which job.
+/// The job of `job` and `explain`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   tenure explain job_01h…

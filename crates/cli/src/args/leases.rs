@@ -167,7 +167,7 @@ pub struct WorkArgs {
 /// The heading of options that few need.
 const MORE: &str = "More options";
 
-/// How long the other side of a request is waited for.
+/// How long to wait for the other side of a request.
 fn waiting(text: &str) -> Result<Span, String> {
     match span(text)? {
         span if span < Span::from_ms(100) => Err("the shortest is 100ms".to_owned()),
@@ -175,7 +175,7 @@ fn waiting(text: &str) -> Result<Span, String> {
     }
 }
 
-/// What CMD has of this process, and how far it is bound to it.
+/// How closely CMD is bound to this process, and what it inherits from it.
 #[derive(Args, Debug, Clone, Copy, Default)]
 pub struct BondArgs {
     /// Let CMD have TENURE_URL, TENURE_TOKEN and TENURE_STORE.
@@ -196,7 +196,7 @@ impl BondArgs {
     }
 }
 
-/// How a caller waits for what it wants to hold, and what it runs then.
+/// How a caller waits for what it wants to hold, and the command that it runs then.
 #[derive(Args, Debug)]
 pub struct HoldArgs {
     /// Wait no longer than this; without it however long it takes.
@@ -323,12 +323,12 @@ pub struct LeasesArgs {
     /// Only of this holder, by its id.
     #[arg(long)]
     pub worker: Option<String>,
-    /// The page.
+    /// The page of the list.
     #[command(flatten)]
     pub page: PageArgs,
 }
 
-/// What can be done with a lease from outside.
+/// Calls on a lease, from outside its holder.
 #[derive(Subcommand, Debug)]
 pub enum LeasesAction {
     /// Take a lease back, as if its holder had died.

@@ -1,7 +1,7 @@
-//! The command line as types: what may be said, and the help that teaches it.
+//! The command line as types: the arguments of every command, and their help.
 //!
-//! Nothing here does anything, reads a file or speaks to a store. Tokens are never arguments, since
-//! arguments can be seen by every user of a machine.
+//! Nothing here runs a command, reads a file or calls a store. Tokens are never arguments, since every user of a
+//! machine can see arguments.
 
 pub mod copy;
 pub mod doctor;
@@ -31,15 +31,15 @@ use crate::args::value::parse_name;
 // `help` is a command of ours, which also has `--all`; and no help is of the long kind.
 #[command(disable_help_subcommand = true, disable_help_flag = true)]
 pub struct Cli {
-    /// What holds for every command.
+    /// The options of every command.
     #[command(flatten)]
     pub global: Global,
-    /// The command.
+    /// The command to run, with its arguments.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What holds for every command.
+/// The options of every command.
 #[derive(Args, Debug, Clone)]
 pub struct Global {
     /// The server (HOST:PORT, http://, https://, tenure://), several with commas between, or the store (file:PATH, memory:, or
@@ -109,7 +109,7 @@ Each option has a variable, TENURE_ and its name in capitals
 (TENURE_DRAIN_TIMEOUT), and a key below [serve] in the settings file
 (drain_timeout). An option goes before its variable, that before the file.";
 
-/// Every command. In which group of the help each stands is said in [`help`].
+/// Every command. [`help`] decides in which group of the help each stands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a server on a store.
@@ -225,7 +225,7 @@ complete too, if a server answers within 300 ms.")]
     Help(help::HelpArgs),
 }
 
-/// `tenure error`.
+/// The arguments of `tenure error`.
 #[derive(Args, Debug, Clone)]
 #[command(after_help = "Examples:
   tenure error queue_full
@@ -236,7 +236,7 @@ pub struct ErrorArgs {
     pub code: Option<String>,
 }
 
-/// `tenure top`.
+/// The arguments of `tenure top`.
 #[derive(Args, Debug, Clone, Copy)]
 #[command(after_help = "Examples:
   tenure top
@@ -251,7 +251,7 @@ pub struct TopArgs {
     pub every: tenure_core::time::Span,
 }
 
-/// `tenure audit`.
+/// The arguments of `tenure audit`.
 #[derive(Args, Debug, Clone, Copy)]
 pub struct AuditArgs {
     /// Read all that the folder holds, payloads and results too, and compare it with its checksums;

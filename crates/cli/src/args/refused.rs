@@ -1,7 +1,7 @@
-//! What is wrong with a line that cannot be read, and what the right one is.
+//! Errors about a command line that cannot be read, and how to write it right.
 //!
-//! clap finds what is wrong. Here its sentences get what it cannot know: an example, where a `--` is missing, and no
-//! tip that is not near. A line is repeated without its `--url`, which may carry a password.
+//! clap finds the error. This module adds what clap cannot know: an example, and the place of a missing `--`; tips that
+//! are not near are removed. A line is repeated without its `--url`, which may carry a password.
 
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ use crate::output::{colour, printable};
 /// Commands that run a command, which stands behind `--`.
 const RUNNERS: [&str; 3] = ["lock", "lease", "work"];
 
-/// Prints help, or what is wrong with this process's own line; answers the exit code.
+/// Prints help, or the error about this process's own line; returns the exit code.
 pub fn tell() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let mut command = help::told();
@@ -37,12 +37,12 @@ pub fn tell() -> ExitCode {
         }
         return ExitCode::from(code);
     }
-    // That nobody reads it stops nothing.
+    // An unread message must stop nothing.
     let error = bettered(error, &mut command, &words);
     if words.iter().all(|word| word.to_str().is_some_and(is_plain)) {
         let _ = error.print();
     } else {
-        // It shows words of the line as they came.
+        // The error repeats words of the line: they are escaped.
         eprint!("{}", printable(&error.render().to_string()));
     }
     ExitCode::from(code)
@@ -53,7 +53,7 @@ fn is_plain(word: &str) -> bool {
     printable(word) == word
 }
 
-/// What helps with a command that is not there.
+/// A tip for a command that does not exist.
 pub fn where_to_look(said: &str) -> &'static str {
     match said {
         "bench" => {
@@ -87,7 +87,7 @@ fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Erro
         );
     }
     keep_near(&mut error, command, words);
-    // How an unknown option could be a value is no help: it is a slip.
+    // An unknown option is a typing error: a tip on how to pass it as a value is no help.
     if error.kind() == ErrorKind::UnknownArgument {
         error.remove(ContextKind::Suggested);
     }
@@ -105,7 +105,7 @@ fn bettered(mut error: Error, command: &mut Command, words: &[OsString]) -> Erro
     error
 }
 
-/// clap calls names similar that nobody would confuse: what is not a slip away goes.
+/// clap calls names similar that nobody would confuse: those that are not one slip away are removed.
 fn keep_near(error: &mut Error, command: &Command, words: &[OsString]) {
     let said = |error: &Error, kind| match error.get(kind) {
         Some(ContextValue::String(said)) => said.trim_start_matches('-').to_owned(),
@@ -134,12 +134,12 @@ fn keep_near(error: &mut Error, command: &Command, words: &[OsString]) {
 fn example(command: &Command) -> Option<String> {
     let text = command.get_after_help()?.to_string();
     let line = text.lines().find(|line| line.starts_with("  tenure "))?;
-    // What stands far behind it says what it does.
+    // A description may follow the example, behind several spaces.
     let line = line.trim().split("   ").next().unwrap_or_default();
     Some(format!("for example: {line}"))
 }
 
-/// The command that a line names, as far as it can be told.
+/// The command that a line names, as far as it can be recognized.
 fn named<'c>(command: &'c Command, words: &[OsString]) -> &'c Command {
     path(command, words)
         .iter()
@@ -159,7 +159,7 @@ fn named_mut<'c>(command: &'c mut Command, words: &[OsString]) -> &'c mut Comman
     at
 }
 
-/// The names of the commands that stand at the begin of a line.
+/// The names of the commands that stand at the start of a line.
 fn path(command: &Command, words: &[OsString]) -> Vec<String> {
     let (mut at, mut path) = (command, Vec::new());
     let mut words = words.iter().skip(1);
@@ -180,7 +180,7 @@ fn is_option_with_value(word: &OsStr) -> bool {
     word == "--url" || word == "--namespace"
 }
 
-/// The line with the `--` that it lacks, if it is right with it.
+/// The line with the `--` that it lacks, if that makes it right.
 fn with_dashes(command: &Command, words: &[OsString]) -> Option<String> {
     let runner = named(command, words).get_name().to_owned();
     if !RUNNERS.contains(&runner.as_str()) || words.iter().any(|word| word == "--") {

@@ -16,7 +16,7 @@ use crate::settings::Settings;
 const IN_FLIGHT_BYTES_MIN: u64 = 32 << 20;
 const _: () = assert!(IN_FLIGHT_BYTES_MIN / 4 * 3 >= (BODY_BYTES_MAX + PAGE_BYTES_MAX) as u64);
 
-/// `tenure serve`.
+/// The arguments of `tenure serve`.
 #[derive(Args, Debug, Clone)]
 pub struct ServeArgs {
     /// Where to listen; beyond loopback there must be a token, of at least 32 characters.
@@ -117,7 +117,7 @@ pub struct ServeArgs {
     /// Print the settings that count, and who said each, as such a file; and do nothing.
     #[arg(long)]
     pub print_config: bool,
-    /// What the settings say, and who says it.
+    /// The settings with their sources, after all layers were read.
     #[arg(skip)]
     pub settings: Settings,
 }
@@ -134,7 +134,7 @@ impl ServeArgs {
 pub enum TestClock {
     /// At the time of the start.
     Now,
-    /// At this time.
+    /// At a time that the option names.
     At(Moment),
 }
 
@@ -145,7 +145,7 @@ fn test_clock(text: &str) -> Result<TestClock, String> {
     }
 }
 
-/// See [`ServeArgs::durability`].
+/// The values of `--durability`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DurabilityArg {
     /// Every answer was synced.
@@ -163,7 +163,7 @@ fn in_flight(text: &str) -> Result<u64, String> {
     Ok(size)
 }
 
-/// `1GiB`, `500MB`, `4096`.
+/// A size: `1GiB`, `500MB`, `4096`.
 pub fn size(text: &str) -> Result<u64, String> {
     let wrong = || "write a size as \"512MiB\", \"1GiB\" or a number of bytes".to_owned();
     let text = text.trim();

@@ -37,7 +37,7 @@ impl LaterArgs {
     }
 }
 
-/// How long, which must be said.
+/// How long; one of the two options is required.
 #[derive(Args, Debug, Clone, Copy)]
 #[command(group = ArgGroup::new("must").args(["hold", "until"]).required(true))]
 pub struct MustLaterArgs {
@@ -67,7 +67,7 @@ impl MustLaterArgs {
   tenure queue pause mail --for 1h
   tenure queue -- set                the queue that is called \"set\"")]
 pub struct QueueArgs {
-    /// Instead of showing.
+    /// A call on a queue, instead of showing it.
     #[command(subcommand)]
     pub action: Option<QueueAction>,
     /// Show this one; without it list all.
@@ -78,7 +78,7 @@ pub struct QueueArgs {
     pub page: PageArgs,
 }
 
-/// What can be done with a queue.
+/// Calls on one queue.
 #[derive(Subcommand, Debug)]
 pub enum QueueAction {
     /// Change settings; makes the queue if it is not there.
@@ -154,7 +154,7 @@ pub struct QueueSetArgs {
   tenure limit pause site:example.com --for 10m
   tenure limit observe scrapy 3       3 are taken by work outside of Tenure")]
 pub struct LimitArgs {
-    /// Instead of showing.
+    /// A call on a limit, instead of showing it.
     #[command(subcommand)]
     pub action: Option<LimitAction>,
     /// Show this one; without it list all.
@@ -165,7 +165,7 @@ pub struct LimitArgs {
     pub page: PageArgs,
 }
 
-/// What can be done with a limit.
+/// Calls on one limit.
 #[derive(Subcommand, Debug)]
 pub enum LimitAction {
     /// Change settings; makes the limit if it is not there.
@@ -202,7 +202,7 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
         /// The limit.
         #[arg(value_parser = parse_name(LimitName::parse))]
         name: LimitName,
-        /// How long.
+        /// How long the pause lasts.
         #[command(flatten)]
         later: MustLaterArgs,
     },
@@ -244,7 +244,7 @@ A burst that is not given is 1: evenly spaced. --burst alone changes the rate th
   tenure pool cool accounts 139 --for 10m
   tenure pool ban accounts 139 --reason captcha")]
 pub struct PoolArgs {
-    /// Instead of showing.
+    /// A call on a pool, instead of showing it.
     #[command(subcommand)]
     pub action: Option<PoolAction>,
     /// Show this one; without it list all.
@@ -255,7 +255,7 @@ pub struct PoolArgs {
     pub page: PageArgs,
 }
 
-/// What can be done with a pool.
+/// Calls on one pool.
 #[derive(Subcommand, Debug)]
 pub enum PoolAction {
     /// Change settings; makes the pool if it is not there.
@@ -344,7 +344,7 @@ Example:
         /// The pool.
         #[arg(value_parser = parse_name(PoolName::parse))]
         name: PoolName,
-        /// The page.
+        /// The page of the list.
         #[command(flatten)]
         page: PageArgs,
     },
@@ -352,16 +352,16 @@ Example:
     Remove(ResourceArgs),
     /// Let resources rest for a while.
     Cool {
-        /// Which.
+        /// The resources to cool.
         #[command(flatten)]
         which: ResourceArgs,
-        /// How long.
+        /// How long they rest.
         #[command(flatten)]
         later: MustLaterArgs,
     },
     /// Stop handing resources out.
     Ban {
-        /// Which.
+        /// The resources to ban.
         #[command(flatten)]
         which: ResourceArgs,
         /// Why.

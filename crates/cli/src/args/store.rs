@@ -6,7 +6,7 @@ use tenure_core::time::Span;
 use crate::args::serve::size;
 use crate::args::value::span;
 
-/// `tenure store …`.
+/// Calls on the settings of a store: `tenure store …`.
 #[derive(Subcommand, Debug)]
 pub enum StoreAction {
     /// Show the settings, who owns the store, and how far its other servers are.
@@ -15,7 +15,7 @@ pub enum StoreAction {
     Set(StoreSetArgs),
     /// Have the owner make a snapshot now, so that the log in Redis becomes short.
     Compact {
-        /// Of which store.
+        /// The store to compact.
         #[command(flatten)]
         address: StoreAddress,
         /// How long to wait until the snapshot is there.
@@ -33,10 +33,10 @@ pub struct StoreAddress {
     pub store: Option<String>,
 }
 
-/// `tenure store set`.
+/// The arguments of `tenure store set`.
 #[derive(Args, Debug)]
 pub struct StoreSetArgs {
-    /// Of which store.
+    /// The store to change.
     #[command(flatten)]
     pub address: StoreAddress,
     /// After being blocked this long, a job reserves what it needs.
@@ -58,7 +58,7 @@ pub struct StoreSetArgs {
     pub replicas: Option<u32>,
 }
 
-/// See [`StoreSetArgs::forgets`].
+/// The values of [`StoreSetArgs::forgets`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum ForgetsArg {
     /// It never does.

@@ -1,7 +1,7 @@
 //! Single values of the command line: names, durations, moments, rates, `none`.
 //!
-//! Each says in one sentence what is wrong and what the right form is. What a value *means* is
-//! decided by the core's own parsers; nothing is parsed twice in two ways.
+//! Each error says in one sentence what is wrong and what the right form is. The core's own parsers decide the meaning
+//! of a value; nothing is parsed twice in two ways.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -34,7 +34,7 @@ pub fn span(text: &str) -> Result<Span, String> {
     })
 }
 
-/// A timeout: in no time nothing can run.
+/// A timeout, above 0s: in no time nothing can run.
 pub fn timeout(text: &str) -> Result<Span, String> {
     match span(text)? {
         Span::ZERO => Err("a timeout is more than 0s; none is without one".to_owned()),
@@ -52,7 +52,7 @@ pub fn every(text: &str) -> Result<Span, String> {
     Err(format!("use whole seconds, {min} to {max}"))
 }
 
-/// How often a screen asks: what is more often than a second shows nothing more.
+/// How often a screen asks, at most once a second: more often shows nothing more.
 pub fn refresh(text: &str) -> Result<Span, String> {
     let span = span(text)?;
     match (Span::from_s(1)..=Span::from_s(3_600)).contains(&span) {
@@ -66,7 +66,7 @@ pub fn moment(text: &str) -> Result<Moment, String> {
     moment_toward(text, Toward::Ahead)
 }
 
-/// The same, for what is asked about the past: a local time without a day is the last time that the clock showed it.
+/// The same for the past: a local time without a day is the last time that the clock showed it.
 pub fn past_moment(text: &str) -> Result<Moment, String> {
     moment_toward(text, Toward::Behind)
 }
@@ -74,14 +74,14 @@ pub fn past_moment(text: &str) -> Result<Moment, String> {
 /// The end of something: a moment, or how long from now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// The moment itself.
+    /// This moment, whenever the command runs.
     At(Moment),
     /// A duration that begins when the command runs.
     In(Span),
 }
 
 impl End {
-    /// The moment that it is.
+    /// The moment of this end; `now` is the time of the command.
     pub fn moment(self, now: Moment) -> Moment {
         match self {
             End::At(moment) => moment,
@@ -134,7 +134,7 @@ pub fn ttl_or_token(text: &str) -> Result<Span, String> {
     }
 }
 
-/// A parser for a whole number, which says its range in words.
+/// A parser for a whole number, whose error states the range.
 pub fn whole<T>(
     min: T,
     max: T,
@@ -151,7 +151,7 @@ where
     }
 }
 
-/// Up to this end a range is shown with both its ends; beyond it the other end helps nobody.
+/// Up to this end an error shows both ends of a range; beyond it the other end helps nobody.
 const SAID_TOGETHER_MAX: i128 = 100_000;
 
 fn outside(number: i128, range: &RangeInclusive<i128>) -> String {
@@ -176,17 +176,17 @@ fn digits(n: i128) -> String {
     format!("{sign}{}", grouped(u64::try_from(n.unsigned_abs()).unwrap_or(u64::MAX)))
 }
 
-/// A count of things that are had at once or per period, 0 or more.
+/// A count of things at once or per period, 0 or more.
 pub fn count(text: &str) -> Result<u32, String> {
     whole(0, COUNT_MAX as u32)(text)
 }
 
-/// `true` or `false`.
+/// A boolean: `true` or `false`.
 pub fn boolean(text: &str) -> Result<bool, String> {
     text.parse().map_err(|_| "it is true or false".to_owned())
 }
 
-/// A count of things of which there must be one.
+/// A count that must be at least 1.
 pub fn positive(text: &str) -> Result<u32, String> {
     whole(1, COUNT_MAX as u32)(text)
 }
@@ -208,9 +208,9 @@ pub fn label(text: &str) -> Result<(String, String), String> {
 /// A rate without its burst.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PerSpan {
-    /// Tokens per period.
+    /// Tokens in each period, 1 or more.
     pub count: u32,
-    /// The period.
+    /// The length of one period.
     pub per: Span,
 }
 
@@ -237,12 +237,12 @@ pub fn rate(text: &str) -> Result<PerSpan, String> {
     }
 }
 
-/// What a `set` says of one field: a value, or `none` for "back to the default".
+/// The change of one field by a `set`: a value, or `none` for "back to the default".
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setting<T>(pub Patch<T>);
 
 impl<T> Setting<T> {
-    /// What an option that may be absent says.
+    /// The change that an option asks for; if it is absent, the field stays as it is.
     pub fn of(option: Option<Setting<T>>) -> Patch<T> {
         option.map_or(Patch::Keep, |setting| setting.0)
     }

@@ -1,7 +1,7 @@
-//! What CMD finds: the variables and files of the contract, in a folder that nobody else can read.
+//! CMD's environment: the variables and files of the contract, in a folder that nobody else can read.
 //!
-//! What a resource's data holds goes into CMD's environment and into the lease file and nowhere else:
-//! not into an argument, a message or a log. The folder goes when this value is dropped.
+//! The data of a resource goes into CMD's environment and into the lease file and nowhere else: not into an argument, a
+//! message or a log. The folder is removed when this value is dropped.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -16,7 +16,7 @@ use crate::child::run_folder::RunFolder;
 use crate::settings::profile;
 
 const RESOURCE: &str = "TENURE_RESOURCE_";
-/// Set for some runs and not for others: one that a parent `tenure` set must not be taken for ours.
+/// Set for some runs and not for others: a value that a parent `tenure` set must not be taken for ours.
 const PER_RUN: &[&str] = &[
     "TENURE_LEASE",
     "TENURE_JOB_ID",
@@ -41,8 +41,8 @@ const PER_RUN: &[&str] = &[
 /// The trace of the job, under the name that tracing libraries read.
 pub const TRACEPARENT: &str = "TRACEPARENT";
 
-/// What opens the store, or says where that is kept: a token, a certificate, or an address that may hold a password. CMD could do with them
-/// all that this process may, and so could whatever reads CMD's environment.
+/// Variables that open the store, or say where a token, a certificate or an address with a password is kept. With them
+/// CMD could do all that this process may, and so could every reader of CMD's environment.
 const CREDENTIALS: [&str; 14] = [
     "TENURE_TOKEN",
     "TENURE_METRICS_TOKEN",
@@ -60,10 +60,11 @@ const CREDENTIALS: [&str; 14] = [
     profile::VARIABLE,
 ];
 
-/// The file of a job's parents, in the folder of its run. Whoever makes that folder writes it, since it takes a store.
+/// The file of a job's parents, in the folder of its run. The code that makes that folder writes it, since that takes a
+/// store.
 pub const PARENTS: &str = "parents.ndjson";
 
-/// Files by which CMD of `work` speaks and is spoken to.
+/// Files through which `work` and CMD exchange data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobFiles {
     /// The payload; also CMD's stdin.
@@ -76,18 +77,18 @@ pub struct JobFiles {
     pub progress: PathBuf,
 }
 
-/// What CMD finds.
+/// Variables, files and folder of one CMD.
 pub struct Environment {
     /// Variables to set, in order; none holds a zero byte, which no environment can carry.
     set: Vec<(OsString, OsString)>,
     /// Variables of this process that CMD must not see.
     remove: Vec<OsString>,
-    /// For CMD of `work`.
+    /// Only for CMD of `work`.
     pub files: Option<JobFiles>,
-    /// Where CMD of `lock` and `lease` may write a settle item. A name of its own, since such a CMD may be a part of a job,
-    /// and say in the job's outcome file how that ended.
+    /// The file in which CMD of `lock` and `lease` may write a settle item. It has a name of its own, since such a CMD
+    /// may be part of a job, and report the job's end in the job's outcome file.
     pub verdict: PathBuf,
-    /// Gone, with all in it, when this is dropped.
+    /// Removed, with its content, when this is dropped.
     _folder: RunFolder,
 }
 
@@ -105,7 +106,7 @@ impl Environment {
         if let Some(id) = &lease.lease {
             put("TENURE_LEASE", OsStr::new(id));
         }
-        // Empty, it is no profile: not even the default one, which a `tenure` in CMD would find by itself.
+        // An empty name selects no profile, not even the default one, which a `tenure` in CMD would find by itself.
         let profile = if credentials { profile::name() } else { Some("") };
         if let Some(profile) = profile {
             put(profile::VARIABLE, OsStr::new(profile));
@@ -173,9 +174,9 @@ impl Environment {
     }
 }
 
-/// What CMD must not see: the credentials of this process unless CMD is to have them, and what a
-/// `tenure` around this one has set and CMD would take for its own. A lock within a job leaves the
-/// job's variables alone, and its account too unless it has one of its own.
+/// Variables that CMD must not see: the credentials of this process unless CMD is to have them, and those that a
+/// `tenure` around this one has set and CMD would take for its own. A lock within a job keeps the job's variables, and
+/// its account too unless the lock has one of its own.
 fn kept_back(
     lease: &LeaseView,
     credentials: bool,
@@ -231,7 +232,7 @@ pub fn private(path: &Path) -> io::Result<File> {
 /// Keeps CMD, which is of the same user, from reading the token out of this process: its environment and its memory are
 /// closed to others, and it leaves no core. CMD itself is another program, for which the kernel opens both again.
 pub fn close_to_cmd() {
-    // An old kernel or a filter may refuse it: then all is as it would be without.
+    // An old kernel or a filter may refuse it: then nothing changes.
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_dumpable(false);
 }

@@ -1,6 +1,6 @@
-//! CMD: what it finds when it starts, how it is run and stopped, and what its end means.
+//! CMD: its environment, how it is run and stopped, and the meaning of its end.
 //!
-//! Nothing here speaks to a store.
+//! Nothing here calls a store.
 
 pub mod environment;
 pub mod guard;

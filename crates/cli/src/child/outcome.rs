@@ -1,6 +1,6 @@
-//! What the end of CMD means for its job: the outcome file, else the exit code.
+//! The outcome of a job after the end of CMD: from the outcome file, otherwise from the exit code.
 //!
-//! Pure but for reading the files that CMD wrote. Whatever is in them, there is always an outcome.
+//! Pure, except that it reads the files that CMD wrote. Whatever is in them, there is always an outcome.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,20 +17,20 @@ use tenure_core::time::Span;
 use crate::child::environment::JobFiles;
 use crate::exit::{FINAL, LEASE_LOST, by_signal};
 
-/// CMD says "not yet" with its exit code: so long.
+/// How long a job is snoozed after the exit code that means "not yet".
 const SNOOZE: Span = Span::from_s(30);
 
 /// How a process ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum How {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// This signal ended it.
     Signal(i32),
 }
 
 impl How {
-    /// The exit code by which it is passed on.
+    /// The exit code with which `tenure` reports it.
     pub fn exit_code(self) -> u8 {
         match self {
             How::Code(code) => u8::try_from(code).unwrap_or(1),
@@ -38,7 +38,7 @@ impl How {
         }
     }
 
-    /// The signal that ended the process, or what it ran: a shell passes that on as 128 and its number.
+    /// The signal that ended the process, or its command: a shell reports that as 128 and its number.
     pub fn signal(self) -> Option<i32> {
         match self {
             How::Signal(signal) => Some(signal),
@@ -47,8 +47,8 @@ impl How {
     }
 }
 
-/// What CMD of `lock` and `lease` said of what it held; `None` if it said nothing. There is no job whose outcome it could
-/// be, so that only the verdicts and the follow-up jobs count.
+/// The verdict that CMD of `lock` and `lease` wrote about what it held; `None` if it wrote none. There is no job whose
+/// outcome it could be, so that only the verdicts and the follow-up jobs count.
 ///
 /// # Errors
 /// Why its file cannot be used.
@@ -62,19 +62,18 @@ pub fn verdict(path: &Path) -> Result<Option<SettleOutcome>, String> {
     Ok(Some(said))
 }
 
-/// How the lease ends, after CMD ended so and wrote this at the end of its stderr.
+/// The outcome of a lease whose CMD ended like this, with the end of its stderr.
 pub fn of_end(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
     reporting(said(how, stderr, files), files)
 }
 
-/// An outcome with what CMD wrote last as its progress, since no heartbeat comes after it. What the outcome file says
-/// goes before that.
+/// Adds the last progress that CMD wrote, since no heartbeat comes after it. The outcome file takes precedence.
 pub fn reporting(mut outcome: SettleOutcome, files: &JobFiles) -> SettleOutcome {
     outcome.progress = outcome.progress.or_else(|| progress(&files.progress));
     outcome
 }
 
-/// A success of which the outcome file does not say when its schedule is next due says this.
+/// Sets when the schedule is next due, for a success whose outcome file does not state it.
 pub fn next_in(mut outcome: SettleOutcome, wait: Option<Span>) -> SettleOutcome {
     if matches!(outcome.ending, Ending::Succeeded { .. }) {
         outcome.next_in = outcome.next_in.or(wait);
@@ -111,7 +110,7 @@ fn by_code(how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
     }
 }
 
-/// What the outcome file leaves open is said by what CMD left elsewhere.
+/// Fills the gaps of the outcome file from CMD's other files, its exit code and its stderr.
 fn filled(mut said: SettleOutcome, how: How, stderr: &[u8], files: &JobFiles) -> SettleOutcome {
     match &mut said.ending {
         Ending::Succeeded { result: given @ None } => match result(&files.result) {
@@ -144,8 +143,8 @@ fn end_of(text: &str) -> &str {
     &text[from..]
 }
 
-/// The result file: JSON if it is JSON, else a string without the line end that `echo` adds. What
-/// is absent or empty is no result.
+/// The result file: JSON if it is JSON, otherwise a string without the line end that `echo` adds. An absent or empty
+/// file is no result.
 fn result(path: &Path) -> Result<Option<Json>, String> {
     let bytes = match read(path, PAYLOAD_BYTES_MAX) {
         Ok(Some(bytes)) if !bytes.trim_ascii().is_empty() => bytes,
@@ -175,7 +174,7 @@ pub fn json_or_string(bytes: &[u8]) -> Json {
     Json::from(text.strip_suffix('\r').unwrap_or(text))
 }
 
-/// What CMD wrote as its progress; `None` if there is nothing that can be reported.
+/// The progress that CMD wrote; `None` if there is nothing to report.
 pub fn progress(path: &Path) -> Option<Json> {
     let bytes = read(path, PROGRESS_BYTES_MAX).ok().flatten()?;
     if bytes.trim_ascii().is_empty() {
@@ -187,7 +186,7 @@ pub fn progress(path: &Path) -> Option<Json> {
 /// A file that CMD may have written, of at most `most` bytes; `None` if it is not there.
 fn read(path: &Path, most: usize) -> Result<Option<Vec<u8>>, String> {
     let told = |error: io::Error| error.to_string();
-    // CMD may have put anything there; a pipe would be waited for without end.
+    // CMD may have put anything there; reading a pipe would never end.
     match std::fs::metadata(path) {
         Ok(meta) if !meta.is_file() => return Err("it is not a file".to_owned()),
         Ok(_) => {}

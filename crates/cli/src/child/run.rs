@@ -1,6 +1,6 @@
 //! Runs CMD in a process group of its own, below a guard (see `guard`), and stops all that it started.
 //!
-//! What ends CMD is its caller's to decide; here is only how. Whoever drops a [`Running`] without
+//! The caller decides what ends CMD; this module only knows how. A [`Running`] that is dropped without
 //! [`Running::let_go`] ends all of it, just as the death of this process does.
 
 use std::ffi::{OsStr, OsString};
@@ -36,7 +36,7 @@ use crate::exit::{Failure, NOT_FOUND, NOT_RUNNABLE, NOT_STARTED};
 
 /// Between SIGTERM and SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(5);
-/// The same for what CMD left behind when it ended: its own work is done.
+/// The same for processes that CMD left behind when it ended: its own work is done.
 const LEFT_GRACE: Duration = Duration::from_secs(1);
 /// After SIGKILL all is over at once, unless the system does not let it.
 pub const KILLED_MAX: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ const STDERR_GRACE: Duration = Duration::from_millis(250);
 
 /// What CMD gets as its standard streams; stdout is always ours.
 pub enum Streams {
-    /// All of ours.
+    /// Our stdin, stdout and stderr.
     Ours,
     /// Its stdin from this file; the end of its stderr is kept while all of it is passed through.
     Job(std::fs::File),
@@ -72,10 +72,10 @@ impl From<Failure> for CmdUnstarted {
     }
 }
 
-/// CMD, running.
+/// A CMD below its guard, from its start on.
 pub struct Running {
     voice: GuardVoice,
-    /// To be told if the guard does not listen.
+    /// Notified if the guard does not listen.
     deaf: Arc<Notify>,
     group: Pid,
     overdue: Arc<AtomicBool>,
@@ -172,7 +172,7 @@ impl GuardLink {
             tokio::net::UnixStream::from_std(socket)
         };
         let mut listening = listen().map_err(|error| no_guard(&error))?;
-        // Until the guard has answered nobody tells it of heartbeats, so that its time is over then.
+        // Until the guard has answered it receives no heartbeats, so that its time is over then.
         let late = async {
             match &feed {
                 Some((_, told)) => tokio::time::sleep_until((*told).into()).await,
@@ -228,8 +228,8 @@ impl GuardLink {
                 () = feeding => true,
                 () = told_deaf.notified() => true,
             };
-            // The guard is gone, or does not listen. If this process did not send it away, nobody guards CMD any
-            // more: it ends, and with it all that can still be found.
+            // The guard is gone, or does not listen. If this process did not dismiss it, nobody guards CMD any more: it
+            // ends, and with it every process that can still be found.
             let Listener { ended, .. } = &listener;
             if left && !ended.is_closed() {
                 end_unguarded(&process, group).await;
@@ -246,8 +246,8 @@ impl GuardLink {
     }
 }
 
-/// The program of this process. By this name it is found on Linux also after an update has put
-/// another in its place, with which this process could not speak.
+/// The program of this process. On Linux this name finds it even after an update has put another in its place, with
+/// which this process could not talk.
 fn own_program() -> io::Result<std::path::PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }
@@ -295,24 +295,23 @@ impl Running {
         self.group
     }
 
-    /// The signals by which CMD is suspended, as they come. Only once.
+    /// The signals by which CMD is suspended, as they come; `None` after the first call.
     pub fn suspended(&mut self) -> Option<mpsc::UnboundedReceiver<Signal>> {
         self.suspended.take()
     }
 
-    /// Sends a signal to CMD's process group. That it is gone already is fine.
+    /// Sends a signal to CMD's process group, which may be gone already.
     pub fn signal(&self, signal: Signal) {
         let _ = wire::tell_signal(&self.voice.socket, false, signal as i32);
     }
 
-    /// Sends a signal to all that CMD started.
+    /// Sends a signal to every process that CMD started.
     fn signal_all(&self, signal: Signal) {
         // A guard that is gone is noticed by the task that listens to it.
         let _ = wire::tell_signal(&self.voice.socket, true, signal as i32);
     }
 
-    /// Waits for CMD's end, not for that of processes it left behind. May be dropped and called
-    /// again.
+    /// Waits for CMD's end, not for that of processes it left behind. May be dropped and called again.
     pub async fn ended(&mut self) -> Result<How, Failure> {
         let ended = self.ended.wait_for(Option::is_some).await;
         ended.ok().and_then(|how| *how).ok_or_else(|| Failure::bug("nobody watches CMD"))
@@ -324,9 +323,9 @@ impl Running {
         self.overdue.load(Ordering::Acquire)
     }
 
-    /// Stops all that CMD started: SIGTERM, and SIGKILL when `grace` is over or `limit` comes,
-    /// whichever is first. Returns when none of it is left. `limit` is asked anew when it comes: it
-    /// moves while the lease is still extended. May be dropped and called again.
+    /// Stops all that CMD started: SIGTERM, and SIGKILL when `grace` is over or `limit` comes, whichever is first.
+    /// Returns when no process is left. `limit` is called again when it comes: it moves while the lease is still
+    /// extended. May be dropped and called again.
     pub async fn stop(
         &mut self,
         grace: Duration,
@@ -335,7 +334,7 @@ impl Running {
         let begun = Instant::now();
         let end = begun + grace;
         self.signal_all(Signal::SIGTERM);
-        // One that is suspended cannot end.
+        // A suspended process cannot end.
         self.signal_all(Signal::SIGCONT);
         let asked = self.voice.ping();
         let half = begun
@@ -362,7 +361,7 @@ impl Running {
         self.ended().await
     }
 
-    /// After CMD's end: ends what it left behind, if there is anything.
+    /// After CMD's end: ends the processes that it left behind.
     pub async fn end_the_rest(
         &mut self,
         limit: impl Fn() -> Option<Instant>,
@@ -373,26 +372,26 @@ impl Running {
         self.stop(LEFT_GRACE, limit).await.map(|_| ())
     }
 
-    /// Says that nothing is to be guarded any more: what still lives may live on, and the folder is gone.
+    /// Dismisses the guard: processes that still live may go on, and the folder is gone.
     pub fn let_go(mut self) {
         self.ask_no_more();
         let _ = wire::tell_bye(&self.voice.socket);
     }
 
-    /// To be called before the guard is sent away: the task that listens takes a guard that goes while CMD's end is
-    /// still asked for as one that was killed, and ends CMD's group. That would be what a successful CMD left behind,
-    /// or another's group that has its number by now.
+    /// To be called before the guard is dismissed: while CMD's end is still awaited, the listening task treats a guard
+    /// that goes as one that was killed, and ends CMD's group. That would be what a successful CMD left behind, or
+    /// another's group that has its number by now.
     fn ask_no_more(&mut self) {
         self.ended = watch::channel(None).1;
     }
 
     /// Waits until nothing is left of what CMD started.
     async fn gone(&mut self) {
-        // The sender goes only after it was said.
+        // The sender is dropped only after that was reported.
         let _ = self.gone.wait_for(|gone| *gone).await;
     }
 
-    /// The end of its stderr, at most so much as an error may have. After its end.
+    /// The end of its stderr, no longer than an error may be. To be called after its end.
     pub async fn stderr(&mut self) -> Vec<u8> {
         let Some((mut passing, tail)) = self.stderr.take() else { return Vec::new() };
         let _ = tokio::time::timeout(STDERR_GRACE, &mut passing).await;
@@ -403,8 +402,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.ask_no_more();
-        // The task that listens has the socket too: the guard must see its end now. What it was told
-        // before it still reads.
+        // The task that listens has the socket too: the guard must see its end now. It still reads the messages before
+        // that.
         let _ = self.voice.socket.shutdown(Shutdown::Both);
     }
 }

@@ -1,7 +1,7 @@
-//! The private folder of a run, with what CMD is given in files, also data of resources.
+//! The private folder of a run, with the files for CMD, which may hold data of resources.
 //!
-//! It goes with the run. If `tenure` is killed, its guard removes it; if both are killed at once, as with a whole cgroup that
-//! is out of memory, the next `tenure` of the same user that makes such a folder on the machine does.
+//! It is removed with the run. If `tenure` is killed, its guard removes it; if both are killed at once, as with a whole
+//! cgroup that is out of memory, the next `tenure` of the same user that makes such a folder on the machine does.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
@@ -11,15 +11,15 @@ use std::sync::Once;
 
 use tempfile::TempDir;
 
-/// By this name a folder is known as one that may be swept.
+/// Begins the name of a folder that may be swept.
 const PREFIX: &str = "tenure-run-";
-/// The file that each process which needs the folder holds a shared lock of. The system drops the lock of a process that is
-/// killed.
+/// The file on which each process that needs the folder holds a shared lock. The system drops the lock of a process
+/// that is killed.
 const HELD: &str = "held";
-/// So often in a row a new folder may be swept away before it is held.
+/// How often in a row a new folder may be swept away before it is held.
 const SWEPT_TRIES: u32 = 16;
 
-/// A folder that nobody else can read. It goes, with all in it, when this is dropped.
+/// A folder that nobody else can read. It is removed, with its content, when this is dropped.
 pub struct RunFolder {
     folder: TempDir,
     _held: File,
@@ -59,14 +59,14 @@ impl RunFolder {
     }
 }
 
-/// Keeps a folder from being swept for as long as the answer lives.
+/// Keeps a folder from being swept for as long as the returned file lives.
 ///
 /// # Errors
 /// It is gone: `NotFound`. Or the file system has no locks.
 pub fn hold(folder: &Path) -> io::Result<File> {
     let held = File::open(folder.join(HELD))?;
     held.lock_shared()?;
-    // Whoever swept it held the lock until all of it was gone.
+    // The sweeper held the lock until all of it was gone.
     fs::metadata(folder.join(HELD))?;
     Ok(held)
 }

@@ -1,7 +1,7 @@
-//! The signals by which this process is told to end.
+//! The signals that ask this process to end.
 //!
-//! A signal that whoever started this process chose to ignore (`nohup`, `&` in a script) stays
-//! ignored, except for a server's SIGHUP, which ends nothing: see [`Signals::of_a_server`].
+//! A signal that this process was started to ignore (`nohup`, `&` in a script) stays ignored, except for a server's
+//! SIGHUP, which ends nothing: see [`Signals::of_a_server`].
 
 use std::future::poll_fn;
 use std::io;

@@ -1,4 +1,4 @@
-//! CMD's stderr on its way to ours, of which the end is kept: it is the error of a run that fails.
+//! Forwards CMD's stderr to ours and keeps its end, which is the error of a run that fails.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ impl Tail {
         let more = kept.len().saturating_sub(MOST);
         kept.drain(..more);
     }
-    /// What is kept so far.
+    /// The bytes that were kept until now.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }

@@ -22,8 +22,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Hands the terminal to CMD's group, which says when it is suspended. `None` if stdin is no terminal of which this process is
-    /// in the foreground: then there is nothing to hand over.
+    /// Hands the terminal to CMD's group, whose suspensions arrive on `suspended`. `None` if stdin is no terminal with
+    /// this process in its foreground: then there is nothing to hand over.
     pub fn hand_over(group: Pid, suspended: UnboundedReceiver<Signal>) -> Option<Self> {
         let stdin = io::stdin();
         let ours = getpgrp();
@@ -44,7 +44,7 @@ impl Terminal {
 
     /// Takes the terminal back.
     fn take_back(&self) {
-        // Who is not in the foreground and takes the terminal is stopped, unless it blocks that.
+        // A process in the background that takes the terminal is stopped, unless it blocks that signal.
         let mut stop = SigSet::empty();
         stop.add(Signal::SIGTTOU);
         if stop.thread_block().is_ok() {
@@ -67,9 +67,9 @@ impl Terminal {
                 continue;
             }
             self.take_back();
-            // What the terminal would have done to the whole job, had CMD been of our group.
-            // It may stop this process a moment later than the call returns, so that what follows
-            // waits for the shell to say that it goes on: in the foreground, or not.
+            // The terminal would have stopped the whole job, had CMD been of our group. The signal may stop this
+            // process a moment after the call returns, so the code below waits until the shell continues it, in the
+            // foreground or not.
             if kill(Pid::from_raw(0), Signal::SIGTSTP).is_ok() {
                 self.continued.recv().await;
             }

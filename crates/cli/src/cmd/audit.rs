@@ -1,4 +1,4 @@
-//! `tenure audit`: does what is cached agree with what is held?
+//! `tenure audit`: do the cached counts agree with the leases?
 
 use tenure::Client;
 use tenure_core::requests::Audit;

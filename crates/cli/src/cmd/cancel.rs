@@ -1,6 +1,6 @@
 //! `tenure cancel`, `retry`, `delete` and `run-now`: one call for each id, or as many calls as it takes for all that match.
 //!
-//! A refused id does not stop the others: it is told on stderr, and the exit code is 1 at the end.
+//! A refused id does not stop the others: it is reported on stderr, and the exit code is 1 at the end.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::args::jobs::{ManyArgs, RunNowArgs};
 use crate::exit::Failure;
 use crate::output::Output;
 
-/// A call that changed nothing and is not at its end may have met jobs that cannot be retried for some milliseconds, since
-/// those that waited for them are being told of their end.
+/// A call that changed nothing and is not at its end may have met jobs that cannot be retried for some milliseconds,
+/// since the jobs that waited for them are being notified of their end.
 const NOTHING_YET: Duration = Duration::from_millis(20);
 
-/// Calls jobs off.
+/// Cancels jobs: by id, or all that match.
 pub async fn cancel(client: &Client, out: Output, args: ManyArgs) -> Result<(), Failure> {
     if !args.ids.is_empty() {
         return each_shown(client, out, args.ids, |job| CancelJob { job }).await;
@@ -92,7 +92,7 @@ where
     .await
 }
 
-/// Asks for one id after the other, and shows those that were not refused.
+/// Makes one call for each id, and shows the jobs that were not refused.
 async fn each<O: Operation>(
     client: &Client,
     ids: Vec<JobRef>,
@@ -113,7 +113,7 @@ async fn each<O: Operation>(
                     if done.is_empty() {
                         return Err(failure);
                     }
-                    // What was done is the answer; what went wrong is told on stderr alone.
+                    // The jobs that are done are the answer; the error is reported on stderr alone.
                     show(done)?;
                     return Err(Failure { refusal: None, ..failure });
                 }
@@ -129,7 +129,7 @@ async fn each<O: Operation>(
     worst.map_or(Ok(()), Err)
 }
 
-/// The answer: of one id the job, of several a list.
+/// The answer: for one id the job, for several a list.
 fn show(out: Output, done: &[JobView], one: bool) -> Result<(), Failure> {
     let line = |job: &JobView| {
         let asked = job.cancel_requested && !job.state.is_finished();
@@ -167,8 +167,8 @@ where
     out.answer(&sum, |sum| format!("{} {done_word}\n", grouped(sum.done)))
 }
 
-/// Changes the jobs that match, at most `most` of them. One call changes at most 1,000 and looks at 10,000; people mean
-/// all. Each call goes on where the one before stopped, so this comes to an end even where jobs are pushed all the
+/// Changes the jobs that match, at most `most` of them. One call changes at most 1,000 and looks at 10,000, but people
+/// mean all. Each call goes on where the one before stopped, so that this ends even where jobs are pushed all the
 /// while.
 pub async fn walk<O>(
     client: &Client,

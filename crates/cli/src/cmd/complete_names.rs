@@ -25,11 +25,11 @@ use crate::settings;
 use crate::settings::profile;
 use crate::store::{OpenedStore, own_token};
 
-/// Whoever pressed the key waits for it.
+/// The person who pressed the key waits for it.
 const WITHIN: Duration = Duration::from_millis(300);
 /// The family of locks, which the command line names without it.
 const LOCK: &str = "lock:";
-/// Options that say which server is asked and how it is known; the rest of the line is nothing to it.
+/// Options that say which server is asked and how it is known; the rest of the line does not matter to it.
 const ADDRESSING: [&str; 6] = ["url", "namespace", "profile", "ca", "client_cert", "client_key"];
 
 /// The kind of thing that is named at a place of the line.
@@ -47,8 +47,8 @@ pub enum NamedThing {
     Need,
 }
 
-/// Prints the names that fit, each on a line: stdin has the words of the line up to the cursor, each on a line. That it has
-/// none to print is no failure.
+/// Prints the names that fit, each on a line: stdin has the words of the line up to the cursor, each on a line. To have
+/// no names is no failure.
 pub async fn run() -> Result<(), Failure> {
     // From here on: reading, settings, the token's file and resolving the address take time too.
     std::thread::spawn(|| {
@@ -159,7 +159,7 @@ pub fn named_by(command: &Command, arg: &Arg) -> Option<NamedThing> {
     })
 }
 
-/// A line that asks the same server, with what `words` say of it.
+/// A line that asks the same server, with the addressing options of `words`.
 fn addressed(words: &[&str]) -> Vec<std::ffi::OsString> {
     let said = Cli::command().ignore_errors(true).try_get_matches_from(words).ok();
     let mut line = vec!["tenure".into()];

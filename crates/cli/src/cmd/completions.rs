@@ -1,5 +1,5 @@
-//! `tenure completions`: the script of a shell. clap writes what never changes (commands, options, words); behind it stands
-//! what asks a server for names (`complete-names`).
+//! `tenure completions`: the script of a shell. clap writes the part that never changes (commands, options, words);
+//! behind it stands the part that asks a server for names (`complete-names`).
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::cmd::complete_names::named_by;
 use crate::exit::Failure;
 use crate::output::Output;
 
-/// Words of the line that hold a colon are several to bash, so it is told only what follows the last one. clap offers the places
+/// To bash, a word with a colon is several words, so it gets only the part after the last colon. clap offers the places
 /// of arguments (`[NAME]`) as if they were words.
 const BASH: &str = r#"
 _tenure_names() {

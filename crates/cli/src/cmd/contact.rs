@@ -1,5 +1,5 @@
-//! Tells people when the store goes away and when it is back: once for each absence and then once a minute, however often it
-//! is asked meanwhile. What is back within half a second is no news.
+//! Tells people when the store goes away and when it is back: once for each absence and then once a minute, however
+//! often calls fail meanwhile. An absence of less than half a second is not reported.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,18 +13,18 @@ use tenure_seam::{AroundEngine, CallError, CallFuture, Engine, Fault};
 
 use crate::output::tell;
 
-/// Shorter absences are no news: a server that starts again, a connection that was closed.
+/// Shorter absences are not reported: a server that starts again, a connection that was closed.
 const NEWS: Duration = Duration::from_millis(500);
-/// What goes on is told again after this.
+/// An absence that goes on is reported again after this.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// An absence that was told.
+/// An absence that was reported.
 struct Absence {
     began: Instant,
     told: Instant,
 }
 
-/// Whether an absence was told.
+/// Reports the absences of one store.
 pub struct Contact {
     /// The address, without a password.
     store: String,
@@ -38,7 +38,7 @@ impl Contact {
         Contact { store, absence: Mutex::default() }
     }
 
-    /// A call failed that is made again; nothing has answered for `away`.
+    /// A call failed and is made again; nothing has answered for `away`.
     pub fn lost(&self, error: &CallError, away: Duration) {
         let now = Instant::now();
         let mut absence = self.absence.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl Contact {
     }
 }
 
-/// A client whose waits tell people that the store is away: for a command that makes no other calls, and goes on with them.
+/// A client whose waits report that the store is away: for a command that makes no other calls, and goes on with them.
 pub fn telling(client: &Client, url: &str) -> Client {
     let told = Told { contact: Contact::with(url), failing_since: Mutex::default() };
     let engine = Telling { engine: client.engine().clone(), told: Arc::new(told) };
@@ -78,7 +78,7 @@ struct Told {
     failing_since: Mutex<Option<Instant>>,
 }
 
-/// An engine whose failed calls are told.
+/// An engine whose failed calls are reported.
 struct Telling {
     engine: Arc<dyn Engine>,
     told: Arc<Told>,
@@ -115,7 +115,7 @@ impl AroundEngine for Telling {
     }
 }
 
-/// The sentence on an absence, which has lasted for `since`, if it was told before.
+/// The sentence on an absence, which has lasted for `since`, if it was reported before.
 fn lost(store: &str, error: &CallError, since: Option<Duration>) -> String {
     let since = since.map_or(String::new(), |since| format!(" for {}", long(since)));
     let (head, why) = match error {
@@ -125,7 +125,7 @@ fn lost(store: &str, error: &CallError, since: Option<Duration>) -> String {
             ("no service of", &no.detail)
         }
     };
-    // The address is said already.
+    // `store` has the address already.
     let address = store.split_once("://").map_or(store, |(_, address)| address);
     let why = why.strip_prefix(address).and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
     let why = why.split(" (os error").next().unwrap_or(why);

@@ -1,6 +1,7 @@
 //! `tenure doctor`: is this server, folder or Redis as it should be, and what to change?
 //!
-//! It asks and measures; what it tries out it takes away again. It never opens a folder as a store.
+//! It asks and measures, and removes everything that it tried out. It never opens a folder as a
+//! store.
 
 mod facts;
 mod finding;
@@ -25,16 +26,16 @@ use crate::output::{Output, printable, width};
 
 /// The longest name of a check, so that all blocks of lines stand in the same columns.
 const CHECK_WIDTH: usize = "persistence".len();
-/// How it stands, the check, and the gaps behind each.
+/// The severity, the check, and the gaps behind each.
 const MARGIN: usize = "wrong".len() + CHECK_WIDTH + 4;
 
-/// What was looked at, and what was found.
+/// An examined thing with its findings.
 struct Examined {
     /// A word for it.
     what: &'static str,
-    /// Where it is.
+    /// Its address, without a password.
     store: String,
-    /// If it is more than one server: each, as findings name it.
+    /// If it is more than one server: the name of each, as findings have it.
     servers: Vec<String>,
     findings: Vec<Finding>,
 }
@@ -46,7 +47,7 @@ struct DoctorReport<'a> {
     findings: &'a [Finding],
 }
 
-/// Looks, and says what it found; something wrong is exit 1.
+/// Looks, and prints the findings; something wrong is exit 1.
 pub async fn run(out: Output, global: &Global, args: DoctorArgs) -> Result<(), Failure> {
     let said = args.address.as_deref().unwrap_or(&global.url);
     let url: StoreUrl = said.parse().map_err(|why| {

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::output::clock::{exactly, second};
 use crate::output::{Output, hint, printable, tell};
 
-/// Shows events until there is none more, or without end.
+/// Shows events until there are no more, or without end.
 pub async fn run(client: &Client, out: Output, args: EventsArgs) -> Result<(), Failure> {
     let begin = if args.follow { EventsSince::Now } else { EventsSince::First };
     let mut events = client.events_since(args.since.unwrap_or(begin), args.filter());
@@ -50,19 +50,19 @@ fn sentence(gap: &Gap) -> String {
     }
 }
 
-/// The moment, the type, whom it is about, and what is said of that.
+/// The moment, the type, the subject, and the details.
 fn line(event: &Event) -> String {
     let happened = &event.happened;
     let About { job, queue, schedule, .. } = &happened.about;
     let mut text = format!("{}  {:<20}", exactly(happened.at), happened.kind.as_str());
-    // Of a job its queue stands first, of all else what it is.
+    // The schedule of a schedule's event stands first, otherwise the queue.
     let first = match (schedule, queue) {
         (Some(schedule), _) if happened.kind.family() == "schedule" => Some(schedule.to_string()),
         (_, Some(queue)) => Some(queue.to_string()),
         _ => None,
     };
     let mut say = |word: &str| {
-        // A string takes all that is written to it.
+        // Writing to a String cannot fail.
         let _ = write!(text, "  {}", printable(word).replace(['\n', '\t'], " "));
     };
     first.iter().for_each(|word| say(word));
@@ -75,7 +75,7 @@ fn line(event: &Event) -> String {
     text
 }
 
-/// What else an event says, in the order of the reference.
+/// The details of an event, in the order of the reference.
 fn said(about: &About, is_job: bool) -> Vec<String> {
     let About { flow, why, on, lease, holder, run_at, error, outcome, .. } = about;
     let About { limit, pool, resource, until, external, moment, n, counts, attempt, .. } = about;

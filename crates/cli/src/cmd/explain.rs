@@ -13,7 +13,7 @@ use crate::output::prose::wrapped;
 use crate::output::table::when;
 use crate::output::{Output, width};
 
-/// Says it.
+/// Prints why a job waits.
 pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failure> {
     let explained = client.run(ExplainJob { job: args.job }).await?;
     let lease = explained.lease.iter().map(|lease| lease.holder.as_str());
@@ -28,7 +28,7 @@ pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failu
     out.answer(&explained, |explained| fitted(&people(explained, &holders, super::now())))
 }
 
-/// The same as text, for a screen of its own; holders are named by what their ids tell.
+/// The same as text, for a screen of its own; holders are named by their ids alone.
 pub fn told(explained: &Explained, now: Moment) -> String {
     people(explained, &Holders::default(), now)
 }
@@ -77,7 +77,7 @@ fn people(explained: &Explained, holders: &Holders, now: Moment) -> String {
     }
 }
 
-/// What a reason says; of one that this version does not know its kind and name.
+/// The sentence of a reason; its kind and name if this version does not know it.
 fn clause(reason: &Reason) -> String {
     if !reason.detail.is_empty() {
         return sentence(&reason.detail);
@@ -88,7 +88,7 @@ fn clause(reason: &Reason) -> String {
     kind + &name
 }
 
-/// What the sentence of a reason does not say, below it.
+/// Facts that the sentence of a reason leaves out, shown below it.
 fn facts(reason: &Reason, is_last: bool, holders: &Holders, now: Moment) -> String {
     let mut facts = Vec::new();
     if let (Some(done), Some(all), ReasonKind::WaitingOn, true) =

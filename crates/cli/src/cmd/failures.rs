@@ -23,7 +23,7 @@ pub async fn run(client: &Client, out: Output, args: FailuresArgs) -> Result<(),
     Ok(())
 }
 
-/// As people read them; the queue stands there where more than one was asked for.
+/// The groups for people, with their queue if more than one was requested.
 fn people(groups: &[FailureGroup], one_queue: bool, now: Moment) -> String {
     const COUNT: &str = "COUNT";
     let counts: Vec<String> = groups.iter().map(|group| grouped(group.count)).collect();

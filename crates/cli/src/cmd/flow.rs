@@ -109,9 +109,9 @@ fn no(view: &FlowView, longest: Option<Span>) -> Option<Failure> {
     Some(Failure::new(NO, sentence).hint(next))
 }
 
-/// Retries what failed or was cancelled. One walk goes from the oldest job to the newest and passes over those whose
-/// parents are still failed; a parent may stand behind its child, so walks follow each other while they change
-/// something. Each job is retried once at most, or one that fails at once would be retried without end.
+/// Retries failed and cancelled jobs. One walk goes from the oldest job to the newest and skips those whose parents are
+/// still failed; a parent may stand behind its child, so walks follow each other while they change something. Each job
+/// is retried once at most, or one that fails at once would be retried without end.
 async fn retry(client: &Client, out: Output, flow: FlowName) -> Result<(), Failure> {
     let before = client.get_flow(flow.clone(), Span::ZERO).await?.counts;
     let states = vec![JobState::Failed, JobState::Cancelled];

@@ -1,8 +1,8 @@
-//! Who holds something, as people know it: `host:pid`, or the name that a worker was given.
+//! Names of holders as people know them: `host:pid`, or the name that a worker was given.
 //!
-//! A lease names its holder by the id of its worker, which a process makes for itself. Those of this
-//! repository's clients begin with host and pid. For an id that a client made without them they stand in the list of workers,
-//! for as long as one was heard of within the last minute.
+//! A lease names its holder by the id of its worker, which a process makes for itself. The ids of this repository's
+//! clients begin with host and pid. For an id without them, host and pid stand in the list of workers, if the worker
+//! was heard of within the last minute.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use tenure::ids::holder_shown;
 use tenure_core::bounds::LIST_MAX;
 use tenure_core::requests::{ListWorkers, Page, WorkerView};
 
-/// With this begins an id that a process made for itself.
+/// The beginning of an id that a process made for itself.
 const MADE: &str = "worker_";
 
-/// The workers that have an id only, by it.
+/// `host:pid` of the workers whose ids do not show it, by id.
 #[derive(Debug, Default)]
 pub struct Holders(BTreeMap<String, String>);
 
 impl Holders {
-    /// Asks for the workers, if one of these holders has nothing but an id. If that fails the ids are shown.
+    /// Requests the workers, if one of these holders has nothing but an id. If that fails, the ids are shown.
     pub async fn ask<'h>(client: &Client, holders: impl IntoIterator<Item = &'h str>) -> Self {
         if !holders.into_iter().any(|holder| holder.starts_with(MADE)) {
             return Holders::default();
@@ -39,13 +39,13 @@ impl Holders {
         Holders(workers.iter().filter_map(place).collect())
     }
 
-    /// As people know the holder.
+    /// The holder's name for people.
     pub fn name<'n>(&'n self, holder: &'n str) -> &'n str {
         self.0.get(holder).map_or(holder_shown(holder), String::as_str)
     }
 }
 
-/// `host:pid`.
+/// `host:pid` of a worker.
 pub fn place(worker: &WorkerView) -> Option<String> {
     Some(format!("{}:{}", worker.host.as_ref()?, worker.pid?))
 }

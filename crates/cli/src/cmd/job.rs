@@ -11,7 +11,7 @@ use crate::output::Output;
 use crate::output::clock::second;
 use crate::output::page::Page;
 
-/// Shows it.
+/// Shows one job as a page.
 pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failure> {
     let job = client.run(GetJob { job: args.job }).await?;
     out.answer(&*job, people)
@@ -65,7 +65,7 @@ pub fn people(job: &JobView) -> String {
     page.render()
 }
 
-/// For whom it waits, and for how many of them still.
+/// The parents of the job, and how many of them are unfinished.
 fn after(job: &JobView) -> String {
     let mut names: Vec<String> = job.after.iter().map(ToString::to_string).collect();
     if names.len() < job.parents as usize {
@@ -84,7 +84,7 @@ fn after(job: &JobView) -> String {
     }
 }
 
-/// As the API writes it.
+/// The JSON that the API writes.
 pub fn json(value: &impl serde::Serialize) -> String {
     match tenure_core::secret::Json::of(value) {
         Ok(json) => json.text().to_owned(),

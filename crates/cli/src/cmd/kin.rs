@@ -10,7 +10,7 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::table::{Table, when};
 
-/// Lists what a job waits for.
+/// Lists the parents of a job.
 pub async fn parents(client: &Client, out: Output, args: ParentsArgs) -> Result<(), Failure> {
     let listed = client.list_parents(args.job, args.full, args.page.page()).await?;
     out.answer(&listed, |listed| parents_table(&listed.items, super::now()))?;

@@ -1,4 +1,4 @@
-//! `tenure limit`: shows limits, who holds them and who waits; sets, pauses and observes them.
+//! `tenure limit`: shows limits, their holders and their lines; sets, pauses and observes them.
 
 use tenure::Client;
 use tenure_core::names::LimitName;
@@ -18,7 +18,7 @@ use crate::output::clock::second;
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, when};
 
-/// Shows, or does what is said.
+/// Shows limits, or runs the action.
 pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Failure> {
     let action = match (args.action, args.name) {
         (Some(action), _) => action,
@@ -104,7 +104,7 @@ async fn burst_alone(
     }
 }
 
-/// A rate as it is said on the command line.
+/// A rate in the form of the command line.
 pub fn rate_text(rate: &Rate) -> String {
     format!("{}/{}, burst {}", rate.count, rate.per, rate.burst)
 }

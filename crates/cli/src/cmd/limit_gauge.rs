@@ -1,5 +1,5 @@
-//! The gauge of a limit: made of what the command line says, and shown with what was read. Its address may hold a
-//! password, which no message shows.
+//! The gauge of a limit: made from the options, and shown with its last reading. Its address may hold a password, which
+//! no message shows.
 
 use serde_json::{Map, Value, json};
 use tenure_core::decode;
@@ -13,7 +13,7 @@ use crate::json_args::{address, usage};
 use crate::output::page::Page;
 use crate::output::table::when;
 
-/// The setting. What is wrong with it is said in the words of the API.
+/// The setting. Its errors are in the words of the API.
 pub fn setting(args: &GaugeArgs) -> Result<Patch<Box<Gauge>>, Failure> {
     let mut gauge = Map::new();
     match (args.gauge.as_deref(), args.gauge_scrapyd.as_deref()) {

@@ -55,7 +55,7 @@ pub async fn lease(client: &Client, args: LeaseArgs, url: &str) -> Result<(), Fa
     hold(client, "the lease", needs, args.ttl, args.hold, waiting).await
 }
 
-/// Makes the lock one of so many holders, unless it is set already.
+/// Sets the number of holders of the lock, unless it is set already.
 async fn widen(client: &Client, limit: &LimitName, holders: u32) -> Result<(), Failure> {
     let view = client.run(GetLimit { limit: limit.clone() }).await?;
     if view.template.is_none() {
@@ -119,7 +119,7 @@ async fn hold(
     }
 }
 
-/// What CMD came to.
+/// The end of CMD's run.
 struct CmdRan {
     /// How this process ends.
     code: u8,
@@ -131,7 +131,7 @@ fn lost(what: &str, when: &str) -> Failure {
         .hint("somebody else may hold it by now")
 }
 
-/// Runs CMD to its end, which is by a signal if this process got one.
+/// Runs CMD to its end, which is by a signal if this process received one.
 async fn run(
     what: &str,
     lease: &LeaseView,
@@ -184,7 +184,7 @@ async fn run(
 }
 
 enum Attended {
-    /// CMD ended; with the first signal that this process got and passed on, if it got one.
+    /// CMD ended; with the first signal that this process received and forwarded, if any.
     Ended(How, Option<Signal>),
     /// The lease was lost and CMD stopped.
     Lost,
@@ -223,7 +223,7 @@ async fn attend(
                 return Ok(Attended::Lost);
             }
             signal = signals.next() => {
-                // The first one says how this process ends; all are passed on.
+                // The first one decides how this process ends; all are forwarded.
                 told.get_or_insert(signal);
                 running.signal(signal);
             }
@@ -232,8 +232,8 @@ async fn attend(
     }
 }
 
-/// Waits for the lock. A signal ends that: the call that waits is called off, so that nothing is held by
-/// a process that is gone. A second signal does not wait for that.
+/// Waits for the lock. A signal cancels the waiting call, so that a process that is gone holds nothing. A second signal
+/// does not wait for that.
 async fn acquire(
     lock: &Lock,
     longest: Option<Duration>,

@@ -1,4 +1,4 @@
-//! One file per command: what it asks of the store, and how the answer is shown.
+//! One file per command: its calls to the store, and the output of their answers.
 //!
 //! No command knows which engine answers, and none writes an exit code of its own making.
 
@@ -59,12 +59,12 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::store::OpenedStore;
 
-/// This machine's clock, for what people read and for nothing else.
+/// This machine's clock, for output to people and for nothing else.
 pub fn now() -> Moment {
     SystemClock.now()
 }
 
-/// Does what the command line says.
+/// Runs the command of the command line.
 pub async fn run(cli: Cli) -> Result<(), Failure> {
     let out = Output { json: cli.global.json };
     if cli.global.accept_loss && opens_no_folder(&cli.command) {
@@ -88,7 +88,8 @@ pub async fn run(cli: Cli) -> Result<(), Failure> {
             let Global { url, namespace, accept_loss, .. } = cli.global;
             let opened = OpenedStore::open(&url, namespace, accept_loss)?;
             let ended = with_client(command, &opened.client, &url, out).await;
-            // That the store itself stopped is why the command failed, whatever it noticed of it.
+            // If the store itself stopped, that is why the command failed, whatever the command
+            // noticed of it.
             opened.close().await.map_or(ended, Err)
         }
     }

@@ -20,7 +20,7 @@ use crate::output::clock::second;
 use crate::output::page::Page;
 use crate::output::table::{Table, or_dash, when};
 
-/// Shows, or does what is said.
+/// Shows pools, or runs the action.
 pub async fn run(client: &Client, out: Output, args: PoolArgs) -> Result<(), Failure> {
     match (args.action, args.name) {
         (Some(action), _) => act(client, out, action).await,
@@ -184,7 +184,7 @@ fn people(pool: &PoolView) -> String {
 fn state(resource: &ResourceView) -> &'static str {
     match resource.state {
         _ if resource.retiring => "retiring",
-        // It is neither cooling nor banned, and yet nobody can have it.
+        // It is neither cooling nor banned, and yet has no free slot.
         ResourceState::Available if resource.in_use >= resource.slots => "in use",
         ResourceState::Available => "available",
         ResourceState::Cooling => "cooling",

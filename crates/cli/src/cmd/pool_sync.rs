@@ -1,6 +1,6 @@
 //! `tenure pool sync`: makes a file of resources the whole set of a pool.
 //!
-//! A set that cannot be read whole is not sent at all. What is in it may be secret: messages name
+//! A set that cannot be read whole is not sent at all. Its content may be secret: messages name
 //! lines and fields, never values.
 
 use serde_json::value::RawValue;
@@ -21,9 +21,9 @@ use crate::output::Output;
 /// How the file is read.
 #[derive(Clone, Copy)]
 pub struct SyncHow<'a> {
-    /// The file, and as what.
+    /// The file and its format.
     pub file: SetFile<'a>,
-    /// Which field is the id.
+    /// The field that is the id.
     pub id: &'a str,
 }
 
@@ -119,7 +119,7 @@ fn resource(node: Node<'_>, id: &str) -> Result<NewResource, Refusal> {
     decode::resource_line(text.as_bytes()).map_err(|no| id_is(no, id))
 }
 
-/// A refusal of the id names the field that was said to be it.
+/// A refusal of the id names the field that `--id` names.
 fn id_is(mut no: Refusal, id: &str) -> Refusal {
     if id != "id" && no.pointer.as_deref() == Some("/id") {
         no.hint = format!("--id says that the field {id:?} is the id; {}", no.hint);
@@ -140,7 +140,7 @@ fn row_text(names: &[&str], row: &CsvRow<'_>, id: &str) -> String {
                 fields.push(("tags", json(&tags.collect::<Vec<_>>())));
             }
             "slots" if value.trim().is_empty() => {}
-            // A number as JSON; what is none is refused as what it is.
+            // A number as JSON; any other text is refused as it is.
             "slots" => {
                 let number = Json::parse(value)
                     .filter(|_| serde_json::from_str::<&RawValue>(value.trim()).is_ok());

@@ -25,7 +25,7 @@ use crate::output::table::when;
 /// Names shown beside a queue that nobody asks for.
 const NAMES_SHOWN: usize = 5;
 
-/// Stores what is said.
+/// Stores the job, or every line of the file.
 pub async fn run(client: &Client, out: Output, args: PushArgs, url: &str) -> Result<(), Failure> {
     let PushArgs { queue, payload, lines, payloads, id, unique, wait, at, delay, kin, say, .. } =
         args;
@@ -70,7 +70,7 @@ pub async fn run(client: &Client, out: Output, args: PushArgs, url: &str) -> Res
     }
     let Some(wait) = wait else { return Ok(()) };
     let job = pushed.job.id;
-    // Who gives up waiting needs it, and stdout is the result's.
+    // A user who gives up waiting needs it, and stdout is the result's.
     crate::output::tell(&format!("waiting for job '{job}'"));
     let wait = wait.map_or(HowLong::Ever, HowLong::AtMost);
     result::show(client, out, JobRef::Id(job), wait, url).await
@@ -80,7 +80,7 @@ async fn one(client: &Client, job: NewJob) -> Result<PushedJob, Failure> {
     let push = Push { jobs: vec![job], answer: PushAnswer::Whole };
     let refused = |error| {
         let mut failure = Failure::from(error);
-        // The user pushed one job, not an array: there is no item 0 for him.
+        // The user pushed one job, not an array: item 0 means nothing here.
         if let Some(no) = &mut failure.refusal {
             no.index = None;
         }
@@ -131,7 +131,7 @@ struct JobSaid<'a> {
     flow: Option<&'a FlowName>,
 }
 
-/// When the job runs, as `--at` or `--delay` says it (neither means now), and by when it must have begun.
+/// When the job runs, by `--at` or `--delay` (neither means now), and by when it must have begun.
 #[derive(Clone, Copy, Default)]
 struct Times {
     at: Option<Moment>,
@@ -190,20 +190,20 @@ fn job(
     let text = Json::of(&said).map_err(Failure::bug)?;
     let job = decode::push_line(text.text().as_bytes());
     let mut job = job.map_err(|no| json_args::usage("push", &no))?;
-    // One that is not well formed is as none: whatever set it may not keep a push from being stored.
+    // A malformed one counts as none: a bad variable may not keep a push from being stored.
     let trace = std::env::var(TRACEPARENT).ok();
     job.traceparent = trace.and_then(|text| TraceParent::of_header(&text));
     Ok(job)
 }
 
-/// By what a job may be there already, as the caller names it.
+/// The names under which the job may exist already, as the caller gave them.
 struct Meant {
     id: Option<JobId>,
     key: Option<UniqueKey>,
 }
 
-/// Says that the push met a job that is there already; `None` if it made one. `sent` is the id that was pushed: an answer
-/// with an id that was made for this push is a repeat of this very push.
+/// Says that the push met an existing job; `None` if it made one. `sent` is the id that was pushed: an answer with an
+/// id that was made for this push is a repeat of this very push.
 fn there_already(pushed: &PushedJob, sent: &JobId, meant: &Meant, now: Moment) -> Option<String> {
     let job = &pushed.job;
     let (id, state) = (&job.id, state(job, now));
@@ -235,8 +235,8 @@ fn state(job: &JobView, now: Moment) -> String {
     }
 }
 
-/// Says that nobody asks for a queue, and which queues somebody does ask for: a slip of the pen
-/// would else wait for ever. That this cannot be found out is no failure of the push.
+/// Says that nobody asks for a queue, and which queues somebody does ask for: otherwise a job behind a typing error
+/// would wait for ever. The push does not fail if this cannot be found out.
 pub async fn tell_no_worker(client: &Client, queue: &QueueName) {
     let page = Page { max: tenure_core::bounds::LIST_MAX, cursor: None };
     let listed = client.run(ListQueues { page }).await;

@@ -1,8 +1,8 @@
 //! `tenure push --lines`: every line of a file or of stdin is a job, or a payload.
 //!
-//! Lines go out in batches as they come: a batch ends when it is full, or when nothing more can be
-//! read at once, so that a slow pipe is not kept waiting. A bad line is told with its number and
-//! stops no other. Ids are made here, so that a batch whose answer was lost can be sent again.
+//! Lines go out in batches as they come: a batch ends when it is full, or when nothing more can be read at once, so
+//! that a slow pipe is not kept waiting. A bad line is reported with its number and stops no other. Ids are made here,
+//! so that a batch whose answer was lost can be sent again.
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{BufRead, BufReader};
@@ -24,7 +24,7 @@ use crate::exit::{Failure, NO};
 use crate::input::Input;
 use crate::output::Output;
 
-/// What a line is.
+/// The meaning of a line.
 pub enum Lines {
     /// A job; the queue is that of lines that name none.
     Jobs(Option<QueueName>),
@@ -39,7 +39,7 @@ type ReadLine = Numbered<Result<Vec<u8>, Refusal>>;
 /// Bytes asked of a file at once.
 const CHUNK_BYTES: usize = 256 * 1024;
 
-/// Pushes them all.
+/// Pushes all lines of a file.
 pub async fn run(client: &Client, out: Output, file: &Path, each: Lines) -> Result<(), Failure> {
     let input = Input::open(file)?;
     let bar = bar(input.bytes);
@@ -123,7 +123,7 @@ struct Batch {
 struct Source(Input);
 
 impl Source {
-    /// Reads to the end, or until nobody wants more.
+    /// Reads to the end, or until the receiver is gone.
     fn read(self, send: &mpsc::Sender<Result<Batch, Failure>>) {
         let Input { name, read, bytes } = self.0;
         let mut reader = BufReader::with_capacity(CHUNK_BYTES, read);
@@ -220,7 +220,7 @@ async fn push(
     let ended = store_all(client, jobs, &mut told, &mut answers.without_workers).await;
     told.sort_by_key(|(number, _)| *number);
     let stored = told.iter().filter_map(|(_, answer)| answer.as_ref().ok());
-    // An id that was made here is there already if its batch was sent twice: that is no other's job.
+    // An id that was made here exists already if its batch was sent twice: that is no other's job.
     for id in stored.filter(|id| id.duplicate && !made.contains(&id.id)) {
         *(if id.replaced { &mut answers.replaced } else { &mut answers.kept }) += 1;
     }
@@ -229,9 +229,9 @@ async fn push(
     ended
 }
 
-/// Stores jobs whole batches at a time. A push is all or nothing, so what a refusal names is taken
-/// out and the rest is sent again; batches shrink while there are refusals, so that many bad lines
-/// cost no more than twice their number of calls.
+/// Stores jobs whole batches at a time. A push is all or nothing, so refused jobs are taken out and the rest is sent
+/// again; batches shrink while there are refusals, so that many bad lines cost no more than twice their number of
+/// calls.
 async fn store_all(
     client: &Client,
     mut jobs: Vec<Numbered<NewJob>>,
@@ -282,7 +282,7 @@ struct StoredLine<'a> {
     duplicate: bool,
 }
 
-/// What is written while the lines go out.
+/// The answers, written while the lines go out.
 struct Answers {
     out: Output,
     bar: ProgressBar,
@@ -310,7 +310,7 @@ impl Answers {
         }
     }
 
-    /// Ends the document. If all went wrong before the first answer, what went wrong is the answer.
+    /// Ends the document. An error before the first answer is the answer.
     fn end(&self, well: bool) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         match (self.out.json, self.written) {
@@ -321,7 +321,7 @@ impl Answers {
         }
     }
 
-    /// Writes what became of some lines.
+    /// Writes the answers to some lines.
     fn tell(&mut self, told: Vec<Numbered<Result<PushedId, Refusal>>>) -> Result<(), Failure> {
         let mut text = String::new();
         for (line, answer) in told {
@@ -364,7 +364,7 @@ impl Answers {
     }
 }
 
-/// A bar on stderr where that is a terminal, else nothing.
+/// A bar on stderr if that is a terminal, otherwise nothing.
 fn bar(bytes: Option<u64>) -> ProgressBar {
     let (bar, form) = match bytes {
         Some(bytes) => (ProgressBar::new(bytes), "{bar:30} {percent}% {bytes_per_sec} {eta}"),

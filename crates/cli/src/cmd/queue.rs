@@ -21,7 +21,7 @@ use crate::output::clock::second;
 use crate::output::page::Page;
 use crate::output::table::{Table, when};
 
-/// Shows, or does what is said.
+/// Shows queues, or runs the action.
 pub async fn run(client: &Client, out: Output, args: QueueArgs) -> Result<(), Failure> {
     let view = match (args.action, args.name) {
         (None, None) => {
@@ -58,7 +58,7 @@ fn patch(set: QueueSetArgs) -> Result<PatchQueue, Failure> {
     })
 }
 
-/// What the API would make of a body: its forms and bounds hold here too.
+/// The patch that the API would read from a body: its forms and bounds hold here too.
 fn through_body(queue: &QueueName, field: &str, text: &str) -> Result<PatchQueue, Failure> {
     let what = format!("--{field}");
     let value = json_args::checked_json(&what, text.as_bytes())?;

@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::clock::second;
 
-/// Moves it.
+/// Moves the job, and prints its new moment.
 pub async fn run(client: &Client, out: Output, args: RescheduleArgs) -> Result<(), Failure> {
     let mut patch = PatchJob::new(args.job);
     patch.when = Patch::Set(when(args.at, args.delay));

@@ -14,7 +14,7 @@ use crate::cmd::contact;
 use crate::exit::{Failure, NO};
 use crate::output::Output;
 
-/// How long is waited.
+/// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HowLong {
     /// Until it is finished.

@@ -1,4 +1,4 @@
-//! `tenure schedule preview`: the next moments of a timing. It asks no store, so whatever is wrong with the timing is wrong
+//! `tenure schedule preview`: the next moments of a timing. It asks no store, so every error in the timing is wrong
 //! usage, which the command line sees itself.
 
 use tenure_calendar::{Preview, Zone};

@@ -39,7 +39,7 @@ pub async fn run(client: &Client, out: Output, args: ScheduleSyncArgs) -> Result
     }
 }
 
-/// A refusal of one schedule names it: the caller knows its place in a file, not in what was sent.
+/// A refusal of one schedule names it: the caller knows its place in a file, not in the request.
 fn named(mut failure: Failure, ids: &[ScheduleId]) -> Failure {
     let Some(no) = &failure.refusal else { return failure };
     let at = no.index.or_else(|| no.line.and_then(|line| line.checked_sub(1)));
@@ -63,7 +63,7 @@ struct Schedules(ScheduleLines);
 
 impl Schedules {
     fn one(&mut self, text: &str) -> Result<SetItem, Refusal> {
-        // Which line it is the file says, not this one.
+        // The reader of the file names the line, so that this number does not matter.
         self.0.read((1, LineRead::Whole(text.as_bytes())))
     }
 }

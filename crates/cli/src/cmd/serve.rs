@@ -1,7 +1,7 @@
-//! `tenure serve`: a server on a store, until it is told to end.
+//! `tenure serve`: a server on a store, until a signal or a fatal error ends it.
 //!
-//! The first SIGTERM or SIGINT drains, a second one ends it at once. SIGHUP has files read anew (see [`renewal`]). stderr has its log (see [`logging`]); never what
-//! is in a job, a resource or a token.
+//! The first SIGTERM or SIGINT drains, a second one ends it at once. SIGHUP makes it read its files again (see
+//! [`renewal`]). stderr has its log (see [`logging`]), which never shows the content of a job, a resource or a token.
 
 mod encryption;
 mod health;
@@ -46,7 +46,7 @@ use crate::output::Output;
 use crate::settings::ServerToken;
 use crate::settings::layers::Origin;
 
-/// After the engine stopped, its last answers have so long to leave.
+/// After the engine stopped, its last answers have this long to leave.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Serves until a signal. `accept_loss`: a damaged folder is opened without what it lost.
@@ -93,7 +93,7 @@ async fn serve(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let said = place.advertised(&args, listener.local_addr(), tls.is_some()).await?;
     let opened = place.open(&args, accept_loss, said, tell).await?;
-    // Only now: who reads this may call.
+    // Only now: a reader of this line may call.
     if let Ok(at) = listener.local_addr() {
         logging::listening(scheme, at, format);
         start::tell(&args, &shown, at, token_from.as_ref(), in_flight(&args));
@@ -136,7 +136,7 @@ async fn serve(
     let leaving = opened.shared().cloned();
     let told = async move {
         let mut drained = drained;
-        // Who would tell is gone: that is an end too.
+        // The sender is gone: that is an end too.
         let _ = drained.wait_for(|told| *told).await;
         // Others serve the store as soon as this server ends.
         if let Some(store) = leaving {
@@ -172,7 +172,7 @@ async fn serve(
     }
 }
 
-/// Reads the gauges that this server's ticks claim, also while it drains: what runs still holds permits.
+/// Reads the gauges that this server's ticks claim, also while it drains: running jobs still hold permits.
 async fn read_gauges(opened: &ServedStore, hosts: GaugeHosts) -> Infallible {
     if let Some(store) = opened.shared() {
         return store.read_gauges(hosts).await;
@@ -181,7 +181,7 @@ async fn read_gauges(opened: &ServedStore, hosts: GaugeHosts) -> Infallible {
     std::future::pending().await
 }
 
-/// Tells the server where calls are answered, where that changes.
+/// Tells the server where calls are answered, each time that changes.
 async fn tell_place(opened: &ServedStore, engine: Arc<dyn Engine>) -> Infallible {
     match opened.shared() {
         Some(store) => store.tell(engine).await,
@@ -201,7 +201,7 @@ fn in_flight(args: &ServeArgs) -> u64 {
     args.max_in_flight_bytes.unwrap_or_else(memory::in_flight_bytes)
 }
 
-/// Tells the server to drain at the first signal that ends it; answers the second.
+/// Starts the drain at the first signal that ends the server; returns the second.
 async fn second(
     signals: &mut Signals,
     terminal: &StartTerminal,
@@ -216,7 +216,7 @@ async fn second(
     ending(signals, terminal, renew).await as i32
 }
 
-/// The next signal that ends the server. SIGHUP has its files read anew, unless it tells that the terminal is closed.
+/// The next signal that ends the server. SIGHUP makes it read its files again, unless its terminal was closed.
 async fn ending(signals: &mut Signals, terminal: &StartTerminal, renew: &Notify) -> Signal {
     loop {
         match signals.next().await {
@@ -226,7 +226,7 @@ async fn ending(signals: &mut Signals, terminal: &StartTerminal, renew: &Notify)
     }
 }
 
-/// Answers when the engine had to stop.
+/// Returns when the engine had to stop.
 async fn stopped(fatal: &mut watch::Receiver<Option<Fatal>>) -> Fatal {
     let why = match fatal.wait_for(Option::is_some).await {
         Ok(why) => why.clone(),
@@ -237,7 +237,7 @@ async fn stopped(fatal: &mut watch::Receiver<Option<Fatal>>) -> Fatal {
             tokio::time::sleep(LAST_WORDS).await;
             why
         }
-        // The engine lives longer than this waits; it would have told.
+        // The engine lives longer than this waits; it would have reported.
         None => std::future::pending().await,
     }
 }

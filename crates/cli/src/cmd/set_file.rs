@@ -38,7 +38,7 @@ pub fn bytes(file: &Path) -> Result<Vec<u8>, Failure> {
     input::read_all(file, FILE_BYTES_MAX)
 }
 
-/// What the API says with `?force=true` these commands say with an option.
+/// Names the option of these commands in place of the API's `?force=true`.
 pub fn meant_by_option(failure: Failure) -> Failure {
     match failure.refusal.as_ref().map(|no| no.code) {
         Some(Code::EmptySet | Code::RetiresMost) => {
@@ -53,7 +53,7 @@ pub fn meant_by_option(failure: Failure) -> Failure {
 pub struct SetFile<'a> {
     /// The file, or `-` for stdin.
     pub file: &'a Path,
-    /// As what; otherwise its name and its first byte say it.
+    /// The format; if it is not given, the name of the file and its first byte decide.
     pub format: Option<Format>,
     /// Whether a cell of CSV may have several lines.
     pub breaks: LineBreaks,

@@ -30,13 +30,13 @@ const SHOWN: usize = 20;
 /// The longest name of a line, and the gap behind it.
 const MARGIN: usize = "namespace".len() + 2;
 
-/// What `--json` prints.
+/// The document of `--json`.
 #[derive(Serialize)]
 pub struct StatusReport {
     ok: bool,
     /// The address, without a password.
     address: String,
-    /// `null` where the store is asked without a server.
+    /// `null` if the store is asked without a server.
     server: Option<Presented>,
     namespace: Namespace,
     jobs: BTreeMap<JobState, u64>,
@@ -49,12 +49,12 @@ pub struct StatusReport {
     pools: u64,
     empty_pools: Vec<EmptyPool>,
     schedules: ScheduleStats,
-    /// Moments that were missed since the schedules are there.
+    /// Moments that were missed since the schedules exist.
     missed: u64,
     failed_in_the_last_hour: u64,
     store: StoreStats,
     attention: Vec<Finding>,
-    /// Lists of which only the first 1,000 things were looked at.
+    /// Lists that have more than the 1,000 things that were looked at.
     looked_at_a_part_of: Vec<&'static str>,
 }
 
@@ -77,7 +77,7 @@ struct EmptyPool {
     waiting: u64,
 }
 
-/// Says how it stands.
+/// Prints the state of a namespace.
 pub async fn run(client: &Client, out: Output, address: &str) -> Result<(), Failure> {
     let address: StoreUrl = address.parse().map_err(|why| Failure::usage(format!("{why}")))?;
     let server = match Callee::of(&address) {
@@ -131,7 +131,7 @@ fn report(
     }
 }
 
-/// The findings because of which not all is well.
+/// The findings that need somebody to act.
 fn needs_somebody(all: &[Finding]) -> impl Iterator<Item = &Finding> {
     all.iter().filter(|one| one.severity.needs_somebody())
 }
@@ -230,7 +230,7 @@ fn of_all<T>(all: u64, what: &str, some: &[T], each: impl Fn(&T) -> String) -> S
     format!("{} of {all} {what}: {}", some.len(), named.join(", "))
 }
 
-/// What needs attention, each with what to do.
+/// The findings, each with its remedy.
 fn attention(report: &StatusReport, width: usize) -> String {
     let mut text = String::new();
     let mut say = |severity: &str, what: &str, fix: &str| {

@@ -1,4 +1,4 @@
-//! `tenure store`: the settings of a store that several servers share, and who serves it. It speaks to Redis alone.
+//! `tenure store`: the settings of a store that several servers share, and its servers. It calls Redis alone.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -19,12 +19,13 @@ use crate::output::page::Page;
 use crate::output::size;
 use crate::scratch::unreachable;
 
-/// How often it is looked whether a server lives that could make the snapshot that is waited for.
+/// How often to check that a server lives that could make the awaited snapshot.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// An owner writes at least once a second, and one that reads the store first wrote when it took that: if nothing was written for
-/// this long, nobody makes a snapshot. Such a wait ends after as long too, so that a server that is starting may come.
+/// A leader writes at least once a second, and one that reads the store first wrote when it took it over: if nothing
+/// was written for this long, nobody makes a snapshot. Such a wait ends after as long too, so that a server that is
+/// starting may come.
 const NOBODY_AFTER: Span = Span::from_s(5);
-/// A server says something each second: one that has not for this long is gone, or as good as gone.
+/// A server writes something each second: one that was silent for this long is gone, or as good as gone.
 const SILENT_AFTER: Span = Span::from_s(3);
 
 #[derive(Serialize)]
@@ -54,13 +55,13 @@ struct ShownServerJson<'a> {
     said_ms_ago: u64,
 }
 
-/// Does what was said.
+/// Runs the action on the store.
 pub async fn run(out: Output, action: StoreAction, url: &str) -> Result<(), Failure> {
     let address = match &action {
         StoreAction::Show(address) | StoreAction::Compact { address, .. } => address,
         StoreAction::Set(set) => &set.address,
     };
-    // Whoever reaches the servers by their Redis has named it already.
+    // A user who reaches the servers by their Redis has named it already.
     let by_redis = matches!(url.parse(), Ok(StoreUrl::Redis(_)));
     let said = address.store.as_deref().or(by_redis.then_some(url)).ok_or_else(|| {
         Failure::usage("store: no store is named").hint(
@@ -130,7 +131,7 @@ fn settings(set: &StoreSetArgs) -> StoreSettings {
     StoreSettings { patience, retain_bytes, events_bytes, forgets_never, replicas }
 }
 
-/// Asks for a snapshot and waits for it; `None`: no server lives that could make it.
+/// Requests a snapshot and waits for it; `None`: no server lives that could make it.
 fn compacted(
     store: &Arc<StoreAdministration>,
     timeout: Duration,
@@ -160,7 +161,7 @@ fn compacted(
     }
 }
 
-/// Why no snapshot is made: the owner is gone, or says nothing.
+/// Why no snapshot is made: the leader is gone, or silent.
 fn no_owner(mut shown: ShownStore, address: &str) -> Failure {
     shown.servers.retain(|server| server.said_ago < SILENT_AFTER);
     let wish = "the wish stays in the store, and the next owner makes the snapshot";
@@ -191,7 +192,7 @@ fn nobody(address: &str) -> Failure {
         .hint(format!("{start}; or see whether the address has the name that the servers use"))
 }
 
-/// The owner of the store, as a sentence.
+/// The leader of the store, as a sentence.
 fn owner(shown: &ShownStore) -> String {
     let owner = shown.servers.iter().find(|server| server.owns);
     let ago = shown.beat_ago.map_or(0, ms);

@@ -5,7 +5,7 @@ use tenure::Client;
 use crate::args::TopArgs;
 use crate::exit::Failure;
 
-/// Shows it until the user leaves it.
+/// Shows the screen until the user leaves it.
 pub async fn run(client: &Client, args: TopArgs, address: &str) -> Result<(), Failure> {
     let address: tenure::url::StoreUrl =
         address.parse().map_err(|why| Failure::usage(format!("{why}")))?;

@@ -15,7 +15,7 @@ struct Version {
     contract: u32,
 }
 
-/// Prints the version.
+/// Prints version, commit and contract.
 pub fn version(out: Output) -> Result<(), Failure> {
     let version = Version {
         version: env!("CARGO_PKG_VERSION"),

@@ -30,36 +30,36 @@ use crate::cmd::work_over_http;
 use crate::exit::{Failure, NOT_STARTED, UNAVAILABLE, by_signal};
 use crate::output::{Output, tell};
 
-/// Who waits for longer than this at a queue that never had a job is told so.
+/// After this long at a queue that never had a job, a message says so.
 const STRANGE: Duration = Duration::from_secs(5);
 
-/// What is to be done, apart from where.
+/// The settings of the work, for any way to execute jobs.
 pub struct WorkPlan {
-    /// In order.
+    /// The queues in their given order.
     pub queues: Vec<QueueName>,
-    /// Jobs at once.
+    /// Most jobs at once.
     pub concurrency: usize,
     /// Always in the order given.
     pub strict: bool,
     /// End when nothing is ready or blocked.
     pub until_empty: bool,
-    /// End after this many.
+    /// End after this many jobs.
     pub max_jobs: Option<u64>,
-    /// How long jobs may finish.
+    /// How long running jobs may take to finish.
     pub drain_timeout: Duration,
-    /// End when the store has been away for so long.
+    /// End when the store has been away for this long.
     pub exit_when_away: Option<Span>,
     /// The ttl of the jobs' leases.
     pub ttl: Span,
-    /// How long after a success the job's schedule is next due, if its outcome does not say it.
+    /// How long after a success the job's schedule is next due, if its outcome does not state it.
     pub next_in: Option<Span>,
     /// The address of the store.
     pub url: String,
-    /// How people or programs are told of each job.
+    /// How each job is reported to people or programs.
     pub lines: JobLines,
 }
 
-/// Works until it is told to end.
+/// Works until a signal ends it, or one of the given ends is reached.
 pub async fn run(client: &Client, out: Output, args: WorkArgs, url: &str) -> Result<(), Failure> {
     let cores = || std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
     let concurrency = args.concurrency.unwrap_or_else(cores);
@@ -77,7 +77,7 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs, url: &str) -> Res
         lines: JobLines::of(args.quiet, out.json),
     };
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
-    // A command is said on the command line, which goes before the variables and the file of the others.
+    // A command stands on the command line, which takes precedence over the variables and the file of the others.
     let others = args.command.is_empty();
     let http = args.http.as_deref().filter(|_| others);
     let scrapyd = args.scrapyd.as_deref().filter(|_| others);
@@ -86,7 +86,7 @@ pub async fn run(client: &Client, out: Output, args: WorkArgs, url: &str) -> Res
             .hint("name one of them, or say --http or --scrapyd"));
     }
     if plan.until_empty && plan.exit_when_away.is_none() {
-        // It is asked to look at what is there and to end: where no server is, it ends as other commands do.
+        // It is to work on the jobs that are there, and to end: without a server it ends as other commands do.
         client.run(GetStats).await?;
     }
     if let Some(address) = http {
@@ -112,11 +112,11 @@ async fn with_signals(
     execute: impl Execute<Failure = Failure>,
     gauge_hosts: GaugeHosts,
 ) -> Result<(), Failure> {
-    // Jobs must not wait for whoever reads what is said of them.
+    // Jobs must not wait for the reader of stderr.
     stderr::never_wait();
     let mut signals = Signals::listen()?;
     heartbeats(client)?;
-    // On a store of its own nobody else does; a server reads its gauges itself.
+    // On a store of its own no other process does; a server reads its gauges itself.
     let reading = tokio::spawn(tenure::read_gauges(client.engine().clone(), gauge_hosts));
     let worked = work(client, plan, execute, async || signals.next().await).await;
     reading.abort();
@@ -219,7 +219,7 @@ fn teller(taken: Arc<AtomicBool>, contact: Contact) -> impl Fn(&Event) + Send + 
     }
 }
 
-/// How work ends that no longer waits for its store.
+/// The failure of work that no longer waits for its store.
 fn gave_up(error: &CallError, longest: Option<Span>) -> Failure {
     let longest = longest.unwrap_or_default();
     let why = error.to_string();

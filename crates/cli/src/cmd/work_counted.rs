@@ -1,5 +1,5 @@
-//! Counts the jobs of `tenure work` while they run, however they are executed, tells of them, and lets a success say when
-//! the schedule of its job is next due.
+//! Counts the jobs of `tenure work` while they run, however they are executed, reports them, and sets when the schedule
+//! of a successful job is next due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,9 +17,9 @@ pub struct Counting<E> {
     pub inner: E,
     /// Jobs that are executed now.
     pub running: Arc<AtomicU64>,
-    /// How long after a success the job's schedule is next due, if its outcome does not say it.
+    /// How long after a success the job's schedule is next due, if its outcome does not state it.
     pub next_in: Option<Span>,
-    /// How people or programs are told of them.
+    /// How they are reported to people or programs.
     pub lines: JobLines,
 }
 

@@ -28,7 +28,7 @@ pub struct Cmd {
     /// Where the parents of jobs are read.
     client: Client,
     command: Vec<OsString>,
-    /// What CMD has of this process.
+    /// How closely CMD is bound to this process.
     bonds: BondArgs,
     /// The ttl of the jobs' leases.
     ttl: Span,
@@ -78,7 +78,7 @@ impl Cmd {
         Ok((environment, files, running))
     }
 
-    /// Waits for the end of CMD, and brings it about when its job must stop.
+    /// Waits for the end of CMD, and stops it when its job must stop.
     async fn watch(
         &self,
         job: &Job,
@@ -184,7 +184,7 @@ impl From<Failure> for Unstarted {
 
 /// Why CMD is at its end.
 enum RunEnd {
-    /// It ended, or was stopped because its job was called off: how it ended counts.
+    /// It ended, or was stopped because its job was cancelled: how it ended counts.
     Itself(outcome::How),
     /// It was stopped because `work` ends.
     GivenBack,
@@ -192,7 +192,7 @@ enum RunEnd {
     Over(Stop),
 }
 
-/// Stops CMD because `work` ends: in haste if that is asked for, also after it has begun.
+/// Stops CMD because `work` ends: in haste if a second signal asks for it, even after the stop has begun.
 async fn give_back(job: &Job, running: &mut Running) -> Result<(), Failure> {
     let limit = || Some(job.hard_limit());
     tokio::select! {
@@ -202,7 +202,7 @@ async fn give_back(job: &Job, running: &mut Running) -> Result<(), Failure> {
     running.stop(HASTE, limit).await.map(|_| ())
 }
 
-/// What CMD reported last.
+/// The progress that CMD reported last.
 #[derive(Default)]
 struct Progress {
     seen: Option<(SystemTime, u64)>,
@@ -219,7 +219,7 @@ impl Progress {
         }
         self.seen = now;
         if let Some(progress) = outcome::progress(&files.progress) {
-            // What is too long was left out above.
+            // A progress that is too long was left out above.
             let _ = job.set_progress(progress);
         }
     }

@@ -1,4 +1,4 @@
-//! What `tenure work` says of each job on stderr: that it was started, how it ended and how long that took.
+//! Messages of `tenure work` about each job on stderr: that it was started, how it ended and how long that took.
 //!
 //! Never a payload, a result or an error, which may hold a part of either.
 
@@ -13,10 +13,10 @@ use tenure_core::time::{Moment, Span};
 
 use crate::output::tell;
 
-/// How it is said.
+/// The form of the messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum JobLines {
-    /// Not at all.
+    /// No messages at all.
     Quiet,
     /// A sentence each, for people.
     Sentences,
@@ -33,7 +33,7 @@ enum JobLine<'a> {
 }
 
 impl JobLines {
-    /// As the command line says: `--json` means programs, unless a person reads stderr.
+    /// By the command line: `--json` means programs, unless a person reads stderr.
     pub fn of(quiet: bool, json: bool) -> Self {
         match (quiet, json && !std::io::stderr().is_terminal()) {
             (true, _) => JobLines::Quiet,
@@ -42,7 +42,7 @@ impl JobLines {
         }
     }
 
-    /// Says that a job begins.
+    /// Reports that a job begins.
     pub fn started(self, job: &Job) {
         let (id, view) = (job.id().as_str(), job.view());
         match self {
@@ -64,7 +64,7 @@ impl JobLines {
         }
     }
 
-    /// Says how it ended. `None`: its lease was lost or its time is over, which is for the store to say.
+    /// Reports how it ended. `None`: its lease was lost or its time is over, which the store reports.
     pub fn ended(self, job: &Job, outcome: Option<&SettleOutcome>, took: Duration) {
         let id = job.id().as_str();
         match self {
@@ -82,7 +82,7 @@ impl JobLines {
     }
 }
 
-/// One line. That nobody reads it stops nothing.
+/// One line. An unread line must stop nothing.
 fn write(line: &JobLine<'_>) {
     if let Ok(text) = serde_json::to_string(line) {
         stderr::say(format!("{text}\n").as_bytes());

@@ -1,5 +1,5 @@
-//! What `work --http` and `work --scrapyd` say, made into what executes jobs. Secrets come from files and from the
-//! environment, never from an argument.
+//! Makes the executor of jobs from the options of `work --http` and `work --scrapyd`. Secrets come from files and from
+//! the environment, never from an argument.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use crate::scrapyd::follow::ScrapydSpiders;
 use crate::service::http_service::HttpService;
 use crate::service::signature::SigningSecrets;
 
-/// Where the secret is if no file is named.
+/// The variable of the secret if no file is named.
 const SECRET: &str = "TENURE_HTTP_SECRET";
-/// More than a few secrets have.
+/// Longest file of secrets, in bytes.
 const SECRET_BYTES_MAX: usize = 4 * 1024;
 
 /// The service to which jobs are posted.

@@ -1,4 +1,4 @@
-//! `tenure workers`: who asked for work within the last minute.
+//! `tenure workers`: the workers that asked for work within the last minute.
 
 use tenure::Client;
 use tenure_core::requests::{ListWorkers, WorkerView};
@@ -9,7 +9,7 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::output::table::{Table, or_dash, when};
 
-/// Lists them.
+/// Lists the workers in a table.
 pub async fn run(client: &Client, out: Output, page: PageArgs) -> Result<(), Failure> {
     let listed = client.run(ListWorkers { page: page.page() }).await?;
     out.answer(&listed, |listed| people(&listed.items))?;

@@ -1,4 +1,4 @@
-//! What is crawled, and under which caps: the pages, the limits, the pool, the jobs.
+//! The crawl of the demo and its caps: the pages, the limits, the pool, the jobs.
 
 use serde::{Deserialize, Serialize};
 use tenure_core::job::{Need, NewJob};
@@ -13,11 +13,11 @@ use tenure::Client;
 
 use crate::exit::Failure;
 
-/// Pages in all.
+/// Number of all pages.
 pub const PAGES: usize = 300;
-/// The hosts they are on, and how many each has. Some have more than others: with pages of a few
-/// hosts left there are more accounts than these bear, so that what is judged is the cap, and not
-/// how few ask at once.
+/// The hosts, and how many pages each has. Some have more than others: with pages of a few hosts
+/// left there are more accounts than these hosts bear, so that the cap is judged, and not how few
+/// requests come at once.
 pub const HOSTS: [(&str, usize); 6] = [
     ("news.example", 80),
     ("shop.example", 80),
@@ -32,9 +32,9 @@ pub const PER_HOST: u32 = 2;
 const RATE: Rate = Rate { count: 6, per: Span::from_s(1), burst: 2 };
 /// Accounts, each good for one request at once.
 pub const ACCOUNTS: usize = 8;
-/// A worker that does not say so is dead after so long.
+/// The ttl of a lease: a worker without a heartbeat for this long is dead.
 pub const TTL: Span = Span::from_s(2);
-/// An account rests so long after its holder died.
+/// How long an account rests after its holder died.
 const QUARANTINE: Span = Span::from_s(1);
 
 /// The words that the demo uses.
@@ -56,7 +56,6 @@ impl DemoNames {
 /// The payload of a job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CrawlPage {
-    /// The host.
     pub host: String,
     /// The page, host and path.
     pub page: String,
@@ -78,7 +77,7 @@ pub fn pages() -> Vec<CrawlPage> {
     (1..=PAGES).flat_map(numbered).map(page).collect()
 }
 
-/// Sets the caps.
+/// Sets the limit and fills the pool.
 pub async fn prepare(client: &Client, words: &DemoNames) -> Result<(), Failure> {
     let settings =
         LimitSettings { concurrency: Some(PER_HOST), rate: Some(RATE), ..Default::default() };

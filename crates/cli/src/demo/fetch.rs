@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use super::witness::Fetch;
 
-/// What the site said.
+/// The answer of the site.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fetched {
     /// The page, with the number that the site gave to this fetch.
@@ -23,7 +23,7 @@ struct FetchReply {
     fetch: u64,
 }
 
-/// Fetches a page.
+/// Fetches one page from the site.
 pub async fn fetch(site: SocketAddr, ask: &Fetch) -> io::Result<Fetched> {
     let mut stream = TcpStream::connect(site).await?;
     let path = ask.page.strip_prefix(&ask.host).unwrap_or(&ask.page);

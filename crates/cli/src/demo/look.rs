@@ -1,4 +1,4 @@
-//! What Tenure's public API shows of the crawl at one moment: the same that any user can ask.
+//! One look at the crawl through Tenure's public API, as any user can take it.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +13,34 @@ use tenure_seam::{CallError, EngineExt};
 
 use super::crawl::DemoNames;
 
-/// A host.
+/// State of one host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
-    /// Pages done.
     pub done: u64,
-    /// Permits in use.
+    /// Permits of its limit that are in use.
     pub in_use: u64,
     /// Jobs in its line.
     pub waiting: u64,
 }
 
-/// An account.
+/// State of one account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
-    /// Its id.
     pub id: String,
-    /// In a word or two: its holder, or why nobody has it.
+    /// Its holder, or why nobody has it, in a word or two.
     pub state: String,
     /// Leases that hold it.
     pub in_use: u32,
 }
 
-/// One look.
+/// The result of one look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DemoLook {
-    /// By name.
+    /// Hosts by their names.
     pub hosts: BTreeMap<String, Host>,
-    /// By id.
     pub accounts: Vec<Account>,
-    /// Jobs that succeeded.
+    /// Jobs that succeeded, on all hosts.
     pub done: u64,
-    /// Jobs that run.
     pub running: u64,
     /// Jobs that are not finished.
     pub open: u64,
@@ -53,9 +49,9 @@ pub struct DemoLook {
 /// The most that was in use in any look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Most {
-    /// Of one host.
+    /// Most permits of one host.
     pub host: u64,
-    /// Of one account.
+    /// Most leases of one account.
     pub account: u32,
 }
 
@@ -69,7 +65,7 @@ impl Most {
     }
 }
 
-/// Looks once; nothing is repeated, since a server that is away is a part of the show.
+/// Looks once, without retries, since a server that is away is a part of the show.
 pub async fn look(client: &Client, words: &DemoNames) -> Result<DemoLook, CallError> {
     let (engine, namespace) = (client.engine(), client.namespace());
     let page = || Page { max: LIST_MAX, cursor: None };

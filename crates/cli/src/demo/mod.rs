@@ -50,15 +50,15 @@ use crate::scratch;
 const WORKERS: usize = 3;
 /// The one that is killed.
 const VICTIM: usize = 1;
-/// After so many pages one worker is killed, in the moment after the site has answered it.
+/// One worker is killed after this many pages, right after the site has answered it.
 const KILL_WORKER_AFTER: u64 = 60;
-/// After so many pages the site bans an account.
+/// The site bans an account after this many pages.
 const BAN_AFTER: u64 = 120;
-/// After so many pages a server is killed.
+/// A server is killed after this many pages.
 const KILL_SERVER_AFTER: u64 = 180;
-/// If there is another, it answers for so many pages before the killed one is started again.
+/// If there is another server, it answers this many pages before the killed one is started again.
 const MEANWHILE: u64 = 20;
-/// Between two looks.
+/// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The crawl takes about 15 s; longer than this something is wrong.
 const CRAWL_MAX: Duration = Duration::from_secs(120);
@@ -77,14 +77,14 @@ pub struct DemoArgs {
     pub hold: bool,
 }
 
-/// What `--json` prints.
+/// The document of `--json`.
 #[derive(Serialize)]
 struct DemoAnswer<'a> {
     pages: usize,
     seconds: f64,
     servers: usize,
     server_away_ms: f64,
-    /// Answered while it was away.
+    /// Pages that were answered while it was away.
     pages_meanwhile: u64,
     #[serde(flatten)]
     verdict: &'a DemoVerdict,
@@ -182,7 +182,7 @@ fn next_steps(stage: &Stage, args: &DemoArgs) -> String {
     )
 }
 
-/// What the play leaves behind, beside what the site and the store know.
+/// Facts of the play that neither the site nor the store knows.
 struct Played {
     held: Vec<String>,
     most: Most,
@@ -287,7 +287,7 @@ impl Stage {
         Err(Failure::new(NO, format!("the crawl does not end: {open}")))
     }
 
-    /// The site has killed a worker: who it was to Tenure, and what it holds still.
+    /// The site has killed a worker: finds it in Tenure, and returns the jobs that it still holds.
     async fn worker_killed(&mut self, show: &Show) -> Result<Vec<String>, Failure> {
         self.workers[VICTIM].kill();
         let pid = self.workers[VICTIM].pid();
@@ -326,7 +326,7 @@ impl Stage {
         Ok(away)
     }
 
-    /// Lets the workers finish, and gathers what they and Tenure say.
+    /// Lets the workers finish, and gathers their records and Tenure's.
     async fn told(&mut self, held: Vec<String>, most: Most) -> Result<DemoRecords, Failure> {
         for worker in &mut self.workers {
             worker.finish(FINISH_MAX).await;
@@ -353,8 +353,8 @@ fn worker_name(n: usize) -> String {
     format!("w{}", n + 1)
 }
 
-/// The site bans in the middle, and kills a worker that it has just answered once it is told to: so
-/// the worker dies between the answer and its settle.
+/// The site bans an account in the middle. Once the trap is armed, it kills the victim right after an answer: so the
+/// worker dies between the answer and its settle.
 fn temper(send: mpsc::UnboundedSender<DemoEvent>, trap: Arc<AtomicU32>) -> Temper {
     let killed = send.clone();
     Temper {

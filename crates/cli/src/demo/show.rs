@@ -1,6 +1,6 @@
-//! How the crawl is shown while it goes on: bars on a terminal, plain lines elsewhere, on stderr.
+//! Shows the crawl while it goes on: bars on a terminal, plain lines elsewhere, on stderr.
 //!
-//! It draws looks and tells events; it asks nobody anything.
+//! It draws looks and events, and makes no calls.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -16,12 +16,12 @@ use crate::output::{colour, width};
 const LINE_EVERY: Duration = Duration::from_secs(2);
 /// Columns of an account in a line below the bars: its name, and the process that has it.
 const ACCOUNT_WIDTH: usize = 22;
-/// Columns before what is told: the time.
+/// Columns before an event: the time.
 const TIME_WIDTH: usize = 9;
 /// From this width on a line also says how many accounts are held.
 const WIDE: usize = 110;
 
-/// What is drawn on.
+/// The display of the crawl.
 pub struct Show {
     begun: Instant,
     bars: Option<Bars>,
@@ -45,18 +45,18 @@ impl Show {
         Show { begun: Instant::now(), bars, last_line: None, width }
     }
 
-    /// Tells something that happened.
+    /// Shows an event with its time.
     pub fn tell(&self, text: &str) {
         let text = wrapped(text, self.width - TIME_WIDTH.min(self.width), &" ".repeat(TIME_WIDTH));
         let line = format!("{:5.1} s  {text}", self.begun.elapsed().as_secs_f64());
         match &self.bars {
             Some(bars) => drop(bars.all.println(line)),
-            // That nobody reads it stops nothing.
+            // An unread line must stop nothing.
             None => drop(writeln!(std::io::stderr(), "{line}")),
         }
     }
 
-    /// Draws a look.
+    /// Draws a look; plain lines at most every `LINE_EVERY`.
     pub fn draw(&mut self, look: &DemoLook) {
         if let Some(bars) = &self.bars {
             return bars.draw(look);

@@ -1,5 +1,5 @@
-//! The demo's web site, on loopback: it serves pages slowly, to who has an account, counts what it
-//! sees, and bans one account in the middle.
+//! The demo's web site, on loopback: it serves pages slowly to requests with an account, counts what it sees, and bans
+//! one account in the middle.
 //!
 //! One request per connection, HTTP/1.1 as far as it needs. It drops a request whose client is gone,
 //! and knows nothing of Tenure.
@@ -16,20 +16,20 @@ use tokio::time::{Instant, sleep_until};
 
 use super::witness::{Fetch, FetchEnd, Witness};
 
-/// Longest request head.
+/// Longest request head, in bytes.
 const HEAD_MAX: usize = 8 * 1024;
-/// The fastest page.
+/// Time of the fastest page.
 const FASTEST_MS: u64 = 100;
-/// The slowest page is slower than that by so much.
+/// The slowest page takes this much longer.
 const SPREAD_MS: u64 = 300;
 
-/// What the site does of its own accord.
+/// When the site bans, and the callbacks on its events.
 pub struct Temper {
-    /// After so many pages the account of the next request is banned.
+    /// The account of the next request is banned after this many pages.
     pub ban_after: u64,
-    /// Told of every page served, with the worker that got it, in the moment after.
+    /// Called right after every page served, with the worker that got it.
     pub served: Box<dyn Fn(&str) + Send + Sync>,
-    /// Told of the account that was banned.
+    /// Called with the account that was banned.
     pub banned: Box<dyn Fn(&str) + Send + Sync>,
 }
 
@@ -70,11 +70,10 @@ impl Site {
         Ok(Site { address, inner, accepting })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
-    /// What it has seen so far.
+    /// Its counts until now.
     pub fn seen(&self) -> Witness {
         lock(&self.inner.witness).clone()
     }
@@ -108,8 +107,7 @@ impl SiteInner {
                 return Ok(());
             }
         }
-        // It is over when the site has done its work: who reads the answer may send the next request
-        // before this task runs on.
+        // It is over when the site has done its work: the client may send its next request before this task runs on.
         running.end(FetchEnd::Answered);
         let done = answer(&mut stream, "200 OK", &format!("{{\"fetch\":{number}}}")).await;
         (self.temper.served)(&worker);

@@ -1,6 +1,6 @@
-//! Where the demo's state is, and the servers on it: one over a folder, or two that share a Redis.
+//! Servers of the demo and their state: one over a folder, or two that share a Redis.
 //!
-//! It starts and kills nothing of its own accord, but the Redis that it was told to bring.
+//! It starts and kills nothing by itself, except the Redis that it was asked for.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::scratch::Scratch;
 /// `--store` that names no address: a Redis of the demo's own.
 const OWN: &str = "redis";
 
-/// Where state is.
+/// Where the state is.
 pub enum DemoPlace {
     /// In a temporary folder.
     Folder,
@@ -22,7 +22,7 @@ pub enum DemoPlace {
 }
 
 impl DemoPlace {
-    /// What `--store` says.
+    /// Parses the value of `--store`.
     pub fn of(store: Option<&str>) -> Result<Self, Failure> {
         let Some(store) = store else { return Ok(DemoPlace::Folder) };
         match store {
@@ -33,7 +33,7 @@ impl DemoPlace {
         }
     }
 
-    /// Removes what was written in another's Redis.
+    /// Removes what the demo wrote in another's Redis.
     pub async fn leave(&self) -> Result<(), Failure> {
         match self {
             DemoPlace::Folder | DemoPlace::ChildRedis => Ok(()),
@@ -59,7 +59,8 @@ impl Servers {
                 (ServerStore::Redis(own), 2)
             }
             DemoPlace::Redis(scratch) => {
-                // Servers would wait for it; who names one that is away should hear it at once.
+                // Servers would wait for it; the user who names one that is away should know at
+                // once.
                 scratch.reach().await?;
                 (ServerStore::Redis(scratch.url().clone()), 2)
             }
@@ -73,7 +74,6 @@ impl Servers {
         Ok(Servers { all, _redis: redis })
     }
 
-    /// How many.
     pub fn count(&self) -> usize {
         self.all.len()
     }
@@ -83,18 +83,18 @@ impl Servers {
         &mut self.all[0]
     }
 
-    /// How the one that is killed is called.
+    /// The killed one, in words for people.
     pub fn which(&self) -> &'static str {
         if self.all.len() > 1 { "one of the servers" } else { "the server" }
     }
 
-    /// The one that is not killed, if there is such a one.
+    /// The server that is not killed; the only one, if there is no other.
     pub fn lasting(&self) -> &ChildServer {
         &self.all[self.all.len() - 1]
     }
 
-    /// The one that a worker speaks to. The last of several has the worker that is killed, and one
-    /// that goes on.
+    /// The server that a worker talks to. The last of several has the worker that is killed, and
+    /// one that goes on.
     pub fn of_worker(&self, n: usize) -> &ChildServer {
         &self.all[n.min(self.all.len() - 1)]
     }

@@ -1,4 +1,4 @@
-//! The end of the demo: what the site counted, beside what Tenure says, and what must hold.
+//! The end of the demo: compares the site's counts with Tenure's, and judges what must hold.
 //!
 //! Pure: it judges what it is given.
 
@@ -17,17 +17,17 @@ use crate::output::table::Table;
 
 /// Leases that one account bears.
 const PER_ACCOUNT: u32 = 1;
-/// Pages that are named; there may be more.
+/// Most pages that are named.
 const SHOWN: usize = 12;
 
-/// What Tenure and the workers say.
+/// The records of Tenure and the workers.
 #[derive(Clone, Debug, Default)]
 pub struct DemoRecords {
     /// By page: the fetch in the result of the job that succeeded.
     pub results: BTreeMap<String, u64>,
-    /// By page: the fetches whose settle a worker was told to be accepted.
+    /// By page: the fetches whose settle was accepted, as a worker saw it.
     pub accepted: BTreeMap<String, BTreeSet<u64>>,
-    /// The most that was seen in use by looking.
+    /// The most in use that any look found.
     pub most: Most,
     /// The jobs that the killed worker held.
     pub held: Vec<String>,
@@ -40,19 +40,19 @@ pub struct DemoRecords {
 /// A count that must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Count {
-    /// What is counted.
+    /// The name for programs.
     pub name: &'static str,
-    /// What the site counted.
+    /// The count of the site.
     pub site: u64,
-    /// What Tenure says.
+    /// The count in Tenure.
     pub tenure: u64,
     /// The worse of the two.
     pub value: u64,
-    /// The most that may be.
+    /// The most that is allowed.
     pub bound: u64,
-    /// Whether it holds.
+    /// Whether `value` is at most `bound`.
     pub holds: bool,
-    /// What it is called for people.
+    /// The name for people.
     #[serde(skip)]
     label: &'static str,
 }
@@ -64,12 +64,12 @@ impl Count {
     }
 }
 
-/// The verdict.
+/// The verdict of the demo.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct DemoVerdict {
     /// Whether all counts hold.
     pub ok: bool,
-    /// What must hold.
+    /// All counts, each with its bound.
     pub counts: Vec<Count>,
     /// Pages fetched again because their worker was killed between the answer and its settle.
     pub taken_back: Vec<String>,
@@ -79,11 +79,11 @@ pub struct DemoVerdict {
     pub fetched_again: Vec<String>,
     /// Requests that came with an account after it was banned.
     pub asked_with_the_banned: u32,
-    /// What Tenure's own audit found.
+    /// Faults that Tenure's own audit found.
     pub faults: Vec<String>,
 }
 
-/// Judges.
+/// Compares the site's counts with the records.
 pub fn judge(pages: &[CrawlPage], seen: &Witness, told: &DemoRecords) -> DemoVerdict {
     let answered =
         |page: &&CrawlPage| seen.pages.get(&page.page).is_some_and(|p| !p.answers.is_empty());
@@ -130,8 +130,7 @@ pub fn judge(pages: &[CrawlPage], seen: &Witness, told: &DemoRecords) -> DemoVer
     }
 }
 
-/// Pages of which two different fetches were accepted: by what the workers were told, and by what
-/// the job has as its result now.
+/// Pages with two different accepted fetches: by the records of the workers, and by the job's current result.
 fn accepted_twice(told: &DemoRecords) -> Vec<String> {
     let mut accepted = told.accepted.clone();
     for (page, fetch) in &told.results {
@@ -140,18 +139,18 @@ fn accepted_twice(told: &DemoRecords) -> Vec<String> {
     accepted.into_iter().filter(|(_, all)| all.len() > 1).map(|(page, _)| page).collect()
 }
 
-/// How a count is, in the last column.
+/// The words of the last column.
 const HOLDS: &str = "holds";
 const BROKEN: &str = "BROKEN";
 
 impl DemoVerdict {
-    /// For people, no wider than this.
+    /// The verdict for people, no wider than this.
     pub fn text(&self, width: usize) -> String {
         self.text_with(width, colour::painted)
     }
 
-    /// The same, with the words that say how it is painted by this. They are painted when the table is made: in a cell
-    /// the bytes of a colour would be shown instead of done.
+    /// The same, with the words of the last column coloured by `paint`. They are coloured after the table is made: a
+    /// cell would show the bytes of a colour.
     fn text_with(&self, width: usize, paint: fn(&str, AnsiColor) -> String) -> String {
         let mut table = Table::new(&["", "site", "Tenure", "at most", ""])
             .numbers(&["site", "Tenure", "at most"]);
@@ -180,7 +179,7 @@ impl DemoVerdict {
         format!("{head}\n\n{table}\n{}\n", story.join("\n\n"))
     }
 
-    /// What happened on the way, and why it is as it should be.
+    /// The events on the way, and why they are as they should be.
     fn story(&self) -> Vec<String> {
         let list = |pages: &[String]| match pages.len() {
             0..=SHOWN => pages.join(", "),

@@ -1,20 +1,17 @@
-//! What the site itself counts: who fetched which page when, and how many at once.
+//! The site's own counts: which worker fetched which page, and how many at once.
 //!
 //! It knows nothing of Tenure and believes nobody: a request runs from the moment it was read until
 //! the site answers it or its client is gone. Pure: no clock, no I/O.
 
 use std::collections::BTreeMap;
 
-/// A request, as it came.
+/// A request that the site has read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fetch {
-    /// On this host.
     pub host: String,
-    /// Of this page.
     pub page: String,
-    /// With this account.
     pub account: String,
-    /// By this worker, as it calls itself.
+    /// The name that the worker gave itself.
     pub worker: String,
 }
 
@@ -33,7 +30,7 @@ pub enum FetchEnd {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct AtOnce {
     now: u32,
-    /// At most so far.
+    /// Most at once until now.
     pub most: u32,
 }
 
@@ -52,11 +49,11 @@ impl AtOnce {
 pub struct PageAnswer {
     /// The number of the fetch.
     pub fetch: u64,
-    /// Who got it.
+    /// The worker that got it.
     pub worker: String,
 }
 
-/// What happened to a page.
+/// The fetches and answers of a page.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageWitness {
     /// Fetches of it at once.
@@ -67,23 +64,23 @@ pub struct PageWitness {
     pub dropped: u32,
 }
 
-/// The counts.
+/// The counts of the site.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
     running: BTreeMap<u64, Fetch>,
     begun: u64,
     hosts: BTreeMap<String, AtOnce>,
     accounts: BTreeMap<String, AtOnce>,
-    /// By page.
+    /// By page, host and path.
     pub pages: BTreeMap<String, PageWitness>,
-    /// Pages served.
+    /// Pages that were served.
     pub answered: u64,
     /// Requests that were answered with a ban, by account.
     pub banned: BTreeMap<String, u32>,
 }
 
 impl Witness {
-    /// A request began; its number.
+    /// Counts a new request, and returns its number.
     pub fn begin(&mut self, fetch: Fetch) -> u64 {
         self.begun += 1;
         self.hosts.entry(fetch.host.clone()).or_default().begin();
@@ -93,7 +90,8 @@ impl Witness {
         self.begun
     }
 
-    /// A request ended. What did not begin, or ended before, is not counted again.
+    /// Counts the end of a request. A request that did not begin, or has ended, is not counted
+    /// again.
     pub fn end(&mut self, number: u64, end: FetchEnd) {
         let Some(fetch) = self.running.remove(&number) else { return };
         let counts = [self.hosts.get_mut(&fetch.host), self.accounts.get_mut(&fetch.account)];
@@ -168,7 +166,7 @@ mod tests {
         for _ in 0..5 {
             let number = seen.begin(fetch("a", "a/1", "ann"));
             seen.end(number, FetchEnd::Gone);
-            // Whoever ends it twice does not make room for an overlap.
+            // A second end does not make room for an overlap.
             seen.end(number, FetchEnd::Answered);
         }
         assert_eq!((seen.most_on_a_host(), seen.most_with_an_account()), (1, 1));

@@ -21,7 +21,7 @@ use crate::exit::Failure;
 
 /// Pages that one worker crawls at once.
 pub const SLOTS: usize = 4;
-/// A page that could not be fetched is tried again so soon.
+/// A page that could not be fetched is tried again after this long.
 const AGAIN: Span = Span::from_ms(100);
 
 /// How a worker of the demo is started.
@@ -40,7 +40,6 @@ pub struct WorkerArgs {
 
 /// A fetch whose settle was accepted, as a worker says it on stdout.
 pub struct Accepted {
-    /// The page.
     pub page: String,
     /// The number that the site gave to the fetch.
     pub fetch: u64,
@@ -48,7 +47,7 @@ pub struct Accepted {
 
 impl Accepted {
     fn say(&self) {
-        // Whoever reads this may be gone: then nobody wants to know.
+        // The reader may be gone: then nobody wants to know.
         let _ = writeln!(std::io::stdout(), "accepted {} {}", self.fetch, self.page);
     }
     /// Reads such a line.

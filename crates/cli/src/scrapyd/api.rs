@@ -1,7 +1,7 @@
-//! The calls of a scrapyd that a worker needs, each once, with all that may be wrong with their answers.
+//! The calls of a scrapyd that a worker needs, each made once, with all that may be wrong with their answers.
 //!
-//! It answers errors with 200, so the body decides. No error here shows the login of the address or what a spider was
-//! given.
+//! It answers errors with 200, so the body decides. No error here shows the login of the address or the arguments of a
+//! spider.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use tenure_core::percent;
 use crate::exchange::{BodyFault, Destination, ExchangeError, Keep, Received};
 use crate::scrapyd::spider::{Spider, form};
 
-/// A list of all that waits, with what each was given.
+/// Longest list of waiting spiders with their arguments.
 const LIST_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// The end of a log: the statistics of Scrapy are a tenth of it.
 const LOG_BYTES: u64 = 64 * 1024;
-/// How errors name it.
+/// The name of the log in errors.
 const LOG: &str = "the log";
 const CALL_MAX: Duration = Duration::from_secs(30);
-/// For the first spider of a project scrapyd starts Python, and answers nobody meanwhile.
+/// For the first spider of a project scrapyd starts Python, and answers no call meanwhile.
 const SCHEDULE_MAX: Duration = Duration::from_secs(120);
 /// Characters of an error that are shown.
 const SHOWN_CHARS: usize = 500;
@@ -39,7 +39,7 @@ pub enum ScrapydError {
         #[source]
         why: ExchangeError,
     },
-    /// It says so itself, in these words.
+    /// It reports the error itself, in these words.
     #[error("{call}: {said}")]
     Refused { call: &'static str, said: String },
     /// Another program answers, or a proxy in front of it.
@@ -57,7 +57,7 @@ pub enum ScrapydError {
 }
 
 impl ScrapydError {
-    /// Whether the scrapyd did nothing for sure.
+    /// Whether the scrapyd certainly did nothing.
     pub fn did_nothing(&self) -> bool {
         match self {
             ScrapydError::Exchange { why, .. } => why.nothing_was_sent(),
@@ -69,7 +69,7 @@ impl ScrapydError {
     }
 }
 
-/// Where an id stands.
+/// State of an id on the scrapyd.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
     /// It waits for a free slot.
@@ -89,8 +89,8 @@ pub struct LogTail {
 }
 
 impl LogTail {
-    /// The bytes beyond the first `before`, as far as they are kept; `None` if there are none. A log that is shorter was begun
-    /// anew, and is fresh as a whole.
+    /// The bytes beyond the first `before`, as far as they are kept; `None` if there are none. A shorter log was
+    /// started again, and is fresh as a whole.
     pub fn beyond(&self, before: u64) -> Option<&[u8]> {
         if self.length == before || self.bytes.is_empty() {
             return None;
@@ -111,7 +111,7 @@ impl ScrapydApi {
         ScrapydApi { destination }
     }
 
-    /// Where this id stands in the lists of a project.
+    /// The state of this id in the lists of a project.
     pub async fn standing(&self, project: &str, id: &str) -> Result<Standing, ScrapydError> {
         const CALL: &str = "listjobs.json";
         let query = form(&[("project", project.to_owned())]);
@@ -131,7 +131,7 @@ impl ScrapydApi {
         Ok(Standing::Absent)
     }
 
-    /// Asks for a run of a spider under this id. Asked twice, it runs twice.
+    /// Requests a run of a spider under this id. A second request runs it twice.
     pub async fn schedule(&self, spider: &Spider, id: &str) -> Result<(), ScrapydError> {
         const CALL: &str = "schedule.json";
         let uri = self.destination.below("/schedule.json", "");
@@ -142,7 +142,7 @@ impl ScrapydApi {
         }
     }
 
-    /// Takes a run that waits out of its line, or asks one that runs to stop; asked again, it stops at once.
+    /// Removes a waiting run from its line, or asks a running one to stop; asked again, it stops at once.
     pub async fn cancel(&self, project: &str, id: &str) -> Result<(), ScrapydError> {
         let uri = self.destination.below("/cancel.json", "");
         let body = form(&[("project", project.to_owned()), ("job", id.to_owned())]);
@@ -151,7 +151,7 @@ impl ScrapydApi {
 
     /// The end of the log of an id; `None` if it has none.
     ///
-    /// Its length is asked for first: Twisted answers 500 to "the last 64 KiB" of a log that is shorter.
+    /// Its length is requested first: Twisted answers 500 to "the last 64 KiB" of a log that is shorter.
     pub async fn log(&self, spider: &Spider, id: &str) -> Result<Option<LogTail>, ScrapydError> {
         let (project, name) = (percent::encoded(&spider.project), percent::encoded(&spider.name));
         let path = format!("/logs/{project}/{name}/{}.log", percent::encoded(id));
@@ -175,7 +175,7 @@ impl ScrapydApi {
                 let length = length.ok_or(ScrapydError::Strange { call: LOG, status: 206 })?;
                 Ok(Some(LogTail { length, bytes: answer.body }))
             }
-            // It was begun anew in between, and is looked at again.
+            // It was started again in between, and is looked at again.
             416 => Ok(Some(LogTail { length: 0, bytes: Bytes::new() })),
             404 | 410 => Ok(None),
             status => Err(ScrapydError::Strange { call: LOG, status }),
@@ -249,7 +249,7 @@ fn range(from: u64) -> HeaderValue {
     value
 }
 
-/// The length of the whole, of which this answer is a part.
+/// The length of the whole log, of whose bytes this answer is a part.
 fn whole(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_RANGE)?.to_str().ok()?.rsplit_once('/')?.1.trim().parse().ok()
 }

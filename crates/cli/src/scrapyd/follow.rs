@@ -1,8 +1,8 @@
 //! One job of `tenure work --scrapyd`: finds its spider or starts it, and follows it to its end.
 //!
-//! A spider goes on when its worker dies or ends; the next one finds it by the id of the job. Before a spider is asked
-//! for, that is noted in the job's progress, and stored: a run that nobody can be sure of is looked for, and never
-//! taken for one that has not begun.
+//! A spider goes on when its worker dies or ends; the next worker finds it by the id of the job. Before a spider is
+//! requested, that is noted in the job's progress, and stored: a run that may exist is looked for, and never taken for
+//! one that has not begun.
 
 use std::fmt::Display;
 use std::future::pending;
@@ -27,7 +27,7 @@ const LOOKS: u32 = 2;
 /// A spider that its scrapyd has forgotten may live on as a process. Scrapy writes a line of its log each minute, so
 /// one that has not grown for this many looks is at its end.
 const QUIET_LOOKS: u32 = 15;
-/// So often a run is asked for if nobody can say whether it was.
+/// How often a run is requested if nobody can say whether it was.
 const ASKS: u32 = 3;
 /// A spider that was cancelled is cancelled again after this many looks, which stops it at once.
 const PATIENT_LOOKS: u32 = 6;
@@ -55,17 +55,17 @@ pub(super) struct SpiderRun<'a> {
     pub(super) spider: Spider,
     /// There may be a spider of this job on the scrapyd.
     pub(super) begun: AtomicBool,
-    /// People were told that the scrapyd cannot be asked.
+    /// The trouble with the scrapyd was reported, and has not ended.
     in_trouble: AtomicBool,
 }
 
-/// The finding of a look at a run that is not live any more.
+/// The result of a look at a run that is not live any more.
 enum Look {
-    /// Over: this is how.
+    /// It is over, with this outcome.
     Over(SettleOutcome),
-    /// Somebody stopped it, or it left nothing: another one may be started.
+    /// It was stopped, or left nothing: another one may be started.
     Again { log: u64 },
-    /// Neither its lists nor its log say anything of it yet.
+    /// Neither its lists nor its log mention it yet.
     Unknown,
 }
 
@@ -115,7 +115,7 @@ impl SpiderRun<'_> {
         }
     }
 
-    /// Goes on with a run that another worker began, or this one before it was restarted.
+    /// Continues a run that another worker began, or this one before it was restarted.
     async fn take_up(&self, trail: Trail) -> SettleOutcome {
         self.begun.store(true, Ordering::Relaxed);
         loop {
@@ -137,8 +137,8 @@ impl SpiderRun<'_> {
         }
     }
 
-    /// Starts a run, unless one of this id is live: that is followed, or, if it is a leftover of a run that has failed,
-    /// ended first.
+    /// Starts a run, unless one of this id is live: that is followed, or ended first if it is a leftover of a run that
+    /// has failed.
     async fn begin(&self, leftover: bool) -> SettleOutcome {
         let mut looks = 0;
         loop {
@@ -172,7 +172,7 @@ impl SpiderRun<'_> {
         }
     }
 
-    /// Asks for a run whose log begins beyond `log`, and follows it.
+    /// Requests a run whose log begins beyond `log`, and follows it.
     async fn start(&self, log: u64) -> SettleOutcome {
         let mut trail = self.trail(log, SpiderStage::Asked);
         let mut asks = 0;
@@ -185,7 +185,7 @@ impl SpiderRun<'_> {
             let why = match self.api.schedule(&self.spider, self.id()).await {
                 Ok(()) => {
                     let trail = trail.at(SpiderStage::Scheduled);
-                    // The spider runs: what cannot be noted now goes with the next heartbeat.
+                    // The spider runs: a note that fails now goes with the next heartbeat.
                     if self.store(&trail).await.is_err() {
                         self.report(&trail);
                     }
@@ -194,7 +194,7 @@ impl SpiderRun<'_> {
                 Err(why) if why.did_nothing() => return self.unreachable(&why),
                 Err(why) => why,
             };
-            // Whether it was asked for is for its lists and the log to say.
+            // Its lists and the log must show whether it was requested.
             if let Some(stage) = self.settled_live().await {
                 return self.follow(trail.at(stage)).await;
             }
@@ -253,7 +253,7 @@ impl SpiderRun<'_> {
         Ok(match &end.reason {
             Some(_) if end.was_shut_down() => Look::Again { log: log.length },
             Some(_) => Look::Over(end.outcome()),
-            // It began, so nobody asks for it a second time before it is at its end.
+            // It began, so nobody requests it a second time before it is at its end.
             None => Look::Over(self.follow(trail.at(SpiderStage::Scheduled)).await),
         })
     }
@@ -268,7 +268,7 @@ impl SpiderRun<'_> {
         })
     }
 
-    /// The same after a call of which nobody knows whether it was heard: asked twice, since it may be heard late.
+    /// The same after a call that may or may not have arrived: asked twice, since it may arrive late.
     async fn settled_live(&self) -> Option<SpiderStage> {
         let mut looks = 0;
         while looks < LOOKS {
@@ -333,12 +333,12 @@ impl SpiderRun<'_> {
         }
     }
 
-    /// Nothing was started: the job is tried again as its retry says.
+    /// Nothing was started: the job is tried again by its retry.
     fn unreachable(&self, why: &ScrapydError) -> SettleOutcome {
         SettleOutcome::failed(format!("the spider was not started: {why}"))
     }
 
-    /// The scrapyd cannot be asked while a spider may run there. Told once, until it answers again.
+    /// The scrapyd cannot be reached while a spider may run there. Reported once, until it answers again.
     pub(super) fn trouble(&self, why: &dyn Display) {
         if !self.in_trouble.swap(true, Ordering::Relaxed) {
             tell(&format!("job '{}': scrapyd is asked again: {why}", self.job.id()));
@@ -360,8 +360,8 @@ fn stage_of(standing: Standing) -> SpiderStage {
     }
 }
 
-/// How a run ended that is neither pending nor running, if it is certain: after `missed` looks that did not find it, of
-/// which the last `quiet` found a log that did not grow.
+/// How a run ended that is neither pending nor running, if it is certain: after `missed` looks that did not find it;
+/// the last `quiet` of them found a log that did not grow.
 fn ended(
     standing: Standing,
     log: Option<&LogTail>,

@@ -1,6 +1,6 @@
 //! Reads the end of a spider's log: why it closed, and what it counted.
 //!
-//! Pure. A log is text that anyone may have written; what is not there is not made up.
+//! Pure. A log is text that anyone may have written; a missing part is not made up.
 
 use serde_json::{Map, Number, Value, json};
 use tenure::SettleOutcome;
@@ -9,14 +9,15 @@ use tenure_core::secret::Json;
 /// The line that a spider writes last.
 const CLOSED: &str = "Spider closed (";
 const STATS: &str = "Dumping Scrapy stats:";
-/// What ends as it was set up to: by itself, or at a bound of the amount of work that the user gave it.
+/// The reasons of a spider that ended as it was set up to: by itself, or at a bound of the amount of work that the user
+/// gave it.
 const DONE: [&str; 4] =
     ["finished", "closespider_itemcount", "closespider_pagecount", "closespider_timeout"];
 /// Somebody asked the spider to stop.
 const SHUTDOWN: &str = "shutdown";
 /// Characters of the last line that are shown.
 const SHOWN_CHARS: usize = 300;
-/// More are no summary.
+/// Most numbers of a summary.
 const STATS_MAX: usize = 200;
 
 /// The end of a log, understood.
@@ -55,7 +56,7 @@ impl LogEnd {
         self.reason.as_deref() == Some(SHUTDOWN)
     }
 
-    /// How a spider ended whose log ends so.
+    /// The outcome of a spider whose log has this end.
     pub fn outcome(&self) -> SettleOutcome {
         let Some(reason) = &self.reason else {
             return SettleOutcome::failed(self.silent());

@@ -1,5 +1,5 @@
-//! Jobs that are spiders of a scrapyd (`tenure work --scrapyd`): how it is asked, which of its runs is that of a job, and
-//! how a run ended.
+//! Jobs that are spiders of a scrapyd (`tenure work --scrapyd`): the calls to it, the run of a job among its runs, and
+//! the end of a run.
 //!
 //! A scrapyd keeps no promises: it runs one id twice if it is asked twice, forgets what it ran, and answers errors with
 //! 200. The job's progress holds all that is certain of a run; the end of its log says how it ended.

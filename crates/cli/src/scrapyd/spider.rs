@@ -9,7 +9,7 @@ use tenure_core::percent;
 const FIELDS: [&str; 5] = ["project", "spider", "args", "settings", "version"];
 /// Parameters of `schedule.json` that are no argument of a spider.
 const RESERVED: [&str; 6] = ["project", "spider", "_version", "jobid", "priority", "setting"];
-/// Names that scrapyd uses itself for what it hands on beside the arguments.
+/// Names that scrapyd itself passes to a spider beside the arguments.
 const TAKEN: [&str; 5] = ["name", "_job", "_project", "_spider", "settings"];
 
 /// A spider to run.
@@ -26,7 +26,7 @@ pub struct Spider {
 /// Why a payload is no spider. The job fails for good: another run would find the same.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadPayload {
-    /// No object at all.
+    /// It is no object at all.
     #[error(
         "the payload must be an object: {{\"project\":\"news\",\"spider\":\"front\",\"args\":{{\"page\":\"1\"}}}}"
     )]
@@ -34,10 +34,10 @@ pub enum BadPayload {
     /// Missing or of another type.
     #[error("\"{0}\" in the payload must be a string that is not empty")]
     NoText(&'static str),
-    /// Of another type.
+    /// A field of another type.
     #[error("\"{0}\" in the payload must be an object of strings, numbers, true and false")]
     NoValues(&'static str),
-    /// Misspelt, perhaps.
+    /// A field that is perhaps misspelt.
     #[error(
         "the payload has a field that is not known; it takes project, spider, args, settings and version"
     )]
@@ -45,7 +45,7 @@ pub enum BadPayload {
     /// An argument would be taken for something else.
     #[error("a spider of scrapyd cannot have an argument named \"{0}\"")]
     Reserved(&'static str),
-    /// The name of the log's folder.
+    /// It cannot be the name of the log's folder.
     #[error(
         "\"{0}\" in the payload cannot stand in the path of a log; it has a \"/\", or is \".\" or \"..\""
     )]

@@ -1,7 +1,7 @@
-//! What becomes of a spider whose job must stop.
+//! Ends or leaves a spider whose job must stop.
 //!
-//! A worker that ends leaves it running, for the next one to follow. Otherwise it is cancelled, but never when its job
-//! may be somebody else's already: the next holder of the job follows that very spider.
+//! A worker that ends leaves it running, for the next one to follow. Otherwise it is cancelled, but never when another
+//! holder may have its job already: that holder follows this very spider.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,17 +18,16 @@ use crate::scrapyd::trail::SpiderStage;
 
 /// A spider that is cancelled finishes what it has begun; after this time it is cancelled again, which stops it at once.
 const GRACE: Duration = Duration::from_secs(30);
-/// From then on it is left to its scrapyd.
+/// After this time it is left to its scrapyd.
 const CANCEL_MAX: Duration = Duration::from_secs(40);
 /// How often it is looked for meanwhile, at most.
 const LOOK: Duration = Duration::from_millis(500);
-/// A store that does not say whose the job is within this time is not waited for, and of what is left of the lease only
-/// a part is spent on it.
+/// Longest wait for the store to name the job's holder; of the rest of the lease only a part is spent on it.
 const ASK_MAX: Duration = Duration::from_secs(1);
 const ASK_PART: u32 = 4;
 
 impl SpiderRun<'_> {
-    /// Ends what must end, and answers how the lease does.
+    /// Ends the spider if it must end, and returns the end of the lease.
     pub(super) async fn stopped(&self, stop: Stop) -> Option<SettleOutcome> {
         if !self.begun.load(Ordering::Relaxed) {
             return matches!(stop, Stop::Cancelled | Stop::Shutdown).then(SettleOutcome::released);
@@ -72,7 +71,7 @@ impl SpiderRun<'_> {
     }
 
     /// Asks the spider to stop, at `grace` once more, which ends it at once; waits until it is gone, at most until
-    /// `limit`. Answers whether it is.
+    /// `limit`. Returns false if it is not.
     async fn cancel(&self, grace: Instant, limit: Instant) -> bool {
         let (project, id) = (&self.spider.project, self.id());
         let ending = async {

@@ -1,7 +1,7 @@
 //! The trail of a run on a scrapyd: kept as the progress of its job, so that the next worker finds it there.
 //!
-//! A scrapyd knows a run only by its id, which is that of the job in all its runs; so the trail says since when this run
-//! counts, and how long the log was before it. Whatever is older is a leftover of a run before.
+//! A scrapyd knows a run only by its id, which is that of the job in all its runs; so the trail says since when this
+//! run counts, and how long the log was before it. Anything older is a leftover of a run before.
 
 use serde::{Deserialize, Serialize};
 use tenure_core::job::{JobView, Outcome};
@@ -12,32 +12,32 @@ use tenure_core::time::Moment;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpiderStage {
-    /// The scrapyd is about to be asked for it: whether it was, nobody knows.
+    /// The scrapyd is about to be asked for it; it may or may not have been.
     Asked,
     /// The scrapyd said that it will run, or shows it.
     Scheduled,
     /// It waits there for a free slot.
     Pending,
-    /// It runs there.
+    /// It occupies a slot there.
     Running,
     /// It is not followed any more.
     Over,
 }
 
-/// See the module.
+/// One run of a job on a scrapyd.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Trail {
     pub project: String,
     pub spider: String,
-    /// See [`since`].
+    /// Names the run: see [`since`].
     pub since: Moment,
-    /// Bytes that its log had before it was asked for: what stands there is not of this run.
+    /// Bytes that its log had before the run was requested: they are not of this run.
     pub log: u64,
-    /// Starts as `asked`; the worker that follows the run moves it on.
+    /// Starts as `asked`; the worker that follows the run updates it.
     pub stage: SpiderStage,
 }
 
-/// The progress of a job, as far as it is ours.
+/// The progress of a job, in our form.
 #[derive(Serialize, Deserialize)]
 struct TrailProgress {
     scrapyd: Trail,
@@ -55,7 +55,7 @@ impl Trail {
         Json::of(&TrailProgress { scrapyd: self.clone() }).ok()
     }
 
-    /// The same, further on.
+    /// The same with a later stage.
     pub fn at(&self, stage: SpiderStage) -> Self {
         Trail { stage, ..self.clone() }
     }

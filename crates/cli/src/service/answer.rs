@@ -1,7 +1,7 @@
 //! The meaning of a service's answer for its job.
 //!
-//! Pure. Whatever came, there is an outcome; a sentence holds the status and the first part of the body, and nothing of
-//! what was sent.
+//! Pure. For every answer there is an outcome; a sentence holds the status and the first part of the body, and nothing
+//! of the request.
 
 use std::time::SystemTime;
 
@@ -22,7 +22,7 @@ use crate::service::retry_after::{self, RetryAfter};
 
 /// A service says "not yet" with 202 and does not say when to ask again: as CMD with exit code 75.
 const SNOOZE: Span = Span::from_s(30);
-/// Bytes of the body of a failure that are waited for.
+/// Bytes of the body of a failure that are awaited.
 const SAID_BYTES: usize = 4 * 1024;
 /// Characters of it that are shown.
 const SHOWN_CHARS: usize = 500;
@@ -89,7 +89,7 @@ pub fn is_success(status: u16) -> bool {
     (200..300).contains(&status)
 }
 
-/// What this answer means for a job that holds these limits.
+/// The meaning of this answer for a job that holds these limits.
 pub fn verdicts(answer: &Received, held: &[LimitName], now: SystemTime) -> Verdicts {
     let status = answer.status;
     if is_success(status) {
@@ -162,7 +162,7 @@ fn is_outcome(headers: &HeaderMap) -> bool {
     media.trim().eq_ignore_ascii_case(OUTCOME)
 }
 
-/// Not yet, and as long nobody is granted the limits that the answer names.
+/// Not yet; until then nobody is granted the limits that the answer names.
 fn pausing(wait: Span, headers: &HeaderMap, held: &[LimitName]) -> Verdicts {
     let (mut outcome, mut strange) = (SettleOutcome::snoozed(wait), Vec::new());
     let values = headers.get_all(PAUSE).iter();

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tenure_core::job::JobView;
 use tenure_core::lease::LeaseView;
 
-/// What would not come out of a header as it went in; above ASCII everything is encoded anyway.
+/// Characters that would not come out of a header as they went in; above ASCII everything is encoded anyway.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b',');
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ACCEPTED: HeaderValue =

@@ -27,7 +27,7 @@ const ECHO_BYTES_MIN: usize = 8;
 pub struct HttpService {
     destination: Destination,
     secrets: Option<SigningSecrets>,
-    /// How long an answer is waited for; the deadline of the run, if it is sooner, ends it before.
+    /// Longest wait for an answer; a sooner deadline of the run ends it before.
     request_timeout: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! Jobs that a service over HTTP executes (`tenure work --http`): what is sent, how it is signed, and what an answer
-//! means for its job.
+//! Jobs that a service over HTTP executes (`tenure work --http`): the request, its signature, and the meaning of an
+//! answer for its job.
 //!
 //! No sentence made here holds a payload, a secret or the login of an address.
 

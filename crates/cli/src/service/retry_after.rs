@@ -18,7 +18,7 @@ pub enum RetryAfter {
     Absent,
     /// There is one that is neither seconds nor an HTTP date.
     Unreadable,
-    /// So long from now; at least a second, at most 3,650 days.
+    /// Wait this long from now; at least a second, at most 3,650 days.
     Wait(Span),
 }
 
@@ -27,7 +27,7 @@ pub fn read(headers: &HeaderMap, now: SystemTime) -> RetryAfter {
     let Some(said) = headers.get(RETRY_AFTER) else { return RetryAfter::Absent };
     let Ok(said) = said.to_str().map(str::trim) else { return RetryAfter::Unreadable };
     let wait = if !said.is_empty() && said.bytes().all(|c| c.is_ascii_digit()) {
-        // What is beyond all bounds is the longest there is.
+        // A number beyond all bounds is the longest wait.
         Duration::from_secs(said.parse().unwrap_or(u64::from(u32::MAX)))
     } else {
         let Ok(at) = httpdate::parse_http_date(said) else { return RetryAfter::Unreadable };

@@ -1,6 +1,6 @@
 //! Signatures of the scheme of Standard Webhooks, by which a service knows that a request is ours and was not changed.
 //!
-//! Nothing here shows a secret, nor how long it is.
+//! Nothing here shows a secret, nor its length.
 
 use std::fmt;
 
@@ -22,18 +22,18 @@ pub struct SigningSecrets(Vec<Vec<u8>>);
 /// Why a text holds no secrets. It shows nothing of the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadSecret {
-    /// Another form.
+    /// It has another form.
     #[error(
         "the secret must be \"{PREFIX}\" and 24 to 64 bytes in base64; make one: echo {PREFIX}$(openssl rand -base64 32)"
     )]
     Form,
-    /// None, or too many.
+    /// Zero secrets, or too many.
     #[error("there must be 1 to {SECRETS_MAX} secrets, one in a line")]
     Count,
 }
 
 impl SigningSecrets {
-    /// One secret in a line. With several every request has a signature of each.
+    /// One secret in a line. Every request has a signature of each.
     ///
     /// # Errors
     /// [`BadSecret`].

@@ -1,7 +1,7 @@
 //! A file of settings, in TOML: tables, and plain values with the lines they stand on.
 //!
-//! It knows no setting: which keys there are, the caller says. What is wrong is told with file and line, and never with
-//! the value, which may be a secret.
+//! It knows no setting: the caller says which keys there are. An error names file and line, and never the value, which
+//! may be a secret.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,14 +16,14 @@ use toml::de::{DeTable, DeValue};
 
 use crate::exit::Failure;
 
-/// No file of settings is longer.
+/// Longest file of settings, in bytes.
 const BYTES_MAX: u64 = 1 << 20;
-/// Anybody but the owner may read it.
+/// Permission bits: a user other than the owner may read it.
 const OTHERS_READ: u32 = 0o044;
-/// Anybody at all may write it. A group may: it is the user's own on many systems.
+/// Permission bit: everybody may write it. A group is allowed to: it is the user's own on many systems.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Where something stands.
+/// A line of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FilePlace {
     /// The file, as it was named.
@@ -38,27 +38,26 @@ impl fmt::Display for FilePlace {
     }
 }
 
-/// What stands under a key, and where.
+/// The value of a key, and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileEntry {
     /// Where its key stands.
     pub place: FilePlace,
-    /// What stands there.
     pub value: FileValue,
 }
 
-/// What a key may have.
+/// The value of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FileValue {
-    /// A text, a whole number, true, false or a moment, as the command line would take it.
+    /// A text, a whole number, true, false or a moment, in the form of the command line.
     Plain(String),
-    /// Several of these.
+    /// Several of such values.
     List(Vec<String>),
-    /// More keys.
+    /// A table with keys of its own.
     Table(FileTable),
 }
 
-/// Keys and what stands under them.
+/// Keys and their values.
 pub type FileTable = BTreeMap<String, FileEntry>;
 
 /// A file that was read.
@@ -66,7 +65,6 @@ pub type FileTable = BTreeMap<String, FileEntry>;
 pub struct SettingsFile {
     /// As it was named.
     pub path: Rc<Path>,
-    /// What is in it.
     pub table: FileTable,
 }
 
@@ -152,7 +150,7 @@ fn plain(value: &DeValue<'_>) -> Option<String> {
     })
 }
 
-/// Refuses the first key that is none of these. `of` says what has them: "[serve]".
+/// Refuses the first key that is not `known`. `of` names the table in the error: "[serve]".
 pub fn only_known(table: &FileTable, of: &str, known: &[&str]) -> Result<(), Failure> {
     let unknown = |(key, _): &(&String, &FileEntry)| !known.contains(&key.as_str());
     let Some((key, entry)) = table.iter().filter(unknown).min_by_key(|(_, entry)| entry.place.line)
@@ -167,7 +165,7 @@ pub fn only_known(table: &FileTable, of: &str, known: &[&str]) -> Result<(), Fai
     Err(Failure::usage(format!("{}: {of} has no {key:?}", entry.place)).hint(hint))
 }
 
-/// What to say of a file with a secret that others may read; `None` if only its owner may.
+/// A warning about a file with a secret that others may read; `None` if only its owner may.
 pub fn readable_by_others(path: &Path, what: &str) -> Option<String> {
     let mode = fs::metadata(path).ok()?.permissions().mode();
     (mode & OTHERS_READ != 0).then(|| {
@@ -176,7 +174,7 @@ pub fn readable_by_others(path: &Path, what: &str) -> Option<String> {
     })
 }
 
-/// Refuses a command that stands in a file which everybody may write: it runs as whoever reads the file.
+/// Refuses a command in a file that everybody may write: it runs as the user who reads the file.
 pub fn only_own_command(entry: &FileEntry) -> Result<(), Failure> {
     let path = &entry.place.file;
     let mode = fs::metadata(path).map_or(0, |file| file.permissions().mode());

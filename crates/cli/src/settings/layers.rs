@@ -1,8 +1,8 @@
 //! The layers of a command's settings: flag, then variable, then file, then default.
 //!
-//! clap has the flags, the defaults and the reader of each value. What a variable or a file says is laid below the flags as
-//! another default of the same option, so that every layer is read and bounded in one place. A variable or key that cannot be
-//! used beside what the command line says is left out, as a default is.
+//! clap has the flags, the defaults and the reader of each value. The values of variables and files are laid below the
+//! flags as another default of the same option, so that every layer is read and bounded in one place. A variable or key
+//! that cannot be used together with the command line is left out, as a default is.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,8 +17,8 @@ use crate::settings::file::{
     FilePlace, FileTable, FileValue, SettingsFile, beside, only_known, only_own_command,
 };
 
-/// Options that say where settings are, or what to do with them: neither has a key. A loss is accepted each time anew, by
-/// whoever stands there.
+/// Options that say where settings are, or what to do with them: neither has a key. A person accepts a loss for one
+/// start only.
 const NO_SETTINGS: [&str; 3] = ["config", "print_config", "accept_loss"];
 /// Begins the name of every variable.
 pub const PREFIX: &str = "TENURE_";
@@ -26,18 +26,18 @@ pub const PREFIX: &str = "TENURE_";
 /// Where the value of a setting comes from.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Origin {
-    /// The command line.
+    /// An option of the command line.
     Flag,
     /// A variable, with its name.
     Variable(String),
     /// A file, with the line.
     File(String),
-    /// Nobody said anything.
+    /// No layer sets it.
     Default,
 }
 
 impl Origin {
-    /// What has a lower rank goes before what has a higher one.
+    /// The lower rank takes precedence.
     pub fn rank(&self) -> u8 {
         match self {
             Origin::Flag => 0,
@@ -69,13 +69,13 @@ impl From<&FilePlace> for Origin {
 pub struct LayeredSetting {
     /// Its key in a file.
     pub key: String,
-    /// What it is, as the command line takes it; `None` if it is not set and has no default.
+    /// Its values, as the command line takes them; `None` if it is not set and has no default.
     pub values: Option<Vec<String>>,
     /// It is true or false.
     pub is_switch: bool,
     /// It takes several values.
     pub is_list: bool,
-    /// Who said so.
+    /// The layer that set it.
     pub origin: Origin,
 }
 
@@ -103,17 +103,17 @@ fn is_list(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Append) || arg.get_value_delimiter().is_some()
 }
 
-/// What is laid below the flags of one command: by the ids of its options.
+/// The values below the flags of one command, by the ids of its options.
 #[derive(Default)]
 pub struct Layers {
     laid: BTreeMap<String, (Vec<String>, Origin)>,
 }
 
 impl Layers {
-    /// Of a command, whose command line `said` this. `file` has its keys in the table of its name.
+    /// The layers of a command, whose command line `said` this. `file` has its keys in the table of its name.
     ///
     /// # Errors
-    /// A key of the file is none of the command's, or its value has not the form of any.
+    /// A key of the file is not one of the command's, or its value has the wrong form.
     pub fn of(
         command: &Command,
         said: &ArgMatches,
@@ -158,14 +158,14 @@ impl Layers {
         Ok(Layers { laid })
     }
 
-    /// The command with what is laid below its flags.
+    /// The command with the values of the layers below its flags.
     pub fn below(&self, command: Command) -> Command {
         let groups: Vec<String> = command
             .get_groups()
             .filter(|group| group.get_args().any(|id| self.laid.contains_key(id.as_str())))
             .map(|group| group.get_id().to_string())
             .collect();
-        // One of which something must be said: it is said here.
+        // The group requires one of its options, and a layer sets it.
         let command = groups.iter().fold(command, |command, group| {
             command.mut_group(group, |group| group.required(false))
         });
@@ -179,7 +179,7 @@ impl Layers {
         })
     }
 
-    /// What clap refuses, told with the variable or the line that said it.
+    /// An error of clap, reported with the variable or the line that has the value.
     pub fn refused(&self, command: &Command, why: &clap::Error) -> Option<Failure> {
         let Some(ContextValue::String(shown)) = why.get(ContextKind::InvalidArg) else {
             return None;
@@ -199,7 +199,7 @@ impl Layers {
         Some(Failure::usage(format!("{what}: {sentence}")))
     }
 
-    /// All settings of a command, with what was read of it.
+    /// All settings of a command, with their values as they were read.
     pub fn settings(&self, command: &Command, read: &ArgMatches) -> Vec<LayeredSetting> {
         let settings = command.get_arguments().filter(|arg| is_setting(arg));
         let one = |arg: &Arg| {
@@ -217,7 +217,8 @@ impl Layers {
     }
 }
 
-/// A command belongs in no file that everybody may write, and a token does not belong in a file that is read by whoever sets up servers, and copied into repositories.
+/// Refuses a command in a file that everybody may write, and a token in a file that administrators of servers read and
+/// copy into repositories.
 fn refuse_token(table: &FileTable, name: &str) -> Result<(), Failure> {
     if let Some(entry) = table.get("token_command") {
         only_own_command(entry)?;
@@ -231,7 +232,7 @@ fn refuse_token(table: &FileTable, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// A setting of this command that stands above all tables is told where it belongs.
+/// Refuses a setting of this command that stands above all tables, and names its table.
 fn below_its_table(file: &SettingsFile, command: &Command) -> Result<(), Failure> {
     let name = command.get_name();
     let settings: Vec<String> =
@@ -256,12 +257,12 @@ fn table_of<'f>(file: &'f SettingsFile, name: &str) -> Result<Option<&'f FileTab
     }
 }
 
-/// Whether the command line itself says it.
+/// Whether the command line itself has the option.
 fn says(said: &ArgMatches, arg: &Arg) -> bool {
     said.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
 }
 
-/// Whether the command line says what this cannot be used with.
+/// Whether the command line has an option that conflicts with this one.
 fn excluded(command: &Command, arg: &Arg, said: &ArgMatches) -> bool {
     let refuses = |one: &Arg, other: &Arg| {
         command.get_arg_conflicts_with(one).iter().any(|found| found.get_id() == other.get_id())
@@ -314,7 +315,7 @@ fn of_file(
     }
 }
 
-/// What a switch may be said with.
+/// A value for a switch.
 fn switch(text: &str) -> Result<String, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok("true".to_owned()),

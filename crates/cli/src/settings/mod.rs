@@ -1,7 +1,7 @@
-//! Where settings come from: the command line, variables, files, defaults; and the profiles of clients.
+//! Sources of settings: the command line, variables, files, defaults; and the profiles of clients.
 //!
-//! `serve` and `work` have a variable and a key for each of their options; see [`layers`]. All other commands have the profile of
-//! whoever runs them; see [`profile`]. Nothing here knows what a setting does.
+//! `serve` and `work` have a variable and a key for each of their options; see [`layers`]. All other commands have the
+//! profile of the user who runs them; see [`profile`]. Nothing here knows what a setting does.
 
 pub mod file;
 pub mod layers;
@@ -28,8 +28,8 @@ use crate::exit::Failure;
 
 /// The commands whose options are settings, each with the table of its name.
 const LAYERED: [&str; 2] = ["serve", "work"];
-/// What `serve` reads if it is there and no other file is named. Never a file of the current folder: whoever can write there
-/// would choose the store, and the command that prints the token.
+/// The file that `serve` reads if it exists and no other file is named. Never a file of the current folder: everybody
+/// who can write there would choose the store, and the command that prints the token.
 const SERVERS_FILE: &str = "/etc/tenure/tenure.toml";
 
 /// The settings of a command, and where each comes from.
@@ -42,16 +42,17 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Who said a setting.
+    /// The layer that set a setting.
     fn origin(&self, key: &str) -> Origin {
         let found = self.all.iter().find(|setting| setting.key == key);
         found.map_or(Origin::Default, |setting| setting.origin.clone())
     }
 
-    /// The token of a server, by where it is kept, and who said so: `TENURE_TOKEN` itself is a variable as any other.
+    /// The token of a server, by where it is kept, and the layer that set it: `TENURE_TOKEN` itself is a variable as
+    /// any other.
     ///
     /// # Errors
-    /// Two are named where neither goes before the other.
+    /// Two are named, and neither takes precedence.
     pub fn token(
         &self,
         file: Option<&Path>,
@@ -68,8 +69,8 @@ impl Settings {
         ])
     }
 
-    /// The token that reads the metrics alone, by where it is kept, and who said so. `guards`: the server has a token of its own,
-    /// or the metrics a port of theirs; otherwise nobody would be asked for it.
+    /// The token that reads the metrics alone, by where it is kept, and the layer that set it. `guards`: the server has
+    /// a token of its own, or the metrics have a port of theirs; otherwise no reader would be asked for it.
     ///
     /// # Errors
     /// It is named twice, or everybody may read the metrics without it.
@@ -96,7 +97,7 @@ impl Settings {
         Ok(Some((origin, token)))
     }
 
-    /// What the owner of the settings should mend, though they can be used.
+    /// A warning about settings that can be used, but should be changed.
     pub fn warning(&self) -> Option<String> {
         let named = self.all.iter().find(|setting| setting.key == "store")?;
         let password = named.values.iter().flatten().any(|address| has_password(address));
@@ -105,13 +106,13 @@ impl Settings {
         readable_by_others(file, "the password of the store")
     }
 
-    /// All of it as a file that says the same, without what is secret.
+    /// All of it as a file with the same settings, without secrets.
     pub fn as_toml(&self, token: Option<&Origin>) -> String {
         shown::as_toml(&self.all, token)
     }
 }
 
-/// Of tokens for one thing the one that goes before the others.
+/// Of several tokens for one thing, the one that takes precedence.
 fn nearest<const N: usize>(
     named: [Option<(Origin, ServerToken)>; N],
 ) -> Result<Option<(Origin, ServerToken)>, Failure> {
@@ -128,14 +129,14 @@ fn nearest<const N: usize>(
 
 /// The token of a server.
 pub enum ServerToken {
-    /// As a variable has it.
+    /// The value of a variable.
     Here(Secret),
-    /// It is yet to be read.
+    /// It is still to be read.
     Kept(TokenSource),
 }
 
 impl ServerToken {
-    /// The tokens themselves; who may read them beside their owner is said in the log.
+    /// The tokens themselves; a warning in the log names other users that may read them.
     ///
     /// # Errors
     /// They cannot be read.
@@ -160,11 +161,11 @@ impl ServerToken {
     }
 }
 
-/// Why there is no command line to do.
+/// Why there is no command line to run.
 pub enum Unread {
     /// The line itself is wrong, or asks for help.
     Line,
-    /// A variable or a file says what cannot be.
+    /// A variable or a file has a wrong value.
     Settings(Failure),
 }
 
@@ -174,7 +175,7 @@ impl From<Failure> for Unread {
     }
 }
 
-/// The command line with all that lies below it.
+/// The command line with all layers below it.
 ///
 /// # Errors
 /// It cannot be read.
@@ -192,7 +193,7 @@ pub fn of_words(words: Vec<OsString>) -> Result<Cli, Unread> {
 
 fn of(words: Vec<OsString>, variables: impl Fn(&str) -> Option<OsString>) -> Result<Cli, Unread> {
     let command = Cli::command();
-    // Only to see which file is named, and what the command line says itself; what is wrong with it is told below.
+    // Only to see which file is named, and which options the command line itself has; its errors are reported below.
     let said = command.clone().ignore_errors(true).try_get_matches_from(&words).ok();
     let said = said.as_ref().and_then(ArgMatches::subcommand);
     let Some((name, said)) = said.filter(|(name, _)| LAYERED.contains(name)) else {

@@ -17,7 +17,7 @@ fn layered(name: &str) -> Command {
 
 #[test]
 fn every_option_of_serve_and_work_has_a_variable_and_a_key() {
-    // What `work` sets for CMD must not be taken for a setting by a `tenure` that CMD runs.
+    // Variables that `work` sets for CMD must not be taken for settings by a `tenure` that CMD runs.
     let for_cmd = [
         "TENURE_LEASE",
         "TENURE_FENCE",

@@ -31,7 +31,7 @@ static CHOSEN: OnceLock<Chosen> = OnceLock::new();
 
 struct Chosen {
     name: String,
-    /// Of the address that this command speaks to.
+    /// Of the address that this command calls.
     token: Option<TokenSource>,
 }
 
@@ -46,7 +46,7 @@ pub fn asks_a_command() -> bool {
     matches!(token, Some(TokenSource::Command(_)))
 }
 
-/// The token of the profile, if this command speaks to its address.
+/// The token of the profile, if this command calls its address.
 ///
 /// # Errors
 /// It cannot be read.
@@ -60,7 +60,7 @@ pub fn token() -> Result<Option<Secret>, Failure> {
     source.read().map(Some)
 }
 
-/// Lays the profile below what the command line and the variables say, for a command that opens a store.
+/// Lays the profile below the command line and the variables, for a command that opens a store.
 ///
 /// # Errors
 /// There is no such profile, or its file is wrong.
@@ -76,7 +76,7 @@ pub fn apply(cli: &mut Cli, read: &ArgMatches) -> Result<(), Failure> {
     trust::choose(&cli.global, trusted)
 }
 
-/// Does so, and answers what of the profile is for TLS.
+/// Does so, and returns the part of the profile that is for TLS.
 fn apply_found(cli: &mut Cli, read: &ArgMatches) -> Result<ProfileTrust, Failure> {
     let nothing = ProfileTrust::default();
     let named = cli.global.profile.clone();
@@ -111,7 +111,7 @@ fn apply_found(cli: &mut Cli, read: &ArgMatches) -> Result<ProfileTrust, Failure
             true
         }
         Some(source) => {
-            // Whoever names a profile means its server, and would not see that another one answers.
+            // A user who names a profile means its server, and would not see that another one answers.
             if source == ValueSource::EnvVariable
                 && said("profile") == Some(ValueSource::CommandLine)
             {
@@ -155,7 +155,7 @@ fn path() -> Option<PathBuf> {
     folder.map(|folder| folder.join("tenure/config.toml"))
 }
 
-/// What a profile says.
+/// The content of a profile.
 #[derive(Debug, PartialEq, Eq)]
 struct Profile {
     url: Option<String>,
@@ -165,7 +165,7 @@ struct Profile {
 }
 
 impl Profile {
-    /// The one of this name, else the default one; `None` if the file names none.
+    /// The profile of this name, otherwise the default one; `None` if the file names none.
     fn of(file: &SettingsFile, name: Option<&str>) -> Result<Option<(String, Self)>, Failure> {
         only_known(&file.table, "the file", &["default_profile", "profiles"])?;
         let none = FileTable::new();

@@ -1,7 +1,7 @@
-//! Settings as a file that says the same: `serve --print-config`.
+//! Prints settings as a file with the same meaning: `serve --print-config`.
 //!
-//! Where each comes from stands behind it. What has a password is shown without it, as a comment, so that nobody takes it for
-//! the whole address.
+//! Each line ends with its source. A value with a password is shown without it, as a comment, so that nobody takes it
+//! for the whole address.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use tenure::url::StoreUrl;
 
 use crate::settings::layers::{LayeredSetting, Origin};
 
-/// Begins what a reader of the file does not see.
+/// Begins a comment, which a reader of the file skips.
 const COMMENT: &str = "# ";
 
-/// The settings of `serve`. `token`: who named it, if there is one.
+/// The settings of `serve`. `token`: the layer that names it, if there is one.
 pub fn as_toml(settings: &[LayeredSetting], token: Option<&Origin>) -> String {
     let mut text =
         "# What this server would be started with, and where each setting comes from.\n[serve]\n"
@@ -43,7 +43,7 @@ pub fn as_toml(settings: &[LayeredSetting], token: Option<&Origin>) -> String {
     text
 }
 
-/// An address without its password; all else as it is.
+/// An address without its password; all other values as they are.
 fn without_password(key: &str, value: &str) -> String {
     if !matches!(key, "store" | "otlp") || !has_password(value) {
         return value.to_owned();

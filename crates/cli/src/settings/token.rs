@@ -1,7 +1,7 @@
 //! Tokens that are kept outside of the settings: in a file of their own, or printed by a command such as `pass`. One a line;
 //! empty lines and those that begin with `#` are no tokens. A server takes each of them, a client shows the first.
 //!
-//! What was read goes into a [`Secret`] and nowhere else; no message shows a part of it.
+//! A token that was read goes into a [`Secret`] and nowhere else; no message shows a part of it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,13 +14,13 @@ use tenure_server::TOKENS_MAX;
 use crate::exit::{DENIED, Failure};
 use crate::settings::file::readable_by_others;
 
-/// No file of tokens is longer.
+/// Longest file of tokens, in bytes.
 const BYTES_MAX: u64 = 16 * 1024;
 
 /// Where a token is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TokenSource {
-    /// In this file.
+    /// This file holds it.
     File(PathBuf),
     /// This command of the shell prints it.
     Command(String),
@@ -38,7 +38,7 @@ impl TokenSource {
     /// All tokens, one at least. A command may ask its user something on the terminal, and is waited for.
     ///
     /// # Errors
-    /// They cannot be read, there is none, or there are too many.
+    /// They cannot be read, there are none, or there are too many.
     pub fn read_all(&self) -> Result<Vec<Secret>, Failure> {
         match self {
             TokenSource::File(path) => {
@@ -65,7 +65,7 @@ impl TokenSource {
         }
     }
 
-    /// What to say if others may read it.
+    /// A warning if others may read it.
     pub fn warning(&self) -> Option<String> {
         match self {
             TokenSource::File(path) => readable_by_others(path, "the token"),

@@ -1,4 +1,5 @@
-//! Whom a client trusts, and what it shows of itself, over `https://`: flags, then variables, then the profile.
+//! The authorities that a client trusts, and the certificate that it shows, over `https://`: flags, then variables,
+//! then the profile.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -11,7 +12,7 @@ use crate::exit::Failure;
 /// Set once, when the command line of this process is read.
 static CHOSEN: OnceLock<Trust> = OnceLock::new();
 
-/// Whom this process trusts; the system's authorities before its command line is read.
+/// The trust of this process; the system's authorities before its command line is read.
 pub fn trust() -> Trust {
     CHOSEN.get().cloned().unwrap_or_default()
 }

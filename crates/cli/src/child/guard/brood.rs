@@ -1,7 +1,7 @@
-//! What lives below a guard: signalled, ended and waited for; and until when it may live.
+//! Processes below a guard: signals, ends and waits for them, and knows until when they may live.
 //!
-//! It does what the guard is told, and by itself one thing: when the time of the lease is over that it was told of, and
-//! no more was told in time, it ends all that lives.
+//! It follows the guard's orders, and does one thing by itself: when the last lease time that it knows is over and no
+//! later one has come, it ends all processes.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -17,15 +17,15 @@ use super::wire::{LeaseTimes, Said};
 use super::{clock, descendants};
 use crate::child::run::GRACE;
 
-/// What does not end by SIGKILL (another user's, or stuck in the kernel) is left after this.
+/// Processes that do not end by SIGKILL (another user's, or stuck in the kernel) are left after this.
 const KILL_MAX: Duration = Duration::from_secs(10);
 /// The first and the longest pause between two SIGKILLs to what is left.
 const AGAIN: Duration = Duration::from_millis(10);
 const AGAIN_MAX: Duration = Duration::from_millis(200);
-/// How often the clock is looked at while CMD ends.
+/// How often the clock is read while CMD ends.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What lives below the guard.
+/// The processes below the guard.
 #[derive(Default)]
 pub struct Brood {
     state: Mutex<GuardState>,
@@ -34,18 +34,18 @@ pub struct Brood {
 
 #[derive(Default)]
 struct GuardState {
-    /// CMD, and its process group; as long as nobody has waited for it, nobody else can have its number.
+    /// CMD and its process group; until somebody has waited for it, no other process can have its number.
     leader: Option<Pid>,
-    /// Whether there may be anything: from the start of CMD until no child is left.
+    /// Whether any process may be left: true from the start of CMD until no child is left.
     alive: bool,
-    /// Until when CMD may run. `None` if it runs under no lease, or whatever becomes of that.
+    /// Until when CMD may run. `None` if it runs under no lease, or regardless of it.
     lease: Option<LeaseTimes>,
     /// The time of the lease is over. Never becomes false again.
     overdue: bool,
 }
 
 impl GuardState {
-    /// Looks at the clock once more: what was not told in time is told too late.
+    /// Reads the clock once more: a lease time that arrives after the end comes too late.
     fn is_overdue(&mut self) -> bool {
         self.overdue |= self.lease.is_some_and(|lease| lease.stop_by <= clock::now());
         self.overdue
@@ -57,14 +57,14 @@ impl Brood {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// CMD was started.
+    /// Notes the start of CMD.
     pub fn begins(&self, leader: Pid) {
         let mut state = self.state();
         (state.leader, state.alive) = (Some(leader), true);
     }
 
-    /// The lease is held until then. What comes after the time that was told before changes nothing. Answers whether it
-    /// is the first that is told.
+    /// Sets the time until which the lease is held. It changes nothing if the previous one is over. Returns true for
+    /// the first one.
     pub fn lease(&self, times: LeaseTimes) -> bool {
         let mut state = self.state();
         let first = state.lease.is_none();
@@ -74,7 +74,7 @@ impl Brood {
         first
     }
 
-    /// CMD may run whatever becomes of the lease.
+    /// Lets CMD run regardless of the lease.
     pub fn no_lease(&self) {
         self.state().lease = None;
     }
@@ -84,8 +84,8 @@ impl Brood {
         self.state().is_overdue()
     }
 
-    /// Waits for the end of the lease's time, which moves with each heartbeat, and ends all that lives then. Says so
-    /// first, so that `tenure` does not take that for CMD's own end.
+    /// Waits for the end of the lease's time, which moves with each heartbeat, and then ends all processes. Reports
+    /// that first, so that `tenure` does not take it for CMD's own end.
     pub fn keep_time(&self, mut socket: UnixStream) {
         let kill_by = loop {
             let mut state = self.state();
@@ -99,7 +99,7 @@ impl Brood {
         say(&mut socket, &mut vec![Said::Overdue]);
         let kill_at = kill_by.min(clock::now().saturating_add(GRACE));
         self.signal_all(Signal::SIGTERM);
-        // One that is suspended cannot end.
+        // A suspended process cannot end.
         self.signal_all(Signal::SIGCONT);
         loop {
             let left = kill_at.saturating_sub(clock::now());
@@ -113,7 +113,7 @@ impl Brood {
         self.kill();
     }
 
-    /// Waits until nothing is left; at most this long. Answers whether nothing is.
+    /// Waits at most this long until no process is left. Returns false if one is.
     pub fn gone_within(&self, most: Duration) -> bool {
         let state = self.state();
         let waited = self.changed.wait_timeout_while(state, most, |state| state.alive);
@@ -127,7 +127,7 @@ impl Brood {
         }
     }
 
-    /// Sends a signal to all that lives.
+    /// Sends a signal to every process.
     pub fn signal_all(&self, signal: Signal) {
         if !self.state().alive {
             return;
@@ -136,14 +136,14 @@ impl Brood {
         let leader = self.state().leader;
         self.signal_group(signal);
         for pid in descendants::of(getpid()) {
-            // The group has it already.
+            // The group has received it already.
             if leader.is_none() || getpgid(Some(pid)).ok() != leader {
                 let _ = kill(pid, signal);
             }
         }
     }
 
-    /// SIGKILL to all, until nothing is left.
+    /// Sends SIGKILL to every process until all are gone.
     pub fn kill(&self) {
         let begun = Instant::now();
         let mut pause = AGAIN;
@@ -156,11 +156,11 @@ impl Brood {
         }
     }
 
-    /// Waits for every child, CMD's and adopted ones, and says what `tenure` must know.
+    /// Waits for every child, CMD's and adopted ones, and reports to `tenure`.
     pub fn reap(&self, leader: Pid, mut socket: UnixStream) {
         let mut said = Vec::new();
         loop {
-            // What is known is said together: that CMD ended, and that nothing is left.
+            // Facts that are known are reported together: that CMD ended, and that nothing is left.
             let mut options = WaitOptions::UNTRACED;
             options.set(WaitOptions::NOHANG, !said.is_empty());
             match wait(options) {
@@ -171,7 +171,7 @@ impl Brood {
                     }
                     said.extend(status.exit_status().map(Said::Ended));
                     said.extend(status.terminating_signal().map(Said::Killed));
-                    // From now on its number may be another's, once all of its group are gone.
+                    // From now on its number may be another's, once its whole group is gone.
                     if cfg!(target_os = "linux") {
                         self.state().leader = None;
                     }
@@ -183,7 +183,7 @@ impl Brood {
             }
         }
         if !cfg!(target_os = "linux") {
-            // Orphans are not adopted there: of CMD's group some may be left.
+            // Orphans are not adopted there: some of CMD's group may be left.
             say(&mut socket, &mut said);
             while killpg(leader, None) != Err(Errno::ESRCH) {
                 std::thread::sleep(AGAIN);
@@ -196,8 +196,8 @@ impl Brood {
     }
 }
 
-/// Whether `tenure` still hears it is not for the guard to know. All is written in one piece, since several threads say
-/// something.
+/// The guard cannot know if `tenure` still reads, so a failure is ignored. All is written in one piece, since several
+/// threads report.
 pub fn say(socket: &mut UnixStream, said: &mut Vec<Said>) {
     let bytes: Vec<u8> = said.drain(..).flat_map(Said::bytes).collect();
     let _ = socket.write_all(&bytes);

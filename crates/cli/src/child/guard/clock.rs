@@ -1,7 +1,7 @@
 //! Time since the machine was started, which also passes while the machine is suspended.
 //!
-//! A lease runs out on the store's clock, whether this machine sleeps or not. The clock by which a program usually
-//! waits stands still meanwhile on Linux, so that a laptop that wakes up would believe its lease to be fresh.
+//! A lease runs out on the store's clock, even while this machine sleeps. The clock by which a program usually waits
+//! stands still meanwhile on Linux, so that a laptop that wakes up would believe its lease to be fresh.
 
 use std::time::{Duration, Instant};
 
@@ -40,7 +40,7 @@ pub fn sleep_towards(at: Duration) {
 pub struct Translation {
     /// One moment on both clocks.
     anchor: (Instant, Duration),
-    /// For how long the machine was suspended since, as of the last translation.
+    /// How long the machine was suspended since, as of the last translation.
     suspended: Duration,
 }
 
@@ -50,8 +50,8 @@ impl Translation {
         Translation { anchor: (Instant::now(), now()), suspended: Duration::ZERO }
     }
 
-    /// A moment that was decided since the last translation. If the machine was suspended meanwhile nobody knows whether
-    /// before the decision or after, so the earlier one is taken: CMD may end too soon, and never too late.
+    /// A moment that was decided since the last translation. If the machine was suspended meanwhile, nobody knows if
+    /// that was before or after the decision, so the earlier moment is taken: CMD may end too soon, and never too late.
     pub fn of<const N: usize>(&mut self, moments: [Instant; N]) -> [Duration; N] {
         // In this order: a pause between the two makes the suspension seem shorter, and the moments earlier.
         let there = now();

@@ -43,7 +43,7 @@ fn all() -> Vec<Process> {
         .collect()
 }
 
-/// These, and all below them that run; `among` loses what was found.
+/// These, and all running processes below them, which are removed from `among`.
 #[cfg(target_os = "linux")]
 fn below(mut found: Vec<i32>, among: &mut Vec<Process>) -> Vec<i32> {
     let mut looked = 0;

@@ -1,4 +1,4 @@
-//! Tells a guard until when CMD may run, and finds out that it does not listen.
+//! Tells a guard until when CMD may run, and detects a guard that does not listen.
 //!
 //! A guard that was stopped (SIGSTOP) would not end CMD if this process were stopped too. So a guard that has not taken
 //! in a heartbeat by the time at which it would have had to end CMD counts as killed.
@@ -16,23 +16,23 @@ use tokio::time::sleep_until;
 use super::clock::Translation;
 use super::wire::{self, LeaseTimes};
 
-/// The way to a guard, and what it heard of what went there.
+/// The connection to a guard, with the pings that it answered.
 #[derive(Clone)]
 pub struct GuardVoice {
     pub socket: Arc<UnixStream>,
-    /// The number of the last ping. Starts at 0, which none has.
+    /// Number of the last ping. Starts at 0, which no ping has.
     pings: Arc<AtomicI32>,
-    /// The number of the last ping that was answered.
+    /// Number of the last ping that was answered.
     heard: watch::Receiver<i32>,
 }
 
 impl GuardVoice {
-    /// `heard` says which pings were answered.
+    /// `heard` has the number of the last answered ping.
     pub fn new(socket: UnixStream, heard: watch::Receiver<i32>) -> Self {
         GuardVoice { socket: Arc::new(socket), pings: Arc::default(), heard }
     }
 
-    /// Asks the guard whether it heard what it was told. A guard that is gone is noticed by who listens to it.
+    /// Asks the guard to confirm all earlier messages. The listener notices a guard that is gone.
     pub fn ping(&self) -> i32 {
         let number = self.pings.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let _ = wire::tell_ping(&self.socket, number);
@@ -43,7 +43,7 @@ impl GuardVoice {
     pub async fn heard(&self, ping: i32) {
         let mut heard = self.heard.clone();
         if heard.wait_for(|heard| *heard >= ping).await.is_err() {
-            // Nobody listens any more, and who did has said why.
+            // The listener is gone, and has reported the reason.
             std::future::pending().await
         }
     }
@@ -56,12 +56,12 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// Of this lease.
+    /// Feeds the times of this lease.
     pub fn of(lease: LeaseWatch) -> Self {
         Feed { lease, translation: Translation::from_now() }
     }
 
-    /// Tells the guard what is known now, and answers until when CMD may run.
+    /// Sends the guard the current times, and returns until when CMD may run.
     ///
     /// # Errors
     /// The guard is gone.
@@ -72,9 +72,10 @@ impl Feed {
         Ok(stop)
     }
 
-    /// Tells it with every heartbeat that is answered; `told` was told before. Returns when the guard does not listen.
+    /// Sends the times again with every answered heartbeat; `told` was sent before. Returns when the guard does not
+    /// listen.
     pub async fn go_on(mut self, voice: &GuardVoice, told: Instant) {
-        // What the guard was told last, and what it is known to have heard.
+        // The time that the guard was sent last, and the last one that it confirmed.
         let (mut told, mut heard) = (told, told);
         let mut asked: Option<(i32, Instant)> = None;
         loop {
@@ -101,7 +102,7 @@ impl Feed {
                     told = stop_by;
                     asked.get_or_insert_with(|| (voice.ping(), stop_by));
                 }
-                // It would have ended CMD by now, had it not been told more.
+                // Without a later time it would have ended CMD by now.
                 () = sleep_until(heard.into()), if asked.is_some() => return,
             }
         }

@@ -1,4 +1,4 @@
-//! What `tenure` hears of a guard, and what it does when that is gone.
+//! Reads the messages of a guard, and ends CMD when its guard is gone.
 
 use std::io;
 use std::sync::Arc;
@@ -18,29 +18,29 @@ use crate::child::guard::wire::{SAID_BYTES, Said};
 use crate::child::outcome::How;
 use crate::child::run::KILLED_MAX;
 
-/// How often processes are looked at that no guard watches any more.
+/// How often processes without a guard are looked at.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// The next thing that the guard says.
+/// The next message of the guard.
 pub async fn next_said(socket: &mut UnixStream) -> io::Result<Said> {
     let mut bytes = [0; SAID_BYTES];
     socket.read_exact(&mut bytes).await?;
     Said::parse(bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
-/// What a guard says, for those whom it concerns.
+/// The receivers of a guard's messages.
 pub struct Listener {
-    /// How CMD ended.
+    /// How CMD ended; `None` until then.
     pub ended: watch::Sender<Option<How>>,
-    /// By which signals CMD was suspended.
+    /// The signals by which CMD was suspended.
     pub suspended: mpsc::UnboundedSender<Signal>,
-    /// The last ping that was answered.
+    /// Number of the last ping that was answered.
     pub heard: watch::Sender<i32>,
     /// Whether the guard ended CMD because the time of its lease was over.
     pub overdue: Arc<AtomicBool>,
 }
 
-/// Until nothing is left below the guard, or the guard itself is gone.
+/// Delivers messages until nothing is left below the guard, or the guard itself is gone.
 pub async fn listen_to(socket: &mut UnixStream, listener: &Listener) -> io::Result<()> {
     let Listener { ended, suspended, heard, overdue } = listener;
     loop {
@@ -53,7 +53,7 @@ pub async fn listen_to(socket: &mut UnixStream, listener: &Listener) -> io::Resu
             }
             Said::Suspended(signal) => {
                 if let Ok(signal) = Signal::try_from(signal) {
-                    // Only the terminal's owner asks for it.
+                    // Only the code that handed over the terminal reads it.
                     let _ = suspended.send(signal);
                 }
             }
@@ -69,7 +69,8 @@ pub async fn listen_to(socket: &mut UnixStream, listener: &Listener) -> io::Resu
     }
 }
 
-/// Ends a guard that does not listen, after all that is below it. A guard that is stopped still has all of it there.
+/// Ends a guard that does not listen, after all processes below it. A guard that is stopped still has all of them
+/// there.
 pub async fn end_deaf(guard: &GuardProcess) {
     let until = Instant::now() + KILLED_MAX;
     while let Some(guard) = guard.pid() {
@@ -85,7 +86,7 @@ pub async fn end_deaf(guard: &GuardProcess) {
     guard.end().await;
 }
 
-/// Ends CMD whose guard is gone, or does not listen: all that can be found of it.
+/// Ends a CMD whose guard is gone or does not listen: every process of it that can be found.
 pub async fn end_unguarded(guard: &GuardProcess, group: Pid) {
     let until = Instant::now() + KILLED_MAX;
     end_deaf(guard).await;

@@ -1,14 +1,14 @@
 //! The guard of a CMD: a small process between `tenure` and CMD, which ends all that CMD started when
 //! `tenure` dies without a word (SIGKILL, or the system was out of memory), and removes its files.
 //!
-//! Nothing can run in a process that is killed. So CMD is a child of this one, which does as it is told
-//! over a socket and notices its end. On Linux it adopts what becomes an orphan below it: a process that
-//! left its group and its session cannot leave the guard, and "no child is left" is the whole truth.
+//! Nothing can run in a process that is killed. So CMD is a child of this one, which takes orders over a socket and
+//! notices the end of `tenure`. On Linux it adopts the orphans below it: a process that left its group and its session
+//! cannot leave the guard, and "no child is left" is the whole truth.
 //!
-//! When CMD is to be stopped, and what its end means, is decided by `tenure`, with one exception: a `tenure` that is
-//! stopped itself (SIGSTOP, a debugger) decides nothing. So the guard is told with every answered heartbeat until when
-//! CMD may run, and ends it at that moment if it hears no more. It reads no store and writes nowhere. Why it is built
-//! so: `docs/decisions/027-*`.
+//! `tenure` decides when CMD is stopped and what its end means, with one exception: a `tenure` that is stopped itself
+//! (SIGSTOP, a debugger) decides nothing. So every answered heartbeat sends the guard the time until which CMD may run,
+//! and the guard ends CMD then if no later time has come. It reads no store and writes nowhere. The reasons for this
+//! design: `docs/decisions/027-*`.
 
 mod brood;
 mod clock;
@@ -37,11 +37,11 @@ use crate::child::environment::close_to_cmd;
 use crate::child::run_folder;
 use crate::child::signals::Signals;
 
-/// By this name it is started and seen in lists of processes. It is not `tenure`, so that who kills all
+/// The name by which it is started and seen in lists of processes. It is not `tenure`, so that a kill of all processes
 /// of that name leaves the guards to do their work.
 pub const NAME: &str = "cmd-guard";
-/// When `tenure` died, what CMD started has this long to end by itself after SIGTERM; all of it is to
-/// be over within a second.
+/// After the death of `tenure` the processes that CMD started have this long to end by themselves after SIGTERM; all of
+/// them are to be gone within a second.
 const TERM_GRACE: Duration = Duration::from_millis(300);
 
 /// Whether this process was started to be a guard.
@@ -49,8 +49,8 @@ pub fn is_wanted() -> bool {
     std::env::args_os().next().is_some_and(|name| name == NAME)
 }
 
-/// Is the guard, until it is told that it is needed no longer, or its `tenure` is gone and all else
-/// with it. Its stdin is the socket.
+/// Runs the guard, until `tenure` dismisses it, or `tenure` is gone and all processes below it too. Its stdin is the
+/// socket.
 pub fn run() {
     // It has the environment of its `tenure`.
     close_to_cmd();
@@ -66,9 +66,8 @@ pub fn run() {
     }
 }
 
-/// A signal to all processes of a terminal or a service is not meant for the guard: it goes last.
-/// It gets handlers that do nothing. CMD would inherit a mask, or signals that are ignored; a handler
-/// it does not.
+/// A signal to all processes of a terminal or a service is not meant for the guard: it goes last. It gets handlers that
+/// do nothing: CMD would inherit a mask, or ignored signals, but inherits no handler.
 fn hear_no_signals() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
     if let Ok(runtime) = runtime {
@@ -81,7 +80,7 @@ fn hear_no_signals() {
 struct Guard {
     socket: UnixStream,
     folder: Option<PathBuf>,
-    /// Nobody else sweeps the folder while this lives.
+    /// Keeps others from sweeping the folder while this lives.
     held: Option<File>,
     detach: bool,
     brood: Arc<Brood>,
@@ -93,7 +92,7 @@ impl Guard {
             let signal = |number| Signal::try_from(number).ok();
             match wire::told(&self.socket) {
                 Ok(Some(GuardTold::Folder(folder))) => {
-                    // One that is gone already needs nobody who holds it.
+                    // A folder that is gone needs no holder.
                     self.held = run_folder::hold(&folder).ok();
                     self.folder = Some(folder);
                 }
@@ -122,7 +121,7 @@ impl Guard {
     fn start(&mut self, order: Order, [stdin, stdout, stderr]: [OwnedFd; 3]) {
         self.detach = order.detach;
         if self.brood.is_overdue() {
-            // That was said.
+            // That was reported.
             return;
         }
         let said = match self.started(order, [stdin, stdout, stderr]) {
@@ -133,19 +132,19 @@ impl Guard {
         let Said::Started(leader) = said else { return };
         self.thread(move |brood, socket| brood.reap(Pid::from_raw(leader), socket));
         if self.brood.is_overdue() {
-            // This process was stopped while it started CMD, of which the thread that keeps the time knew nothing.
+            // This process was stopped while it started CMD, and the thread that keeps the time knew nothing of CMD.
             self.brood.kill();
         }
     }
 
-    /// Does something beside what is told.
+    /// Runs `act` on a thread, beside the orders.
     fn thread(&self, act: impl FnOnce(&Brood, UnixStream) + Send + 'static) {
         let brood = self.brood.clone();
         let socket = self.socket.try_clone();
         let spawned = socket
             .and_then(|socket| std::thread::Builder::new().spawn(move || act(&brood, socket)));
         if spawned.is_err() {
-            // Without it nobody would hear of CMD's end, or count its time: `tenure` sees the guard go, and ends CMD.
+            // Without it nobody would see CMD's end, or keep its time: `tenure` sees the guard go, and ends CMD.
             std::process::exit(1);
         }
     }
@@ -167,14 +166,14 @@ impl Guard {
         Ok(leader)
     }
 
-    /// `tenure` is gone, and did not say goodbye.
+    /// `tenure` is gone, without a goodbye.
     fn left_alone(self) {
         if self.detach {
             self.brood.no_lease();
             while !self.brood.gone_within(Duration::from_secs(3_600)) {}
         } else {
             self.brood.signal_group(Signal::SIGTERM);
-            // One that is suspended cannot end.
+            // A suspended process cannot end.
             self.brood.signal_group(Signal::SIGCONT);
             if !self.brood.gone_within(TERM_GRACE) {
                 self.brood.kill();

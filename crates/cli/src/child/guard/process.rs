@@ -1,7 +1,7 @@
-//! The processes of the guards, as `tenure` has them: started, waited for, and ended if they hear nothing.
+//! Processes of the guards, as `tenure` sees them: starts them, waits for them, and ends those that do not listen.
 //!
-//! Guards are spoken to on a thread of their own: a `tenure` whose other threads hang, because nobody reads its stderr,
-//! must still tell them of its heartbeats. On Linux this process also adopts what a guard that was killed leaves behind.
+//! A thread of its own talks to the guards: a `tenure` whose other threads hang, because nobody reads its stderr, must
+//! still send them its heartbeats. On Linux this process also adopts the processes that a killed guard leaves behind.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -14,7 +14,7 @@ use tokio::process::Command;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Notify, watch};
 
-/// Children of this process that no guard left behind: the guards, and what was there before them.
+/// Children of this process that no guard left behind: the guards, and the children that it had before them.
 static KNOWN: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// Whether orphans below this process become its children.
 static ADOPTS: AtomicBool = AtomicBool::new(false);
@@ -24,7 +24,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where guards are spoken to. The thread ends with the process.
+/// The runtime that talks to the guards. Its thread ends with the process.
 ///
 /// # Errors
 /// The system gives no thread, or no event queue for it.
@@ -49,8 +49,9 @@ pub fn runtime() -> io::Result<Handle> {
     Ok(runtime.insert(handle).clone())
 }
 
-/// From now on what becomes an orphan below this process becomes its child, so that [`end_adopted`] finds what a killed
-/// guard left behind. Not for a process whose CMD may leave something behind on purpose: that would be taken for it.
+/// From now on orphans below this process become its children, so that [`end_adopted`] finds those that a killed guard
+/// left behind. Not for a process whose CMD may leave something behind on purpose: that would be taken for such an
+/// orphan.
 #[cfg(target_os = "linux")]
 pub fn adopt_orphans() {
     use super::descendants;
@@ -64,7 +65,7 @@ pub fn adopt_orphans() {
 #[cfg(not(target_os = "linux"))]
 pub fn adopt_orphans() {}
 
-/// Ends what guards left behind that were killed, and waits for it; at most for this long.
+/// Ends the processes that killed guards left behind, and waits for them; at most for this long.
 #[cfg(target_os = "linux")]
 pub async fn end_adopted(most: std::time::Duration) {
     use super::descendants;
@@ -78,13 +79,13 @@ pub async fn end_adopted(most: std::time::Duration) {
     let until = tokio::time::Instant::now() + most;
     loop {
         {
-            // No guard is started meanwhile, whose number would not be known yet.
+            // No guard is started meanwhile: its number would not be known yet.
             let known = locked(&KNOWN);
             let (children, all) = descendants::children_except(getpid(), &known);
             for pid in all {
                 let _ = kill(pid, Signal::SIGKILL);
             }
-            // What a parent leaves behind that ends here is adopted, and found the next time.
+            // Children of a parent that ends here are adopted, and found in the next round.
             for pid in &children {
                 let _ = waitpid(*pid, Some(WaitPidFlag::WNOHANG));
             }
@@ -100,7 +101,7 @@ pub async fn end_adopted(most: std::time::Duration) {
 #[cfg(not(target_os = "linux"))]
 pub async fn end_adopted(_most: std::time::Duration) {}
 
-/// A guard's process. Somebody waits for it, whatever becomes of this.
+/// A guard's process. A task waits for it, even after this is dropped.
 #[derive(Clone)]
 pub struct GuardProcess {
     pid: Pid,
@@ -145,7 +146,7 @@ impl GuardProcess {
         (!*self.exited.borrow()).then_some(self.pid)
     }
 
-    /// Ends it, if it has not ended; then what was below it belongs to nobody, or to this process.
+    /// Ends it, if it has not ended; then the processes below it belong to nobody, or to this process.
     pub async fn end(&self) {
         self.kill.notify_one();
         let _ = self.exited.clone().wait_for(|exited| *exited).await;

@@ -1,8 +1,8 @@
-//! What `tenure` and the guard of a CMD say to each other, over a pair of sockets.
+//! Messages between `tenure` and the guard of a CMD, over a pair of sockets.
 //!
-//! `tenure` sends frames: a tag, a length, as many bytes; the order to start CMD also carries the three
-//! streams of CMD as descriptors. The guard answers with a tag and a number. Either end is closed by
-//! the death of its process, and that is a message too.
+//! `tenure` sends frames: a tag, a length, and that many bytes; the order to start CMD also carries the three streams
+//! of CMD as descriptors. The guard answers with a tag and a number. Either end is closed by the death of its process,
+//! and that is a message too.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -20,12 +20,12 @@ use rustix::net::{
 
 /// CMD's stdin, stdout and stderr.
 const STREAMS: usize = 3;
-/// The tag and the number of what the guard says.
+/// The tag and the number of a message of the guard.
 pub const SAID_BYTES: usize = 5;
-/// The tag and the length of what it is told.
+/// The tag and the length of a message to the guard.
 const HEAD_BYTES: usize = 5;
 
-/// What the guard is to start.
+/// The order to start CMD.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Order {
     /// CMD outlives `tenure`, if that is killed.
@@ -39,7 +39,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// None of the parts can hold a zero byte, so that one ends each; an empty one ends a list.
+    /// No part can hold a zero byte, so one ends each part; an empty part ends a list.
     fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::from(self.detach)];
         let mut put = |part: &OsStr| {
@@ -78,9 +78,9 @@ impl Order {
 /// Until when CMD may run if no further heartbeat is answered, on the clock of `clock.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LeaseTimes {
-    /// CMD gets SIGTERM.
+    /// When CMD gets SIGTERM.
     pub stop_by: Duration,
-    /// Nothing of it may be left.
+    /// When nothing of it may be left.
     pub kill_by: Duration,
 }
 
@@ -98,28 +98,28 @@ impl LeaseTimes {
     }
 }
 
-/// What the guard is told.
+/// A message to the guard.
 #[derive(Debug)]
 pub enum GuardTold {
-    /// This folder goes when nobody is left who could remove it.
+    /// The folder to remove when nobody else is left who could.
     Folder(PathBuf),
     /// Start CMD, with these as its stdin, stdout and stderr.
     Start(Order, [OwnedFd; STREAMS]),
     /// Send this signal to CMD's process group.
     Group(i32),
-    /// Send it to all that CMD started and that still lives.
+    /// Send this signal to every process that CMD started and that still lives.
     All(i32),
-    /// End all of that, at once.
+    /// End all of them at once.
     Kill,
     /// The lease is held until then.
     Lease(LeaseTimes),
-    /// Say that all that was told before was heard.
+    /// Confirm all earlier messages.
     Ping(i32),
-    /// There is nothing to guard any more: what still lives may.
+    /// Nothing is left to guard: processes that still live may go on.
     Bye,
 }
 
-/// Tells the guard something short.
+/// Sends the guard a short message.
 pub fn tell(mut socket: &UnixStream, tag: u8, bytes: &[u8]) -> io::Result<()> {
     socket.write_all(&[&head(tag, bytes.len())?, bytes].concat())
 }
@@ -144,7 +144,7 @@ pub fn tell_lease(socket: &UnixStream, times: LeaseTimes) -> io::Result<()> {
     tell(socket, b'l', &times.bytes())
 }
 
-/// Asks the guard to say that it heard all that it was told before.
+/// Asks the guard to confirm all earlier messages.
 pub fn tell_ping(socket: &UnixStream, number: i32) -> io::Result<()> {
     tell(socket, b'p', &number.to_le_bytes())
 }
@@ -177,7 +177,7 @@ fn head(tag: u8, bytes: usize) -> io::Result<[u8; HEAD_BYTES]> {
     Ok([tag, a, b, c, d])
 }
 
-/// The next thing that the guard is told; `None` when `tenure` is gone.
+/// The next message to the guard; `None` when `tenure` is gone.
 pub fn told(mut socket: &UnixStream) -> io::Result<Option<GuardTold>> {
     let mut head = [0; HEAD_BYTES];
     let mut streams = Vec::new();
@@ -224,11 +224,11 @@ pub fn told(mut socket: &UnixStream) -> io::Result<Option<GuardTold>> {
 /// A received descriptor must not be inherited by CMD.
 #[cfg(target_os = "linux")]
 const CLOSED_BY_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
-/// There it is set by rustix itself.
+/// There rustix itself sets it.
 #[cfg(not(target_os = "linux"))]
 const CLOSED_BY_EXEC: RecvFlags = RecvFlags::empty();
 
-/// What the guard says.
+/// A message of the guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Said {
     /// CMD runs: its process, and its process group.
@@ -245,12 +245,12 @@ pub enum Said {
     Gone,
     /// The time of the lease is over, and CMD is being ended for that, or was not started.
     Overdue,
-    /// All that was told before this ping was heard.
+    /// All messages before this ping were heard.
     Heard(i32),
 }
 
 impl Said {
-    /// As it is sent.
+    /// The bytes on the socket.
     pub fn bytes(self) -> [u8; SAID_BYTES] {
         let (tag, number) = match self {
             Said::Started(pid) => (b'S', pid),
@@ -266,7 +266,7 @@ impl Said {
         [tag, a, b, c, d]
     }
 
-    /// As it was sent; `None` if no guard says that.
+    /// Parses a message; `None` if no guard sends it.
     pub fn parse([tag, number @ ..]: [u8; SAID_BYTES]) -> Option<Self> {
         let number = i32::from_le_bytes(number);
         Some(match tag {

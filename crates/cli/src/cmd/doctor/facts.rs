@@ -1,6 +1,6 @@
-//! What a Redis says of itself, kept as it said it.
+//! Facts that a Redis states about itself, unchanged.
 //!
-//! Nothing here judges. What a server refuses to tell is a fact as well.
+//! Nothing here judges. A refusal of the server is a fact as well.
 
 /// Lines of `name:value`, or the refusal.
 pub type RedisReply = Result<String, String>;

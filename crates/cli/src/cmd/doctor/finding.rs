@@ -1,21 +1,21 @@
-//! What a doctor finds: how it stands with each thing that was looked at, and what to do about it.
+//! Findings of a doctor: the state of each thing that was examined, and what to do about it.
 
 use serde::Serialize;
 
-/// How it stands with something.
+/// The state of an examined thing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Well.
+    /// Nothing is to be changed.
     Ok,
-    /// Worth a look: a choice with a price, or what will be wrong one day.
+    /// Worth a look: a choice with a price, or something that will be wrong one day.
     Look,
-    /// To be changed.
+    /// Something must be changed.
     Wrong,
 }
 
 impl Severity {
-    /// As it is written.
+    /// The word in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Severity::Ok => "ok",
@@ -28,36 +28,35 @@ impl Severity {
 /// One thing that was looked at.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
-    /// The primary that it was seen on; `None`: of the whole.
+    /// The primary that it was seen on; `None` if it is about the whole.
     pub server: Option<String>,
-    /// What was looked at; for programs, and never changed.
+    /// The name of the check, for programs; it never changes.
     pub check: &'static str,
-    /// How it stands.
     pub level: Severity,
-    /// What was found.
+    /// The observation, in words.
     pub found: String,
     /// What to change; `None` if it is well.
     pub fix: Option<String>,
 }
 
-/// How it stands, what was found, and what to change.
+/// The severity, the observation, and what to change.
 pub type RuleVerdict = (Severity, String, Option<String>);
 
-/// It is well.
+/// A verdict: all is well.
 pub fn ok(found: impl Into<String>) -> RuleVerdict {
     (Severity::Ok, found.into(), None)
 }
-/// It is worth a look.
+/// A verdict: worth a look.
 pub fn look(found: impl Into<String>, fix: impl Into<String>) -> RuleVerdict {
     (Severity::Look, found.into(), Some(fix.into()))
 }
-/// It is to be changed.
+/// A verdict: to be changed.
 pub fn wrong(found: impl Into<String>, fix: impl Into<String>) -> RuleVerdict {
     (Severity::Wrong, found.into(), Some(fix.into()))
 }
 
 impl Finding {
-    /// Of the whole, and not of one of several servers.
+    /// A finding about the whole, and not about one of several servers.
     pub fn of(check: &'static str, (level, found, fix): RuleVerdict) -> Self {
         Finding { server: None, check, level, found, fix }
     }

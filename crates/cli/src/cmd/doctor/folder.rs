@@ -1,6 +1,6 @@
-//! Is this folder fit to hold a store: room, the time of a sync, its format, and who has it open.
+//! Is this folder fit to hold a store: room, the time of a sync, its format, and the process that has it open.
 //!
-//! It never opens the store. What it writes to measure a sync is a file of its own, which is gone at the end.
+//! It never opens the store. To measure a sync it writes a file of its own, which is removed at the end.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,11 +14,11 @@ use crate::exit::{Failure, NO};
 use crate::output::size;
 
 const DATABASE: &str = "tenure.db";
-/// Stands in the header of SQLite for a store of ours.
+/// The application id in the SQLite header of our stores.
 const APPLICATION: u32 = 1_953_395_301;
-/// How often a sync is measured; half of them are below what is said.
+/// How often a sync is measured; half of the times are below the reported one.
 const SYNCS: usize = 10;
-/// Bytes of each.
+/// Bytes that each sync writes.
 const SYNCED_BYTES: usize = 4_096;
 /// From here on every answer waits noticeably.
 const SYNC_SLOW: Duration = Duration::from_millis(20);
@@ -39,7 +39,7 @@ pub fn examined(folder: &Path) -> Result<Examined, Failure> {
     Ok(Examined { what: "folder", store, servers: Vec::new(), findings })
 }
 
-/// Of the disk below a folder.
+/// Findings about the disk below a folder.
 pub fn disk(folder: &Path) -> [Finding; 2] {
     [Finding::of("room", room(folder)), Finding::of("sync", sync(folder))]
 }
@@ -97,7 +97,7 @@ fn median_sync(folder: &Path) -> io::Result<Duration> {
     Ok(took[SYNCS / 2])
 }
 
-/// By the header of the file, which SQLite documents; a store that is new may have it in its log yet.
+/// Read from the header of the file, which SQLite documents; a new store may still have it in its log.
 fn format(folder: &Path) -> RuleVerdict {
     let path = folder.join(DATABASE);
     let mut head = [0; 100];

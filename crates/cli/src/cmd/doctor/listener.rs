@@ -1,12 +1,13 @@
-//! The folder of a server on this machine, which the server itself does not tell: that of the store which the process
-//! has open that listens at its port.
+//! Finds the folder of a server on this machine, which the server itself does not report: the process that listens at
+//! its port has the store open.
 //!
-//! Linux lists both below /proc, for processes of the same user. Where it cannot be seen nothing is said of the disk.
+//! Linux lists both below /proc, for processes of the same user. Where it cannot be seen, there is no finding about the
+//! disk.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// `None` if the server is none of this machine and user, or has no folder.
+/// `None` if the server runs on another machine or as another user, or has no folder.
 pub fn folder(port: u16) -> Option<PathBuf> {
     let lists = ["/proc/net/tcp", "/proc/net/tcp6"].map(std::fs::read_to_string);
     let sockets: BTreeSet<String> =

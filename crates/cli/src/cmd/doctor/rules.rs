@@ -1,7 +1,7 @@
-//! What is well, what is worth a look and what is wrong with a Redis, by the facts that were told.
+//! Judges a Redis by its facts: what is well, what is worth a look and what is wrong.
 //!
-//! Pure: it asks nobody. `wrong` is what breaks a promise of Tenure's or stops it from working; `look`
-//! is a choice, with what it costs.
+//! Pure: it asks nobody. Something `wrong` breaks a promise of Tenure's or stops it from working; `look` is a choice,
+//! with its price.
 
 use tenure_redis_address::Topology;
 
@@ -11,11 +11,11 @@ use crate::output::size;
 
 /// The oldest version that has what Tenure needs.
 const MAJOR_MIN: u64 = 7;
-/// So many percent of maxmemory are nearly all.
+/// From this percentage of maxmemory on, it is nearly full.
 const FULL_PERCENT: u64 = 90;
 
-/// What a Redis says of itself, whatever is kept in it: `info` and `settings` as they were told. `awaited` is the store's setting
-/// `replicas`, 0 without a store.
+/// The verdicts on a Redis, whatever is kept in it, by its answers `info` and `settings`. `awaited` is the store's
+/// setting `replicas`, 0 without a store.
 pub fn of_redis(
     topology: &Topology,
     info: &RedisReply,
@@ -162,7 +162,7 @@ fn disk(info: &RedisReply) -> RuleVerdict {
     ok("the last writes of its log and snapshot went well")
 }
 
-/// Redis names those that are connected. Whether each of them may be promoted it does not say.
+/// Redis names the connected ones. It does not say if each of them may be promoted.
 fn replicas(topology: &Topology, info: &RedisReply, awaited: u64) -> RuleVerdict {
     let count = number(info, "connected_slaves").unwrap_or(0);
     let promoted = !matches!(topology, Topology::Single(_));

@@ -1,6 +1,6 @@
-//! Is this server well: its version, clock, token and store, and whether somebody asks for what waits.
+//! Is this server well: its version, clock, token and store, and do workers ask for the jobs that wait.
 //!
-//! It asks what anybody may ask. What it makes of the answers is said in functions that ask nobody.
+//! It makes calls that anybody may make. Functions that call nobody judge the answers.
 
 use std::time::{Duration, SystemTime};
 
@@ -32,13 +32,13 @@ use crate::store::{OpenedStore, token};
 
 /// The contract that this command speaks.
 const CONTRACT: u32 = crate::cmd::version::CONTRACT;
-/// How long one answer is waited for.
+/// How long to wait for one answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// An answer to a question about the server itself is short.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
-/// A clock is off that is further from ours than this. `Date` has whole seconds.
+/// A clock that is further from ours than this is off. `Date` has whole seconds.
 const CLOCK_OFF: Duration = Duration::from_secs(1);
-/// Sentences of one check; there may be more.
+/// Most sentences of one check.
 const NAMED: usize = 5;
 
 #[derive(Deserialize)]
@@ -54,7 +54,8 @@ struct ReadyAnswer {
     detail: Option<String>,
 }
 
-/// Asks everything. `looks_at_redis`: the Redis of a store is looked at too, so that nobody need be told how.
+/// Asks everything. `looks_at_redis`: the Redis of a store is examined too, so that no hint on how to do that is
+/// needed.
 pub(super) async fn examined(
     server: &ServerUrl,
     namespace: &Namespace,
@@ -92,7 +93,7 @@ pub(super) async fn examined(
     Ok(told(server, findings))
 }
 
-/// Asks each of several servers of one store. One that is not there is a finding.
+/// Asks each of several servers of one store. A server that does not answer is a finding.
 pub(super) async fn each_examined(
     callee: &Callee,
     store: String,
@@ -121,22 +122,21 @@ async fn servers_of(callee: &Callee) -> Result<Vec<ServerUrl>, Failure> {
     Ok(callee.servers(&trust()).await?)
 }
 
-/// How a server presents itself to whoever may ask it.
+/// How a server presents itself to any caller.
 #[derive(Clone, Debug, Serialize)]
 pub struct Presented {
-    /// Its version.
     pub version: String,
     /// Whether it takes work.
     pub ready: bool,
-    /// What it says of that: `ok`, or what is wrong.
+    /// Its own words about that: `ok`, or what is wrong.
     pub detail: String,
 }
 
-/// Asks a server, the first of several that answers, for its version and whether it is ready; `None` if it refuses the token,
-/// which the calls on its store say.
+/// Asks a server, the first of several that answers, for its version and whether it is ready; `None` if it refuses the
+/// token, which the calls on its store report.
 ///
 /// # Errors
-/// Nobody answers, or somebody who is not Tenure.
+/// No server answers, or another program does.
 pub async fn presented(callee: &Callee) -> Result<Option<Presented>, Failure> {
     let mut silent = Failure::bug("there is no server to ask");
     for server in servers_of(callee).await? {
@@ -159,7 +159,7 @@ async fn presented_by(server: &ServerUrl) -> Result<Option<Presented>, Failure> 
     Ok(Some(Presented { version, ready: level == Severity::Ok, detail }))
 }
 
-/// Whether a server answers here at all, whatever it says.
+/// Whether a server answers here at all, in any way.
 ///
 /// # Errors
 /// Why not.
@@ -171,7 +171,7 @@ fn told(server: &ServerUrl, findings: Vec<Finding>) -> Examined {
     Examined { what: "server", store: server.to_string(), servers: Vec::new(), findings }
 }
 
-/// One answer, whatever its status.
+/// One answer, of any status.
 async fn ask(server: &ServerUrl, path: &str, token: Option<&Secret>) -> Result<Received, Failure> {
     let away = |why: String| Failure::from(Fault::Unavailable(format!("{server}: {why}")));
     let there = Destination::parse(&server.to_string()).map_err(|why| away(why.to_string()))?;
@@ -334,7 +334,7 @@ fn store(stats: &Stats, looks_at_redis: bool) -> String {
     format!("{kind}, {bytes}, {jobs}, {leases}{more}")
 }
 
-/// What needs attention, as a check of each kind.
+/// The findings about attention, as one check of each kind.
 fn of_attention(found: &[attention::Finding], standing: &NamespaceReplies) -> Vec<Finding> {
     use AttentionCause as Cause;
     const CHECKS: [&str; 7] =
@@ -361,7 +361,7 @@ fn of_attention(found: &[attention::Finding], standing: &NamespaceReplies) -> Ve
     CHECKS.map(|name| Finding::of(name, verdict(name))).into()
 }
 
-/// What is said of a check that found nothing.
+/// The sentence of a check that found nothing.
 fn well(check: &str, standing: &NamespaceReplies) -> String {
     let said = match check {
         "workers" => "every queue with waiting jobs has a worker, or is paused",

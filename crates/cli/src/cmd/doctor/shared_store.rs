@@ -1,8 +1,8 @@
-//! Is a store well that several servers share: who owns it, how far the others are, whether they can be reached from here, and
-//! how the Redis is set up that keeps it.
+//! Is a store well that several servers share: its leader, how far the others are, whether they can be reached from
+//! here, and how the Redis is set up that keeps it.
 //!
-//! It asks Redis and the servers, and changes nothing. That a server cannot be reached from here does not say that others
-//! cannot reach it.
+//! It asks Redis and the servers, and changes nothing. A server that cannot be reached from here may still be reached
+//! by others.
 
 use tenure::url::StoreUrl;
 use tenure_core::time::Span;
@@ -18,12 +18,12 @@ use crate::exit::Failure;
 use crate::output::size;
 use crate::scratch::unreachable;
 
-/// An owner writes at least once a second; a silence of this length is no pause any more.
+/// A leader writes at least once a second; a silence of this length is no pause any more.
 const BEAT_OLD: Span = Span::from_s(3);
-/// A standby that lacks more entries than this takes a while to take over.
+/// A follower that lacks more entries than this takes a while to take over.
 const FAR_BEHIND: u64 = 20_000;
 
-/// Asks everything.
+/// Asks Redis and all servers.
 pub async fn findings(address: Address) -> Result<Vec<Finding>, Failure> {
     let topology = address.topology().clone();
     let start = start_one(&address.to_string());
@@ -99,7 +99,7 @@ fn owner(shown: &ShownStore, start: &str) -> RuleVerdict {
     }
 }
 
-/// Whether this server answers here; or why not.
+/// Whether this server answers here; otherwise the reason.
 async fn reached(server: &ShownServer) -> Result<(), String> {
     let Ok(StoreUrl::Server(url)) = server.url.parse() else {
         return Err("it is no address of a server".to_owned());

@@ -1,5 +1,5 @@
-//! How the lease of `lock` and `lease` ends when CMD has ended: as CMD says, or as after the death of a holder if CMD was
-//! cut off. Why so: `docs/decisions/082-*`.
+//! Ends the lease of `lock` and `lease` after CMD: by CMD's verdict, or as after the death of a holder if CMD was cut
+//! off. The reasons: `docs/decisions/082-*`.
 
 use nix::sys::signal::Signal;
 use tenure::{CallError, LockGuard, SettleOutcome};
@@ -15,7 +15,7 @@ const RESTS: &str = "what it held rests as after the death of its holder, if a q
 
 /// How the lease ends.
 pub enum LeaseEnd {
-    /// As CMD said, or just so.
+    /// By the verdict of CMD, otherwise released.
     Settled(Box<SettleOutcome>),
     /// CMD was cut off by this signal, and had no chance to log out wherever it was logged in.
     CutOff(i32),
@@ -24,14 +24,14 @@ pub enum LeaseEnd {
 }
 
 impl LeaseEnd {
-    /// What the end of CMD means for what it held; `told` is the first signal that this process got, and passed on.
+    /// The end of the lease after CMD; `told` is the first signal that this process received and forwarded.
     pub fn after(how: How, told: Option<Signal>, environment: &Environment) -> Self {
         match outcome::verdict(&environment.verdict) {
             Ok(Some(said)) => return LeaseEnd::Settled(Box::new(said)),
             Ok(None) => {}
             Err(why) => return LeaseEnd::Unusable(why),
         }
-        // These are passed on: a caller that sends them to this process ends CMD in order.
+        // These are forwarded: a caller that sends them to this process ends CMD in order.
         let passed_on = |signal: &i32| ENDING.iter().any(|passed| *passed as i32 == *signal);
         match how.signal().filter(|signal| told.is_none() || !passed_on(signal)) {
             Some(signal) => LeaseEnd::CutOff(signal),
@@ -39,10 +39,10 @@ impl LeaseEnd {
         }
     }
 
-    /// Ends the lease so.
+    /// Ends the lease in this way.
     ///
     /// # Errors
-    /// What CMD said of what it held cannot be used: the lease ended as after the death of its holder.
+    /// The verdict of CMD cannot be used: the lease ended as after the death of its holder.
     pub async fn bring_about(self, guard: LockGuard) -> Result<(), Failure> {
         match self {
             LeaseEnd::Settled(said) => match guard.settle_or_force(*said).await {
@@ -71,11 +71,11 @@ fn unusable(why: &str) -> Failure {
         .hint("TENURE_VERDICT_FILE takes a settle item; see `tenure lease --help`")
 }
 
-/// Tells people of a lease that is not known to have ended.
+/// Tells people about a lease that is not known to have ended.
 pub fn tell_kept(ended: Result<(), CallError>) {
     match ended {
         Ok(()) => {}
-        // That it was lost at the very end changes nothing: CMD had ended.
+        // A loss at the very end changes nothing: CMD had ended.
         Err(CallError::Refused(no)) if is_over(no.code) => {}
         Err(error) => tell(&format!("the lease was not given back, and ends by itself: {error}")),
     }

@@ -1,4 +1,4 @@
-//! What `lock` and `lease` do around CMD, on a scripted engine.
+//! `lock` and `lease` around CMD, on a scripted engine.
 
 use super::*;
 use crate::args::leases::BondArgs;

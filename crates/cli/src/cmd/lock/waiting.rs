@@ -10,18 +10,18 @@ use super::why;
 use crate::cmd::contact::Contact;
 use crate::output::tell;
 
-/// What changes sooner than this after it was told is told with a later look.
+/// A change sooner than this after the last message is reported with a later look.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// What makes one wait another: what is waited for, who has it, and the place in line. Times pass by themselves.
+/// The parts of a wait that make it news: the need, its holders, and the place in line. Times pass by themselves.
 type WaitSeen = Vec<(String, Option<String>, Vec<String>, Option<u64>)>;
 
-/// Tells how one wait goes.
+/// Tells people how one wait goes.
 pub struct WaitTeller {
     /// Say nothing, except that the store is away.
     quiet: bool,
     contact: Contact,
-    /// What was told last, and when.
+    /// The last wait that was reported, and when.
     told: Mutex<Option<(WaitSeen, Instant)>>,
 }
 
@@ -31,7 +31,7 @@ impl WaitTeller {
         WaitTeller { quiet, contact: Contact::with(url), told: Mutex::default() }
     }
 
-    /// Tells people, unless they know.
+    /// Tells people about an event, unless they know it already.
     pub fn hear(&self, event: &LockEvent) {
         match event {
             LockEvent::Waiting(last)

@@ -1,6 +1,6 @@
-//! Why what was asked for is not granted, in one sentence, for a hint and for who waits.
+//! Why a request is not granted, in one sentence, for a hint and for people who wait.
 //!
-//! It only words what the engine said; `tenure explain` is where all of it stands.
+//! It only words the engine's reasons; `tenure explain` shows all of them.
 
 use tenure::ids::holder_shown;
 use tenure_core::lease::Reason;
@@ -8,7 +8,7 @@ use tenure_core::time::Moment;
 
 use crate::output::table::when;
 
-/// One sentence without its end; empty if the engine said nothing.
+/// One sentence without its end; empty if the engine gave no reason.
 pub fn sentence(reasons: &[Reason], now: Moment) -> String {
     let said: Vec<String> = reasons.iter().map(|reason| clause(reason, now)).collect();
     said.join("; ")

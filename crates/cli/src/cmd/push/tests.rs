@@ -1,4 +1,4 @@
-//! Options that become fields, and what a push says beside its id.
+//! Options that become fields, and the messages of a push beside its id.
 
 use super::*;
 use crate::args::flows::ParentFailureWord;

@@ -13,7 +13,7 @@ use crate::args::schedules::ScheduleSetArgs;
 use crate::exit::Failure;
 use crate::json_args;
 
-/// A field that is not said is null, which is its default.
+/// A field that is not given is null, which is its default.
 #[derive(Serialize)]
 struct ScheduleSaid {
     #[serde(flatten)]

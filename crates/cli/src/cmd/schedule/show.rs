@@ -53,7 +53,7 @@ fn rhythm(timing: &TimingSpec) -> String {
     }
 }
 
-/// What happens next, and what its last job does.
+/// The next event of a schedule, and the state of its last job.
 pub fn state(schedule: &ScheduleView, job: Option<&JobView>) -> String {
     let now = crate::cmd::now();
     let summary = sentence(&schedule.summary);

@@ -1,4 +1,4 @@
-//! TLS of a server, as its settings say it.
+//! TLS of a server, by its settings.
 
 use tenure_tls::{ServerFiles, ServerTls, ServerTlsError};
 

@@ -1,7 +1,6 @@
-//! Tells the operator of a server, on stderr, when its store is away and when it is back, and what else it
-//! has to say.
+//! Tells the operator of a server, on stderr, when its store is away and when it is back, and each notice of the store.
 //!
-//! It only looks: calls are answered as they are, and what `/readyz` says is asked of the engine anew.
+//! It only looks: calls are answered as before, and `/readyz` asks the engine itself.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -15,11 +14,11 @@ use super::service_manager::ServiceManager;
 
 /// The time between two looks at the health of the store.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// The time from the start to the first look: by then a server of a new store owns it.
+/// The time from the start to the first look: by then a server of a new store leads it.
 const FIRST_LOOK: Duration = Duration::from_secs(3);
 
-/// Looks for as long as it is polled; one line for each change, and for each notice when it begins. The service manager
-/// shows how the store is.
+/// Looks for as long as it is polled; logs one line for each change, and for each notice when it begins. The service
+/// manager shows the state of the store.
 pub async fn tell(engine: Arc<dyn Engine>, manager: &ServiceManager) -> Infallible {
     let mut looks = interval_at(Instant::now() + FIRST_LOOK, LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! The pictures of the dashboard: the server counts its calls, and looks how old the oldest ready job is.
+//! The pictures of the dashboard: the server counts its calls, and observes the age of the oldest ready job.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tenure_metrics::CallCounts;
 use tenure_seam::{Clock, Engine, EngineExt, SystemClock};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-/// Between two looks at the oldest ready jobs. A picture has a point for each minute.
+/// Time between two looks at the oldest ready jobs. A picture has a point for each minute.
 const LOOK_EVERY: Duration = Duration::from_secs(20);
 /// A store that takes longer is not looked at.
 const LOOK_MAX: Duration = Duration::from_secs(5);
@@ -60,7 +60,7 @@ pub async fn watch(engine: Arc<dyn Engine>, counts: Arc<CallCounts>) -> Infallib
 
 async fn look(engine: &Arc<dyn Engine>, counts: &CallCounts) {
     for namespace in counts.minutes.busy() {
-        // One that does not answer is a gap in the picture, and shows elsewhere.
+        // A store that does not answer is a gap in the picture, and shows elsewhere.
         let Ok(Ok(stats)) = timeout(LOOK_MAX, engine.run(&namespace, GetStats)).await else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Where a server listens, and what to say when it cannot.
+//! Addresses at which a server listens, and the errors if it cannot.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -8,7 +8,7 @@ use tenure_server::may_listen;
 
 use crate::exit::{DENIED, Failure, UNAVAILABLE};
 
-/// The addresses that an option names, of which each may be listened on with these tokens.
+/// The addresses that an option names. With these tokens the server may listen on each of them.
 ///
 /// # Errors
 /// It names none, or one that other machines reach without a good token.

@@ -3,11 +3,11 @@
 use std::fs::read_to_string;
 use std::path::Path;
 
-/// Of the memory this part may be bytes of bodies and answers in flight.
+/// Bodies and answers in flight may take one part in this many of the memory.
 const PART: u64 = 8;
 /// Never less by default: one call may need this much.
 const LEAST: u64 = 32 << 20;
-/// Where nothing says how much memory there is.
+/// Used if the memory is not known.
 const UNKNOWN: u64 = 4 << 30;
 
 /// Bytes of bodies and answers that may be in flight if nobody says how many.
@@ -23,7 +23,7 @@ fn memory(root: &Path) -> Option<u64> {
     limits.chain(machine).min()
 }
 
-/// `MemTotal:       24641532 kB`.
+/// Parses `MemTotal:       24641532 kB`.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -43,8 +43,8 @@ fn limit(root: &Path, line: &str) -> Option<u64> {
         _ => return None,
     };
     let group = Path::new(group.trim_start_matches('/'));
-    // Inside of a container the group's own path is often that of the host, and what is mounted is
-    // the group itself: then only the top is there.
+    // Inside of a container the group's own path is often that of the host, and the mounted folder
+    // is the group itself: then only the top is there.
     let above = group.ancestors().map(|group| root.join(top).join(group).join(file));
     above.filter_map(|file| read_to_string(file).ok()?.trim().parse().ok()).min()
 }

@@ -18,7 +18,7 @@ pub const OPTION: &str = "--metrics-listen";
 pub struct MetricsPort(Option<TcpListener>);
 
 impl MetricsPort {
-    /// Listens. `tokens`: one of them is asked of who reads there, if there are any.
+    /// Listens. If there are `tokens`, a reader must show one of them.
     ///
     /// # Errors
     /// As those of [`addresses`] and [`bind`].

@@ -19,15 +19,15 @@ use crate::exchange::{Destination, Keep};
 use crate::exit::Failure;
 use crate::settings::has_password;
 
-/// An answer that comes later is not waited for.
+/// Longest wait for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// What was not sent yet when the server ended may take this long.
+/// How long the last sending may take after the server has ended.
 const LAST_MAX: Duration = Duration::from_secs(3);
 /// Headers for the collector, such as the key of a vendor, in the form of OpenTelemetry.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 
-/// What is sent, if anything is.
+/// The spans and the exporter, if a collector is named.
 #[derive(Default)]
 pub struct Otlp {
     parts: Option<(SpanQueue, Exporter)>,
@@ -49,7 +49,7 @@ impl Otlp {
     /// To this address.
     ///
     /// # Errors
-    /// It is none, or holds a login; or the headers for it cannot be read.
+    /// It is no address, or holds a login; or the headers for it cannot be read.
     pub fn of(address: Option<&str>) -> Result<Self, Failure> {
         let Some(address) = address else { return Ok(Otlp::default()) };
         if has_password(address) {
@@ -93,7 +93,7 @@ impl Otlp {
 }
 
 impl Sending {
-    /// Sends what is left, if the collector takes it soon.
+    /// Sends the rest, if the collector takes it soon.
     pub async fn end(self) {
         let Some((end, task)) = self.task else { return };
         end.send_replace(true);
@@ -105,7 +105,7 @@ impl Sending {
     }
 }
 
-/// `NAME=VALUE,NAME=VALUE`; `None` if it is not that.
+/// `NAME=VALUE,NAME=VALUE`; `None` if the text has another form.
 fn headers(text: &str) -> Option<HeaderMap> {
     let mut headers = HeaderMap::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {

@@ -1,8 +1,8 @@
-//! The pictures of the dashboard go on where they were before the server was started: what the store's kept events say of that
-//! time is read, beside all else. A server of a store that another one serves reads on until it counts calls itself.
+//! The pictures of the dashboard continue from before the start of the server: it reads the kept events of the store in
+//! the background. A server of a store that another one serves reads on until it counts calls itself.
 //!
-//! The API does not list namespaces: the main one is read, and others when something was counted of them. A store that keeps no
-//! events, or refuses to tell them, leaves the pictures as they are.
+//! The API does not list namespaces: the main one is read, and others when something was counted in them. A store that
+//! keeps no events, or refuses to show them, leaves the pictures as they are.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use tenure_metrics::{CallCounts, Past};
 use tenure_seam::{CallError, Engine, EngineExt, Fault};
 use tokio::time::sleep;
 
-/// Between two pages, so that calls have the store.
+/// Pause between two pages, so that calls have the store.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Until a store is asked again that nobody serves.
+/// Time until a store that nobody serves is asked again.
 const AGAIN: Duration = Duration::from_millis(500);
-/// Between two looks whether something happened, or was counted of another namespace.
+/// Time between two looks for new events, or for counts of another namespace.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Fills in for as long as it is polled.
+/// Fills the pictures for as long as it is polled.
 pub async fn fill_in(engine: Arc<dyn Engine>, counts: Arc<CallCounts>) -> Infallible {
     let mut filled = Vec::new();
     loop {
@@ -39,7 +39,7 @@ pub async fn fill_in(engine: Arc<dyn Engine>, counts: Arc<CallCounts>) -> Infall
     }
 }
 
-/// Reads what a namespace keeps, until the moment since which this process counts.
+/// Reads the kept events of a namespace, up to the start of this process's counts.
 async fn fill(
     engine: &Arc<dyn Engine>,
     counts: &Arc<CallCounts>,
@@ -80,7 +80,7 @@ async fn fill(
     }
 }
 
-/// Nobody serves the store now, and somebody may soon.
+/// Nobody serves the store now, and a server may soon.
 fn is_away(why: &CallError) -> bool {
     match why {
         CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_) | Fault::Unknown(_)) => true,
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    /// Between two looks, in tests.
+    /// Time between two looks, in tests.
     const SOON: Duration = Duration::from_millis(5);
 
     /// A store that nobody leads at the first call.
@@ -126,14 +126,14 @@ mod tests {
         }
     }
 
-    /// A store, and what a server counts that was started on it.
+    /// A store, and the counts of a server that was started on it.
     struct Scene {
         store: Arc<dyn Engine>,
         counts: Arc<CallCounts>,
     }
 
     impl Scene {
-        /// So many jobs were pushed before.
+        /// A scene after this many pushes.
         async fn after(pushes: usize, options: Options) -> Self {
             let store: Arc<dyn Engine> = Arc::new(Embedded::open(options).unwrap());
             for some in (0..pushes).collect::<Vec<_>>().chunks(500) {
@@ -147,7 +147,7 @@ mod tests {
             Arc::new(CountingEngine::new(self.store.clone(), self.counts.clone()))
         }
 
-        /// How many pushes are drawn.
+        /// How many pushes the pictures show.
         fn drawn(&self) -> u64 {
             let minutes = self.counts.minutes.last(&Namespace::main(), None, 60);
             minutes.iter().map(|minute| minute.pushed).sum()

@@ -1,9 +1,9 @@
-//! Reads files again while a server serves: its certificate and key, and its tokens. SIGHUP has them read at once; otherwise they
-//! are read when they have changed.
+//! Reads files again while a server serves: its certificate and key, and its tokens. SIGHUP makes it read them at once;
+//! otherwise it reads them when they have changed.
 //!
-//! A change is seen in the metadata of a file, through links: certbot and Kubernetes put another link in place of the one before.
-//! It is taken once it has stayed for a look, since two files are not replaced in one step. A file that cannot be used changes
-//! nothing, and the log says so.
+//! A change is seen in the metadata of a file, through links: certbot and Kubernetes put another link in place of the
+//! one before. A change counts once it has stayed for a look, since two files are not replaced in one step. A file that
+//! cannot be used changes nothing, and the log says so.
 
 use std::convert::Infallible;
 use std::fs::{self, File};
@@ -20,16 +20,16 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::service_manager::ServiceManager;
 use crate::child::signals::is_ignored;
 
-/// Between two looks at the files.
+/// Time between two looks at the files.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Something that is made of files, and is made anew of them.
+/// A thing that is made from files, and can be made from them again.
 pub trait Renewed: Send + 'static {
-    /// Reads the files, uses what they say, and tells the log of it.
+    /// Reads the files, uses their content, and logs that.
     fn renew(&mut self);
 }
 
-/// Which file it is, and as of when; `None`: it is not there.
+/// Identity, time and size of a file; `None` if it does not exist.
 type Stamp = Option<(u64, u64, i64, i64, u64)>;
 
 fn stamp(file: &PathBuf) -> Stamp {
@@ -41,17 +41,17 @@ fn stamps(files: &[PathBuf]) -> Vec<Stamp> {
     files.iter().map(stamp).collect()
 }
 
-/// One that is read anew, and its files as they were read last.
+/// A part with its files, and their stamps when they were read last.
 struct WatchedPart {
     part: Box<dyn Renewed>,
     files: Vec<PathBuf>,
     taken: Vec<Stamp>,
-    /// At the last look.
+    /// The stamps of the last look.
     seen: Vec<Stamp>,
 }
 
 impl WatchedPart {
-    /// Reads the files if they are others, and have been for a look; `now`: in any case.
+    /// Reads the files if they have changed, and have then stayed for a look; `now`: in any case.
     fn look(&mut self, now: bool) {
         let found = stamps(&self.files);
         let stayed = std::mem::replace(&mut self.seen, found.clone()) == found;
@@ -62,12 +62,12 @@ impl WatchedPart {
     }
 }
 
-/// All that is read anew.
+/// All parts that are renewed.
 #[derive(Default)]
 pub struct Renewal(Vec<WatchedPart>);
 
 impl Renewal {
-    /// Reads something for the first time, and has an eye on its files from before that on: no change is missed.
+    /// Reads a part for the first time, and watches its files from before that on: no change is missed.
     pub fn first<P: Renewed + Clone, E>(
         &mut self,
         files: Vec<PathBuf>,
@@ -131,14 +131,14 @@ impl Renewed for ServerTls {
     }
 }
 
-/// Whether a SIGHUP comes of a terminal that was closed, and not of somebody who wants files to be read.
+/// Tells a SIGHUP of a closed terminal from one that asks to read the files again.
 pub struct StartTerminal {
-    /// The process was started on one, and not to outlive it.
+    /// The process was started on a terminal, and not to outlive it.
     was_there: bool,
 }
 
 impl StartTerminal {
-    /// As it is now. One that is told to ignore SIGHUP, as by `nohup`, outlives its terminal.
+    /// The state now. A process that ignores SIGHUP, as under `nohup`, outlives its terminal.
     pub fn of_this_process() -> Self {
         StartTerminal { was_there: !is_ignored(Signal::SIGHUP) && is_there() }
     }

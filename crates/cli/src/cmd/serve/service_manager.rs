@@ -1,4 +1,4 @@
-//! Tells the service manager that started this server (systemd with `Type=notify`, or a kin of it) how the server is.
+//! Tells the service manager that started this server (systemd with `Type=notify`, or a similar one) how the server is.
 //!
 //! The protocol is a datagram of `KEY=value` lines to the socket that `NOTIFY_SOCKET` names, see sd_notify(3). Nothing
 //! here can hold up a server: a message that cannot be sent at once is dropped. Only a panic ends it, as anywhere else.
@@ -12,10 +12,10 @@ use tenure_journal::threads::task_or_die;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Whoever asked to be told. Without `NOTIFY_SOCKET` there is nobody, and each message is dropped.
+/// The manager that asked to be notified. Without `NOTIFY_SOCKET` nobody asked, and each message is dropped.
 pub struct ServiceManager {
     socket: Option<NotifySocket>,
-    /// Shows that the threads of this process are run, until this value is dropped.
+    /// Shows that the threads of this process run, until this value is dropped.
     beats: Option<JoinHandle<()>>,
 }
 
@@ -51,12 +51,12 @@ impl ServiceManager {
         }
     }
 
-    /// What `systemctl status` shows.
+    /// The text that `systemctl status` shows.
     pub fn status(&self, status: &str) {
         self.tell(&format!("STATUS={}", one_line(status)));
     }
 
-    /// Files are being read anew: `systemctl reload` waits until [`ServiceManager::reloaded`].
+    /// Files are being read again: `systemctl reload` waits until [`ServiceManager::reloaded`].
     pub fn reloading(&self) {
         let since_boot = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from);
         if let Ok(since_boot) = since_boot {
@@ -69,7 +69,7 @@ impl ServiceManager {
         self.tell("READY=1");
     }
 
-    /// The server was told to end.
+    /// The server was asked to end.
     pub fn stopping(&self) {
         self.tell("STOPPING=1\nSTATUS=draining");
     }
@@ -137,7 +137,7 @@ async fn beat(socket: NotifySocket, every: Duration) {
 }
 
 /// Half of the time after which the manager takes this process for hung, as sd_watchdog_enabled(3) advises. `None` if
-/// it watches nobody, or another process.
+/// it watches no process, or another one.
 fn watchdog_pause(variable: impl Fn(&str) -> Option<String>, own: u32) -> Option<Duration> {
     let watched = variable("WATCHDOG_PID").is_none_or(|pid| pid.parse() == Ok(own));
     let usec: u64 = variable("WATCHDOG_USEC")?.parse().ok()?;

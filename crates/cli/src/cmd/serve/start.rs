@@ -1,6 +1,6 @@
-//! The first line of a server's log: which version serves what, to whom, and within which limits.
+//! The first line of a server's log: its version, its store, its address and its bounds.
 //!
-//! It shows where the token comes from, and no letter of it.
+//! It shows the source of the token, and no letter of it.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::settings::layers::Origin;
 /// The value of a setting that is the store's, where servers share the store.
 const SHARED: &str = "as its store says";
 
-/// Tells it. `store` is shown as it is.
+/// Logs it. `store` is shown as it is.
 pub fn tell(
     args: &ServeArgs,
     store: &str,

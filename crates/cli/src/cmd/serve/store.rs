@@ -1,6 +1,6 @@
-//! What a server serves: a folder or the memory of this process, or a Redis that it shares with others.
+//! The store of a server: a folder or the memory of this process, or a Redis that it shares with others.
 //!
-//! Opened before it listens to anybody, closed when all is answered. It never shows a password.
+//! Opened before the server listens, closed when all is answered. It never shows a password.
 
 use std::fmt;
 use std::io;
@@ -22,13 +22,13 @@ use crate::exit::{Failure, UNAVAILABLE};
 use crate::settings::trust::trust;
 use crate::store::not_opened;
 
-/// Where state lives.
+/// Where the state lives.
 pub enum ServePlace {
     /// With this process alone.
     Own(Location),
     /// In the memory of this process, whose time stands at this moment until a test moves it.
     Moved(Moment),
-    /// With the other servers of the store in this Redis, of which one owns it.
+    /// With the other servers of the store in this Redis; one of them leads it.
     Shared(Box<Address>),
 }
 
@@ -38,7 +38,7 @@ pub enum ServedStore {
     Own(Arc<Embedded>),
     /// The same in memory, with a clock that a test moves.
     Moved(Arc<MovedEngine>),
-    /// With a thread that takes part in the ownership.
+    /// With a thread that takes part in the election of the leader.
     Shared(Arc<SharedStore>),
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for ServePlace {
 }
 
 impl ServePlace {
-    /// What `--store` says, and whether the other options go with it.
+    /// Reads `--store`, and checks that the other options go with it.
     pub fn of(args: &ServeArgs) -> Result<Self, Failure> {
         let wrong = |why: &str| {
             Failure::usage(format!("--store: {why}"))
@@ -91,7 +91,7 @@ impl ServePlace {
         }
     }
 
-    /// Where other servers and clients reach this one, if servers share the store; otherwise nothing is said.
+    /// The address by which other servers and clients reach this one, if servers share the store; otherwise empty.
     pub async fn advertised(
         &self,
         args: &ServeArgs,
@@ -187,7 +187,7 @@ impl ServePlace {
     }
 }
 
-/// The Redis that an address means, of a store that several servers share.
+/// The Redis that an address names, of a store that several servers share.
 pub fn redis_of(text: &str) -> Result<Address, Failure> {
     match text.parse() {
         Ok(StoreUrl::Redis(address)) => Ok(address),
@@ -209,7 +209,7 @@ fn machine_config(args: &ServeArgs) -> Config {
     }
 }
 
-/// A Redis itself decides what its answers survive.
+/// A Redis itself decides which failures its answers survive.
 fn fits_redis(args: &ServeArgs) -> Result<(), Failure> {
     if args.max_bytes.is_some() {
         return Err(Failure::usage("--max-bytes is not for a Redis, which has a bound of its own")
@@ -225,7 +225,6 @@ fn fits_redis(args: &ServeArgs) -> Result<(), Failure> {
 }
 
 impl ServedStore {
-    /// The engine.
     pub fn engine(&self) -> Arc<dyn Engine> {
         match self {
             ServedStore::Own(engine) => engine.clone(),
@@ -234,7 +233,7 @@ impl ServedStore {
         }
     }
 
-    /// The store, if servers share it of which one owns it.
+    /// The store, if several servers share it.
     pub fn shared(&self) -> Option<&Arc<SharedStore>> {
         match self {
             ServedStore::Shared(store) => Some(store),
@@ -250,7 +249,7 @@ impl ServedStore {
         }
     }
 
-    /// What it read when it was opened, if it has anything of its own.
+    /// The recovery at its opening, if it has state of its own.
     pub fn recovery(&self) -> Option<Recovery> {
         match self {
             ServedStore::Own(engine) => Some(engine.recovery()),
@@ -258,7 +257,7 @@ impl ServedStore {
         }
     }
 
-    /// Lets go of it. Blocks until all is written.
+    /// Closes it. Blocks until all is written.
     pub fn close(self) {
         match self {
             ServedStore::Own(engine) => engine.close(),

@@ -1,4 +1,4 @@
-//! The tokens of a server and those of its metrics, and the files of them, which are read anew while it serves.
+//! The tokens of a server and of its metrics, and their files, which are read again while it serves.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::exit::Failure;
 use crate::settings::ServerToken;
 use crate::settings::layers::Origin;
 
-/// Says of tokens that were read whether they may become valid.
+/// Checks if tokens that were read may become valid.
 type Check = Arc<dyn Fn(&[Secret]) -> Result<(), Failure> + Send + Sync>;
 
-/// Tokens that are a file's.
+/// Tokens that come from a file.
 #[derive(Clone)]
 struct TokenFile {
     path: PathBuf,
@@ -26,7 +26,8 @@ struct TokenFile {
     tokens: Tokens,
 }
 
-/// Reads the tokens of a server, and their file anew from now on. None becomes valid that is too short for where it listens.
+/// Reads the tokens of a server, and from now on their file again. A token that is too short for an address of the
+/// server never becomes valid.
 ///
 /// # Errors
 /// They cannot be read, or are too short.
@@ -60,7 +61,7 @@ pub fn read_of_metrics(
     checked(token, Arc::new(check), renewal)
 }
 
-/// `listens`: options that say where the server listens, and what they say.
+/// `listens`: the options with the server's addresses, and their values.
 fn long_enough_for(listens: Vec<(&'static str, String)>) -> Check {
     Arc::new(move |tokens| {
         listens.iter().try_for_each(|(option, listen)| addresses(option, listen, tokens).map(drop))

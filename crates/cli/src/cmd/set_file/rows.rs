@@ -1,8 +1,8 @@
 //! CSV, read strictly: a quote that is never closed, a line break in a cell or a row with another number of cells is
 //! refused with its line and its column, and never guessed at.
 //!
-//! A lenient reader takes all that follows a lost quote for one cell: the rest of the file is gone from the set, and
-//! what is gone from a set is retired. Nothing here shows what is in a cell.
+//! A lenient reader takes everything after a lost quote for one cell: the rest of the file is missing in the set, and
+//! what is missing in a set is retired. Nothing here shows the content of a cell.
 
 use std::borrow::Cow;
 
@@ -39,13 +39,13 @@ impl LineBreaks {
 /// Why a file is not read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadCsv {
-    /// The line, from 1, and what is wrong in it.
+    /// The line, from 1, and its error.
     pub sentence: String,
-    /// What to do next; empty if the sentence says it.
+    /// The remedy; empty if the sentence has it.
     pub hint: &'static str,
 }
 
-/// Reads all rows, the header first. Empty lines are none.
+/// Reads all rows, the header first. Empty lines do not count.
 pub fn rows(bytes: &[u8], breaks: LineBreaks) -> CsvRead<Vec<CsvRow<'_>>> {
     let mut reader = CsvReader { text: text(bytes)?, at: 0, line: 1, breaks, names: Vec::new() };
     let mut rows = Vec::new();

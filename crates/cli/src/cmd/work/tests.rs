@@ -1,4 +1,4 @@
-//! What `work` does with jobs, signals and stores that answer badly, on a scripted engine.
+//! `work` with jobs, signals and stores that answer badly, on a scripted engine.
 
 use super::*;
 use crate::args::leases::BondArgs;

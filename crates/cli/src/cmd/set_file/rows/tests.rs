@@ -1,4 +1,5 @@
-//! What is taken, what is refused and where; and random files, against the writer and the reader of the crate csv.
+//! Files that are taken, files that are refused and where; and random files, against the writer and the reader of the
+//! crate csv.
 
 use proptest::prelude::*;
 
