@@ -1,5 +1,5 @@
-//! The built command, without a server: what it says of itself, what it refuses by itself, and what
-//! it says when nobody is there. Nothing here needs a network beyond a port that nobody listens on.
+//! The built command, without a server: its help, its refusals, and its errors when no server is
+//! there. Nothing here needs a network beyond a port that nobody listens on.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -291,7 +291,7 @@ fn a_preview_shows_moments_without_a_server() {
 
 #[test]
 fn a_name_that_is_also_a_verb_can_be_shown() {
-    // That it asks the server says that it was not taken for `set` without a name.
+    // It asks the server: so it was not taken for `set` without a name.
     assert_eq!(code(&run(&["queue", "--", "set"])), 69);
     assert_eq!(code(&run(&["flow", "--", "wait"])), 69);
     assert_eq!(code(&run(&["queue", "set"])), 2);
@@ -351,7 +351,7 @@ fn each_command_has_a_manual_page() {
     assert!(stderr(&output).contains("hint: name a folder"), "{}", stderr(&output));
 }
 
-/// What `tenure ARGUMENTS` says on stdout, whatever it means.
+/// stdout of `tenure ARGUMENTS`, of any meaning.
 fn stdout(arguments: &[&str]) -> String {
     String::from_utf8(run(arguments).stdout).unwrap()
 }

@@ -1,4 +1,4 @@
-//! `tenure doctor` on real servers: what is well, what is wrong, and how it ends.
+//! `tenure doctor` on real servers: its findings, good and bad, and how it ends.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ fn a_store_with_two_servers_on_a_redis_that_is_set_up_well_passes() {
         return;
     }
     let redis = RedisServer::start(Aof::Always, &WELL);
-    // Before a server has made a store, the Redis is looked at all the same.
+    // Before a server has made a store, the Redis is examined all the same.
     let (code, out, err) = tenure(&["doctor", &redis.url()]);
     assert_eq!((code, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("ok     persistence  appendfsync always"), "{out}");
@@ -180,7 +180,7 @@ fn found<'a>(report: &'a Value, check: &str) -> &'a str {
     one.unwrap_or_else(|| panic!("{check} is not in {report}"))["found"].as_str().unwrap()
 }
 
-/// What is asked of the work in a store.
+/// The checks about the work in a store.
 const CHECKS: [&str; 7] =
     ["workers", "oldest", "queues", "limits", "pools", "schedules", "failures"];
 
@@ -252,7 +252,7 @@ fn a_server_whose_store_is_away_is_not_told_to_be_started() {
         assert!(Instant::now() < until, "the server never reaches its Redis");
     }
     redis.kill();
-    // Of a call that was there before the server knew, nobody knows whether it happened.
+    // Nobody knows if a call that was made before the server knew has happened.
     while server.told(&["stats"], None).0 == 0 {
         assert!(Instant::now() < until, "the server never finds out");
     }
@@ -264,7 +264,7 @@ fn a_server_whose_store_is_away_is_not_told_to_be_started() {
     let (code, report) = server.report(None);
     assert_eq!(code, 1, "{report}");
     assert!(!report["ok"].as_bool().unwrap(), "{report}");
-    // Nobody at all is another matter.
+    // No server at all is another matter.
     let url = server.url.clone();
     drop(server);
     let (code, _, err) = tenure(&["--url", &url, "stats"]);

@@ -1,5 +1,5 @@
-//! A job that kills whoever runs it: three deaths of `tenure work -c 4` end it as poison, and the jobs
-//! that ran beside it end well. With a server, on a folder and on a Redis.
+//! A job that kills every worker that runs it: three deaths of `tenure work -c 4` end it as poison, and the jobs that
+//! ran beside it end well. With a server, on a folder and on a Redis.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -100,7 +100,7 @@ impl Place {
             assert_eq!(self.work(&[]), -9, "death {death}");
         }
         if self.url.starts_with("file:") {
-            // Whoever opens the folder takes back what the dead held, and has it alone.
+            // The process that opens the folder takes back the leases of the dead, and has it alone.
             assert_eq!(self.work(&["--until-empty"]), 0, "it is not run a fourth time");
         } else {
             self.is_not_run_a_fourth_time();

@@ -66,7 +66,7 @@ impl Demo {
         std::fs::read_dir(self.folder.path()).unwrap().count()
     }
 
-    /// Stops it, and looks at what is left.
+    /// Stops it, and checks what is left.
     fn stop(mut self, signal: Signal) {
         assert!(self.processes() > 1 && self.files() > 0, "there is nothing to leave behind");
         kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
@@ -128,7 +128,7 @@ fn on_a_redis_two_servers_share_the_store_and_nothing_of_it_is_left() {
     let redis = RedisServer::start(Aof::Off, &[]);
     redis.must(&["SET", "mine", "1"]);
     let mut demo = Demo::start(&["--json", "demo", "--store", &redis.url()]);
-    // The first one owns the store, and it is the one that is killed.
+    // The first one leads the store, and it is the one that is killed.
     demo.says("kill -9 of one of the servers");
     assert_ne!(left(&redis), "*0\r\n");
     let answer = demo.answers();
@@ -166,7 +166,7 @@ fn every_line_fits_eighty_columns_and_the_last_ones_say_how_to_look_around() {
     assert!(output.status.success(), "{out}{told}");
     let own = env!("CARGO_BIN_EXE_tenure");
     for line in told.lines().chain(out.lines()) {
-        // Whoever starts it by a long path has commands as long.
+        // A user who starts it by a long path has commands as long.
         let line = line.replace(own, "tenure");
         assert!(line.chars().count() <= 80, "{line}");
         assert!(!line.contains('\u{1b}'), "colours where there is no terminal: {line}");

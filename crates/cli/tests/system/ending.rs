@@ -1,5 +1,5 @@
-//! A `tenure work` or `tenure lock` that ends takes nothing with it: whatever it was granted in its
-//! last moment is given back, on every store.
+//! A `tenure work` or `tenure lock` that ends takes nothing with it: everything that it was granted
+//! in its last moment is given back, on every store.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -103,7 +103,7 @@ impl Drop for Server {
 /// `work` with a command that is not there, on a store that nobody serves or that `server` serves.
 fn a_missing_cmd(url: &str) {
     for round in 0..ROUNDS {
-        // With one job a call for another waits beside it, and is what the job is given back to.
+        // With one job, a call for another waits beside it, and gets the job when it is given back.
         for id in 0..=round % 3 {
             run(url, &["push", "q", "1", "--id", &format!("{round}-{id}")]);
         }
@@ -114,7 +114,7 @@ fn a_missing_cmd(url: &str) {
     }
 }
 
-/// SIGTERM comes while jobs do; `server` has the same store as `url`, for those who push.
+/// SIGTERM comes while jobs do; `server` has the same store as `url`, for pushes.
 fn sigterm_while_jobs_come(server: &Server, url: &str, second: bool) {
     for round in 0..ROUNDS {
         let over = AtomicBool::new(false);

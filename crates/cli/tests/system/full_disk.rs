@@ -28,7 +28,7 @@ struct Server {
     first: Option<Pid>,
 }
 
-/// `tenure serve` in a file system of so many MiB at this path, run by the end of a script whose arguments it is.
+/// `tenure serve` in a file system of this many MiB at this path, run by the end of a script whose arguments it is.
 fn on_small_disk(mib: u32, at: &Path, run: &str) -> Command {
     let mut command = Command::new("unshare");
     let root = fs::metadata("/proc/self").unwrap().uid() == 0;
@@ -64,7 +64,7 @@ impl Server {
         Server { child, at, stderr, first: None }
     }
 
-    /// In a file system of so many MiB, at this path of its own.
+    /// In a file system of this many MiB, at this path of its own.
     fn on_small_disk(mib: u32, at: &Path) -> Self {
         Server::start(on_small_disk(mib, at, "exec \"$@\""))
     }
@@ -84,7 +84,7 @@ impl Server {
         kill(first, Signal::SIGKILL).unwrap();
         self.at = address(&mut self.stderr);
     }
-    /// Status and body.
+    /// Makes one call; returns status and body.
     fn call(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.at).unwrap();
         let length = body.len();
@@ -119,8 +119,8 @@ impl Server {
         unreachable!("a disk that is never full")
     }
 
-    /// Calls with each of these paths and a payload of the usual size until one is refused for want of room; how many were
-    /// taken.
+    /// Calls with each of these paths and a payload of the usual size until one is refused for want of room; returns
+    /// how many were accepted.
     fn fill_by(
         &self,
         method: &str,
@@ -229,8 +229,8 @@ fn a_full_disk_is_emptied_by_calls() {
     server.end();
 }
 
-/// Each way to make a store larger, one after the other, in a store that is full; small ones, and what makes nothing larger,
-/// go on.
+/// Each way to make a store larger, one after the other, in a store that is full; small ones, and calls that make
+/// nothing larger, go on.
 #[test]
 fn a_full_folder_takes_neither_schedules_nor_larger_patches() {
     const MAX: u64 = 24 << 20;
@@ -263,7 +263,7 @@ fn a_full_folder_takes_neither_schedules_nor_larger_patches() {
     let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
     let bytes: u64 = fs::read_dir(&folder).unwrap().map(|entry| size(entry.unwrap().path())).sum();
     assert!(bytes <= MAX, "{bytes}");
-    // What makes nothing larger goes on.
+    // Calls that make nothing larger go on.
     for (method, path, body) in [
         ("PATCH", "/v1/jobs/j0", r#"{"payload":2,"priority":5}"#),
         ("PATCH", "/v1/jobs/small149", r#"{"payload":3}"#),

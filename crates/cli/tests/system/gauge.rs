@@ -1,8 +1,8 @@
-//! A limit whose gauge is a scrapyd, as that sees it: it never runs more than the cap, by its own count.
+//! A limit whose gauge is a scrapyd, seen from the scrapyd: it never runs more than the cap, by its own count.
 //!
-//! It starts runs late, ends them before their workers notice, answers garbage, hangs, and is started anew without its
-//! list; a worker is killed while its runs go on. Then the same at random, with the server killed as well, for some seconds
-//! (`TENURE_GAUGE_SECONDS=600` for a soak).
+//! It starts runs late, ends them before their workers notice, answers garbage, hangs, and is restarted without its
+//! list; a worker is killed while its runs go on. Then the same at random, with the server killed as well, for some
+//! seconds (`TENURE_GAUGE_SECONDS=600` for a soak).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -16,14 +16,14 @@ use std::time::{Duration, Instant};
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer};
 
-/// At most so many run at once.
+/// Most runs at once.
 const CAP: usize = 3;
 const JOBS: usize = 14;
 /// A run is shown, and begins, this long after it was asked for at the latest; the gauge's `lag` is longer.
 const LATE_MS: u64 = 700;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// CMD asks for a run and waits until it is told that it is over. Each of its runs has a name of its own.
+/// CMD asks for a run and waits until a file says that it is over. Each of its runs has a name of its own.
 const CMD: &str = r#"
 name="$TENURE_JOB_ID.$$"
 echo > "$name.new" && mv "$name.new" "$name.asked"
@@ -44,11 +44,11 @@ struct Run {
     job: String,
     begins: Instant,
     ends: Instant,
-    /// When its worker is told, unless it was already.
+    /// When its worker learns of the end; `None` if it has.
     tells: Option<Instant>,
 }
 
-/// What really runs.
+/// The runs that really exist.
 struct Scrapyd {
     folder: PathBuf,
     runs: BTreeMap<String, Run>,
@@ -81,7 +81,7 @@ impl Scrapyd {
                 continue;
             }
             self.asked += 1;
-            // Always the same, and never two alike one after the other.
+            // Always the same, and never two equal ones in a row.
             let n = self.asked as u64;
             let begins = now + Duration::from_millis(n * 271 % LATE_MS);
             let ends = begins + Duration::from_millis(300 + n * 397 % 900);
@@ -102,7 +102,7 @@ impl Scrapyd {
         }
     }
 
-    /// It is started anew: what ran is killed, and its list is empty.
+    /// It is restarted: its runs are killed, and its list is empty.
     fn starts_anew(&mut self) {
         let now = Instant::now();
         for run in self.runs.values_mut().filter(|run| run.ends > now) {
@@ -123,7 +123,7 @@ impl Scrapyd {
 
 type Shared = Arc<Mutex<Scrapyd>>;
 
-/// Answers one request, as the mood is.
+/// Answers one request by the mood.
 fn answer(mut stream: TcpStream, scrapyd: &Shared) {
     let mut head = Vec::new();
     let mut byte = [0];
@@ -232,7 +232,7 @@ fn said(url: &str, within: &Path, arguments: &[&str]) -> String {
     text
 }
 
-/// A server, where it listens, and all that it says.
+/// A server, its address, and its output.
 fn serve(within: &Path, store: &str, port: u16) -> (Ours, String, Arc<Mutex<String>>) {
     let mut command = tenure("http://127.0.0.1:1", within, &["serve"]);
     command.args(["--listen", &format!("127.0.0.1:{port}")]).env("TENURE_STORE", store);
@@ -279,7 +279,7 @@ fn folder_of_runs(folder: &Path) -> PathBuf {
     runs
 }
 
-/// The limit `scrapy` counts what runs there.
+/// The limit `scrapy` counts the runs there.
 fn set_gauge(url: &str, folder: &Path, runs: &Path, fake: &Fake) {
     let cap = CAP.to_string();
     let address = folder.join("address");

@@ -14,7 +14,7 @@ use tenure_testkit::ShiftedClock;
 /// No wait of this test is longer.
 const PROMPT: Duration = Duration::from_secs(60);
 const TTL: &str = "2s";
-/// Less than makes an engine deaf by itself, and nearly all of the ttl.
+/// Shorter than a leap that makes an engine deaf by itself, and nearly all of the ttl.
 const LEAP: Span = Span::from_ms(1_950);
 
 fn tenure(args: &[&str]) -> Command {

@@ -1,4 +1,4 @@
-//! Who owns a store, as its servers say.
+//! The leader of a store, as its servers report it.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A server that is asked may stand still.
 const SAYS_WITHIN: Duration = Duration::from_millis(300);
 
-/// Whether the server at this port says that it owns the store.
+/// Whether the server at this port says that it leads the store.
 pub fn owns(port: u16) -> bool {
     readyz(port).is_some_and(|said| said.contains("the server answers calls"))
 }

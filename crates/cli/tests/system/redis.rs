@@ -1,5 +1,5 @@
-//! The command line at the address of a Redis, in which it finds the servers of the store, and servers that share one: what is
-//! pushed at one is handed out at the other, whoever is killed.
+//! The command line at the address of a Redis, in which it finds the servers of the store, and servers that share one:
+//! a job that is pushed at one is handed out at the other, even if servers or workers are killed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wante
 
 /// Longer than this nothing here takes, and shorter than the waits that must end early.
 const SOON: Duration = Duration::from_secs(30);
-/// A long poll's wait: whoever is answered within [`SOON`] was woken.
+/// A long poll's wait: a call that is answered within [`SOON`] was woken.
 const WAIT: &str = "60s";
 
 fn tenure(url: &str) -> Command {
@@ -106,7 +106,7 @@ impl Server {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
 
-    /// Its exit code, and what else it said.
+    /// Its exit code, and the rest of its output.
     fn ended(&mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.words.read_to_string(&mut rest).unwrap();
@@ -181,7 +181,7 @@ fn every_command_finds_the_servers_of_a_store_in_redis() {
     let script = r#"printf %s "$TENURE_RESOURCE_ID""#;
     let needs = ["--need", "pool:accounts#cn", "--need", "limit:site:x", "--", "sh", "-c", script];
     assert_eq!(done(url, &[&["lease"], &needs[..]].concat()), "ann");
-    // The inner one does not get what the outer one holds.
+    // The inner one does not get the lock of the outer one.
     let own = env!("CARGO_BIN_EXE_tenure");
     let inner = [
         "lock",
@@ -250,7 +250,7 @@ fn what_is_pushed_at_one_server_is_leased_at_another() {
     let (a, b) = (Server::start(&redis.url()), Server::start(&redis.url()));
     done(&a.url(), &["push", "q", "1", "--id", "one"]);
     assert_eq!(done(&b.url(), &["work", "q", "--until-empty", "--", "cat"]), "1");
-    // And who finds them in the Redis sees the same.
+    // A client that finds them in the Redis sees the same.
     for url in [a.url(), b.url(), redis.url()] {
         assert_eq!(answer(&url, &["job", "one"])["state"], "succeeded", "{url}");
     }

@@ -1,5 +1,5 @@
-//! Nobody reads what a server or a worker says, as behind a terminal that was stopped by Ctrl-S: both go on, and end when they
-//! are told to.
+//! Nobody reads the output of a server or a worker, as behind a terminal that was stopped by Ctrl-S: both go on, and
+//! end when they are asked to.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -108,7 +108,7 @@ fn a_server_whose_log_nobody_reads_answers_and_ends() {
         assert!(answer.contains("job_not_found"), "{answer}");
     }
     assert_eq!(server.told_to_end().code(), Some(0));
-    // It said what it could, and how much it could not.
+    // It wrote what it could, and how many lines it could not.
     let mut rest = Vec::new();
     server.stderr.read_to_end(&mut rest).unwrap();
     assert!(rest.len() >= 32 << 10, "{}", rest.len());
@@ -123,7 +123,7 @@ fn a_worker_whose_lines_nobody_reads_works_and_ends() {
     for n in 0..40 {
         calls.call("POST", "/v1/jobs", &format!(r#"{{"id": "j{n}", "queue": "q"}}"#));
     }
-    // Each writes 64 KiB to stderr, which is passed on.
+    // Each writes 64 KiB to stderr, which is forwarded.
     let work =
         ["work", "q", "-c", "4", "--", "sh", "-c", "head -c 65536 /dev/zero | tr '\\0' x >&2"];
     let mut worker = Unread::start(&work, Some(&format!("http://{at}")));

@@ -1,4 +1,4 @@
-//! The lists of what Tenure does not have deny nothing that is there.
+//! The lists of things that Tenure does not have deny nothing that exists.
 
 use std::fs;
 
@@ -8,7 +8,8 @@ use super::{pages, root};
 
 const HEADING: &str = "## What Tenure does not have\n";
 
-/// Words of a thing that other systems have too; the route or the page that shows that it is here, and the page to name.
+/// Words for a thing that other systems have too; the route or the page that shows that it exists, and the page to
+/// name.
 const THERE: &[(&[&str], &str, &str)] = &[
     (&["metrics", "prometheus"], "/metrics", "docs/guides/monitoring.md"),
     (
@@ -44,7 +45,7 @@ fn items(text: &str) -> Vec<String> {
     items
 }
 
-/// The words of things that are there and that these items name without the page that tells of them.
+/// The words for existing things in these items that do not name the page of the thing.
 fn denied(items: &[String]) -> Vec<String> {
     let mut denied = Vec::new();
     for (words, shown_by, page) in THERE {

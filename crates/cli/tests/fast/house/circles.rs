@@ -1,7 +1,7 @@
-//! Between the files of the crates that keep a store or serve it there is no circle: a reader of one file needs no file that
-//! needs it too.
+//! There is no circle between the files of the crates that keep a store or serve it: a reader of one file needs no file
+//! that needs it too.
 //!
-//! A folder and the files in it belong together, so what they take of each other counts for nothing.
+//! A folder and the files in it belong together, so imports between them do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 

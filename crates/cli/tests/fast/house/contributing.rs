@@ -15,7 +15,7 @@ const FILES_MAX: usize = 9;
 const WALKED: &[(&str, &str)] =
     &[("observe_limit", "Observe"), ("cool_resource", "Cool"), ("ban_resource", "Ban")];
 
-/// Where an operation may stand too: as a word for Rust users, as a button for people.
+/// Where an operation may also stand: as a word for Rust users, as a button for people.
 const MAY_STAND: [&str; 2] = ["crates/tenure/src/spoken/", "crates/dashboard/src/pages/"];
 
 /// The paths that the rows of the two tables name: of production code, and of tests.
@@ -31,7 +31,7 @@ fn rows() -> (Vec<String>, Vec<String>) {
     (paths(code), paths(tests))
 }
 
-/// `PauseQueue` of `pause_queue`.
+/// `PauseQueue` for the operation `pause_queue`.
 fn type_of(name: &str) -> String {
     let word = |word: &str| word[..1].to_uppercase() + &word[1..];
     name.split('_').map(word).collect()

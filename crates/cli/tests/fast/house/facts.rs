@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{below, code, pages, root};
 
-/// Decisions and the dated parts of the changelogs tell what was.
+/// Decisions and the dated parts of the changelogs describe the past.
 fn is_of_today(name: &str) -> bool {
     !name.starts_with("docs/decisions/")
 }
@@ -20,7 +20,7 @@ fn pages_of_today() -> Vec<(String, String)> {
     today.map(page).collect()
 }
 
-/// The numbers that stand right behind these words, with what is between stripped of marks.
+/// The numbers right behind these words; marks between are ignored.
 fn numbers_after(text: &str, words: &str) -> Vec<String> {
     let starts = text.match_indices(words).map(|(at, _)| &text[at + words.len()..]);
     let number = |rest: &str| {
@@ -31,7 +31,7 @@ fn numbers_after(text: &str, words: &str) -> Vec<String> {
     starts.map(number).filter(|number| !number.is_empty()).collect()
 }
 
-/// What stands behind these words in a file of the project, up to a quotation mark.
+/// The text behind these words in a file of the project, up to a quotation mark.
 fn setting(file: &str, words: &str) -> String {
     let text = fs::read_to_string(root().join(file)).unwrap();
     let rest = text.split(words).nth(1).unwrap_or_else(|| panic!("{file} has no {words}"));
@@ -141,7 +141,7 @@ fn a_minimum_is_that_of_the_name_before_it() {
     }
 }
 
-/// What a page must not call missing once there is this file.
+/// Things that a page must not call missing once this file exists.
 const THERE: &[(&str, &str)] = &[
     ("no django", "docs/guides/django.md"),
     ("a django integration", "docs/guides/django.md"),
@@ -184,8 +184,8 @@ fn the_recording_of_the_demo_shows_nothing_of_the_machine_that_made_it() {
     }
 }
 
-/// How names that are not ours on their registries would be installed. Nothing is published: whoever takes such a name
-/// first would own those who follow the page.
+/// Commands that would install names that are not ours on their registries. Nothing is published: a stranger who takes
+/// such a name first would own everybody who follows the page.
 fn installs_a_strangers_name(line: &str) -> bool {
     let line = line.replace(['\'', '"', '`'], " ");
     let after = |words: &str| line.split(words).nth(1).map(str::to_owned);

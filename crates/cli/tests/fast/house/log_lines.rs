@@ -1,4 +1,4 @@
-//! The page of the log quotes messages that the code writes: what an operator looks for is there.
+//! The page of the log quotes messages of the code: an operator finds each of them there.
 
 use std::fs;
 
@@ -8,7 +8,8 @@ const PAGE: &str = "docs/guides/logs.md";
 /// The fewest rows that the table has.
 const ROWS_MIN: usize = 30;
 
-/// The messages in the first column of the table of a page, each as its fixed parts: `…` stands for what changes.
+/// The messages in the first column of the table of a page, each as its fixed parts: `…` stands for a part that
+/// changes.
 fn quoted(page: &str) -> Vec<Vec<String>> {
     let table = page.split("| Line | What happened |").nth(1).unwrap_or_default();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with("| "));

@@ -44,7 +44,7 @@ fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// All files below a folder of the project whose names end so, by their paths below the root.
+/// All files below a folder of the project whose names end with `end`, by their paths below the root.
 fn below(folder: &str, end: &str) -> Vec<String> {
     let (root, mut found) = (root(), Vec::new());
     files(&root.join(folder), &mut found);
@@ -62,7 +62,7 @@ fn pages() -> Vec<(String, String)> {
     for folder in ["docs", "examples", "clients", "bench", "crates"] {
         names.extend(below(folder, ".md"));
     }
-    // What is installed for an example or a check is not ours.
+    // Packages installed for an example or a check are not ours.
     names.retain(|name| {
         !name.split('/').any(|part| matches!(part, ".venv" | "venv" | "node_modules" | "target"))
     });

@@ -1,4 +1,4 @@
-//! Pages name the tests that show what they say: each of them is there.
+//! Pages name the tests behind their statements: each of these tests exists.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/decisions/124-histories-that-were-told-before-there-was-code.md", 30),
 ];
 
-/// A test as a row names it: what stands between the backquotes, and the file behind it, seen from the page.
+/// A test that a row names: the text between the backquotes, and the file behind it, seen from the page.
 struct Named {
     name: String,
     file: String,

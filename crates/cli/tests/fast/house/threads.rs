@@ -4,9 +4,9 @@ use std::fs;
 
 use super::{production, root};
 
-/// What keeps a store, on whichever side of the journal.
+/// The crates that keep a store, on either side of the journal.
 const CRATES: &[&str] = &["engine", "journal", "journal-redis", "member", "owner"];
-/// The one place, and the engine, which tells of the panic of its own threads by `on_fatal`.
+/// The one place, and the engine, which reports the panic of its own threads by `on_fatal`.
 const PLACES: &[&str] = &["crates/journal/src/threads.rs", "crates/engine/src/engine.rs"];
 
 #[test]
@@ -36,7 +36,7 @@ fn a_thread_that_keeps_a_store_is_started_in_one_place() {
 /// Where the tasks of a whole server are started. Those of single calls and connections are elsewhere, and may panic alone.
 const OF_A_SERVER: &[&str] = &["crates/cli/src/cmd/serve/", "crates/server/src/program/"];
 
-/// What is started without the end of the process on a panic, each with the rest of its line.
+/// Tasks that are started without the end of the process on a panic, each with the rest of its line.
 fn bare_tasks(code: &str) -> Vec<&str> {
     let started = code.split("tokio::spawn(").skip(1);
     let rests = started.map(|rest| rest.lines().next().unwrap_or_default());

@@ -1,10 +1,10 @@
-//! A type has a name that nobody else in its crate has, so that whoever reads it knows which it is.
+//! A type has a name that no other type in its crate has, so that every reader knows which one it is.
 
 use std::collections::BTreeMap;
 
 use crate::house::{code, production};
 
-/// So many crates may each have a type of one name: a thing and what it is on the other side of a wall.
+/// At most this many crates may have a type of one name: a thing and its counterpart on the other side of a wall.
 const CRATES_MAX: usize = 2;
 
 /// The name of the type that a line at the margin begins.

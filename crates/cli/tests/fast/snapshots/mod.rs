@@ -1,8 +1,8 @@
-//! What people read: the help and the output of every command, at 80 and at 120 columns, as files that are read one by
-//! one when they change. `TENURE_WRITE_SNAPSHOTS=1` writes them anew.
+//! Output as people read it: the help and the output of every command, at 80 and at 120 columns, as files that are read
+//! one by one when they change. `TENURE_WRITE_SNAPSHOTS=1` writes them again.
 //!
-//! In output, what changes from run to run (moments, ids that are made, processes) is a word in capitals. Since that
-//! changes widths, columns are two spaces apart; how wide lines are is looked at before.
+//! In output, a part that changes from run to run (moments, ids that are made, processes) is a word in capitals. Since
+//! that changes widths, columns are two spaces apart; the width of lines is checked before.
 #![cfg(target_os = "linux")]
 
 mod plain;
@@ -15,7 +15,8 @@ use std::process::{Command, Stdio};
 /// The widths of the terminals.
 const WIDTHS: [usize; 2] = [80, 120];
 
-/// The built command in a terminal of this width, as far as it can know, and without what the test's own process has.
+/// The built command in a terminal of this width, as far as it can know, and without the environment of the test's own
+/// process.
 fn tenure(width: usize, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
     for name in ["TENURE_URL", "TENURE_NAMESPACE", "TENURE_TOKEN", "TENURE_STORE"] {
@@ -26,7 +27,7 @@ fn tenure(width: usize, arguments: &[&str]) -> Command {
     command
 }
 
-/// A command line, what it says in a terminal of this width, and its exit code.
+/// A command line, its output in a terminal of this width, and its exit code.
 fn said(width: usize, line: &str, arguments: &[&str], more: impl FnOnce(&mut Command)) -> String {
     let mut command = tenure(width, arguments);
     more(&mut command);
@@ -99,7 +100,7 @@ fn help(width: usize, command: &[&str], into: &mut String) {
     }
 }
 
-/// The names of all commands, by what `tenure help --all` says.
+/// The names of all commands, from `tenure help --all`.
 fn all_commands(all: &str) -> Vec<String> {
     let (groups, _) = all.split_once("\nOptions of every command:").unwrap();
     let names = commands(groups);

@@ -1,6 +1,5 @@
-//! What a run says, without what is another in each run.
+//! The output of a run, without the parts that differ in each run.
 
-/// See the module.
 pub fn normalised(text: &str) -> String {
     text.lines().map(|line| line_of(line) + "\n").collect()
 }
@@ -54,7 +53,7 @@ fn is_number(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_digit() || c == '.')
 }
 
-/// `3m12s`.
+/// A span such as `3m12s`.
 fn is_span(word: &str) -> bool {
     word.ends_with(['s', 'm', 'h', 'd'])
         && word.starts_with(|c: char| c.is_ascii_digit())
@@ -71,7 +70,7 @@ fn is_date(word: &str) -> bool {
         && bytes[..4].iter().all(u8::is_ascii_digit)
 }
 
-/// `09:55:00`.
+/// A time such as `09:55:00`.
 fn is_clock(word: &str) -> bool {
     let bytes = word.as_bytes();
     bytes.len() >= 8 && bytes[2] == b':' && bytes[5] == b':' && bytes[0].is_ascii_digit()
@@ -89,7 +88,7 @@ fn is_made(word: &str) -> bool {
     made || worker || (parts.len() >= 2 && parts[0].len() >= 12 && parts.iter().all(is_hex))
 }
 
-/// `host:pid`.
+/// `host:pid` on this machine.
 fn is_process(word: &str) -> bool {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let pid = word.strip_prefix(host.trim()).and_then(|rest| rest.strip_prefix(':'));

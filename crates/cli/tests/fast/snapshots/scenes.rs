@@ -1,4 +1,4 @@
-//! A server on a folder, and what each command says of it: first nothing is there, then jobs wait, run and fail.
+//! A server on a folder, and the output of each command on it: first nothing is there, then jobs wait, run and fail.
 
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -63,7 +63,7 @@ impl Scene {
         self.place(&mut command);
         Process(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
     }
-    /// What a line says; its words are split at spaces, except within quotes.
+    /// The output of a line; its words are split at spaces, except within quotes.
     fn say(&self, line: &str) -> String {
         let words = words(line);
         let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -169,7 +169,7 @@ pub fn play(width: usize) -> Vec<(&'static str, String)> {
         ["lease", "--need", "limit:site:a", "--need", "pool:accounts#cn", "--", "sleep", "600"];
     let holder = scene.start_command(&needs);
     scene.wait_until(|scene| scene.say("stats").contains("leases        1"));
-    // Who asks finds that nothing can be had, and what waits stands in line.
+    // The worker finds no job that can be granted, and the waiting jobs stand in line.
     let worker = scene.start_command(&["work", "crawl", "-c", "1", "--", "true"]);
     scene.wait_until(|scene| scene.say("explain page-1").contains("is blocked"));
     scene.wait_until(|scene| scene.say("explain page-2").contains("is blocked"));

@@ -1,4 +1,4 @@
-//! What the command line does while its server is away: killed, and started again where it was.
+//! The command line while its server is away: killed, and started again at its address.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -49,7 +49,7 @@ impl Running {
         }
     }
 
-    /// Its exit code, and what it wrote to stdout.
+    /// Its exit code, its stdout, and its lines on stderr.
     fn ends(self) -> (Option<i32>, String, Vec<String>) {
         let mut seen = self.seen;
         let output = self.child.wait_with_output().unwrap();
@@ -156,7 +156,7 @@ fn work_ends_when_its_server_is_away_for_as_long_as_it_may_be_and_its_job_finish
     server.kill();
     std::thread::sleep(Duration::from_millis(1_000));
     assert!(work.is_alive(), "the job still runs");
-    // Its outcome is taken all the same, if the server is back by then.
+    // Its outcome is accepted all the same, if the server is back by then.
     let server = Server::start(&folder, &at);
     let (code, out, lines) = work.ends();
     assert_eq!((code, out.as_str()), (Some(69), "7"), "{lines:#?}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::with_a_store::folder::{Folder, told};
 use crate::with_a_store::server::Server;
 
-/// What bash offers at the end of a line, and all that appears on the screen beside it.
+/// The offers of bash at the end of a line, and the screen beside them.
 fn offered(folder: &Folder, url: &str, line: &str) -> (Vec<String>, String) {
     // As bash calls a completion: a word ends at a colon and at an equals sign, too.
     let script = r#"
@@ -68,7 +68,7 @@ fn bash_completes_the_names_of_a_server_and_is_never_in_the_way() {
         assert_eq!((names.as_slice(), err.as_str()), (expected, ""), "{line}");
     }
 
-    // Nothing but what clap knows, and soon: a server that is away, one that never answers, a folder.
+    // Only the names that clap knows, and soon: a server that is away, one that never answers, a folder.
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let deaf = format!("http://{}", deaf.local_addr().unwrap());
     let gone = format!("http://{}", server.kill());

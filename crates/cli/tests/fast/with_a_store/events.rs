@@ -1,4 +1,4 @@
-//! `tenure events`: what is there, and what happens while it follows.
+//! `tenure events`: kept events, and new ones while it follows.
 
 use std::io::{BufRead, BufReader};
 use std::process::{ChildStdout, Stdio};

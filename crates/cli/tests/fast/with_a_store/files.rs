@@ -1,4 +1,4 @@
-//! Files of people: what spreadsheets, editors and shells make of them, and that a file that is refused changes nothing.
+//! Files of people, as spreadsheets, editors and shells write them; and a file that is refused changes nothing.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -14,7 +14,7 @@ fn fed(folder: &Folder, arguments: &[&str], stdin: &[u8]) -> (i32, String, Strin
     let mut command = folder.command(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Whoever refuses the first bytes may be gone before the last.
+    // A command that refuses the first bytes may be gone before the last.
     let _ = child.stdin.take().unwrap().write_all(stdin);
     told(&child.wait_with_output().unwrap())
 }
@@ -23,7 +23,7 @@ fn written(folder: &Folder, name: &str, bytes: impl AsRef<[u8]>) {
     std::fs::write(folder.0.path().join(name), bytes).unwrap();
 }
 
-/// Ten rows below a header, of which the third has lost its closing quote.
+/// Ten rows below a header; the third has lost its closing quote.
 fn lost_quote(header: &str, cells: &str) -> (String, String) {
     let row = |n: usize, note: &str| format!("a{n},{cells},{note}\n");
     let rows = |third: &str| {
@@ -79,7 +79,7 @@ fn cells_of_several_lines_are_taken_if_they_are_meant() {
     assert_eq!(folder.json(&["schedule", "sync", "o", "s.csv", "--multiline"])["added"], 1);
 }
 
-/// Each command that reads a file or stdin, and what it reads.
+/// Each command that reads a file or stdin, and its input.
 const READERS: [(&[&str], &str); 14] = [
     (&["push", "q", "@FILE"], "{\"n\":1}\n"),
     (&["push", "q", "-"], "{\"n\":1}\n"),

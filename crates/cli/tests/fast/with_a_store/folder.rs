@@ -4,7 +4,7 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// Goes with the test.
+/// Removed with the test.
 pub struct Folder(pub TempDir);
 
 impl Folder {

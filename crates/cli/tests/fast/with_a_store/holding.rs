@@ -1,4 +1,4 @@
-//! What `work`, `lock` and `lease` say of what they do, and how what their CMD held ends.
+//! Messages of `work`, `lock` and `lease`, and the ends of the leases that their CMD held.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Local times: what is read by the clock of the machine's zone, and what is shown by it.
+//! Local times: read and shown by the clock of the machine's zone.
 
 use std::process::Output;
 

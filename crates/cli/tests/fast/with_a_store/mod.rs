@@ -1,5 +1,5 @@
-//! The built command on a folder of its own: what one command stores the next one finds, and how CMD
-//! is run, stopped and told of.
+//! The built command on a folder of its own: a command finds what the one before stored, and CMD is run, stopped and
+//! reported.
 
 mod away;
 mod completions;
@@ -79,7 +79,7 @@ fn the_result_of_a_job_is_printed_and_its_end_is_the_exit_code() {
         assert_eq!(code, 1);
         assert!(err.contains(said), "{err}");
     }
-    // Programs are told how it ended, whatever the exit code.
+    // Programs learn how it ended, whatever the exit code.
     assert_eq!(folder.json(&["result", "c"])["state"], "cancelled");
     let (code, _, err) = folder.told(&["result", "none"]);
     assert_eq!(code, 1);
@@ -239,7 +239,7 @@ fn a_second_signal_gives_the_job_back_at_once() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let begun = Instant::now();
     signal(&child, "-TERM");
-    // Two signals that come at once are one; the first was taken when it is told.
+    // Two signals at once are one; the first was received when its message is written.
     let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
     told.find(|line| line.as_ref().unwrap().contains("no more jobs")).unwrap().unwrap();
     signal(&child, "-TERM");

@@ -1,11 +1,11 @@
-//! `tenure push`: every field of a job, and what it says when a job is there already.
+//! `tenure push`: every field of a job, and its message when the job exists already.
 
 use serde_json::{Value, json};
 
 use crate::with_a_store::folder::Folder;
 use crate::with_a_store::server::Server;
 
-/// The option, or the word beside the options, that says a field of a job.
+/// The option, or the word beside the options, for each field of a job.
 const SAID_BY: [(&str, &str); 20] = [
     ("id", "--id"),
     ("queue", "[QUEUE]"),

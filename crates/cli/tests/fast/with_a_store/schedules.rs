@@ -1,4 +1,4 @@
-//! `tenure schedule` on a folder, and what `tenure work` makes of the jobs of schedules.
+//! `tenure schedule` on a folder, and the jobs of schedules under `tenure work`.
 
 use serde_json::{Value, json};
 use tenure_core::time::{Moment, Span};
@@ -32,7 +32,7 @@ fn a_schedule_is_set_shown_paused_run_and_deleted() {
     let view = folder.json(&["schedule", "news-42"]);
     assert_eq!((&view["every"], &view["job"]["payload"]), (&"1h".into(), &json!({"source": 42})));
     assert_eq!(view["next"].as_array().map(Vec::len), Some(5), "{view}");
-    // The same again changes nothing, and what is left out is the default again.
+    // The same again changes nothing, and an option that is left out is the default again.
     assert_eq!(folder.json(&[&SET[..], &need].concat())["changed_at"], view["changed_at"]);
     assert_eq!(folder.json(&SET)["owner"], Value::Null);
 
@@ -161,7 +161,7 @@ fn cmd_finds_the_schedule_and_its_moment_and_a_success_says_when_the_next_is_due
     assert!(shown.contains(", as its job said\n"), "{shown}");
     assert!(shown.contains(&format!("last ended  {job} succeeded ")), "{shown}");
 
-    // The outcome file goes before the option; a run-now has no moment.
+    // The outcome file takes precedence over the option; a run-now has no moment.
     assert_eq!(folder.told(&["schedule", "run-now", "s", "--id", "by-hand"]).0, 0);
     let script = "echo '{\"outcome\":\"succeeded\",\"next_in\":\"2h\"}' > $TENURE_OUTCOME_FILE; \
                   echo \"$TENURE_SCHEDULE ${TENURE_SCHEDULE_AT-none}\"";

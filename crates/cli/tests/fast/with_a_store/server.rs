@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use crate::with_a_store::folder::Folder;
 use crate::with_a_store::signal;
 
-/// A server on the folder; it listens where it did before, or anywhere.
+/// A server on the folder; it listens at its old address, or at any.
 pub struct Server {
     child: Child,
     pub at: String,

@@ -1,4 +1,4 @@
-//! `tenure status`: whether all is well, as an exit code, and what is not, with what to do.
+//! `tenure status`: its exit code says if all is well, its lines say what is not, and what to do.
 
 use crate::with_a_store::folder::{Folder, told};
 use crate::with_a_store::server::Server;

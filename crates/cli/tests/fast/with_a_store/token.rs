@@ -31,7 +31,7 @@ fn cmd_cannot_read_the_token_out_of_the_processes_above_it() {
                     case $(cat /proc/$p/comm) in tenure|cmd-guard) ;; *) break;; esac; \
                     p=$(cut -d' ' -f4 /proc/$p/stat); n=$((n+1)); done; echo \"looked at $n\"";
     let mut command = as_anybody(&["lock", "x", "--", "sh", "-c", script]);
-    // What the shell itself has does not count: the parent's copy must not be readable.
+    // The shell's own environment does not count: the parent's copy must not be readable.
     let output = command.env("TENURE_TOKEN", "TENURE_PROBE").output().unwrap();
     let out = String::from_utf8_lossy(&output.stdout);
     let err = String::from_utf8_lossy(&output.stderr);

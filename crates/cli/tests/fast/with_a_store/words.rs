@@ -1,4 +1,4 @@
-//! What is written: the same document as the call answers, and nothing that a terminal obeys.
+//! The output: the same document as the answer of the call, and nothing that a terminal obeys.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Judges the flows of the chaos: no job ran before its parents had ended, and none is stranded.
+//! Judges the flows of the chaos: no job ran before its parents had ended, and no job is stranded.
 //!
 //! Order is judged by the records of workers alone. A worker writes down the end of a run before it settles it, and a
 //! job that has ended never runs again. So the last run of a parent is the one whose settle ended it, whether or not
@@ -32,15 +32,15 @@ struct Shown {
     error: Option<String>,
 }
 
-/// What was judged.
+/// Numbers of the judged flows and jobs.
 #[derive(Default)]
 pub struct Counts {
     flows: usize,
     jobs: usize,
     failed: usize,
-    /// Never ran, since a parent failed or was cancelled.
+    /// Jobs that never ran, since a parent failed or was cancelled.
     cancelled: usize,
-    /// Ran although a parent failed or was cancelled.
+    /// Jobs that ran although a parent failed or was cancelled.
     ran_anyway: usize,
     /// Runs that a worker stopped, or that ended with their worker.
     cut_short: usize,
@@ -65,9 +65,9 @@ struct Ended {
 }
 
 impl Ended {
-    /// Of a job that waits for nothing.
+    /// The end of a job that waits for nothing.
     const BEFORE_ALL: Ended = Ended { at: 0, fence: 0 };
-    /// Of a job whose end nobody wrote down.
+    /// The end of a job whose end nobody wrote down.
     const NEVER: Ended = Ended { at: u64::MAX, fence: u64::MAX };
 
     fn later(self, other: Ended) -> Ended {
@@ -83,7 +83,7 @@ impl Ended {
 struct Flows<'t> {
     jobs: BTreeMap<&'t str, &'t Planned>,
     members: BTreeMap<&'t str, Vec<&'t str>>,
-    /// Of each job, in the order in which they began.
+    /// The runs of each job, in the order in which they began.
     runs: BTreeMap<&'t str, Vec<&'t Hold>>,
 }
 
@@ -155,7 +155,7 @@ impl<'t> Flows<'t> {
         }
     }
 
-    /// What is wrong with one job.
+    /// The faults of one job.
     fn faults_of(&self, job: &'t Planned, shown: &Shown, faults: &mut Vec<String>) {
         let Planned { id, flow, .. } = job;
         let Some(demanded) = self.demanded(id) else { return };
@@ -219,7 +219,7 @@ impl<'t> Flows<'t> {
     }
 }
 
-/// What a run's handler came to; `""` if its process was killed before.
+/// The outcome of a run's handler; `""` if its process was killed before.
 fn said(run: &Hold) -> &str {
     run.outcome.as_deref().unwrap_or_default()
 }

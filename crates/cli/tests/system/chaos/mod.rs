@@ -1,9 +1,9 @@
-//! Chaos: 8 worker processes on 3 servers that share a Redis. Workers, servers, pushers and Redis itself
-//! are killed at random moments, for a while (`TENURE_CHAOS_SECONDS=600` for a soak), and servers are stopped. What held is
-//! judged by what the workers themselves wrote down, with their fences, and not by what Tenure says of it.
+//! Chaos: 8 worker processes on 3 servers that share a Redis. Workers, servers, pushers and Redis itself are killed at
+//! random moments, for a while (`TENURE_CHAOS_SECONDS=600` for a soak), and servers are stopped. The records of the
+//! workers themselves, with their fences, are judged, and not what Tenure says.
 //!
-//! Redis syncs every write here. Where one server owns the store, Redis is also emptied, and goes back by some writes as a
-//! replica does that lagged when it was promoted: while the owner lives, nothing is lost by that.
+//! Redis syncs every write here. Where one server leads the store, Redis is also emptied, and goes back by some writes
+//! as a replica does that lagged when it was promoted: while the leader lives, nothing is lost by that.
 
 mod flows;
 mod judge;
@@ -36,7 +36,7 @@ const WORKERS: usize = 8;
 const SERVERS: usize = 3;
 const PUSHERS: usize = 3;
 const FLOW_PUSHERS: usize = 2;
-/// A permit of a dead holder is back so long after its ttl.
+/// A permit of a dead holder is back this long after its ttl.
 const SLACK: Duration = Duration::from_secs(1);
 /// A job that has not ended when the killing has been over for this long is stranded.
 const DRAINED_WITHIN: Duration = Duration::from_secs(120);
@@ -44,18 +44,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A list of leases is answered within this, or another server is asked.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
-/// Who hears nothing of the store for this long cannot know whether another server has taken it meanwhile.
+/// A watcher that hears nothing of the store for this long cannot know whether another server has taken it meanwhile.
 const UNHEARD: Duration = Duration::from_secs(2);
-/// Every call is answered within this: an owner stands still for some seconds here.
+/// Every call is answered within this: a leader stands still for some seconds here.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
 
-/// Which holder is dead since when, and since when the leases of the store have their ttl.
+/// When each dead holder died, and since when the leases of the store have their ttl.
 #[derive(Default)]
 struct Ends {
     dead: BTreeMap<String, Instant>,
-    /// How often the store went away, or its owner.
+    /// How often the store went away, or its leader.
     losses: u32,
-    /// It answered again. Whoever took it has given each lease its whole ttl before that.
+    /// When it answered again. The server that took it has given each lease its whole ttl before that.
     back: Option<Instant>,
     /// The longest that a permit of a dead holder was seen after its death, or after the return of the store.
     longest: Duration,
@@ -109,7 +109,7 @@ async fn drained(engine: &dyn Engine) -> u64 {
     }
 }
 
-/// Looks at all leases again and again: none of a dead holder may be there for longer than it may.
+/// Looks at all leases again and again: no lease of a dead holder may live longer than allowed.
 async fn watch(servers: Servers, ends: Shared) {
     let (mut heard, mut known) = (Instant::now(), 0);
     loop {
@@ -162,7 +162,7 @@ impl fmt::Display for Done {
     }
 }
 
-/// What is pushed through the chaos.
+/// All parts of the chaos.
 struct Stage {
     /// One server owns the store.
     redis: RedisServer,
@@ -185,7 +185,7 @@ impl Stage {
         tokio::time::sleep(Duration::from_millis(rest)).await;
     }
 
-    /// One of the servers. What becomes of it is a loss of the store if it may own it.
+    /// One of the servers. Its stop or death is a loss of the store if it may lead it.
     fn victim(&mut self) -> usize {
         let owner = self.ports.iter().position(|port| crate::owner::owns(*port));
         let any = self.below(SERVERS);
@@ -229,8 +229,8 @@ impl Stage {
         self.done.redis += 1;
     }
 
-    /// Redis forgets all of it, or what was written last. The owner has it still: nobody kills that one before it has written
-    /// the store anew, which a write that is answered shows.
+    /// Redis forgets everything, or the last writes. The leader still has them: it is not killed before it has written
+    /// the store again, which an answered write shows.
     async fn redis_forgets(&mut self, all: bool) {
         self.has_written().await;
         if all {
@@ -304,7 +304,7 @@ async fn chaos() {
     let scheduled = schedules::put_all(&engine, seconds()).await;
     let (begin, lasts) = (Instant::now(), Duration::from_secs(seconds()));
     let mut killed_at = BTreeMap::new();
-    // The moments and the victims; the seed is told, although no run is ever the same.
+    // Moments and victims are random; the seed is printed, although no run is ever the same.
     let (dice, done) = (Dice(seed), Done::default());
     let mut stage = Stage { redis, servers, ports, engine: engine.clone(), ends, dice, done };
     while begin.elapsed() < lasts {
@@ -339,7 +339,7 @@ async fn chaos() {
         pusher.kill();
     }
     let decided = schedules::each_moment_is_decided_once(&engine, &scheduled).await;
-    // What is left is done by who is left.
+    // The workers that are left do the work that is left.
     let left = drained(&engine).await;
     watching.abort();
     for worker in &mut workers {

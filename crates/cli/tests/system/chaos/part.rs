@@ -36,9 +36,9 @@ const AT_ONCE: usize = 2;
 /// Jobs that are pushed at once, and how often.
 const BATCH: u64 = 5;
 const BATCH_EVERY: Duration = Duration::from_millis(100);
-/// One job in so many takes longer than a heartbeat.
+/// One job in this many takes longer than a heartbeat.
 const LONG_EVERY: u64 = 200;
-/// After all servers were away.
+/// Pause after all servers were away.
 const AWAY: Duration = Duration::from_millis(20);
 
 pub fn unix_us() -> u64 {
@@ -46,7 +46,7 @@ pub fn unix_us() -> u64 {
     since.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
-/// Runs as the process that the environment says; as none it returns at once.
+/// Runs as the process that the environment names; without one it returns at once.
 pub fn run() {
     let var = |name| std::env::var(name).ok();
     let (Some(role), Some(name), Some(ports), Some(file)) =
@@ -74,7 +74,7 @@ pub fn run() {
     });
 }
 
-/// Several servers as one engine: whoever does not answer is left, and the next is asked.
+/// Several servers as one engine: if one does not answer, the next is asked.
 #[derive(Clone)]
 pub struct Servers {
     servers: Arc<Vec<Remote>>,
@@ -112,7 +112,7 @@ impl Engine for Servers {
                     Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_))) => {
                         (true, true)
                     }
-                    // Who asked repeats it, with the same ids.
+                    // The caller repeats it, with the same ids.
                     Err(CallError::Fault(Fault::Unknown(_))) => (true, false),
                     Err(CallError::Refused(no)) if no.code == Code::Draining => (true, true),
                     _ => (false, false),
@@ -136,7 +136,7 @@ impl Engine for Servers {
     fn drain(&self) {}
 }
 
-/// What a process writes down.
+/// The records of a process.
 pub struct Notes(File);
 
 impl Notes {
@@ -168,7 +168,7 @@ pub async fn push_until_answered(client: &Client, notes: &Notes, jobs: Vec<NewJo
     }
 }
 
-/// Whether this is something that passes when the servers are back.
+/// Whether this error passes when the servers are back.
 pub fn is_passing(why: &CallError) -> bool {
     match why {
         CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_) | Fault::Unknown(_)) => true,
@@ -177,7 +177,7 @@ pub fn is_passing(why: &CallError) -> bool {
     }
 }
 
-/// Ends the process if this is nothing that passes.
+/// Ends the process if this error does not pass.
 fn passes(notes: &Notes, why: &CallError) {
     if !is_passing(why) {
         notes.note(&format!("! {why}"));

@@ -1,5 +1,5 @@
-//! The processes of the chaos, seen from the test: started, killed with SIGKILL, started again, stopped for a while. Workers and
-//! who pushes have another name each time, a server its old port.
+//! The processes of the chaos, seen from the test: started, killed with SIGKILL, started again, stopped for a while.
+//! Workers and pushers have another name each time, a server its old port.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,10 +10,10 @@ use nix::unistd::Pid;
 use crate::chaos::part::{self, FILE, NAME, PORTS, ROLE};
 use crate::chaos::records;
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Role {
-    /// Leases, works, settles.
+    /// Leases, works and settles jobs.
     Worker,
     Pusher,
     /// Pushes jobs that wait for each other, see `flows.rs`.
@@ -22,16 +22,16 @@ pub enum Role {
     Server(u16),
 }
 
-/// What all processes are told.
+/// The settings of all processes.
 #[derive(Clone)]
 pub struct Told {
-    /// What servers are given as their store.
+    /// The store of the servers.
     pub store: String,
-    /// Of all servers, with commas between.
+    /// The ports of all servers, with commas between.
     pub ports: String,
-    /// Where they write.
+    /// The folder of the records.
     pub folder: PathBuf,
-    /// Where servers say what is wrong.
+    /// The folder of the servers' logs.
     pub words: PathBuf,
 }
 
@@ -41,7 +41,7 @@ pub struct Part {
     place: usize,
     starts: u32,
     told: Told,
-    /// Of the process that runs now.
+    /// The name of the process that runs now.
     pub name: String,
     child: Child,
 }
@@ -97,7 +97,7 @@ fn started(role: &Role, place: usize, start: u32, told: &Told) -> (String, Child
     (name, command.spawn().expect("a process can be started"))
 }
 
-/// This program again.
+/// This program, started again.
 fn again() -> Command {
     let program = std::env::current_exe().expect("this program has a path");
     let mut command = Command::new(program);

@@ -1,7 +1,7 @@
-//! What the processes wrote down, and what must be true of it.
+//! Records of the processes, and the facts that must hold about them.
 //!
-//! It knows nothing of Tenure: a permit is held from the line that says so to the line that says that it
-//! is no more, or to the death of who held it.
+//! It knows nothing of Tenure: a permit is held from the line that says so to the line that ends it, or to the death of
+//! its holder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub struct Hold {
     pub fence: u64,
     pub job: String,
     limits: Vec<String>,
-    /// What its handler came to before anything of it was settled: `succeeded`, `failed`, or `stopped` by its worker.
+    /// The outcome of its handler before anything of it was settled: `succeeded`, `failed`, or `stopped` by its worker.
     /// `None` if its process was killed before.
     pub outcome: Option<String>,
 }
@@ -94,14 +94,14 @@ pub fn file(told: &mut Told, text: &str, dead: u64) {
                 None => panic!("no job of a flow: {line}"),
             },
             ["C", call] => drop(told.answered.insert((*call).to_owned())),
-            // Under which name it holds.
+            // The name under which it holds.
             ["W", _] => {}
             _ => panic!("a process broke: {line}"),
         }
     }
 }
 
-/// How many held each limit at most at one instant.
+/// How many runs held each limit at one instant, at most.
 pub fn most_at_once(holds: &[Hold]) -> BTreeMap<String, u32> {
     let mut events: BTreeMap<&str, Vec<(u64, bool)>> = BTreeMap::new();
     for hold in holds {
@@ -151,7 +151,7 @@ mod tests {
     fn what_is_over_a_cap_is_seen() {
         let apart = told("S 10 1 a l\nE 20 1 succeeded\nS 20 2 b l\nE 30 2 succeeded");
         assert_eq!(most_at_once(&apart.holds)["l"], 1);
-        // Who died held until then.
+        // A dead holder held until its death.
         let mut dead = told("S 10 1 a l");
         dead.holds.extend(told("S 89 2 b l\nE 95 2 succeeded").holds);
         assert_eq!(most_at_once(&dead.holds)["l"], 2);

@@ -24,7 +24,7 @@ const EACH: [(&str, Overlap, CatchUp); 3] = [
     ("queue", Overlap::Queue, CatchUp::Last),
 ];
 
-/// What became of the moments.
+/// How the moments were decided.
 #[derive(Default)]
 pub struct Decided {
     pub fired: u64,

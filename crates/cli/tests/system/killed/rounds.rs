@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// What is promised is a second; a machine that is busy with other tests may need more.
+/// The promise is a second; a machine that is busy with other tests may need more.
 pub const SOON: Duration = Duration::from_secs(30);
 
 /// CMD: with a child, a grandchild that is deaf to SIGTERM, one in a session of its own, and one whose
@@ -96,7 +96,7 @@ impl Round {
         Round { tenure: command.spawn().unwrap(), folder }
     }
 
-    /// What CMD wrote into this file, once it has.
+    /// The content of this file of CMD, once it is there.
     pub fn wrote(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
         let read = || std::fs::read_to_string(&path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What survives SIGKILL: of `tenure`, and of the guard between it and CMD.
+//! SIGKILL of `tenure`, and of the guard between it and CMD: what survives.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ fn kill_all(times: usize, start: impl Fn(usize) -> Round) {
                 break;
             }
         }
-        // What is not guarded must not outlive a test that fails.
+        // A process that is not guarded must not outlive a test that fails.
         seen.iter().flat_map(|(numbers, _)| numbers).for_each(|pid| end(*pid));
         for round in &mut rounds {
             let _ = round.tenure.kill();

@@ -1,4 +1,4 @@
-//! What SIGSTOP cannot do: let a CMD work on beside the next holder.
+//! SIGSTOP of `tenure` or of its guard never lets a CMD work on beside the next holder.
 //!
 //! A process that is stopped can do nothing, so the other one of the two acts: the guard if `tenure` is stopped, and
 //! `tenure` if its guard is.
@@ -16,8 +16,8 @@ use crate::killed::rounds::{Round, Server, end, field, runs, tenure, until};
 const TTL: &str = "4s";
 const TTL_TIME: Duration = Duration::from_secs(4);
 
-/// A CMD, of which a process says its number and then writes the time into `beats`, fifty times a second: CMD itself, one
-/// that is deaf to SIGTERM, and one that left CMD's group, session and parents.
+/// Forms of CMD. One process writes down its number and then the time into `beats`, fifty times a second: CMD itself,
+/// one that is deaf to SIGTERM, and one that left CMD's group, session and parents.
 const SHAPES: [(&str, &str); 3] = [
     ("plain", "echo $$ > cmd; while :; do date +%s.%N >> beats; sleep 0.02; done"),
     ("deaf", "trap '' TERM; echo $$ > cmd; while :; do date +%s.%N >> beats; sleep 0.02; done"),
@@ -29,7 +29,7 @@ const SHAPES: [(&str, &str); 3] = [
 ];
 const COMMANDS: [&str; 3] = ["lock", "lease", "work"];
 
-/// That it is gone already is fine.
+/// The process may be gone already.
 fn signal(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
@@ -65,7 +65,7 @@ impl<'a> Contest<'a> {
         let guard = child_of(holder.tenure.id().try_into().unwrap()).unwrap();
         let contest = Contest { server, holds, holder, writer, guard };
         until("a beat", || contest.last_beat() > 0.0);
-        // It says that CMD runs, and has a thread each that waits for CMD and for the end of the lease.
+        // It has reported that CMD runs, and has a thread each that waits for CMD and for the end of the lease.
         until("a guard that has said all", || threads(guard) == 3);
         contest
     }
@@ -102,7 +102,7 @@ impl Drop for Contest<'_> {
     fn drop(&mut self) {
         let _ = self.holder.tenure.kill();
         let _ = self.holder.tenure.wait();
-        // What the test failed to see ended must not outlive it.
+        // A process whose end the test did not see must not outlive it.
         signal(self.guard, Signal::SIGCONT);
         if runs(self.writer) {
             end(self.writer);
@@ -138,7 +138,7 @@ fn each(commands: &[&str], play: impl Fn(&mut Contest<'_>, &str) + Sync) {
     });
 }
 
-/// `work` gives up the job and goes on; the others are passed on how CMD ended.
+/// `work` gives up the job and goes on; the others exit as CMD ended.
 fn code(what: &str, others: i32) -> Option<i32> {
     Some(if what.starts_with("work") { 0 } else { others })
 }
@@ -187,7 +187,7 @@ fn a_guard_that_is_stopped_before_it_has_said_anything_is_not_waited_for() {
         });
         signal(guard.unwrap(), Signal::SIGSTOP);
         let code = round.tenure.wait().unwrap().code();
-        // Not started, or started and ended, or told too late: the guard may have come so far.
+        // Not started, or started and ended, or refused as too late: the guard may have come that far.
         assert!([Some(125), Some(137), Some(75)].contains(&code), "{code:?}");
         let cmd = std::fs::read_to_string(round.folder.path().join("cmd")).unwrap_or_default();
         assert!(cmd.trim().parse().is_ok_and(|pid| !runs(pid)) || cmd.is_empty(), "{cmd}");
@@ -208,7 +208,7 @@ fn a_lost_lease_ends_a_cmd_whose_guard_is_stopped() {
     });
 }
 
-/// In which order the two go on.
+/// Either of the two may go on first.
 fn both_stopped(tenure_first: bool) {
     each(&["lock"], |contest, what| {
         let (first, then) = match tenure_first {

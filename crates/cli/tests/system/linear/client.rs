@@ -1,4 +1,4 @@
-//! One thread that calls at random, and writes down what it called and what it was answered.
+//! One thread that calls at random, and writes down its calls and their answers.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,18 +23,18 @@ use tokio::time::{sleep, timeout};
 use crate::linear::history::{Answer, Call, Event, NEVER, now_us};
 use crate::linear::terms::TTL_US;
 
-/// What is fought over in one history.
+/// Objects of one history.
 pub const LOCKS: u64 = 3;
 pub const SINGLE_JOBS: u64 = 3;
 pub const KEYED_JOBS: u64 = 3;
-/// A thread rests so long at most between two things that it does.
+/// Longest rest of a thread between two calls.
 const REST_MAX_MS: u64 = 4;
-/// After a call that could not be made.
+/// Rest after a call that could not be made.
 const AWAY: Duration = Duration::from_millis(10);
-/// So many leases, requests and jobs of the past are done something with now and then.
+/// Most leases, requests and jobs of the past that are used again now and then.
 const REMEMBERED: usize = 6;
 
-/// What is fought over.
+/// An object that clients fight over.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
     Lock(String),
@@ -60,18 +60,18 @@ impl Object {
     }
 }
 
-/// What the threads of a process know of an object.
+/// The knowledge of a process's threads about an object.
 #[derive(Default)]
 struct Known {
     /// All leases, by their fences.
     names: BTreeMap<u64, String>,
-    /// The last of them, as the last of the others.
+    /// The last of them; the other lists have the last ones too.
     leases: Vec<u64>,
     requests: Vec<String>,
     ids: Vec<String>,
 }
 
-/// What the threads of a process share.
+/// State that the threads of a process share.
 pub struct Process {
     pub file: File,
     pub until: Instant,
@@ -111,12 +111,12 @@ impl Process {
     }
 }
 
-/// One thread.
+/// One thread of a client.
 pub struct Client {
     pub process: Arc<Process>,
     pub engine: Arc<dyn Engine>,
-    /// What is granted to a call that nobody is answered is undone at some time, as it is where the caller went away: between
-    /// the caller and the owner of the store stands a server, which may be gone.
+    /// If a call gets no answer, its grant is undone at some time, as if the caller had gone away: between the caller
+    /// and the leader of the store stands a server, which may be gone.
     pub is_passed_on: bool,
     pub name: String,
     pub dice: Dice,
@@ -279,7 +279,7 @@ impl Client {
         answer
     }
 
-    /// `Err`: no answer, so that it may have come to pass.
+    /// `Err`: no answer, so that it may have happened.
     async fn make(&self, object: &Object, call: &Call) -> Result<Answer, Option<Answer>> {
         let name = object.name();
         let job = |id: &str| JobRef::parse(id).expect("an id");

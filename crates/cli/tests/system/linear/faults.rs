@@ -1,4 +1,4 @@
-//! What is wrong with a history, as far as its calls and answers show it.
+//! Faults of a history, as far as its calls and answers show them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::linear::search::{self, Verdict};
 use crate::linear::takeovers::first_sending;
 use crate::linear::{job, lock};
 
-/// What is wrong with a history: of each object by itself, and of all together.
+/// All faults of a history: of each object by itself, and of all together.
 pub fn faults(History { events, takeovers }: &History) -> Vec<String> {
     let mut of_each: BTreeMap<&str, Vec<Event>> = BTreeMap::new();
     for event in events {
@@ -43,8 +43,8 @@ pub fn verdict(events: &[Event]) -> Verdict {
     }
 }
 
-/// The fence of the lease that a call about a lock is about. The leases of a job count its attempts: none can
-/// be left out.
+/// The fence of the lease that a call about a lock is about. The leases of a job count its attempts: no lease can be
+/// left out.
 pub fn lease_of(events: &[Event]) -> impl Fn(&Event) -> Option<u64> {
     let granted: BTreeMap<_, _> = events
         .iter()
@@ -65,12 +65,12 @@ pub fn lease_of(events: &[Event]) -> impl Fn(&Event) -> Option<u64> {
     }
 }
 
-/// Fences rise over all objects: one that was known before a grant was asked for is lower than it.
+/// Fences rise over all objects: a fence that was known before a grant was requested is lower than its fence.
 pub fn fences_that_do_not_rise(events: &[Event]) -> Option<String> {
     let mut first: BTreeMap<u64, (&Event, u64)> = BTreeMap::new();
     let mut by_request: BTreeMap<&str, u64> = BTreeMap::new();
     for event in events {
-        // A repeat may be answered with what was granted to a call before it.
+        // A repeat may be answered with the grant of a call before it.
         if let Call::Lease { request, .. } = &event.call {
             let begin = by_request.entry(request).or_insert(NEVER);
             *begin = event.begin.min(*begin);
@@ -91,7 +91,7 @@ pub fn fences_that_do_not_rise(events: &[Event]) -> Option<String> {
         }
     }
     let mut soonest: Option<(&Event, u64)> = None;
-    // From the highest fence to the lowest: none of the higher may be over before a lower was asked for.
+    // From the highest fence to the lowest: no higher one may be over before a lower one was requested.
     for (_, (event, asked)) in first.iter().rev() {
         if let Some((higher, end)) = soonest
             && end < *asked

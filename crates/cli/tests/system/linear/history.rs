@@ -1,5 +1,4 @@
-//! What was called and what was answered, as the processes write it down: one line for each call, when it
-//! ended or was given up.
+//! Calls and their answers, as the processes write them down: one line for each call, when it ended or was given up.
 //!
 //! Moments are those of the machine's steady clock, which is the same in all processes.
 
@@ -13,7 +12,7 @@ use tenure_core::job::{JobState, Outcome};
 
 use crate::linear::takeovers::{self, Takeover};
 
-/// A call that has no end, because nobody knows whether it came to pass.
+/// The end of a call without one: nobody knows whether it happened.
 pub const NEVER: u64 = u64::MAX;
 
 /// Now, in µs since the machine started.
@@ -22,7 +21,7 @@ pub fn now_us() -> u64 {
     now.tv_sec() as u64 * 1_000_000 + now.tv_nsec() as u64 / 1_000
 }
 
-/// What was called. A lease is named by its fence.
+/// A call. It names a lease by its fence.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Call {
     /// For the object's own lock, or a job of its own queue.
@@ -54,7 +53,7 @@ pub enum Call {
     },
 }
 
-/// What was answered.
+/// The answer to a call.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// A lease; of a job, its id and attempt.
@@ -62,7 +61,7 @@ pub enum Answer {
         fence: u64,
         job: Option<(String, u32)>,
     },
-    /// No lease.
+    /// No lease was granted.
     Nothing,
     Extended {
         cancel: bool,
@@ -71,7 +70,7 @@ pub enum Answer {
         state: Option<JobState>,
     },
     AlreadySettled,
-    /// `lease_lost`.
+    /// Refused, with the code `lease_lost`.
     Lost,
     Pushed {
         id: String,
@@ -81,7 +80,7 @@ pub enum Answer {
         state: JobState,
         attempt: u32,
     },
-    /// It did something; what it showed then is a read of its own.
+    /// It did something; the state that it showed is a read of its own.
     Acted,
     NotFound,
     WrongState,
@@ -90,21 +89,21 @@ pub enum Answer {
     Unavailable,
 }
 
-/// One call.
+/// One call with its answer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// Process and thread.
+    /// The process and the thread.
     pub who: String,
-    /// Which lock or job.
+    /// The lock or job.
     pub object: String,
     pub call: Call,
-    /// Before it was sent.
+    /// When it was about to be sent.
     pub begin: u64,
-    /// When its answer was here; without one, until when it may have come to pass, mostly [`NEVER`].
+    /// When its answer was here; without one, until when it may have happened, mostly [`NEVER`].
     pub end: u64,
-    /// Without one it may have come to pass, at any moment between its begin and its end, or not.
+    /// Without one the call may have happened, at any moment between its begin and its end, or not.
     pub answer: Option<Answer>,
-    /// Its caller went away: what it is granted then is undone at some time.
+    /// Its caller went away: a grant after that is undone at some time.
     pub dropped: bool,
 }
 
@@ -113,8 +112,8 @@ impl Event {
         self.answer.is_none()
     }
 
-    /// As the models take it. What the answer to a cancel or a retry shows of the job is read after that was done, and others may
-    /// have done something between: these are two calls.
+    /// The form that the models take. The job in the answer to a cancel or a retry is read after the change, and other
+    /// calls may come between: these are two calls.
     pub fn parts(self) -> Vec<Event> {
         let (Call::Cancel { id } | Call::Retry { id }, Some(Answer::Shown { .. })) =
             (&self.call, &self.answer)
@@ -125,13 +124,13 @@ impl Event {
         vec![Event { answer: Some(Answer::Acted), ..self }, read]
     }
 
-    /// A call for jobs that waited and lost the store: it is known there for some seconds more, and its process gives back
-    /// what still comes for it.
+    /// A call for jobs that waited and lost the store: it is known there for some seconds more, and its process gives
+    /// back every grant that still comes for it.
     pub fn waited_in_vain(&self) -> bool {
         self.is_open() && matches!(self.call, Call::Lease { wait_ms, .. } if wait_ms > 0)
     }
 
-    /// Whether a call that was answered so changed nothing, whenever it came to pass.
+    /// Whether a call with this answer changed nothing, whenever it happened.
     pub fn changed_nothing(&self) -> bool {
         use Answer::*;
         match &self.answer {
@@ -163,11 +162,11 @@ impl fmt::Display for Event {
     }
 }
 
-/// All that was written in a folder.
+/// All lines of a folder.
 #[derive(Default)]
 pub struct History {
     pub events: Vec<Event>,
-    /// All of its time.
+    /// All takeovers of its time.
     pub takeovers: Vec<Takeover>,
 }
 

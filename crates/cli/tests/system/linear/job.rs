@@ -1,6 +1,6 @@
-//! The jobs of one unique key (or one id), which have a queue of their own, one call after the other: what
-//! was pushed is there, one of them at most is not finished, one lease at most runs it, and an accepted
-//! settle is the end of its lease and answered so again.
+//! The jobs of one unique key (or one id), which have a queue of their own, one call after the other: a pushed job
+//! exists, one of them at most is not finished, one lease at most runs it, and an accepted settle is the end of its
+//! lease and has the same answer when it is repeated.
 
 use std::rc::Rc;
 
@@ -31,22 +31,22 @@ pub struct State {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Job {
     stands: Stands,
-    /// Runs that ended.
+    /// Number of runs that ended.
     ended: u32,
     /// Runs in a row that were given back; unknown after a reap, which may count as one.
     released: Option<u32>,
-    /// It was called off while it ran.
+    /// It was cancelled while it ran.
     cancel: bool,
-    /// Its holder may have died, and no settle since: it may not be given to everybody.
+    /// Its holder may have died, and no settle since: some calls may not get it.
     suspect: bool,
-    /// Its last settles.
+    /// The last settles, which it remembers.
     past: Vec<Past>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Stands {
     Ready,
-    /// Not before this.
+    /// No sooner than this moment.
     Later(u64),
     /// After a reap: ready or scheduled.
     Either,
@@ -206,7 +206,7 @@ impl<'a> Jobs<'a> {
 
     fn lease(&self, state: &State, event: &Event, request: usize, at: u64) -> Vec<State> {
         let own = state.run().filter(|run| run.request == request);
-        // A repeat shows the job as it stands when that is read: its run may have been given back by then.
+        // A repeat shows the job in its state at that read: its run may have been given back by then.
         let runs = |job: &Job, grant: Grant, is_repeat: bool| {
             let fence = grant.fence.unwrap_or(state.fence);
             let live = state.live?;
@@ -234,7 +234,7 @@ impl<'a> Jobs<'a> {
                 own.seen(*fence, state.fence).and_then(|seen| runs(job, seen, true))
             }
             (Some(Answer::Granted { .. }) | None, None, Some(job)) => granted(job),
-            // A job that is ready is given to who asks, unless his request was granted before.
+            // A ready job is granted to the caller, unless its request was granted before.
             (Some(Answer::Nothing), None, job) => {
                 let ready = job.is_some_and(|job| job.stands == Stands::Ready && !job.suspect);
                 let nothing = (!ready || state.granted.has(request)).then(|| state.clone());

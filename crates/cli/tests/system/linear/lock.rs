@@ -1,8 +1,8 @@
 //! A lock, one call after the other: one holder at most, fences that rise, a holder that is not heard of
 //! for its ttl may lose it and not before, a request that is repeated gets the same lease or none.
 //!
-//! Whether it is free says nothing about who gets it: others may stand in line. So a call that got nothing
-//! is always right, unless the lease of its own request lives.
+//! A free lock says nothing about its next holder: others may stand in line. So a call that got nothing is always
+//! right, unless the lease of its own request lives.
 
 use crate::linear::history::{Answer, Call, Event};
 use crate::linear::search::Model;
@@ -108,7 +108,7 @@ impl Model for Lock<'_> {
                     _ => Vec::new(),
                 }
             }
-            // An extend that nobody heard the answer of only makes a lease live longer.
+            // An extend whose answer nobody heard only makes a lease live longer.
             _ => Vec::new(),
         }
     }

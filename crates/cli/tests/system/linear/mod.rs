@@ -1,9 +1,9 @@
-//! Concurrent histories: clients of three servers that share a store fight over a few locks and jobs, with calls to any of the
-//! servers, which are repeated and given up, while servers are killed and stand still. Whether what the clients were answered
-//! could have come to pass one call after the other is decided by [`search`], on models that know nothing of how Tenure does it.
+//! Concurrent histories: clients of three servers that share a store fight over a few locks and jobs, with calls to any
+//! of the servers, which are repeated and given up, while servers are killed and stand still. [`search`] decides if the
+//! answers could have come from calls one after the other, on models that know nothing of how Tenure does it.
 //!
-//! `TENURE_LINEAR_SECONDS=600` is a soak; without it one history is played. A history that is not as it should be is kept in a
-//! folder; `TENURE_LINEAR_FOLDER=… one_history_that_was_kept --ignored` looks at it again.
+//! `TENURE_LINEAR_SECONDS=600` is a soak; without it one history is played. A faulty history is kept in a folder;
+//! `TENURE_LINEAR_FOLDER=… one_history_that_was_kept --ignored` looks at it again.
 
 mod client;
 mod faults;
@@ -40,8 +40,8 @@ const SERVERS: usize = 3;
 /// Clients that know each other's leases, and threads of each.
 const PROCESSES: u64 = 3;
 const THREADS: u64 = 4;
-/// One history lasts so long: its objects are its own, so that each can be searched. The owner can stand still for longer than
-/// the others wait for it, and be killed beside that.
+/// Length of one history: its objects are its own, so that each can be searched. The leader can stand still for longer
+/// than the others wait for it, and be killed beside that.
 const LASTS: Duration = Duration::from_secs(7);
 /// A client ends within this after its time.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
@@ -95,7 +95,7 @@ fn what_clients_of_three_servers_are_answered_is_linearizable() {
     assert!(calls as u64 > 500 * played, "next to nothing was called");
 }
 
-/// Not a test: looks again at a history that was kept in a folder because it is none.
+/// Not a test: looks again at a faulty history that was kept in a folder.
 #[test]
 #[ignore = "looks at the folder that TENURE_LINEAR_FOLDER names"]
 fn one_history_that_was_kept() {
@@ -104,12 +104,12 @@ fn one_history_that_was_kept() {
     assert!(faults.is_empty(), "{}", faults.join("\n\n"));
 }
 
-/// What was done to servers.
+/// How often servers were killed or stopped.
 #[derive(Default)]
 struct Done {
     kills: u32,
     stops: u32,
-    /// Of both, those that met the owner.
+    /// Of both, those that met the leader.
     owners: u32,
 }
 
@@ -157,7 +157,7 @@ fn play(
     });
 }
 
-/// Kills servers and lets them stand still, the owner as often as any.
+/// Kills servers and lets them stand still, the leader as often as any.
 fn disturb(servers: &mut Servers, until: Instant, dice: &mut Dice, done: &mut Done) {
     let rest = |dice: &mut Dice, least, most| {
         std::thread::sleep(Duration::from_millis(least + dice.below(most - least)));
@@ -177,7 +177,7 @@ fn disturb(servers: &mut Servers, until: Instant, dice: &mut Dice, done: &mut Do
         }
         servers.signal(place, Signal::SIGSTOP);
         match dice.below(4) {
-            // Nobody takes the store so soon.
+            // No server takes over that soon.
             0 | 1 => rest(dice, 50, 1_000),
             2 => rest(dice, 3_500, 5_500),
             // Another one is gone meanwhile.

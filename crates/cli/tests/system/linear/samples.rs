@@ -505,7 +505,7 @@ fn fences_rise_over_all_objects() {
     let at_once =
         [event("lock:a", 0, 3, lease("a"), held(5)), event("lock:b", 2, 4, lease("b"), held(4))];
     assert_eq!(fences_that_do_not_rise(&at_once), None);
-    // What a repeat is answered was granted to the first call.
+    // The answer to a repeat is the grant of the first call.
     let repeat = [
         event("lock:a", 0, 0, lease("a"), None),
         event("lock:b", 1, 2, lease("b"), held(5)),

@@ -1,57 +1,56 @@
-//! Whether a history is linearizable: whether all its calls could have come to pass one after the other,
-//! each at one moment between its begin and its end, with the answers that they had.
+//! Decides if a history is linearizable: if all its calls could have happened one after the other, each at one moment
+//! between its begin and its end, with their answers.
 //!
-//! The search is that of J. M. Wing and C. Gong, "Testing and Verifying Concurrent Objects" (Journal of
-//! Parallel and Distributed Computing 17, 1993): of the calls that may be the first one is chosen, tried
-//! on the model, and the rest is searched alike. What was searched is remembered by the set of calls and
-//! the state that they led to, and never searched again: G. Lowe, "Testing for Linearizability"
-//! (Concurrency and Computation 29, 2017). Each object is searched by itself, since a history is
-//! linearizable if and only if its part about each object is: A. Horn and D. Kroening, "Faster
-//! Linearizability Checking via P-Compositionality" (FORTE 2015).
+//! The search is that of J. M. Wing and C. Gong, "Testing and Verifying Concurrent Objects" (Journal of Parallel and
+//! Distributed Computing 17, 1993): of the calls that may be the first one is chosen, tried on the model, and the rest
+//! is searched alike. A searched part is remembered by the set of calls and the state that they led to, and never
+//! searched again: G. Lowe, "Testing for Linearizability" (Concurrency and Computation 29, 2017). Each object is
+//! searched by itself, since a history is linearizable if and only if its part about each object is: A. Horn and D.
+//! Kroening, "Faster Linearizability Checking via P-Compositionality" (FORTE 2015).
 //!
-//! Time is part of it: each call is placed as early as it can be, because what time does (a lease that
-//! runs out) may only come later than its bound. Nothing here knows what the calls mean.
+//! Time is part of it: each call is placed as early as it can be, because an effect of time (a lease that runs out) may
+//! only come later than its bound. Nothing here knows what the calls mean.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::linear::history::{Event, NEVER};
 
-/// States that are looked at before the search gives up. Most histories need some thousands; one in which many calls of an
-/// object were given up needed a hundred million, five minutes and 3 GB in a debug build.
+/// Most states that the search looks at. Most histories need some thousands; one in which many calls of an object were
+/// given up needed a hundred million, five minutes and 3 GB in a debug build.
 const STATES_MAX: usize = 120_000_000;
 
-/// What one object does, one call after the other.
+/// The model of one object, one call after the other.
 pub trait Model {
     type State: Clone + Eq + Hash;
 
-    /// Before the first call.
+    /// The state before the first call.
     fn first(&self) -> Self::State;
-    /// The states that a call may lead to that comes to pass at `at` and is answered as it was; none if it
-    /// could not be answered so. `call` is its number in the history.
+    /// The states that a call may lead to if it happens at `at` with its answer; empty if it could not have that
+    /// answer. `call` is its number in the history.
     fn step(&self, state: &Self::State, call: usize, at: u64) -> Vec<Self::State>;
-    /// Whether a call that was answered so never changes anything, whenever it came to pass.
+    /// Whether a call with its answer never changes anything, whenever it happens.
     fn changed_nothing(&self, call: usize) -> bool;
-    /// What may happen by itself, and at which moment the soonest.
+    /// Changes that may happen by themselves, each with the soonest moment.
     fn alone(&self, state: &Self::State) -> Vec<(Self::State, u64)>;
 }
 
-/// What the search found.
+/// The result of the search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     Linearizable,
     Not,
-    /// There was more to search than is allowed.
+    /// The search would exceed `STATES_MAX`.
     Undecided,
 }
 
 #[derive(Clone)]
 struct Node<S> {
-    /// Answered calls before this place of their order have all come to pass.
+    /// Answered calls before this place of their order have all happened.
     base: usize,
-    /// And these beyond it.
+    /// Answered calls beyond it that have happened.
     beyond: Vec<usize>,
-    /// Open calls that came to pass.
+    /// Open calls that happened.
     open: Vec<usize>,
     now: u64,
     state: S,
@@ -93,7 +92,7 @@ pub fn search<M: Model>(model: &M, events: &[Event]) -> Verdict {
         if node.now > last {
             continue;
         }
-        // What is pushed last is tried first: answered calls in the order of their begin.
+        // The last one pushed is tried first: answered calls in the order of their begin.
         for &call in open.iter().rev() {
             let at = node.now.max(events[call].begin);
             if at <= last.min(events[call].end) && !node.open.contains(&call) {
@@ -135,7 +134,7 @@ impl<S> Node<S> {
     }
 }
 
-/// Answered calls that have not come to pass, with their places, that begin before `last`.
+/// Answered calls that have not happened, with their places, that begin before `last`.
 fn window<'a, S>(
     events: &'a [Event],
     answered: &'a [usize],
@@ -148,7 +147,7 @@ fn window<'a, S>(
         .filter(|(place, _)| node.beyond.binary_search(place).is_err())
 }
 
-/// The next call comes to pass before this: the soonest end of those that have not.
+/// The next call happens before this: the soonest end of those that have not.
 fn last_first<S>(events: &[Event], answered: &[usize], node: &Node<S>) -> u64 {
     let mut last = NEVER;
     for (n, &call) in answered[node.base..].iter().enumerate() {
@@ -162,8 +161,8 @@ fn last_first<S>(events: &[Event], answered: &[usize], node: &Node<S>) -> u64 {
     last
 }
 
-/// Calls that never change anything and began before this moment come to pass at once: if they may come to
-/// pass here, then all that may follow may follow them too. `None` if a call can no longer be in time.
+/// Calls that never change anything and began before this moment happen at once: if they may happen here, then all that
+/// may follow may follow them too. `None` if a call can no longer be in time.
 fn settled<M: Model>(
     model: &M,
     events: &[Event],
@@ -188,7 +187,7 @@ fn settled<M: Model>(
     }
 }
 
-/// The history up to a moment: what ended later is open.
+/// The history up to a moment: a call that ended later is open.
 fn until(events: &[Event], moment: u64) -> Vec<Event> {
     let begun = events.iter().filter(|event| event.begin <= moment).cloned();
     begun
@@ -201,9 +200,9 @@ fn until(events: &[Event], moment: u64) -> Vec<Event> {
         .collect()
 }
 
-/// The smallest part of a history that is not linearizable: up to the first answer that could not be, and
-/// without the calls that changed nothing and do not matter. `lease_of` says which calls are about one lease
-/// and can be left out together, because what was before it does not matter to what was after.
+/// The smallest part of a history that is not linearizable: up to the first answer that could not be, and without the
+/// calls that changed nothing and do not matter. `lease_of` says which calls are about one lease and can be left out
+/// together, because the calls before it do not matter to the calls after it.
 pub fn smallest(
     events: &[Event],
     lease_of: impl Fn(&Event) -> Option<u64>,

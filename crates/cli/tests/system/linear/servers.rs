@@ -34,12 +34,12 @@ impl Drop for Server {
 pub struct Servers {
     store: String,
     all: Vec<Server>,
-    /// What they say.
+    /// The folder of their logs.
     words: TempDir,
 }
 
 impl Servers {
-    /// Starts so many, and waits until each answers.
+    /// Starts this many, and waits until each answers.
     pub async fn start(store: String, count: usize) -> Self {
         let mut servers = Servers { store, all: Vec::new(), words: TempDir::new() };
         for _ in 0..count {
@@ -75,7 +75,7 @@ impl Servers {
         command.spawn().expect("a server can be started")
     }
 
-    /// What all said, for a message.
+    /// The logs of all, for a message.
     pub fn said(&self) -> String {
         let said = |server: &Server| {
             let log = self.words.path().join(format!("{}.log", server.port));
@@ -94,12 +94,12 @@ impl Servers {
         self.all.iter().map(remote).collect()
     }
 
-    /// The place of the one that says that it owns the store.
+    /// The place of the server that says that it leads the store.
     pub fn owner(&self) -> Option<usize> {
         self.all.iter().position(|server| crate::owner::owns(server.port))
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL, and waits for the end.
     pub fn kill(&mut self, place: usize) {
         let _ = self.all[place].child.kill();
         let _ = self.all[place].child.wait();
@@ -124,7 +124,7 @@ pub struct AnyServer {
 }
 
 impl AnyServer {
-    /// As an engine.
+    /// All servers as one engine.
     pub fn of(servers: Vec<Remote>, dice: Dice) -> Arc<dyn Engine> {
         Arc::new(AnyServer { servers, dice: Mutex::new(dice) })
     }

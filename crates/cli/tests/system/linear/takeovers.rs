@@ -1,4 +1,4 @@
-//! When a server took the store over, as Redis shows it, and which calls two owners may have done because of that.
+//! When a server took the store over, as Redis shows it, and which calls two leaders may have done because of that.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,9 +11,9 @@ use tenure_testkit::redis::RedisServer;
 
 use crate::linear::history::{Answer, Call, Event, now_us};
 
-/// Where they are written, in the folder of a history.
+/// The file of the takeovers, in the folder of a history.
 pub const FILE: &str = "takeovers";
-/// So often Redis is asked whose the store is.
+/// How often Redis is asked for the leader.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Between these two moments another ownership of the store began.
@@ -27,13 +27,13 @@ pub struct Takeover {
 pub struct Watch<'r> {
     redis: &'r RedisServer,
     file: File,
-    /// The epoch that was seen last, and a moment before that.
+    /// The last epoch that was seen, and a moment before that.
     epoch: String,
     looked: u64,
 }
 
 impl<'r> Watch<'r> {
-    /// Of a store that has an owner.
+    /// Watches a store that has a leader.
     pub fn new(redis: &'r RedisServer, folder: &Path) -> Self {
         let file = File::create_new(folder.join(FILE)).expect("a file of its own");
         let looked = now_us();
@@ -72,9 +72,10 @@ impl Takeover {
     }
 }
 
-/// The first sending of a call that was answered, if a server may have sent it twice. A server that forwards a call sends it again
-/// when the store gets another owner meanwhile, and the owner before may have done it. Then the answer is that of the second sending,
-/// and the first had none. `None`: it was sent once, or the second sending finds all as if it were the only one.
+/// The first sending of an answered call, if a server may have sent it twice. A server that forwards a call sends it
+/// again when the store gets another leader meanwhile, and the leader before may have done it. Then the answer is that
+/// of the second sending, and the first had none. `None`: it was sent once, or the second sending finds all as if it
+/// were the only one.
 pub fn first_sending(event: &Event, takeovers: &[Takeover]) -> Option<Event> {
     let answer = event.answer.as_ref()?;
     let shows = match &event.call {
@@ -84,7 +85,7 @@ pub fn first_sending(event: &Event, takeovers: &[Takeover]) -> Option<Event> {
         }
         // The job may have been retried between the two, or have come to its end.
         Call::Cancel { .. } => !matches!(answer, Answer::NotFound | Answer::Unavailable),
-        // The store knows the request, or the lease: what the first sending did is answered to the second.
+        // The store knows the request, or the lease: the second sending gets the answer of the first.
         Call::Lease { .. } | Call::Extend { .. } | Call::Settle { .. } => false,
         // A server sends it once.
         Call::Retry { .. } => false,
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(faults.is_empty(), wanted, "{what}: {}", faults.join("\n"));
     }
 
-    /// The owner stored `x` and was killed before it answered. The next owner was sent the same push.
+    /// The leader stored `x` and was killed before it answered. The next leader received the same push.
     fn pushes_at_once() -> Vec<Event> {
         vec![
             event(KEY, 0, 164, push("y"), pushed("x", true)),

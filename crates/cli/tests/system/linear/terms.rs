@@ -1,34 +1,34 @@
-//! What the models have in common: a lease, and small numbers for names.
+//! Common parts of the models: a lease, and small numbers for names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::linear::history::{Answer, Call, Event, NEVER};
 
-/// For so long a lease lives without an extend.
+/// A lease lives this long without an extend.
 pub const TTL_US: u64 = 1_000_000;
-/// The clocks of the machine may differ by so much over such spans.
+/// The most by which the clocks of the machine differ over such spans.
 pub const SLACK_US: u64 = 5_000;
 
-/// A moment of the wall clock may come so much sooner than it was set: who takes the store over asks Redis for its time, and the
-/// answer to the owner before may have come late.
+/// A moment of the wall clock may come this much sooner than it was set: a server that takes the store over asks Redis
+/// for its time, and the answer to the leader before may have come late.
 pub const WALL_SLACK_US: u64 = 250_000;
 
 /// A lease that lives.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Grant {
     pub request: usize,
-    /// Unknown as long as nobody was answered it.
+    /// Unknown until some caller was answered it.
     pub fence: Option<u64>,
-    /// No sooner than this it may be taken back.
+    /// It may be taken back no sooner than this.
     pub expires: u64,
-    /// Its caller was gone, and nobody else heard of it.
+    /// Its caller was gone, and no other caller learned of it.
     pub undoable: bool,
     /// It is over by then: its caller waited and was answered that there is nothing.
     pub over_by: u64,
 }
 
 impl Grant {
-    /// By this lease call; `None` if it was answered a fence that does not rise.
+    /// The grant of this lease call; `None` if its answer has a fence that does not rise.
     pub fn new(event: &Event, request: usize, highest: u64, at: u64) -> Option<Self> {
         let fence = match &event.answer {
             Some(Answer::Granted { fence, .. }) if *fence > highest => Some(*fence),
@@ -40,7 +40,7 @@ impl Grant {
         Some(Grant { request, fence, expires, undoable: event.dropped, over_by })
     }
 
-    /// Answered again to a repeat of its request; `None` if it is another.
+    /// The same grant in the answer to a repeat of its request; `None` if it is another one.
     pub fn seen(&self, fence: u64, highest: u64) -> Option<Self> {
         let is_it = self.fence == Some(fence) || self.fence.is_none() && fence > highest;
         is_it.then(|| Grant { fence: Some(fence), undoable: false, ..self.clone() })
@@ -80,7 +80,7 @@ impl Bits {
 /// Numbers of the requests, leases and jobs that a history names.
 pub struct Names<'a> {
     requests: BTreeMap<&'a str, usize>,
-    /// Requests that somebody was told a lease of.
+    /// Requests with a lease in an answer.
     told: BTreeSet<&'a str>,
     fences: BTreeMap<u64, usize>,
     jobs: BTreeMap<&'a str, usize>,
@@ -111,12 +111,12 @@ impl<'a> Names<'a> {
         }
         Names { requests, told, fences, jobs }
     }
-    /// Whether a call that was answered so never changed anything.
+    /// Whether a call with this answer never changed anything.
     pub fn changed_nothing(&self, event: &Event) -> bool {
         event.changed_nothing() && !self.may_have_gone_to_a_repeat(event)
     }
-    /// Whether what a call waited for may have come while it waited although it was answered nothing: a repeat
-    /// of its request was told the lease, and its holder ended it before the answer to the call that waited.
+    /// Whether the lease of a waiting call may have been granted although its answer was nothing: a repeat of its
+    /// request was answered the lease, and its holder ended it before the answer to the call that waited.
     pub fn may_have_gone_to_a_repeat(&self, event: &Event) -> bool {
         match &event.call {
             Call::Lease { request, wait_ms } => {

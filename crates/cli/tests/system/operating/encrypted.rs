@@ -17,7 +17,7 @@ use crate::operating::{Server, tenure, told};
 
 const HERE: [&str; 2] = ["127.0.0.1", "localhost"];
 
-/// A home with an authority in `ca.pem`, of whom `server.crt` and `server.key` are.
+/// A home with an authority in `ca.pem`, which signed `server.crt` for `server.key`.
 fn home() -> (TempDir, Authority, CertificateFiles) {
     let home = tempfile::tempdir().unwrap();
     let authority = Authority::named("of this test");
@@ -114,7 +114,7 @@ fn a_certificate_is_renewed_while_connections_go_on_and_a_broken_one_changes_not
     nth_line(&server, stays, 1);
     assert!(server.line(stays).contains("does not fit"));
     assert!(Secure::to(&server, &ca).certificate == new.certificate && new.is_well());
-    // Told to, at once.
+    // Asked to by a signal, at once.
     let hang_up = || kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP);
     hang_up().unwrap();
     nth_line(&server, stays, 2);

@@ -1,4 +1,4 @@
-//! The log of a server: what it says at its start, what an operator wants to know, and that it is one form throughout.
+//! The log of a server: its first lines, the lines that an operator needs, and one form throughout.
 
 use serde_json::Value;
 use tempfile::TempDir;

@@ -1,4 +1,4 @@
-//! What the operator of a server and the owner of a client set up, and what a server tells in its log.
+//! Settings of the operator of a server and of the user of a client, and the log of a server.
 
 mod encrypted;
 mod logs;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Whatever is waited for comes within this, also on a machine with much to do.
+/// Longest wait for anything, also on a machine with much to do.
 const SOON: Duration = Duration::from_secs(60);
 
 /// A command that finds nothing of this machine: no variable, no file of a user.
@@ -44,7 +44,7 @@ fn told(command: &mut Command) -> (i32, String, String) {
     (status.code().unwrap(), text(stdout), text(stderr))
 }
 
-/// A server in memory or on a folder, and all that it says.
+/// A server in memory or on a folder, and its output.
 struct Server {
     child: Child,
     at: String,

@@ -90,7 +90,7 @@ fn the_debian_package_installs_a_server_with_a_token_of_its_own() {
         first.len() >= 32 && first.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
     );
     assert_eq!(fs::metadata(&token).unwrap().permissions().mode() & 0o777, 0o600);
-    // What an administrator wrote is kept by an upgrade.
+    // An upgrade keeps the file of an administrator.
     fs::write(&settings, "[serve]\npatience = '3s'\n").unwrap();
     install(&package, &root);
     assert_eq!(fs::read_to_string(&token).unwrap(), first);

@@ -72,7 +72,7 @@ fn nothing_secret_is_logged_even_at_trace() {
         let says = format!("echo {MARK} >&2; exit 65");
         run(&["work", "mail", "--max-jobs", "1", "--", "sh", "-c", &says]);
         run(&["push", "gauged", "--need", "limit:site"]);
-        // What is wrong is not shown either: a body, a query, a header, a path that is no route.
+        // Wrong requests are not shown either: a body, a query, a header, a path that is no route.
         let bearer = format!("WITH Authorization: Bearer {token}");
         server.ask(
             &format!("POST /v1/jobs {bearer}"),
@@ -96,7 +96,7 @@ fn nothing_secret_is_logged_even_at_trace() {
     }
 }
 
-/// A request as browsers send them: it says no JSON, which the API would answer.
+/// A request as browsers send them: it does not mention JSON, which the API would answer.
 fn browsed(server: &Server, head: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(&server.at).unwrap();
     let length = body.len();
@@ -165,7 +165,7 @@ fn no_page_and_no_metric_shows_a_payload_a_resource_or_the_token() {
         assert!(!page.contains(MARK), "{path}: {page}");
         for link in page.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
             let link = link.replace("&amp;", "&");
-            // Where a payload is asked for it is shown.
+            // The payload is shown where the visitor asks for it.
             let asks = link.contains("/edit") || link.contains("show=content");
             if link.starts_with('/') && !asks {
                 to_see.push(link);

@@ -37,7 +37,7 @@ fn a_flag_goes_before_a_variable_and_a_variable_before_the_file() {
     ] {
         assert!(out.lines().any(|found| found == line), "{line}: {out}");
     }
-    // What it prints is a file that says the same.
+    // It prints a file with the same meaning.
     let again = written(home.path(), "again.toml", &out);
     let (code, same, err) =
         told(&mut tenure(home.path(), &["serve", "--config", &again, "--print-config"]));
@@ -173,7 +173,7 @@ fn a_worker_is_set_up_by_variables_and_by_its_file() {
         told(command.env("TENURE_URL", &store).envs(variables.iter().copied()))
     };
     assert_eq!(run(&["push", "q", "--id", "a"], &[]).0, 0);
-    // What runs the job is said on the command line, so the service of the file does not count.
+    // The command stands on the command line, so the service of the file does not count.
     let (code, _, err) = run(&["work", "q", "--config", &file, "--", "true"], &[]);
     assert_eq!(code, 0, "{err}");
     let (_, out, _) = run(&["job", "a", "--json"], &[]);
@@ -181,7 +181,7 @@ fn a_worker_is_set_up_by_variables_and_by_its_file() {
     let ends = [("TENURE_CONFIG", file.as_str()), ("TENURE_UNTIL_EMPTY", "maybe")];
     let (code, _, err) = run(&["work", "q", "--", "true"], &ends);
     assert_eq!((code, err.as_str()), (2, "tenure: TENURE_UNTIL_EMPTY is true or false\n"));
-    // One of the variables says how, and then the command line need not.
+    // One of the variables names the way, and then the command line need not.
     let service = [("TENURE_HTTP", "http://127.0.0.1:1"), ("TENURE_UNTIL_EMPTY", "true")];
     assert_eq!(run(&["work", "q"], &service).0, 0);
     let (code, _, err) = run(&["work", "q"], &[]);

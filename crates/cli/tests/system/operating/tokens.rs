@@ -59,7 +59,7 @@ fn tokens_are_changed_under_load_and_no_call_fails() {
         fs::write(&path, "new-token\n").unwrap();
         tells("\"count\":1");
         some_calls();
-        // What cannot be used changes nothing, and a signal has it read at once.
+        // A file that cannot be used changes nothing, and a signal has it read at once.
         fs::write(&path, "\n").unwrap();
         kill(Pid::from_raw(server.child.id().try_into().unwrap()), Signal::SIGHUP).unwrap();
         tells("those before stay");

@@ -1,5 +1,5 @@
-//! An upgrade, rehearsed: what an earlier release wrote is opened by this one. All is there, leases that live go on, and what
-//! cannot be opened is refused with what to do.
+//! An upgrade, rehearsed: this release opens the data of an earlier one. All is there, live leases go on, and data that
+//! cannot be opened is refused with advice.
 //!
 //! `before/write` made the data: `layout-11` by the last release whose folders have format 5 and whose Redis has layout 11,
 //! `layout-12` by the last whose folders have format 6, and whose Redis has the layout of now. Whoever raises one of them keeps data of the release before.
@@ -64,7 +64,8 @@ fn job(server: &Server, id: &str) -> Value {
     get(server, &format!("/v1/jobs/{id}"))
 }
 
-/// What waits and what is out: all of it as it was written, whatever happened since. `leased`: accounts that are held.
+/// Waiting jobs and held things: all of it as it was written, whatever happened since. `leased`: accounts that are
+/// held.
 fn all_is_there(server: &Server, leased: u64) {
     for (id, queue, state, attempt, errors) in [
         ("succeeded", "end", "succeeded", 1, 0),
@@ -107,7 +108,7 @@ fn all_is_there(server: &Server, leased: u64) {
     assert_eq!(get(server, "/v1/queues/paused")["paused"], true);
     let tokens = answer(server, "POST /v1/leases", &json!({"needs": [{"limit": "tokens"}]}));
     assert_eq!(tokens["reasons"][0]["kind"], "rate", "the rate still owes: {tokens}");
-    // A folder that is opened anew tries what was blocked once more.
+    // A folder that is opened again tries blocked jobs once more.
     let blocked = job(server, "blocked");
     assert_eq!(blocked["needs"][0]["limit"], "shut", "{blocked}");
     assert!(["ready", "blocked"].iter().any(|state| blocked["state"] == *state), "{blocked}");
@@ -124,7 +125,7 @@ fn all_is_there(server: &Server, leased: u64) {
     assert!(later["summary"].as_str().unwrap().starts_with("fires at 2200-01-0"), "{later}");
 }
 
-/// Leases of before: a holder that comes back goes on, one that does not is found out.
+/// Leases of before: a holder that comes back goes on, a holder that does not is detected.
 fn leases_go_on(server: &Server) {
     let leases = get(server, "/v1/leases");
     let of = |holder: &str| {
@@ -213,7 +214,7 @@ fn a_redis_of_an_earlier_release_is_refused_and_its_copy_is_taken() {
         assert!(ready.contains("with that release copy them to a folder"), "{ready}");
     }
 
-    // What the release before copied into a folder, and this one copies back. A copy ends leases as released.
+    // The copy that the release before made into a folder, and this one copies back. A copy ends leases as released.
     let redis = RedisServer::start(Aof::Off, &[]);
     unpack("layout-11.moved.gz", &home.path().join("moved/tenure.db"));
     let mut copy = tenure(home.path(), &["copy", "--from", "file:./moved", "--to", &redis.url()]);

@@ -1,5 +1,5 @@
-//! `tenure work --http` and `--scrapyd`, against servers of the test's own that misbehave: no job is lost, and none runs
-//! twice at once, by the servers' own count.
+//! `tenure work --http` and `--scrapyd`, against servers of the test's own that misbehave: no job is lost, and no job
+//! runs twice at once, by the servers' own count.
 
 mod ours;
 mod real_scrapyd;

@@ -1,4 +1,4 @@
-//! The built command: a server of Tenure, workers, and what both say.
+//! The built command: a server of Tenure, workers, and the output of both.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -31,7 +31,7 @@ fn tenure(url: &str, arguments: &[&str]) -> Command {
     command
 }
 
-/// A process of ours, killed when it is dropped, and all that it says.
+/// A process of ours, killed when it is dropped, and its output.
 pub struct Ours {
     child: Child,
     said: Arc<Mutex<String>>,

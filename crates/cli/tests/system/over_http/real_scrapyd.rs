@@ -44,7 +44,7 @@ class Dies(scrapy.Spider):
         yield
 "#;
 
-/// Whether it is to run: not if `TENURE_WITHOUT` names it, which is said. A machine without it is no reason.
+/// Whether it is to run: not if `TENURE_WITHOUT` names it, which is reported. A machine without scrapyd is no reason.
 fn wanted() -> bool {
     let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
     let left_out = without.split(',').any(|name| name.trim() == "scrapyd");

@@ -1,4 +1,4 @@
-//! A scrapyd of the test's own, with what a real one does badly: it runs one id twice if it is asked twice, forgets what
+//! A scrapyd of the test's own, with the faults of a real one: it runs one id twice if it is asked twice, forgets what
 //! has finished, loses what ran when it restarts, and answers errors with 200.
 
 use std::collections::BTreeMap;
@@ -8,18 +8,17 @@ use serde_json::{Value, json};
 
 use crate::over_http::server::{Asked, Caller, Server};
 
-/// How it answers.
+/// How it answers calls.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Mood {
     Well,
     Garbage,
-    /// Does what it is asked, and cuts the connection.
+    /// Executes the call, and cuts the connection.
     Cuts,
     /// The same, but only where a spider is started.
     CutsSchedules,
 }
 
-/// Everything it knows.
 pub struct Inside {
     pub mood: Mood,
     pub running: Vec<String>,
@@ -29,7 +28,7 @@ pub struct Inside {
     pub schedules: Vec<BTreeMap<String, String>>,
     /// The calls, in their order.
     pub calls: Vec<String>,
-    /// Ids of which two ran at once.
+    /// Ids with two runs at once.
     pub twice: Vec<String>,
     /// A spider that is cancelled ends with this reason; without one it is deaf.
     pub cancel_reason: Option<&'static str>,
@@ -95,13 +94,13 @@ impl Inside {
         self.dies(id);
     }
 
-    /// A spider ends without a word.
+    /// A spider ends without a line in its log.
     pub fn dies(&mut self, id: &str) {
         self.running.retain(|one| one != id);
         self.finished.push(id.to_owned());
     }
 
-    /// As a real one, it writes on where the log of a run before ended.
+    /// As a real one does, it writes on where the log of a run before ended.
     pub fn writes(&mut self, id: &str, text: &str) {
         self.logs.entry(id.to_owned()).or_default().push_str(text);
     }

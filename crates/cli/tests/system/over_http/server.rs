@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What was asked.
+/// One request of a caller.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Method and path.
+    /// Its method and path.
     pub line: String,
-    /// In lower case, as they came.
+    /// Names in lower case, in the order of the request.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
@@ -37,12 +37,12 @@ impl Caller {
         self.write(&(text + "\r\n" + body));
     }
 
-    /// Writes as it is. That nobody reads it stops nothing.
+    /// Writes the text as it is. The reader may be gone.
     pub fn write(&mut self, text: &str) {
         let _ = self.0.write_all(text.as_bytes());
     }
 
-    /// Waits for so long, or until the caller hangs up, or `over` becomes true; answers whether the caller is there.
+    /// Waits this long, or until the caller hangs up, or `over` becomes true; answers whether the caller is there.
     pub fn stays(&mut self, long: Duration, over: impl Fn() -> bool) -> bool {
         let until = Instant::now() + long;
         self.0.set_read_timeout(Some(Duration::from_millis(5))).unwrap();
@@ -97,7 +97,7 @@ impl Server {
         server
     }
 
-    /// Host and port.
+    /// Its host and port.
     pub fn at(&self) -> &str {
         &self.at
     }

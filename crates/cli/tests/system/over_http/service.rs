@@ -1,5 +1,5 @@
-//! A service that answers as the table of answers says: what each answer means, what a request tells, and what nobody is
-//! shown.
+//! A service that answers as the table of answers says: the meaning of each answer, the content of a request, and the
+//! values that nobody is shown.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -12,12 +12,12 @@ use sha2::Sha256;
 use crate::over_http::ours::{Tenure, until};
 use crate::over_http::server::{Asked, Caller, Server};
 
-/// What the service does with a job of this name, and what becomes of the job.
+/// The answer of the service to a job of this name, and the end of the job.
 struct Row {
     id: &'static str,
     answer: fn(&mut Caller),
     state: &'static str,
-    /// The result of what succeeded, the error of what failed or is tried again, null of what is asked again.
+    /// The result of a success, the error of a failure or a retry, null if the service is asked again.
     says: Value,
 }
 
@@ -164,7 +164,7 @@ fn a_busy_service_pauses_limits_of_its_jobs() {
     assert!(said.contains("Tenure-Pause names \"other\", which its lease does not hold"), "{said}");
 }
 
-/// What `webhook-signature` must be, computed from what came over the wire.
+/// The right `webhook-signature`, computed from the bytes of the request.
 fn signature(secret: &str, asked: &Asked) -> String {
     let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap().as_bytes()).unwrap();
     let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();

@@ -1,4 +1,4 @@
-//! A service in trouble, and jobs that must stop: by its own count none runs twice at once, and none is lost.
+//! A service in trouble, and jobs that must stop: by its own count no job runs twice at once, and no job is lost.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,11 +14,11 @@ use crate::over_http::server::Server;
 const JOBS: usize = 60;
 const LONG: Duration = Duration::from_secs(120);
 
-/// What the service counts.
+/// The counts of the service.
 #[derive(Default)]
 struct Counts {
     live: BTreeMap<String, usize>,
-    /// Jobs of which two runs were live at once.
+    /// Jobs with two live runs at once.
     twice: Vec<String>,
     done: BTreeMap<String, usize>,
 }
@@ -27,7 +27,7 @@ struct Counts {
 struct Shop {
     counts: Mutex<Counts>,
     asked: AtomicU64,
-    /// It is started anew: what runs is cut off.
+    /// It is restarted: what runs is cut off.
     restarts: AtomicBool,
 }
 
@@ -58,7 +58,7 @@ fn a_service_in_trouble_loses_no_job_and_none_runs_twice_at_once() {
         let id = asked.header("tenure-job-id").to_owned();
         let n = inside.asked.fetch_add(1, Ordering::Relaxed);
         inside.begins(&id);
-        // Always the same, and never two alike one after the other.
+        // Always the same, and never two equal ones in a row.
         let slow = Duration::from_millis(n * 271 % 200);
         let there = caller.stays(slow, || inside.restarts.load(Ordering::Relaxed));
         let restarts = inside.restarts.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Jobs that are spiders of a scrapyd: what is asked of it, and what becomes of them.
+//! Jobs that are spiders of a scrapyd: the calls to it, and the ends of the jobs.
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn a_failed_spider_is_run_again_under_its_id_and_the_log_of_the_first_run_does_n
     until("it runs", || scrapyd.runs("a"));
     scrapyd.look().finish("a", "closespider_errorcount");
     until("it runs again", || scrapyd.starts("a") == 2 && scrapyd.runs("a"));
-    // It dies without a word: the end of the first run still stands in the log.
+    // It dies without a line in its log: the end of the first run still stands there.
     scrapyd.look().dies("a");
     until("it runs a third time", || scrapyd.starts("a") == 3 && scrapyd.runs("a"));
     scrapyd.look().finish("a", "finished");

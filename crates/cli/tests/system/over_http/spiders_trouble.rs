@@ -133,7 +133,7 @@ fn an_answer_that_is_lost_starts_no_second_spider() {
     patient["retry"]["max_attempts"] = json!(0);
     tenure.push(&patient);
     until("it is asked", || scrapyd.calls("listjobs.json") > 1);
-    // From now on it lists well, and cuts off only what schedules.
+    // From now on its lists work, and only calls that schedule are cut off.
     let inside = scrapyd.inside.clone();
     inside.lock().unwrap().mood = Mood::CutsSchedules;
     until("it runs", || scrapyd.runs("a"));
@@ -186,7 +186,7 @@ fn a_scrapyd_in_trouble_loses_no_job_and_runs_none_twice_at_once() {
                 120..160 => Mood::CutsSchedules,
                 _ => Mood::Well,
             };
-            // Always the same, and never two alike one after the other: each lives for a while, some fail.
+            // Always the same, and never two equal ones in a row: each lives for a while, some fail.
             for (n, id) in inside.running.clone().into_iter().enumerate() {
                 match (step + 7 * n) % 40 {
                     0 if step % 3 == 0 => inside.finish(&id, "closespider_errorcount"),
@@ -198,7 +198,7 @@ fn a_scrapyd_in_trouble_loses_no_job_and_runs_none_twice_at_once() {
                 }
             }
             if step == 180 {
-                // It is started anew: its spiders are killed, and it has forgotten all.
+                // It is restarted: its spiders are killed, and it has forgotten all.
                 inside.running.clear();
                 inside.finished.clear();
             }

@@ -1,4 +1,4 @@
-//! What `/metrics` says, to whom, and where.
+//! The content of `/metrics`, its readers, and its addresses.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::Permissions;
@@ -52,7 +52,7 @@ fn metrics_are_bounded_and_read_with_a_token_that_opens_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("metrics-token");
     std::fs::write(&file, READS).unwrap();
-    // A file that others may read is warned of before the line that says where it listens.
+    // The warning about a file that others may read comes before the line that says where it listens.
     std::fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     let more = ["--metrics-token-file", file.to_str().unwrap()];
     let server = Server::start_with("memory:", &more, Some(OWN));
@@ -182,7 +182,7 @@ fn metrics_may_have_a_port_and_a_token_of_their_own() {
     let (_, port) = line.split_once("127.0.0.1:").unwrap();
     let port = port.split(|c: char| !c.is_ascii_digit()).next().unwrap();
     let port = format!("127.0.0.1:{port}");
-    // Who says nothing takes none of its 32 connections away from a scrape.
+    // Silent connections take none of its 32 connections away from a scrape.
     let _silent: Vec<_> = (0..40).map(|_| TcpStream::connect(&port).unwrap()).collect();
     for (at, path, token, status) in [
         (&port, "/metrics", READS, "200"),
@@ -235,7 +235,7 @@ fn a_lost_run_is_counted_when_its_job_is_granted_again_and_a_push_once() {
     });
     let call = format!(r#"{{"settle":[{}]}}"#, ends.join(","));
     assert_eq!(ask(&server, "POST /v1/leases/settle", "", &call).0, "200");
-    // A report that its settle overtook: the answer says that the lease is over, and nobody was too late.
+    // A report that its settle overtook: the answer says that the lease is over, and no holder was too late.
     let call = format!(r#"{{"leases":[{{"lease":"{again}","progress":1}}]}}"#);
     let (status, said) = ask(&server, "POST /v1/leases/extend", "", &call);
     assert!(status == "200" && said.contains(&format!(r#""lost":["{again}"]"#)), "{said}");

@@ -66,7 +66,7 @@ impl Server {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
 
-    /// Its exit code, and what else it said.
+    /// Its exit code, and the rest of its output.
     fn ended(mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.stderr.read_to_string(&mut rest).unwrap();
@@ -83,7 +83,8 @@ impl Server {
     }
 }
 
-/// One that was not told to end, since its test failed or had no reason to, does not outlive it.
+/// A server that was not asked to end, since its test failed or had no reason to, does not outlive
+/// it.
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();

@@ -57,7 +57,7 @@ fn one_namespace_more_than_the_option_says_is_refused() {
     assert_eq!(push("a").0, Some(0), "those that are there go on");
 }
 
-/// Before it was mended, 38 KiB.
+/// Before the fix: 38 KiB.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_empty_namespace_takes_less_than_4_kib() {
@@ -74,7 +74,7 @@ fn an_empty_namespace_takes_less_than_4_kib() {
         assert_eq!(put, 201);
         assert_eq!(caller.call("DELETE", "/v1/limits/l", &namespace, ""), 204);
     };
-    // What a server takes once.
+    // Memory that a server takes once.
     (0..100).for_each(&mut limit_comes_and_goes);
     let before = rss_kib();
     (100..100 + NAMESPACES).for_each(&mut limit_comes_and_goes);

@@ -1,4 +1,4 @@
-//! `--otlp`: what a collector of the test's own is sent.
+//! `--otlp`: the requests to a collector of the test's own.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -17,10 +17,10 @@ use crate::serve::{Server, ask, tenure};
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const KEY: &str = "a-key-of-a-vendor";
 
-/// A request that came: its path, its headers in lower case, its body.
+/// A request: its path, its headers in lower case, its body.
 type Posted = (String, HashMap<String, String>, Vec<u8>);
 
-/// A collector on loopback that takes all it is sent.
+/// A collector on loopback that accepts every request.
 fn collector() -> (u16, Receiver<Posted>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

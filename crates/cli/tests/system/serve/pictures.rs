@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::serve::{Server, ask, end};
 
-/// Until what is read beside all else is in a picture.
+/// Longest wait until a picture shows data that is read in the background.
 const LONG: Duration = Duration::from_secs(30);
 
-/// How many runs of the last hour the overview tells of.
+/// How many runs of the last hour the overview shows.
 fn runs(server: &Server) -> Option<u64> {
     let page = server.get("/");
     let (_, rest) = page.split_once("<span class=\"label\">Runs</span><span class=\"big\">")?;
     rest.split_once('<')?.0.parse().ok()
 }
 
-/// Waits until the overview tells of so many runs.
+/// Waits until the overview shows this many runs.
 fn until(server: &Server, wanted: u64) {
     let begun = Instant::now();
     while runs(server) != Some(wanted) {
@@ -88,7 +88,7 @@ fn the_picture_of_a_queue_is_there_after_a_restart_and_no_run_is_counted_twice()
     until(&server, 5);
     server.signal(Signal::SIGTERM);
     assert_eq!(server.ended().0, Some(0));
-    // A store that keeps no events is none that a server ends for.
+    // A server does not end because its store keeps no events.
     let server = Server::start_with(&store, &["--events-bytes", "0"], None);
     until(&server, 0);
     assert!(server.get("/queues/crawl").contains("Run time"));

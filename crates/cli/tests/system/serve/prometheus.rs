@@ -1,4 +1,4 @@
-//! A real Prometheus on the metrics of servers under load: what it gathers, the alerts, and the queries of the board.
+//! A real Prometheus on the metrics of servers under load: its samples, the alerts, and the queries of the board.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -20,7 +20,7 @@ const READS: &str = "token-of-a-prometheus-0123456789abc";
 const ALERTS: &str = include_str!("../../../../../packaging/prometheus/alerts.yml");
 const BOARD: &str = include_str!("../../../../../packaging/grafana/tenure.json");
 const OWN: &str = "own-token-of-the-server-0123456789";
-/// The rules wait for minutes; here they wait for moments. What a query is about stays as it is.
+/// The rules wait for minutes; here they wait for moments. The subject of a query stays as it is.
 const SOONER: [(&str, &str); 6] = [
     ("for: 1m", "for: 0s"),
     ("for: 5m", "for: 0s"),
@@ -29,7 +29,7 @@ const SOONER: [(&str, &str); 6] = [
     ("[10m]", "[5m]"),
     ("> 600", "> 1"),
 ];
-/// Alerts of which fewer are enough here.
+/// Alerts that need fewer events here.
 const FEWER: [(&str, &str); 2] = [("> 100\n", "> 1\n"), (") > 10", ") > 0")];
 /// All that can be brought about in a moment; a schedule that no server decides about cannot.
 const FIRED: [&str; 5] = [
@@ -41,8 +41,8 @@ const FIRED: [&str; 5] = [
 ];
 const JOBS: usize = 200;
 
-/// Whether this run is to have a Prometheus: not if `TENURE_WITHOUT` names it, which is then said past the harness. A machine
-/// without it is no reason.
+/// Whether this run is to have a Prometheus: not if `TENURE_WITHOUT` names it, which is then reported past the harness.
+/// A machine without it is no reason.
 fn wanted() -> bool {
     let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
     let wanted = !without.split(',').any(|name| name.trim() == "prometheus");
@@ -97,7 +97,7 @@ impl Prometheus {
         Prometheus { child, port }
     }
 
-    /// What its API answers; `None` as long as it is not there.
+    /// The answer of its API; `None` until it is there.
     fn get(&self, path: &str) -> Option<Value> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         // By the older version of HTTP the body is not cut into chunks.
@@ -178,7 +178,7 @@ fn leases(server: &Server, queue: &str, ttl: &str) -> Vec<String> {
     leases.map(|lease| lease["lease"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What a board shows, and what alerts look for, all at once.
+/// Everything that a board shows and that alerts look for, at once.
 fn work(server: &Server) {
     let jobs = vec![r#"{"queue":"mail"}"#; JOBS].join(",");
     call(server, "POST /v1/jobs", &format!("[{jobs}]"));
@@ -254,7 +254,7 @@ fn a_prometheus_gathers_what_was_done_and_its_alerts_fire() {
     servers.iter().for_each(work);
     let lost = lost + servers.iter().map(late).sum::<usize>();
 
-    // What was counted by each server adds up.
+    // The counts of the servers add up.
     let rounds = (2 * servers.len()) as f64;
     let half = JOBS as f64 / 2.0 * rounds;
     for (query, sum) in [

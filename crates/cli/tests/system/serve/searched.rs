@@ -1,4 +1,4 @@
-//! Clients that find the servers of their store in Redis, and what becomes of their work when the owner is killed.
+//! Clients that find the servers of their store in Redis, and their work after the leader is killed.
 
 use std::collections::BTreeMap;
 use std::process::Output;
@@ -15,7 +15,7 @@ use super::shared::{LONG, owner, sharing};
 use super::{ended, tenure};
 
 const PUSHES: usize = 30;
-/// The push before which the owner is killed.
+/// The push before which the leader is killed.
 const KILLED_AT: usize = 10;
 
 /// How often each job was begun, and which run now.
@@ -40,7 +40,7 @@ fn workers_pushes_waits_locks_and_readers_go_on_when_the_owner_is_killed() {
     let owns = owner(&servers);
     let runs = Arc::new(Mutex::new(Runs::default()));
     let client = runtime.block_on(async { Client::connect(&url).await.unwrap() });
-    // A worker, a reader of events, a wait and a lock that are there before the owner dies.
+    // A worker, a reader of events, a wait and a lock that are there before the leader dies.
     let worker = client.worker(["q"]).concurrency(4);
     let stopper = worker.stopper();
     let seen = runs.clone();
@@ -84,7 +84,7 @@ fn workers_pushes_waits_locks_and_readers_go_on_when_the_owner_is_killed() {
         }
         stdout(&command(&["push", "q", "--id", &format!("{n:02}")]).output().unwrap());
     }
-    // What is left has an owner too.
+    // The servers that are left have a leader too.
     owner(&servers);
     let work = command(&[
         "work",
@@ -134,7 +134,7 @@ fn a_store_that_no_server_uses_is_69_and_says_how_to_start_one() {
         // That is all: the hint of a server that does not answer would say it again.
         assert!(!said.contains("hint: "), "{args:?}: {said}");
     }
-    // What looks at the Redis itself names it too.
+    // Commands that read the Redis itself name it too.
     for args in [
         &["store", "show", "--store", &given][..],
         &["store", "set", "--replicas", "1", "--store", &given],
@@ -167,7 +167,7 @@ fn status_and_doctor_look_at_the_servers_of_a_list() {
     }
     assert!(said.contains("\nhttp://127.0.0.1:1\nwrong  reached"), "{said}");
     assert!(!said.contains("all in all"), "nothing stands there: {said}");
-    // Of a Redis, what concerns the whole store stands below its address, and each server below its own.
+    // Findings about the whole store stand below the address of the Redis, those about a server below its own.
     let output = tenure(&["doctor", &redis.url()], None).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.starts_with(&format!("{}\nok     version ", redis.url())), "{said}");

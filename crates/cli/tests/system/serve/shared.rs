@@ -1,4 +1,5 @@
-//! Several servers that share a store in Redis: one owns it, the others pass calls on, and one of them goes on when it is gone.
+//! Several servers that share a store in Redis: one leads it, the others forward calls to it, and one of them goes on
+//! when it is gone.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +20,7 @@ use super::Server;
 
 pub const LONG: Duration = Duration::from_secs(60);
 
-/// Servers of one store, and what calls of a test run on; `None` if no Redis is wanted.
+/// Servers of one store, and the runtime for the calls of a test; `None` if no Redis is wanted.
 pub fn sharing(count: usize) -> Option<(RedisServer, Vec<Server>, Runtime)> {
     let redis = wanted().then(|| RedisServer::start(Aof::Off, &[]))?;
     let store = redis.url();
@@ -35,7 +36,7 @@ pub fn remote(server: &Server) -> Remote {
     Remote::open(&url, None).unwrap()
 }
 
-/// The place of the server that owns the store among these, once one does and the others know it.
+/// The place of the server that leads the store among these, once one does and the others know it.
 pub fn owner(servers: &[Server]) -> usize {
     let begun = Instant::now();
     loop {
@@ -111,7 +112,7 @@ fn an_owner_that_is_stopped_is_replaced_and_passes_calls_on_when_it_wakes() {
     let (other, woken) = (remote(&servers[0]), remote(&stopped));
     runtime.block_on(push(&other, "before".to_owned()));
     stopped.signal(Signal::SIGSTOP);
-    // It is passed on to the one that is stopped, and then to the one that takes the store.
+    // It is forwarded to the one that is stopped, and then to the one that takes over.
     runtime.block_on(push(&other, "meanwhile".to_owned()));
     owner(&servers);
     stopped.signal(Signal::SIGCONT);
@@ -140,7 +141,7 @@ fn a_server_that_does_not_own_the_store_shows_it_all_the_same() {
         let page = server.get("/jobs");
         assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("shown-by-both"), "{page}");
     }
-    // The call that was passed on is counted where it was answered.
+    // The forwarded call is counted by the server that answered it.
     let counted = |server: &Server| {
         let text = server.get("/metrics");
         text.lines()
@@ -156,7 +157,7 @@ fn payload(n: usize) -> Json {
     Json::parse(&format!("\"{}\"", letters.collect::<String>())).unwrap()
 }
 
-/// What `own` says in this field.
+/// The value of this field of `own`.
 fn own(redis: &RedisServer, field: &str) -> String {
     redis.must(&["HGET", "{tenure}:own", field]).text()
 }
@@ -213,7 +214,7 @@ fn snapshots_are_written_by_the_other_server_and_by_the_owner_if_that_one_is_kil
     push_until(all, &mut pushed, || is_named("-3"));
     let of_the_dead = redis.must(&["KEYS", "{tenure}:snap:*-2:*"]);
     assert!(of_the_dead.list().is_empty(), "{of_the_dead}");
-    // Who comes now has the snapshot and the log alone.
+    // A server that starts now has the snapshot and the log alone.
     owner.signal(Signal::SIGKILL);
     let store = redis.url();
     let next = Server::start(&store, None);

@@ -1,4 +1,4 @@
-//! What an operator of several servers that share a store sees and says: its settings, where servers are, HTTPS between them.
+//! Several servers that share a store, as their operator sees and sets them: settings, addresses, HTTPS between them.
 
 use std::io::Read;
 use std::process::Command;
@@ -12,14 +12,14 @@ use tenure_testkit::redis::RedisServer;
 use super::shared::{LONG, sharing};
 use super::{Server, ended, tenure};
 
-/// Of a command that must end well.
+/// stdout of a command that must end well.
 fn said(args: &[&str]) -> String {
     let output = tenure(args, None).output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Ends when this is said, and answers it.
+/// Returns the first output that has this part.
 fn until(part: &str, mut says: impl FnMut() -> String) -> String {
     let begun = Instant::now();
     loop {
@@ -78,11 +78,11 @@ fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_chang
     assert!(json.contains(r#""patience":"3s""#) && json.contains(r#""forgets":"never""#), "{json}");
     let (code, refused) = ended(tenure(&["store", "set", "--store", &store], None));
     assert!(code == Some(2) && refused.contains("no setting is named"), "{code:?}: {refused}");
-    // The owner goes by it.
+    // The leader applies it.
     until("409 ", || first.get("/v1/events").lines().next().unwrap_or_default().to_owned());
     let compacted = said(&["store", "compact", "--store", &store]);
     assert!(compacted.starts_with("there is a new snapshot: "), "{compacted}");
-    // The server of the advertised address is none: the doctor says that it cannot be reached.
+    // No server listens at the advertised address: the doctor says that it cannot be reached.
     let mut doctor = tenure(&["doctor", &store], None);
     let doctor = String::from_utf8(doctor.output().unwrap().stdout).unwrap();
     let words: Vec<&str> = doctor.split_whitespace().collect();
@@ -135,14 +135,14 @@ fn a_snapshot_that_no_server_could_make_is_not_waited_for_and_stays_wished_for()
     assert!(told.contains(" says nothing more; it wrote "), "{told}");
     assert!(told.contains("the wish stays in the store"), "{told}");
     assert!(told.contains(&format!("tenure serve --store {store}")), "{told}");
-    // And the next owner does what was wished for.
+    // And the next leader makes the requested snapshot.
     let wish = || redis.ask(&["HGET", "{tenure}:store", "compact"]).unwrap();
     assert!(wish().contains("asked"), "{}", wish());
     let _next = Server::start_with(&store, &[], None);
     until("$0", wish);
 }
 
-/// Servers that speak HTTPS with certificates of a private authority, which they are told to trust.
+/// Servers that speak HTTPS with certificates of a private authority, which they are set to trust.
 struct EncryptedServers {
     _redis: RedisServer,
     folder: TempDir,
@@ -163,7 +163,7 @@ impl EncryptedServers {
         Server::of(command.arg("--tls-cert").arg(certificate).arg("--tls-key").arg(key))
     }
 
-    /// The addresses of all servers, that of the owner first.
+    /// The addresses of all servers, that of the leader first.
     fn addresses(&self) -> Vec<String> {
         let output =
             tenure(&["--json", "store", "show", "--store", &self.store], None).output().unwrap();

@@ -1,4 +1,4 @@
-//! The judge finds what is wrong: a judge that cannot fail would prove nothing.
+//! The judge finds each fault: a judge that cannot fail would prove nothing.
 
 use super::*;
 use crate::chaos::records;
