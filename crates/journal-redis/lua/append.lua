@@ -1,8 +1,8 @@
--- Writes the entry `number` behind the last one; without a body it looks whether that entry is there. Both leave the moment.
--- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, whether it beats, then field and body.
+-- Writes the entry `number` behind the last one, or, without a body, checks that it is there. Both write the moment.
+-- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, '' without a heartbeat, then field and body.
 if refused then return refused end
--- The log can be deleted, expire or be renamed alone, or another key be put in its place. Then the journal ends with the
--- snapshot: `own` says so, so that its owner writes the store anew and nobody takes what is missing for something that is there.
+-- The log can be deleted, expire or be renamed alone, or another key can replace it. Then the journal ends with the
+-- snapshot, and `own` is set so: its leader rebuilds the store, and no reader expects the missing entries.
 local kept, sum = string.match(own[8] or '', '^%S+ (%d+) (%x+)')
 kept, sum = kept or '0', sum or string.rep('0', 16)
 local expects = own[4] ~= kept
@@ -13,7 +13,7 @@ local function lost()
 end
 local function is_other(reply) return type(reply) == 'table' and reply.err and string.find(reply.err, 'WRONGTYPE', 1, true) end
 local function leave(...) return note(ARGV[10] ~= '', ARGV[7], ARGV[8], ARGV[9], ...) end
--- An entry finds out by itself. No entry is in this range, so it costs little, and a key of another type says so.
+-- An append of an entry notices this itself. This range is empty, so the read is cheap; a key of another type fails.
 if not ARGV[12] and expects and (redis.call('EXISTS', KEYS[2]) == 0
     or is_other(redis.pcall('XRANGE', KEYS[2], '18446744073709551615-0', '+', 'COUNT', 1))) then return lost() end
 local said = look(ARGV[5], ARGV[6])

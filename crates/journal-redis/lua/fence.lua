@@ -1,6 +1,6 @@
--- What every script of an owner begins with: the fence, and the words that the scripts share.
--- It must never know what a body holds. KEYS: own, log. ARGV: store, epoch, owner, run, as the caller knows them;
--- `proved` in place of the run if this text was sent to no other run.
+-- Start of every script of a leader: the fence, and the functions that the scripts share. It must never know the
+-- content of a body. KEYS: own, log. ARGV: store, epoch, owner, run, as the caller knows them; `proved` in place of the
+-- run if this text was sent to no other run.
 local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl', 'snapshot')
 local refused
 if own[1] ~= ARGV[1] then refused = 'moved'

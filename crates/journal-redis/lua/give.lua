@@ -1,4 +1,4 @@
--- Names another server as the owner, at a later epoch. A repeat finds it named.
+-- Hands the store to another server, at a later epoch. A repeat finds that server named.
 -- ARGV: (fence), number, checksum, to.
 if own[1] == ARGV[1] and own[3] == ARGV[7] and tonumber(own[2]) > tonumber(ARGV[2]) then return 'done ' .. time end
 if refused then return refused end

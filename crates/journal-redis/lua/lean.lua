@@ -1,7 +1,7 @@
--- The short way of an append that needs no judgement: its text was proved to reach the run that the caller knows, the store is
--- the caller's, and the entry is the next one, or the last one with nothing behind it. All else goes on to the fence.
--- It must never answer what the fence and the append would not, except that it says no TIME and leaves the beat as it is.
--- KEYS and ARGV are those of the append.
+-- The short path of a plain append: its text provably reached the run that the caller knows, the store is the caller's,
+-- and the entry is the next one, or the last one with nothing behind it. All others continue with the fence. It must
+-- never give another answer than the fence and the append would, except that it returns no TIME and leaves the
+-- heartbeat unchanged. KEYS and ARGV are those of the append.
 if ARGV[4] == 'proved' and ARGV[9] == '' and ARGV[10] == '' then
   local own = redis.call('HMGET', KEYS[1], 'store', 'epoch', 'owner', 'number', 'checksum', 'moment', 'largest_ttl')
   if own[1] == ARGV[1] and own[2] == ARGV[2] and own[3] == ARGV[3] then

@@ -1,4 +1,4 @@
--- Writes the id of a store that lost it, and beside it the longest ttl that the caller knows of, where there is none.
+-- Writes the id of a store that lost it, with the longest ttl that the caller knows; does nothing if there is an id.
 -- KEYS: store. ARGV: store, format, ttl.
 if redis.call('HEXISTS', KEYS[1], 'id') == 0 then
   redis.call('HSET', KEYS[1], 'id', ARGV[1], 'format', ARGV[2], 'ttl', ARGV[3])

@@ -1,4 +1,5 @@
--- Writes one piece of a snapshot and notes which one is being written, or unlinks it where no body is given and `own` does not name its snapshot.
+-- Writes one piece of a snapshot, and notes the snapshot in `writing`. Without a body it unlinks the piece, unless
+-- `own` names the snapshot.
 -- KEYS: own, log, the piece. ARGV: (fence), generation, body.
 if refused then return refused end
 if ARGV[6] then

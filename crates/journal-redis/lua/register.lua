@@ -1,5 +1,5 @@
--- Writes what a server says of itself, behind the moment; takes away servers that said nothing for a minute; and makes the
--- secret by which servers know each other, where there is none. KEYS: servers, secret. ARGV: server, what it says, new secret.
+-- Writes the entry of a server, with its time; removes servers that were silent for a minute; makes the secret by which
+-- servers authenticate each other, if there is no secret. KEYS: servers, secret. ARGV: server, its entry, new secret.
 local clock = redis.call('TIME')
 local time = string.format('%.0f', clock[1] * 1000000 + clock[2])
 redis.call('HSET', KEYS[1], ARGV[1], time .. ' ' .. ARGV[2])

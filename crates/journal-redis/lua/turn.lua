@@ -1,5 +1,6 @@
--- Makes a snapshot the one that loads begin with. One that heals ends the journal; otherwise the entries behind it stay.
--- KEYS: own, log, all pieces. ARGV: (fence), number, checksum, moment, largest ttl, notes_run, heals, generation, snapshot.
+-- Installs a snapshot: loads begin with it. If it heals, the journal ends with it, otherwise later entries stay.
+-- KEYS: own, log, all pieces.
+-- ARGV: (fence), number, checksum, moment, largest ttl, notes_run, heals, generation, snapshot.
 if refused then return refused end
 local before = redis.call('HGET', KEYS[1], 'snapshot') or ''
 if string.match(before, '^%S+') == ARGV[11] then return note(true, ARGV[7], ARGV[8], ARGV[9]) end

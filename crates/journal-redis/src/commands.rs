@@ -1,6 +1,6 @@
-//! What a user of Redis must be allowed. It calls none of it: a test leaves out each, and sees that something fails.
+//! Redis commands that a store's user needs. No code reads the list; a test drops each and sees a failure.
 
-/// The commands that a server sends, or that its scripts run, as an ACL names them.
+/// Commands that a server sends, or that its scripts run, as an ACL names them.
 pub const COMMANDS: &[&str] = &[
     "eval",
     "evalsha",

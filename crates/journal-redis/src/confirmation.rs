@@ -1,24 +1,24 @@
-//! How many replicas must have what a script wrote before it counts as done.
+//! Confirmation by replicas: a write of a script counts as done once enough of them have it.
 
 use crate::resp::{RespValue, Words};
 
-/// How long the replicas have for it. All that is begun meanwhile on the same line waits too.
+/// Time in ms that the replicas have for a confirmation. All later requests on the same connection wait too.
 const WITHIN_MS: &str = "1000";
 
-/// Every append, an empty one and a repeat too, writes at least the beat, so that there is always something to wait for.
+/// Every append, even empty or repeated, writes at least the heartbeat, so there is always something to wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Confirmation {
-    /// At least one. Nothing answered is lost only if these are all replicas that may become the primary.
+    /// At least one. Only if these are all replicas that may become the primary, no answered write is lost.
     pub replicas: u32,
 }
 
 impl Confirmation {
-    /// The question, which must follow on the same connection.
+    /// The `WAIT` command, which must follow on the same connection.
     pub fn words(self) -> Words {
         Words::of(&["WAIT", &self.replicas.to_string(), WITHIN_MS])
     }
 
-    /// What is said to who began the script. What the script refused needs no replica.
+    /// The answer to the request: an error while too few replicas have the write. A refused script needs no replica.
     pub fn said(self, script: RespValue, have: &RespValue) -> Result<RespValue, String> {
         let is_done = script.text().is_some_and(|said| said.starts_with("done"));
         match have {
@@ -32,12 +32,12 @@ impl Confirmation {
     }
 }
 
-/// Fewer replicas than are wanted have what was written last.
+/// Too few replicas have the last write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReplicaShortage {
-    /// How many had it within a second.
+    /// The number of replicas that had it within a second.
     pub have: u32,
-    /// How many must have it before it counts as done.
+    /// The number of replicas that must have it before it counts as done.
     pub wanted: u32,
 }
 

@@ -1,6 +1,6 @@
-//! One connection to the Redis that has a store: TCP, TLS, the login, the database, and who the primary is.
+//! Connects to the Redis of a store: TCP, TLS, login and database, at the primary.
 //!
-//! It tries each endpoint once; when to try again is the matter of `line`.
+//! It tries each endpoint once; `line` decides when to retry.
 
 use std::io;
 use std::sync::Arc;
@@ -15,35 +15,35 @@ use tokio::time::timeout;
 
 use crate::resp::{self, RespValue, Words};
 
-/// How long one connection may take to be made, with TLS and login.
+/// Time limit of one connection attempt, with TLS and login.
 const WITHIN: Duration = Duration::from_secs(2);
-/// What the server lists a connection as.
+/// The name of a connection in the server's `CLIENT LIST`.
 const CLIENT_NAME: &str = "tenure";
 
-/// Bytes that are read at once at most.
+/// The largest number of bytes in one read.
 const READ_BYTES: usize = 64 << 10;
 
-/// Where replies come from.
+/// The reading half of a connection.
 pub(crate) type ReadStream = BufReader<Box<dyn AsyncRead + Unpin + Send>>;
 
-/// Where requests go.
+/// The writing half of a connection.
 pub(crate) enum WriteStream {
-    /// As they are, by any thread.
+    /// Without TLS; any thread may write.
     Socket(Arc<OwnedWriteHalf>),
-    /// Through TLS, by one thread.
+    /// Through TLS; only one thread writes.
     Tls(Box<dyn AsyncWrite + Unpin + Send>),
 }
 
-/// A connection on which the server has answered.
+/// A connection that the server has answered on.
 pub(crate) struct Connection {
-    /// The server that it leads to.
+    /// The server at the other end.
     pub at: Endpoint,
     pub reader: ReadStream,
     pub writer: WriteStream,
 }
 
 impl Connection {
-    /// One command; nothing else must be on its way.
+    /// Sends one command; no other one may be on its way.
     pub async fn ask(&mut self, words: &Words) -> io::Result<RespValue> {
         let mut out = Vec::new();
         Words::write(&[words], &mut out);
@@ -54,7 +54,7 @@ impl Connection {
         resp::read(&mut self.reader).await
     }
 
-    /// A connection whose bytes only one thread can write.
+    /// A connection that only one thread writes to.
     pub fn through(
         at: Endpoint,
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -65,20 +65,20 @@ impl Connection {
     }
 }
 
-/// How connections to a store are made.
+/// Makes the connections to a store.
 pub(crate) struct Dialer {
     address: Address,
     tls: Option<Tls>,
 }
 
 impl Dialer {
-    /// Reads the certificates, if the address asks for TLS.
+    /// Reads the certificates, if the address wants TLS.
     pub fn new(address: Address) -> Result<Dialer, TlsError> {
         let tls = if address.tls() { Some(Tls::new(address.ca(), &[])?) } else { None };
         Ok(Dialer { address, tls })
     }
 
-    /// A connection to the primary; `to` is the node of a cluster to which the last one was sent.
+    /// A connection to the primary; `to` is the node of a cluster that the last node redirected to.
     pub async fn connect(&self, to: Option<&Endpoint>) -> Result<Connection, String> {
         let mut why = "the address names no server".to_owned();
         match self.address.topology() {
@@ -92,7 +92,7 @@ impl Dialer {
                 }
             }
             Topology::Sentinel { sentinels, master } => {
-                // A Sentinel that was cut off names a primary of the past: the next one may know better.
+                // A partitioned Sentinel names a former primary: the next one may know better.
                 let mut tried = Vec::new();
                 for sentinel in sentinels {
                     let primary = match self.primary(sentinel, master).await {
@@ -114,7 +114,7 @@ impl Dialer {
         Err(why)
     }
 
-    /// The primary, as a sentinel knows it.
+    /// The address of the primary, according to a sentinel.
     async fn primary(&self, sentinel: &Endpoint, master: &str) -> Result<Endpoint, String> {
         let ask = Words::of(&["SENTINEL", "get-master-addr-by-name", master]);
         let asking = async {
@@ -136,11 +136,11 @@ impl Dialer {
         in_time(endpoint, self.greeted(endpoint, self.address.login(), self.address.db())).await
     }
 
-    /// A connection to a server that a Sentinel names, unless the server says that it is a replica.
+    /// A connection to the server that a Sentinel names, unless that server calls itself a replica.
     async fn named(&self, primary: &Endpoint) -> io::Result<Connection> {
         let mut connection = self.greeted(primary, self.address.login(), self.address.db()).await?;
         let role = connection.ask(&Words::of(&["ROLE"])).await?;
-        // A user who may not ask finds out by the first refusal of a write.
+        // A user without the right to ask notices a replica by the first refused write.
         let role = role.list().and_then(|role| role.first()?.text());
         match role {
             None | Some("master") => Ok(connection),
@@ -161,14 +161,14 @@ impl Dialer {
         if db != 0 {
             matters.push(Words::of(&["SELECT"]).and(db.to_string()));
         }
-        // A server that still loads its data is not there yet.
+        // A server that still loads its data is not ready.
         matters.push(Words::of(&["PING"]));
         for words in &matters {
             if let RespValue::Refused(why) = connection.ask(words).await? {
                 return Err(io::Error::other(why));
             }
         }
-        // A user who may not set a name may do all the rest.
+        // A user without the right to set a name may do all the rest.
         connection.ask(&Words::of(&["CLIENT", "SETNAME", CLIENT_NAME])).await?;
         Ok(connection)
     }
@@ -199,7 +199,7 @@ async fn write_all(socket: &OwnedWriteHalf, mut out: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What takes too long ends.
+/// Ends an attempt that takes too long.
 async fn in_time<T>(
     endpoint: &Endpoint,
     dialing: impl Future<Output = io::Result<T>>,
@@ -219,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers each command by its words; its port. It goes with the runtime.
+    /// Starts a server that answers each command by its words, and returns its port. It ends with the runtime.
     async fn server(answers: impl Fn(&str) -> String + Send + Sync + 'static) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let port = listener.local_addr().expect("it listens").port();

@@ -1,4 +1,4 @@
-//! The servers of a store as a client finds them: read once, on a connection of its own, from any runtime.
+//! Client's view of the servers of a store: reads them once, on a connection of its own, from any runtime.
 //!
 //! Nothing is written. A user of Redis needs `HGET` and `HGETALL` on the keys of the store, `TIME` and `PING`.
 
@@ -14,17 +14,17 @@ use crate::resp::{RespValue, Words};
 use crate::server_entry::ServerEntry;
 use crate::store::StoreError;
 
-/// A server that said nothing for so long is taken for gone, in microseconds. A living one says something each second.
+/// In microseconds. A server that was silent for longer counts as gone; a living one writes each second.
 const LIVES_US: u64 = 10_000_000;
-/// How long the answers of one Redis are waited for.
+/// Time limit for the answers of one Redis.
 const WITHIN: Duration = Duration::from_secs(3);
-/// Nodes of a cluster that are asked before it is given up: each may send on to the next.
+/// The most nodes of a cluster that are asked: each may redirect to the next.
 const NODES_MAX: usize = 4;
 
-/// The living servers of a store: its owner first, and of the others the one that said something last.
+/// The living servers of a store: first its leader, then the others, most recently heard first.
 ///
 /// # Errors
-/// The certificates of the address cannot be used, or Redis cannot be reached, or refuses.
+/// The certificates of the address cannot be used, or Redis cannot be reached, or it refuses.
 pub async fn find_servers(address: Address) -> Result<Vec<ServerEntry>, StoreError> {
     let keys = StoreKeys::of(address.name());
     let dialer = Dialer::new(address)?;
@@ -46,7 +46,7 @@ pub async fn find_servers(address: Address) -> Result<Vec<ServerEntry>, StoreErr
     Err(StoreError::Away("its nodes do not agree which of them has the store".to_owned()))
 }
 
-/// What stands in the store.
+/// The content of the store's keys.
 struct SaidByServers {
     owner: Option<u128>,
     /// Redis's clock, in microseconds.
@@ -55,7 +55,7 @@ struct SaidByServers {
 }
 
 impl SaidByServers {
-    /// Asks; the inner error is a refusal of Redis.
+    /// Sends the requests; the inner error is a refusal of Redis.
     async fn ask(
         mut connection: Connection,
         keys: &StoreKeys,

@@ -1,13 +1,13 @@
-//! How snapshots of a store are named.
+//! Names of snapshots of a store.
 
 use std::fmt;
 
-/// The name of a snapshot. The epoch is in it, so no two owners ever write one of the same name.
+/// The name of a snapshot. It contains the epoch, so no two leaders write the same name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Generation {
-    /// The epoch of the owner that made it.
+    /// The epoch of the leader that made it.
     pub epoch: u64,
-    /// Counts the snapshots of that owner.
+    /// Counts the snapshots of that leader.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The journal of one owner: an ownership, and appends under it. It must never acquire anew once it is deposed.
+//! The journal of one leader: one acquisition, and appends under it. It must never acquire again once it is fenced.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use tenure_journal::{
 use crate::scripts::{Acquisition, AppendCall, Own, Ownership, RunNote, ScriptReply};
 use crate::store::{RedisStore, StoreError};
 
-/// How often an acquisition looks anew when another process was faster.
+/// The number of retries of an acquisition when other processes are faster.
 const TRIES: u32 = 8;
 
-/// Why a store was not acquired.
+/// Reasons why a store was not acquired.
 #[derive(Debug, thiserror::Error)]
 pub enum AcquireError {
-    /// It cannot be reached or read.
+    /// The store cannot be reached or read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// `{NAME}:store` and `{NAME}:own` name two stores.
@@ -23,7 +23,7 @@ pub enum AcquireError {
         "the keys in Redis belong to two stores: one of them was restored, or its other keys were lost"
     )]
     OtherStore,
-    /// Other processes acquire it again and again.
+    /// Other processes keep acquiring it.
     #[error("other processes acquire the store at the same time")]
     Contended,
 }
@@ -37,8 +37,8 @@ pub struct RedisJournal {
 }
 
 impl RedisJournal {
-    /// Acquires the store for the process with the id `owner`, by force: its owner is deposed. Where there is none,
-    /// it is made with the id `new`. Blocks.
+    /// Acquires the store for the process with the id `owner`, by force: its leader is fenced out. If there is no
+    /// store, makes one with the id `new`. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached, holds something else under these keys, or other processes are faster.
@@ -73,17 +73,16 @@ impl RedisJournal {
         Err(AcquireError::Contended)
     }
 
-    /// What `own` said when the store was acquired.
+    /// The content of `own` at the acquisition.
     pub fn acquired(&self) -> &Own {
         &self.acquired
     }
 
-    /// What its appends say of this process.
+    /// The identity of this process in its appends.
     pub fn ownership(&self) -> &Ownership {
         &self.by
     }
 
-    /// The keys that it is kept in.
     pub fn store(&self) -> &RedisStore {
         &self.store
     }

@@ -1,4 +1,4 @@
-//! The keys of a store in Redis. It is the only place that knows their names.
+//! The keys of a store in Redis. No other place knows their names.
 
 use crate::generation::Generation;
 
@@ -9,12 +9,12 @@ pub struct StoreKeys {
 }
 
 impl StoreKeys {
-    /// Of the store with this name, which must have no `{` and no `}`.
+    /// The keys of the store with this name, which must contain no `{` and no `}`.
     pub fn of(name: &str) -> StoreKeys {
         StoreKeys { name: name.to_owned() }
     }
 
-    /// What the keys of a store in the layout of earlier releases begin with.
+    /// The prefix of a store's keys in the layout of earlier releases.
     pub fn earlier(&self) -> String {
         format!("{}:", self.name)
     }
@@ -24,7 +24,7 @@ impl StoreKeys {
         self.key("store")
     }
 
-    /// A hash: the owner of the store, and the last entry of its journal.
+    /// A hash: the leader of the store, and the last entry of its journal.
     pub fn own(&self) -> String {
         self.key("own")
     }
@@ -34,12 +34,12 @@ impl StoreKeys {
         self.key("log")
     }
 
-    /// A hash: what each server of the store says of itself.
+    /// A hash: the entry that each server of the store writes about itself.
     pub fn servers(&self) -> String {
         self.key("servers")
     }
 
-    /// A string: the secret by which servers know each other.
+    /// A string: the secret by which servers authenticate each other.
     pub fn secret(&self) -> String {
         self.key("secret")
     }

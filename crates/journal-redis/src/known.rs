@@ -1,38 +1,39 @@
-//! The scripts that were sent whole on one connection, and how they are called after that.
+//! The scripts that were sent whole on one connection, and their shorter calls after that.
 //!
-//! The run of Redis stands in the text of an append, so the digest of that text is known to a process of Redis only if the
-//! text was sent to it: scripts are neither replicated nor kept on disk. Once Redis has answered the whole text and the run was
-//! right, each call by digest proves by itself that it reached the same process, also through a proxy, and the script needs
-//! not ask for the run again, which is a fifth of its work. It must never say so of a text that was not answered on this very
-//! connection: another process may have been sent it, and have refused it. The other scripts are rare, and always ask.
+//! The text of an append contains the run id of Redis, so a Redis process knows the digest of that text only if the
+//! text was sent to it: scripts are neither replicated nor kept on disk. Once Redis has answered the whole text and the
+//! run was right, each call by digest proves that it reached the same process, even through a proxy. The script then
+//! skips the check of the run, which is a fifth of its work. A text that was not answered on this very connection must
+//! never count as proved: another process may have received it, and refused it. The other scripts are rare, and always
+//! check.
 
 use sha1::{Digest, Sha1};
 
 use crate::resp::{RespValue, Words};
 use crate::scripts::{APPEND, Script, ScriptCall};
 
-/// Stands in the place of the run once that needs no proof. No run is called so.
+/// Replaces the run id once the run is proved. No run id has this value.
 const PROVED: &str = "proved";
 
 struct KnownScript {
     script: &'static Script,
-    /// The run in its text; empty if there is none.
+    /// The run id in its text; empty if there is no run id in it.
     run: String,
     by_digest: Words,
     is_proved: bool,
 }
 
-/// The run that stands in the text of the script that is called; empty if none does.
+/// The run id in the text of the called script; empty if the text has no run id.
 fn run_in_text(call: &ScriptCall) -> &str {
     if std::ptr::eq(call.script, &APPEND) { call.run() } else { "" }
 }
 
-/// See the module.
+/// All scripts that one connection has sent.
 #[derive(Default)]
 pub(crate) struct KnownScripts(Vec<KnownScript>);
 
 impl KnownScripts {
-    /// Another connection knows nothing.
+    /// Forgets all scripts, for another connection.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -44,7 +45,7 @@ impl KnownScripts {
         self.0.iter_mut().find(is_of)
     }
 
-    /// Writes a call; whether the script was written whole.
+    /// Writes a call. Returns true if it contains the whole script.
     pub fn write(&mut self, call: &ScriptCall, out: &mut Vec<u8>) -> bool {
         if let Some(known) = self.find(call) {
             let run = if known.is_proved { PROVED } else { call.run() };
@@ -64,9 +65,9 @@ impl KnownScripts {
         true
     }
 
-    /// Hears what was answered to a call that was written whole.
+    /// Takes the answer to a call that was written whole.
     pub fn answered(&mut self, call: &ScriptCall, reply: &RespValue) {
-        // An append says these two only after it has found the run right.
+        // An append gives these two answers only after it has found the run right.
         let is_right = |said: &str| said.starts_with("done ") || said.starts_with("at ");
         if !run_in_text(call).is_empty()
             && reply.text().is_some_and(is_right)
@@ -124,7 +125,7 @@ mod tests {
         let mut known = KnownScripts::default();
         for call in [give, StoreNaming { store: 1, ttl: 0 }.call(&keys)] {
             assert!(written(&mut known, &call).contains("EVAL\r\n"));
-            // A repeat of it is done whatever the run is.
+            // A repeat of it is done under any run.
             known.answered(&call, &RespValue::Text(b"done 7".to_vec()));
             let next = written(&mut known, &call);
             assert!(next.contains("EVALSHA") && !next.contains(PROVED), "{next}");

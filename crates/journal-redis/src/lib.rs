@@ -1,15 +1,15 @@
-//! The journal of a store in Redis or Valkey: numbered entries in a stream, written by one owner under an epoch.
+//! The journal of a store in Redis or Valkey: numbered entries in a stream, which one leader writes under an epoch.
 //!
-//! All that is decided inside Redis is decided by a few scripts (`lua/`), each of which is one step there and answers a
-//! repeat as the first time. [`RedisStore`] calls them; [`RedisJournal`] is a [`Journal`](tenure_journal::Journal) made of
-//! them. One connection carries all calls of a store in their order, and carries them again when it was lost.
+//! A few scripts (`lua/`) make all decisions inside Redis. Each is one atomic step there, and answers a repeat like the
+//! first call. [`RedisStore`] calls them; [`RedisJournal`] builds a [`Journal`](tenure_journal::Journal) from them. One
+//! connection carries all calls of a store in order, and sends unanswered calls again after it was lost.
 //!
-//! A user of Redis must be allowed [`COMMANDS`] on the keys of the store, and `CLIENT SETNAME` if its connections are to have a
-//! name; the user of the Sentinels, `SENTINEL` and `PING`. With Sentinels it should be allowed `ROLE` on the servers too: without it a
-//! primary that was demoted is found out by its first refusal.
+//! A user of Redis needs [`COMMANDS`] on the keys of the store, and `CLIENT SETNAME` if its connections are to have a
+//! name; the user of the Sentinels needs `SENTINEL` and `PING`. With Sentinels it should also have `ROLE` on the
+//! servers: without it, a demoted primary shows only by its first refusal.
 //!
-//! This crate knows bytes, numbers, keys and owners' ids. It must never know a rule of jobs or a table of SQL, nor decide
-//! who should own a store.
+//! This crate knows bytes, numbers, keys and the ids of leaders. It must never know a rule of jobs or a table of SQL,
+//! nor decide which server leads a store.
 
 mod commands;
 mod confirmation;

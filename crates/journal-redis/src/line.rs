@@ -1,10 +1,10 @@
-//! A line to Redis that is kept: a thread with one connection, which it makes anew when it is lost.
+//! Pipeline to Redis: a thread that keeps one connection, and connects again when it is lost.
 //!
-//! Requests go out in the order in which they are begun and are answered in it. What was not answered when a connection
-//! was lost goes out again on the next one, in the same order. So it must only be given requests that may be repeated.
+//! Requests are sent and answered in the order in which they begin. After a lost connection, unanswered requests are
+//! sent again on the next one, in the same order. So only repeatable requests may enter the pipeline.
 //!
-//! A request is written by the thread that begins it, as far as the socket takes it at once; the line's own thread writes
-//! the rest, and all of it under TLS.
+//! The thread that begins a request writes it, as far as the socket accepts it at once; the pipeline's own thread
+//! writes the rest, and everything under TLS.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,40 +25,40 @@ use crate::refusal::{is_of_one_request, moved_to};
 use crate::resp::{self, RespValue, Words};
 use crate::scripts::ScriptCall;
 
-/// Pauses between tries to connect: the first, and the longest.
+/// Pauses between attempts to connect: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// Requests are waiting and nothing came for this long: the connection is taken for dead.
+/// With waiting requests and no reply for this long, the connection counts as dead.
 const SILENCE: Duration = Duration::from_secs(3);
-/// How long a request is tried before it is answered that nobody knows.
+/// Time after which a request is answered with an unknown outcome.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(6);
-/// How often the line looks for silence and for requests that have waited too long.
+/// Interval of the checks for silence and for requests that waited too long.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// What is kept of the room for bytes that were written.
+/// Capacity that the output buffer keeps after a write, in bytes.
 const OUT_BYTES: usize = 1 << 20;
 
-/// What is said to Redis.
+/// A request to Redis.
 pub(crate) enum RedisCommand {
     Script(ScriptCall),
-    /// A script, and right behind it the question how many replicas have what it wrote. Both go out again together: on
-    /// another connection Redis would wait for nothing.
+    /// A script, directly followed by a `WAIT` for its replicas. Both are sent again together: on another connection
+    /// Redis would wait for nothing.
     Confirmed(ScriptCall, Confirmation),
-    /// Words that need no script.
+    /// Words of a command without a script.
     Plain(Words),
 }
 
-/// Hears the reply, or why there is none.
+/// The callback of a request: gets the reply, or the reason why there is no reply.
 pub(crate) type Hears = Box<dyn FnOnce(Result<RespValue, String>) + Send>;
 
 struct Request {
     command: RedisCommand,
     begun: Instant,
-    /// What the script answered, while the replicas are waited for on the same connection.
+    /// The reply of the script, while the same connection waits for the replicas.
     script: Option<RespValue>,
-    /// The text of its script was written with it.
+    /// True if its script was sent as text, not as a digest.
     sent_whole: bool,
-    /// `None` once nobody waits any more. Replies come in the order of requests, so it stays in its place until its own comes or
-    /// the connection is lost.
+    /// `None` once the request was given up. Replies come in the order of requests, so the request stays queued until
+    /// its own reply comes or the connection is lost.
     hears: Option<Hears>,
 }
 
@@ -73,7 +73,7 @@ impl Request {
         }
     }
 
-    /// Takes a reply; `None` if it needs another one.
+    /// Takes a reply; `None` if the request needs another one.
     fn takes(&mut self, value: RespValue) -> Option<Result<RespValue, String>> {
         let RedisCommand::Confirmed(_, confirmation) = &self.command else {
             return Some(unless_refused(value));
@@ -97,7 +97,7 @@ fn unless_refused(value: RespValue) -> Result<RespValue, String> {
     }
 }
 
-/// The line. Its thread ends when this is dropped.
+/// The pipeline. Its thread ends when this is dropped.
 pub(crate) struct RedisLine(Arc<LineInside>);
 
 impl RedisLine {
@@ -109,20 +109,20 @@ impl RedisLine {
         Ok(RedisLine(inside))
     }
 
-    /// Begins a request. `hears` runs in the thread of the line and must not block.
+    /// Begins a request. `hears` runs in the thread of the pipeline and must not block.
     pub fn begin(&self, command: RedisCommand, hears: Hears) {
         self.0.begin(Request::new(command, hears));
     }
 
-    /// How many replicas have what was written last, as long as those are too few and Redis is reached.
+    /// The number of replicas that have the last write, while that is too few and Redis can be reached.
     pub fn too_few_replicas(&self) -> Option<u32> {
         let state = self.0.lock();
-        // Whoever waits for them asks again and again: what was said long ago is of nobody any more.
+        // Requests that wait for replicas are retried, so an old number concerns no request any more.
         let lasts = |at: &Instant| at.elapsed() < PATIENCE && state.trouble.is_none();
         state.too_few_replicas.filter(|(_, at)| lasts(at)).map(|(have, _)| have)
     }
 
-    /// Why Redis is not reached now, while requests are still tried.
+    /// The reason why Redis cannot be reached now, while requests are still retried.
     pub fn trouble(&self) -> Option<String> {
         self.0.lock().trouble.clone()
     }
@@ -136,35 +136,35 @@ impl Drop for RedisLine {
 }
 
 struct LineState {
-    /// Begun and not answered, in their order.
+    /// Unanswered requests, in the order in which they began.
     waiting: VecDeque<Request>,
-    /// Refused alone, and why. They are answered at the next look, as who is refused may ask again at once.
+    /// Individually refused requests, with the reasons. The next look answers them, because a caller may retry at once.
     refused: Vec<(Hears, String)>,
     /// The scripts that were sent whole on this connection.
     known: KnownScripts,
-    /// What is to be written on this connection.
+    /// Bytes that this connection still has to write.
     out: Vec<u8>,
-    /// There is a connection, on which all that waits was or will be written.
+    /// True while there is a connection; all waiting requests were or will be written on it.
     is_connected: bool,
-    /// Its socket, if bytes can be written to it as they are.
+    /// The socket of the connection, unless it uses TLS.
     socket: Option<Arc<OwnedWriteHalf>>,
-    /// When something was heard last, or began to be waited for.
+    /// The time of the last reply, or the time since which one is expected.
     heard: Instant,
-    /// When this connection answered last and refused nothing, or was made.
+    /// The time at which this connection was made, or last gave an answer that was no refusal.
     served: Instant,
-    /// Why the last connection ended or could not be made, or what was refused last; `None` once something was answered since.
+    /// The reason of the last failed connection or the last refusal; `None` after any answer since.
     trouble: Option<String>,
-    /// How many replicas had what was to be confirmed last, if those were too few, and when they said so. Starts as `None`.
+    /// The number of replicas at the last confirmation, if that was too few, and its time. Starts as `None`.
     too_few_replicas: Option<(u32, Instant)>,
-    /// Before the next try to connect.
+    /// The pause before the next attempt to connect.
     pause: Duration,
-    /// Nobody needs the line any more.
+    /// True once the pipeline is no longer needed.
     is_closed: bool,
 }
 
 struct LineInside {
     state: Mutex<LineState>,
-    /// There is something to write that the socket did not take at once, or the line is closed.
+    /// Notified when the socket did not take all bytes at once, or the pipeline is closed.
     changed: Notify,
 }
 
@@ -184,7 +184,7 @@ impl LineState {
         };
     }
 
-    /// Takes a reply for the first request that waits; the answer to it, unless it needs another reply.
+    /// Matches a reply with the first waiting request. Returns its answer, unless it needs another reply.
     fn takes(&mut self, value: RespValue) -> Option<(Request, Result<RespValue, String>)> {
         let LineState { waiting, known, too_few_replicas, .. } = self;
         let first = waiting.front_mut()?;
@@ -205,7 +205,7 @@ impl LineState {
         waiting.pop_front().map(|request| (request, said))
     }
 
-    /// Writes what the socket takes at once. An error shows when it is read.
+    /// Writes as much as the socket takes at once. The reader notices an error.
     fn flush(&mut self) -> io::Result<()> {
         let Some(socket) = &self.socket else { return Ok(()) };
         let mut written = 0;
@@ -251,7 +251,7 @@ impl LineInside {
     fn begin(&self, mut request: Request) {
         let mut state = self.lock();
         if state.is_closed {
-            // Dropped outside the lock: what hears it may begin another.
+            // Dropped outside the lock: its callback may begin another request.
             drop(state);
             return drop(request);
         }
@@ -261,7 +261,7 @@ impl LineInside {
             if state.waiting.is_empty() {
                 state.heard = request.begun;
             }
-            // What others left comes first, and is on its way. What breaks is seen by who reads.
+            // Bytes of earlier requests go first, and are on their way. The reader notices a broken connection.
             if is_first {
                 let _ = state.flush();
             }
@@ -274,7 +274,7 @@ impl LineInside {
         }
     }
 
-    /// A connection is there: all that waits is written again.
+    /// Takes a new connection: writes all waiting requests again.
     fn connected(&self, socket: Option<Arc<OwnedWriteHalf>>) {
         let mut state = self.lock();
         (state.is_connected, state.socket) = (true, socket);
@@ -296,7 +296,7 @@ impl LineInside {
         (state.is_connected, state.socket) = (false, None);
     }
 
-    /// Writes what the threads that begin requests do not.
+    /// Writes the bytes that the requesting threads leave.
     async fn writes(&self, mut writer: WriteStream) -> Ended {
         let lost = |why: io::Error| Ended::Lost { why: why.to_string(), to: None };
         loop {
@@ -327,7 +327,7 @@ impl LineInside {
         }
     }
 
-    /// Hears replies, and gives each to who began its request.
+    /// Reads replies, and gives each to the callback of its request.
     async fn reads(&self, mut reader: ReadStream, at: &Endpoint) -> Ended {
         loop {
             let value = match resp::read(&mut reader).await {
@@ -339,15 +339,15 @@ impl LineInside {
                 let is_refused = matches!(value, RespValue::Refused(_));
                 state.heard = Instant::now();
                 if let RespValue::Refused(why) = &value {
-                    // A server that has refused all for a while may be one of the past, or a proxy to it.
+                    // A server that has refused everything for a while may be a former primary, or a proxy to it.
                     let serves = state.served.elapsed() < SILENCE;
-                    // It did not happen here and now: all are repeated.
+                    // The request was not done here: all are repeated.
                     if !serves || !is_of_one_request(why) {
                         return Ended::Lost { why: why.clone(), to: moved_to(why, at) };
                     }
                     state.trouble = Some(why.clone());
                 } else {
-                    // It serves, so the next loss is another one.
+                    // The connection works, so the next loss is a new one.
                     (state.served, state.pause, state.trouble) = (Instant::now(), PAUSE_MIN, None);
                 }
                 if state.waiting.is_empty() {
@@ -370,7 +370,7 @@ impl LineInside {
         }
     }
 
-    /// Ends when there is silence where an answer should be. Gives up what has waited too long, while the connection stays.
+    /// Ends when an expected answer does not come. Gives up requests that waited too long, but keeps the connection.
     async fn watches(&self) -> Ended {
         loop {
             sleep(LOOK_EVERY).await;
@@ -399,7 +399,7 @@ impl LineInside {
         ended
     }
 
-    /// Answers those that have waited too long, and those that were refused.
+    /// Answers requests that waited too long, and those that were refused.
     fn give_up(&self, why: &str) {
         let (over, refused) = {
             let mut state = self.lock();
@@ -415,7 +415,7 @@ impl LineInside {
         over.into_iter().for_each(|hears| hears(Err(why.to_owned())));
     }
 
-    /// Nothing is answered any more: what hears is dropped, outside the lock.
+    /// Stops answering: drops all callbacks, outside the lock.
     fn end(&self) {
         let waiting = {
             let mut state = self.lock();
@@ -431,11 +431,11 @@ async fn write_through(stream: &mut (impl AsyncWrite + Unpin), out: &[u8]) -> io
     stream.flush().await
 }
 
-/// Why a connection is no longer used.
+/// Reasons to stop using a connection.
 enum Ended {
-    /// Nobody needs the line any more.
+    /// The pipeline is no longer needed.
     Closed,
-    /// It broke, or Redis refused something that it will take later or elsewhere.
+    /// It broke, or Redis refused something that it will accept later or elsewhere.
     Lost { why: String, to: Option<Endpoint> },
 }
 
@@ -456,8 +456,8 @@ impl LineKeeper {
                         return;
                     };
                     to = next;
-                    // A server that takes connections and ends them at once is not asked in a loop. One that was asked
-                    // nothing for a while served too.
+                    // This avoids a loop of requests to a server that accepts connections and ends them at once. A
+                    // connection that was idle for a while counts as working, too.
                     if since.elapsed() > PAUSE_MAX {
                         inside.lock().pause = PAUSE_MIN;
                     }
@@ -498,7 +498,7 @@ mod tests {
         Endpoint { host: "127.0.0.1".to_owned(), port: 6379 }
     }
 
-    /// A store that is asked for this, says something, and no more. What it was sent.
+    /// A simulated store: waits for `asked`, writes `replies`, and ends. Returns all bytes that it received.
     async fn store_says(mut there: DuplexStream, asked: &str, replies: &[u8]) -> String {
         let mut seen = Vec::new();
         let text = |seen: &[u8]| String::from_utf8_lossy(seen).into_owned();
@@ -511,7 +511,7 @@ mod tests {
         text(&seen)
     }
 
-    /// The pause after a connection on which one request was sent, and this came back before it was lost.
+    /// The pause after a connection that got one request, and sent this reply before it was lost.
     async fn pause_after(reply: &[u8]) -> Duration {
         let (here, there) = duplex(1 << 10);
         let inside = LineInside::new();
@@ -535,7 +535,7 @@ mod tests {
             let (told, said) = std::sync::mpsc::channel();
             let hears = Box::new(move |reply| drop(told.send(reply)));
             inside.begin(Request::new(command, hears));
-            // On the first connection the script is answered, and the question is not.
+            // On the first connection the script is answered, but the `WAIT` is not.
             for (replies, answered) in [(&b"+done 7\r\n"[..], false), (b"+done 8\r\n:1\r\n", true)]
             {
                 let (here, there) = duplex(1 << 12);
@@ -566,7 +566,7 @@ mod tests {
         });
     }
 
-    /// Two requests, the first of them begun that long ago, and the answers that came while this was said.
+    /// Sends two requests, the first begun `ago` earlier. Returns the answers after these replies.
     async fn answers(
         ago: Duration,
         replies: &'static [u8],
@@ -582,7 +582,7 @@ mod tests {
         assert!(first.is_some());
         let asked_twice = "PING\r\n*1\r\n$4\r\nPING";
         let later = async {
-            // The line looks for what has waited too long.
+            // Leaves time for the check for requests that waited too long.
             if ago > PATIENCE {
                 tokio::time::sleep(LOOK_EVERY * 2).await;
             }
@@ -600,9 +600,9 @@ mod tests {
     async fn a_refused_request_alone_is_answered_and_the_connection_stays() {
         let said = answers(Duration::ZERO, b"-NOPERM no right\r\n+PONG\r\n").await;
         let pong = Ok(RespValue::Text(b"PONG".to_vec()));
-        // The refusal is told at the next look: whoever asks again at once would ask in a loop.
+        // The refusal is answered at the next look: a caller that retries at once would run in a loop.
         assert_eq!(said, [(2, pong), (1, Err("NOPERM no right".to_owned()))]);
-        // What is about the server ends the connection: both go out again.
+        // An error of the server ends the connection: both requests are sent again.
         assert_eq!(answers(Duration::ZERO, b"-READONLY here\r\n+PONG\r\n").await, []);
     }
 

@@ -1,17 +1,17 @@
-//! An entry as the stream keeps it: its head as it is, and its body compressed where that is shorter.
+//! An entry as the stream stores it: an unchanged head, and a body that is compressed if that makes it shorter.
 
 use tenure_journal::JournalEntry;
 
-/// The field of an entry whose bytes are as they were given.
+/// The field of an entry whose bytes are unchanged.
 const PLAIN: &[u8] = b"e";
-/// The field of one whose body is compressed.
+/// The field of an entry whose body is compressed.
 const COMPRESSED: &[u8] = b"z";
 
 /// Bytes of an entry before its body. The scripts compare the first 8, its checksum.
 const HEAD: usize = 26;
-/// Shorter bodies stay as they are.
+/// Shorter bodies are not compressed.
 const WORTH_BYTES: usize = 1024;
-/// Nothing that lz4 compresses becomes shorter than this part of it.
+/// The best compression ratio of lz4.
 const BEST_RATIO: usize = 255;
 
 /// The field and the bytes for the stream.
@@ -28,14 +28,14 @@ pub(crate) fn pack(entry: &JournalEntry) -> (&'static [u8], Vec<u8>) {
     (PLAIN, bytes.to_vec())
 }
 
-/// The bytes of an entry, as they were given; `None` if these are none.
+/// The original bytes of an entry; `None` if these are not the bytes of an entry.
 pub(crate) fn unpack(field: &[u8], packed: &[u8]) -> Option<Vec<u8>> {
     if field == PLAIN {
         return Some(packed.to_vec());
     }
     let (head, compressed) = packed.split_at_checked(HEAD)?;
     let (length, _) = compressed.split_first_chunk::<4>()?;
-    // Nobody makes this process take memory by a number that is damaged.
+    // A damaged length must not make this process allocate memory.
     if field != COMPRESSED
         || u32::from_le_bytes(*length) as usize > compressed.len().saturating_mul(BEST_RATIO)
     {

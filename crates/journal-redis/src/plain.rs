@@ -1,6 +1,6 @@
-//! A connection on which a program asks a Redis something outside of any store: whether it is there, how it is, what lies in it.
+//! A connection for questions outside of any store: the availability of a Redis, its state and its keys.
 //!
-//! Each is one connection, on which one thing is asked at a time and nothing is repeated.
+//! Each is one connection with one command at a time, without retries.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use crate::store::StoreError;
 pub struct PlainRedis(Connection);
 
 impl PlainRedis {
-    /// Connects to the primary; of a cluster, to the first node that answers.
+    /// Connects to the primary, or to the first node of a cluster that answers.
     ///
     /// # Errors
     /// The certificates of the address cannot be used, or Redis cannot be reached or refuses.
@@ -24,7 +24,7 @@ impl PlainRedis {
         dialer.connect(None).await.map(PlainRedis).map_err(StoreError::Away)
     }
 
-    /// Connects to each server that has a part of what is kept: the primary, or all primaries of a cluster.
+    /// Connects to each server that holds a part of the data: the primary, or all primaries of a cluster.
     ///
     /// # Errors
     /// As for [`PlainRedis::connect`].
@@ -42,7 +42,7 @@ impl PlainRedis {
         Ok(all)
     }
 
-    /// One command. What the server refuses is an error.
+    /// Sends one command. A refusal of the server is an error.
     ///
     /// # Errors
     /// The server refuses, or the connection is lost: the command may have been done.
@@ -56,8 +56,8 @@ impl PlainRedis {
     }
 }
 
-/// The primaries in the answer to CLUSTER NODES: a line for each node, its address second and its flags third. The node `by`
-/// answered; it writes no host for itself before it has met another one.
+/// The primaries in the answer to `CLUSTER NODES`: one line per node, its address second and its flags third. The node
+/// `by` answered; it writes no host for itself before it has met another one.
 fn primaries(nodes: &str, by: &Endpoint) -> Vec<Endpoint> {
     let primary = |line: &str| {
         let mut words = line.split(' ').skip(1);

@@ -1,23 +1,24 @@
-//! What an error of Redis means for the connection that it came on.
+//! Classification of Redis errors: some concern one request, others the whole connection.
 
 use tenure_redis_address::Endpoint;
 
-/// Whether an error is about one request, and the same connection may serve all others: the user lacks a right, a key holds
-/// something else, a script ends with an error. All other codes are about the server: it is a replica by now, loads its data,
-/// has the store on another node, or does not know a script. Those requests go out again, on another connection.
+/// True if an error concerns one request, and the same connection may serve all others: the user lacks a right, a key
+/// has another type, a script ends with an error. All other codes concern the server: it is a replica by now, loads its
+/// data, has the store on another node, or does not know a script. Those requests are sent again, on another
+/// connection.
 pub(crate) fn is_of_one_request(refusal: &str) -> bool {
     let code = refusal.split(' ').next();
     matches!(code, Some("ERR" | "NOPERM" | "WRONGTYPE"))
 }
 
-/// Where a node of a cluster says that the store is: `MOVED SLOT HOST:PORT`. Without a host it is the host that answered. An
-/// IPv6 address has no brackets there.
+/// The node of a cluster that has the store, from `MOVED SLOT HOST:PORT`. Without a host it is the host that answered.
+/// An IPv6 address has no brackets there.
 pub(crate) fn moved_to(refusal: &str, by: &Endpoint) -> Option<Endpoint> {
     let place = refusal.strip_prefix("MOVED ")?.split(' ').nth(1)?;
     node_at(place, by)
 }
 
-/// A node as the nodes of a cluster write it.
+/// The address of a node in the notation of a cluster.
 pub(crate) fn node_at(place: &str, by: &Endpoint) -> Option<Endpoint> {
     let (host, port) = place.rsplit_once(':')?;
     let host = if host.is_empty() { &by.host } else { host };

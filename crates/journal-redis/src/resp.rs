@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt};
 
-/// Longest text of one part, in bytes: what Redis itself allows unless it is told otherwise.
+/// Longest text of one part, in bytes: the limit of Redis itself by default.
 const BULK_MAX: u64 = 512 << 20;
 /// Most elements of one array.
 const ARRAY_MAX: u64 = 1 << 24;
@@ -14,23 +14,21 @@ const DEPTH_MAX: u32 = 8;
 /// Longest line, in bytes: a status, an error or a number.
 const LINE_MAX: u64 = 64 << 10;
 
-/// A reply.
+/// A reply of Redis, of any type.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RespValue {
     /// A status, or bytes.
     Text(Vec<u8>),
-    /// A whole number.
     Int(i64),
-    /// Nothing there.
+    /// A null: there is no such value.
     Nil,
-    /// Several.
     List(Vec<RespValue>),
-    /// An error of the server: its code, and its sentence.
+    /// An error of the server: its code and its message.
     Refused(String),
 }
 
 impl RespValue {
-    /// The text; `None` if it is something else, or no UTF-8.
+    /// The text; `None` for another type, or if it is not UTF-8.
     pub fn text(&self) -> Option<&str> {
         match self {
             RespValue::Text(bytes) => std::str::from_utf8(bytes).ok(),
@@ -38,7 +36,7 @@ impl RespValue {
         }
     }
 
-    /// The bytes; `None` if it is something else.
+    /// The bytes; `None` for another type.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {
             RespValue::Text(bytes) => Some(bytes),
@@ -46,7 +44,7 @@ impl RespValue {
         }
     }
 
-    /// The elements; `None` if it is no list.
+    /// The elements; `None` for another type.
     pub fn list(&self) -> Option<&[RespValue]> {
         match self {
             RespValue::List(list) => Some(list),
@@ -55,7 +53,7 @@ impl RespValue {
     }
 }
 
-/// The words of a command as bytes, before it is known how many there are.
+/// The words of a command in bytes, while their number may still grow.
 #[derive(Clone, Default)]
 pub(crate) struct Words {
     bytes: Vec<u8>,
@@ -63,12 +61,11 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    /// These words.
     pub fn of(words: &[&str]) -> Words {
         words.iter().fold(Words::default(), |all, word| all.and(word))
     }
 
-    /// These, and one more.
+    /// Adds one more word.
     pub fn and(mut self, word: impl AsRef<[u8]>) -> Words {
         let word = word.as_ref();
         self.bytes.reserve(word.len() + 16);
@@ -79,7 +76,7 @@ impl Words {
         self
     }
 
-    /// Writes one command of all these words.
+    /// Writes one command from all these words.
     pub fn write(all: &[&Words], out: &mut Vec<u8>) {
         let count: usize = all.iter().map(|words| words.count).sum();
         out.extend_from_slice(format!("*{count}\r\n").as_bytes());
@@ -94,7 +91,7 @@ fn bad(why: &str) -> Error {
 /// Reads one reply.
 ///
 /// # Errors
-/// The connection has ended, or it says something that is no reply.
+/// The connection has ended, or its bytes are not a reply.
 pub(crate) async fn read<R: AsyncBufRead + Unpin + Send>(from: &mut R) -> Result<RespValue> {
     value(from, DEPTH_MAX).await
 }

@@ -1,6 +1,6 @@
-//! What a store takes of its Redis, whether there is room for more, and whether this is a Redis for a store at all.
+//! Size of a store in its Redis, the remaining room, and the checks of the Redis itself.
 //!
-//! It only looks. It must never refuse an append: what was admitted is written.
+//! It only reads. It must never refuse an append: an admitted change is always written.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,28 +13,28 @@ use crate::sizes::{Sizes, StoreRoom, StoreSizes};
 use crate::store::{RedisStore, StoreError};
 use crate::unfit::UnfitServer;
 
-/// The oldest Redis whose scripts run on a full server. Every Valkey says that it is newer.
+/// The oldest Redis whose scripts run on a full server. Every Valkey reports a newer version.
 const MAJOR_MIN: u32 = 7;
-/// Keys that one step of a search looks at.
+/// The number of keys in one step of a search.
 const SCAN_KEYS: &str = "1000";
 
-/// The word for a store in Redis, or in a Valkey.
+/// The kind of a store in Redis or Valkey.
 pub const STORE_KIND: &str = "redis";
 
 impl RedisStore {
-    /// What the store takes: as it was measured last, and what this process appended since. Nothing is asked.
+    /// The size of the store: its last measurement, and this process's appends since. Sends no request.
     pub fn sizes(&self) -> StoreSizes {
         let of = |bytes: &AtomicU64| bytes.load(Ordering::Relaxed);
         let Sizes { log, snapshot, before } = self.counted();
         StoreSizes { log: of(log), snapshot: of(snapshot), before: of(before) }
     }
 
-    /// The same in one number, for who operates the store.
+    /// The size in one number, for operators.
     pub fn facts(&self) -> StoreFacts {
         StoreFacts { kind: STORE_KIND, bytes: self.sizes().total() }
     }
 
-    /// Asks what the store takes. To be called after a load and after each turn; it takes Redis some ms for a log of 100 MB.
+    /// Measures the store, after a load and after each snapshot; it takes Redis some ms for a log of 100 MB.
     ///
     /// # Errors
     /// Redis cannot be reached.
@@ -49,7 +49,7 @@ impl RedisStore {
             let value: Option<&RespValue> = named.get(index);
             value.and_then(RespValue::text).and_then(SnapshotName::read)
         };
-        // Its first piece is unlinked last, and it is still named then.
+        // Its first piece is unlinked last, and `own` still names it then.
         let before = match named(1) {
             Some(before) if self.has_piece(before.generation, 0)? => before.bytes,
             _ => 0,
@@ -65,10 +65,10 @@ impl RedisStore {
         Ok(self.sizes())
     }
 
-    /// Asks how much of its memory Redis still has, and whether it drops keys when it has none.
+    /// Asks for the memory that Redis still has, and for its eviction policy.
     ///
     /// # Errors
-    /// Redis cannot be reached, or says something else.
+    /// Redis cannot be reached, or its answer makes no sense.
     pub fn room(&self) -> Result<StoreRoom, StoreError> {
         let info = self.info("memory")?;
         let number = |name| said(&info, name).and_then(|text| text.parse::<u64>().ok());
@@ -78,17 +78,17 @@ impl RedisStore {
         Ok(StoreRoom { used, bound, store: self.sizes(), evicts: evicts(&info) })
     }
 
-    /// Refuses a Redis that a store cannot be kept in: one that is too old, or drops keys when it is full.
+    /// Rejects a Redis that is too old for a store, or that drops keys when it is full.
     ///
     /// # Errors
-    /// It is such a one, or cannot be reached.
+    /// The Redis is rejected, or cannot be reached.
     pub fn check_server(&self) -> Result<(), StoreError> {
         let (server, memory) = (self.info("server")?, self.info("memory")?);
         Ok(fit(&server, &memory)?)
     }
 
-    /// Refuses a Redis in which an earlier release keeps namespaces under the name of this store. To be called before a store is made:
-    /// it looks at all keys of the server, in steps. In a cluster it sees those of the store's own node.
+    /// Rejects a Redis in which an earlier release keeps namespaces under the name of this store. For use before a
+    /// store is made: it reads all keys of the server, in steps. In a cluster it sees those of the store's own node.
     ///
     /// # Errors
     /// There are such keys, or Redis cannot be reached.
@@ -118,10 +118,10 @@ impl RedisStore {
         }
     }
 
-    /// What Redis says of itself, in lines of `name:value`, for who judges how it is set up. Blocks.
+    /// The answer to `INFO everything`: lines of `name:value`, for checks of the setup. Blocks.
     ///
     /// # Errors
-    /// Redis cannot be reached, or does not tell.
+    /// Redis cannot be reached, or refuses.
     pub fn told(&self) -> Result<String, StoreError> {
         self.info("everything")
     }
@@ -129,7 +129,7 @@ impl RedisStore {
     /// Settings of Redis in lines of `name:value`. Blocks.
     ///
     /// # Errors
-    /// Redis cannot be reached, or does not tell: few users may ask that.
+    /// Redis cannot be reached, or refuses: few users have the right to ask.
     pub fn server_settings(&self, names: &[&str]) -> Result<String, StoreError> {
         let words = Words::of(&["CONFIG", "GET"]);
         let words = names.iter().fold(words, |words, name| words.and(name));
@@ -146,7 +146,7 @@ impl RedisStore {
     }
 }
 
-/// A field of `INFO`.
+/// The value of a field in `INFO`.
 fn said<'i>(info: &'i str, name: &str) -> Option<&'i str> {
     info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
 }
@@ -160,8 +160,8 @@ fn fit(server: &str, memory: &str) -> Result<(), UnfitServer> {
     evicts(memory).map_or(Ok(()), Err)
 }
 
-/// Whether a Redis that says this of its memory drops keys when it is full. A policy may be set while it runs, and a replica that
-/// becomes the primary has its own.
+/// The reason to reject a Redis that drops keys when it is full, from `INFO memory`. The policy may change while it
+/// runs, and a replica that becomes the primary has its own.
 fn evicts(memory: &str) -> Option<UnfitServer> {
     match said(memory, "maxmemory_policy") {
         Some("noeviction") => None,

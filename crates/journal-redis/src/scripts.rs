@@ -1,7 +1,7 @@
 //! The scripts: their texts, their arguments and their replies. It opens no connection and reads no entry.
 //!
-//! A repeat of any call is answered as the first time. The names are those of the model of ownership, which
-//! decides when they are called.
+//! A repeat of any call gets the same answer as the first. The names are those of the election model, which decides
+//! when they are called.
 
 use tenure_core::secret::Secret;
 use tenure_journal::{JournalEntry, Position};
@@ -15,18 +15,17 @@ use crate::server_entry::ServerEntry;
 /// The format of keys, fields and entries that this release writes.
 pub const FORMAT: u32 = 1;
 
-/// A script: sent whole once on each connection, and named by its digest after that.
+/// A script: sent whole once on each connection, and called by its digest after that.
 #[derive(Debug)]
 pub(crate) struct Script {
     text: &'static str,
 }
 
-/// The first line of each. No script is refused because Redis is full: what is settled must be kept, and snapshots make
-/// room.
+/// The first line of each. A full Redis refuses no script: accepted work must be kept, and snapshots make room.
 const FLAGS: &str = "#!lua flags=allow-oom\n";
 
 impl Script {
-    /// The whole text; with a run in it, it is another text for each run.
+    /// The whole text. It contains the run id, so each run has its own text.
     pub fn text_for(&self, run: &str) -> String {
         match run {
             "" => format!("{FLAGS}{}", self.text),
@@ -55,14 +54,14 @@ scripts! {
     SETTINGS = "settings.lua";
 }
 
-/// A call of a script, ready to be sent, and sent again.
+/// A call of a script that can be sent, and sent again.
 pub(crate) struct ScriptCall {
     pub script: &'static Script,
-    /// Its keys and arguments, up to the run.
+    /// The keys and arguments before the run id.
     words: Words,
-    /// The run that the caller knows, and the arguments behind it; `None` for a script that asks for none.
+    /// The run id that the caller knows, and the arguments behind it; `None` for a script without one.
     run: Option<(String, Words)>,
-    /// Bytes that it adds to the log.
+    /// Bytes that this call adds to the log.
     pub body: usize,
 }
 
@@ -88,12 +87,12 @@ impl ScriptCall {
         self.args([tip.number.to_string()]).args([tip.sum.to_le_bytes()])
     }
 
-    /// The run that the caller knows; empty for a script that asks for none.
+    /// The run id that the caller knows; empty for a script without one.
     pub(crate) fn run(&self) -> &str {
         self.run.as_ref().map_or("", |(run, _)| run)
     }
 
-    /// Writes it behind these words, and with this in the place of the run.
+    /// Writes the call behind these words, with `run` in the place of the run id.
     pub(crate) fn write(&self, first: &Words, run: &str, out: &mut Vec<u8>) {
         match &self.run {
             Some((_, rest)) => {
@@ -108,18 +107,18 @@ fn hex(id: u128) -> String {
     format!("{id:032x}")
 }
 
-/// What an append or a turn notes of the run of Redis.
+/// The change that an append or a snapshot makes to the noted run id of Redis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RunNote {
-    /// What is noted stays.
+    /// The noted run id does not change.
     Stays,
-    /// The run of the caller: nothing is missing under it.
+    /// Notes the caller's run id: no entry is missing under it.
     Whole,
-    /// No run: entries may be missing, so whoever takes the store over recovers.
+    /// Notes no run id: entries may be missing, so the next leader starts a recovery.
     Lossy,
 }
 
-/// As the scripts take it.
+/// The argument for the scripts.
 fn noted(note: RunNote, by: &Ownership) -> &str {
     match note {
         RunNote::Stays => "",
@@ -132,92 +131,94 @@ pub(crate) fn flag(is_set: bool) -> &'static str {
     if is_set { "1" } else { "" }
 }
 
-/// The arguments by which the fence knows an owner.
+/// The arguments by which the fence recognises a leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ownership {
-    /// The random id of the store that it owns.
+    /// The random id of the store that it leads.
     pub store: u128,
-    /// The epoch at which it owns the store.
+    /// The epoch at which it leads the store.
     pub epoch: u64,
     /// Its own id, new with each process.
     pub owner: u128,
-    /// The run of Redis that it knows, as `INFO` says it.
+    /// The run id of Redis that it knows, from `INFO`.
     pub run: String,
 }
 
-/// Takes the store, if epoch, owner and run are still those that were seen.
+/// Acquires the store, if epoch, owner and run id are still as the caller saw them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Acquisition {
-    /// The id of the store, which is made with this id if there is none.
+    /// The id of the store; if there is no store, one is made with this id.
     pub store: u128,
     /// The id of the process that acquires it.
     pub owner: u128,
     /// Epoch and owner as the caller saw them; `None`: there was no `own`.
     pub seen: Option<(u64, u128)>,
-    /// The run of Redis that was seen: a late repeat would otherwise find the same epoch and owner again after a failover,
-    /// and depose its own sender.
+    /// The run id of Redis that was seen: otherwise a late repeat could find the same epoch and owner again after a
+    /// failover, and fence out its own sender.
     pub run: String,
-    /// The new epoch is above this one too: the highest that the caller knows of.
+    /// The highest epoch that the caller knows; the new epoch is above it.
     pub above: u64,
-    /// If `own` is made: nothing was here before. Otherwise no run is noted, so the owner knows that entries may be lost.
+    /// True if nothing was here before. If `own` is made and this is false, no run id is noted, so the leader knows
+    /// that entries may be lost.
     pub is_new: bool,
-    /// The longest time to live that the caller knows of, in microseconds.
+    /// The longest ttl that the caller knows, in microseconds.
     pub ttl: u64,
 }
 
 /// Writes the id of a store that lost it; changes nothing if there is one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreNaming {
-    /// The id of the store.
+    /// The id to write.
     pub store: u128,
-    /// The longest time to live that the caller knows of, in microseconds.
+    /// The longest ttl that the caller knows, in microseconds.
     pub ttl: u64,
 }
 
-/// Writes an entry, or looks whether the last one is there.
+/// Writes an entry, or checks that the last one is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AppendCall {
-    /// The process that calls, and what it knows of the store.
+    /// The calling process, and its knowledge of the store.
     pub by: Ownership,
-    /// The number and checksum of the entry; of the last one if this append is empty.
+    /// The number and checksum of the entry; for an empty append, those of the last one.
     pub tip: Position,
     /// `None`: an empty append.
     pub entry: Option<JournalEntry>,
-    /// The owner's moment, in microseconds.
+    /// The leader's time, in microseconds.
     pub moment: u64,
-    /// The longest time to live that the owner has granted, in microseconds.
+    /// The longest ttl that the leader has granted, in microseconds.
     pub ttl: u64,
-    /// What is noted of the run of `by`.
+    /// The change to the noted run id.
     pub note: RunNote,
-    /// It leaves the store's TIME as the owner's beat, and answers it. Without that it may be done the short way.
+    /// True if the append writes Redis's time as the leader's heartbeat, and returns it. Otherwise it may take the
+    /// short path.
     pub beats: bool,
 }
 
 /// Writes or unlinks one piece of a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PieceCall {
-    /// The process that calls, and what it knows of the store.
+    /// The calling process, and its knowledge of the store.
     pub by: Ownership,
-    /// Of which snapshot.
+    /// The name of the snapshot.
     pub generation: Generation,
-    /// Which piece of it, from 0.
+    /// The index of the piece, from 0.
     pub index: u32,
-    /// Its content; `None` unlinks it.
+    /// The content; `None` unlinks the piece.
     pub body: Option<Vec<u8>>,
 }
 
-/// A snapshot, as `own` names it.
+/// A snapshot, as `own` describes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SnapshotName {
-    /// Its name.
+    /// The epoch and counter that name it.
     pub generation: Generation,
     /// The last entry that it contains.
     pub tip: Position,
-    /// How many pieces it has.
+    /// The number of its pieces.
     pub pieces: u32,
-    /// What they take together.
+    /// The total size of its pieces.
     pub bytes: u64,
-    /// The checksum of its last part, which is one over all of them.
+    /// The checksum of its last part, which covers all of them.
     pub sum: u64,
 }
 
@@ -238,31 +239,32 @@ impl SnapshotName {
     }
 }
 
-/// Makes a snapshot the one that loads begin with.
+/// Installs a snapshot: loads begin with it from now on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SnapshotTurn {
-    /// The process that calls, and what it knows of the store.
+    /// The calling process, and its knowledge of the store.
     pub by: Ownership,
-    /// The snapshot, all of whose pieces are written.
+    /// The snapshot; all of its pieces are written.
     pub snapshot: SnapshotName,
-    /// Heals: the journal ends with this snapshot, whatever the log holds. Otherwise the entries behind it stay.
+    /// True for a rebuild: the journal ends with this snapshot, and the log is dropped. Otherwise the entries behind
+    /// the snapshot stay.
     pub heals: bool,
-    /// The owner's moment, in microseconds.
+    /// The leader's time, in microseconds.
     pub moment: u64,
-    /// The longest time to live that the owner has granted, in microseconds.
+    /// The longest ttl that the leader has granted, in microseconds.
     pub ttl: u64,
-    /// What is noted of the run of `by`.
+    /// The change to the noted run id.
     pub note: RunNote,
 }
 
-/// Names another server as the owner.
+/// Hands the leadership over to another server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandOver {
-    /// The process that calls, and what it knows of the store.
+    /// The calling process, and its knowledge of the store.
     pub by: Ownership,
-    /// The last entry.
+    /// The last entry, which the journal must end with.
     pub tip: Position,
-    /// Which server is to take the store up.
+    /// The server that becomes the leader.
     pub to: u128,
 }
 
@@ -285,7 +287,7 @@ impl StoreNaming {
     }
 }
 
-/// See [`RedisStore::register`](crate::RedisStore::register).
+/// The call of [`RedisStore::register`](crate::RedisStore::register).
 pub(crate) struct Registration<'a> {
     pub me: &'a ServerEntry,
     pub secret: &'a Secret,
@@ -304,7 +306,7 @@ impl Registration<'_> {
 /// Fields of a store beside its id.
 pub(crate) struct SettingsCall<'a> {
     pub fields: &'a [(&'a str, String)],
-    /// Those that are there stay.
+    /// True if existing fields stay.
     pub fills_in: bool,
 }
 
@@ -365,35 +367,35 @@ impl HandOver {
     }
 }
 
-/// The owner of a store, and the last entry of its journal.
+/// The leader of a store, and the last entry of its journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Own {
-    /// The store that this belongs to.
+    /// The id of the store that this belongs to.
     pub store: u128,
     /// Rises with each acquisition.
     pub epoch: u64,
-    /// The process that owns the store, or that is to take it up.
+    /// The process that leads the store, or is to take over.
     pub owner: u128,
-    /// The last entry.
+    /// The last entry of the journal.
     pub tip: Position,
-    /// The owner's moment at its last append, in microseconds. Never falls.
+    /// The leader's time at its last append, in microseconds. Never falls.
     pub moment: u64,
-    /// The store's TIME at the last append that beat, in microseconds.
+    /// Redis's time at the last append with a heartbeat, in microseconds.
     pub beat: u64,
-    /// The run under which nothing is known to be lost; empty if none is.
+    /// The run id under which no loss is known; empty if there is no such run.
     pub noted_run: String,
-    /// The longest time to live of any lease that was granted, in microseconds. Never falls.
+    /// The longest ttl of any granted lease, in microseconds. Never falls.
     pub largest_ttl: u64,
     /// The snapshot that a load begins with.
     pub snapshot: Option<SnapshotName>,
-    /// The snapshot before it, whose pieces are kept until the next turn, or for a minute.
+    /// The previous snapshot, whose pieces stay until the next one is installed, or for a minute.
     pub before: Option<SnapshotName>,
-    /// The one whose pieces are being written, or that was given up among them.
+    /// The snapshot whose pieces are being written, or were abandoned half-way.
     pub writing: Option<Generation>,
 }
 
 impl Own {
-    /// Of the names and values of the hash; `None` if these are not those of an owner.
+    /// Parses the names and values of the hash; `None` if they are not those of a leader.
     pub(crate) fn read(hash: &RespValue) -> Option<Own> {
         let hash = hash.list()?;
         let bytes = |name: &str| {
@@ -424,34 +426,34 @@ impl Own {
 /// The reply of a script.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ScriptReply {
-    /// It is done, now or before.
+    /// Done, now or earlier.
     Done {
-        /// The store's TIME at this answer, in microseconds; an append that does not beat may say none.
+        /// Redis's time at this answer, in microseconds; an append without a heartbeat may omit it.
         time: Option<u64>,
     },
-    /// The caller owns the store.
+    /// The caller leads the store.
     Acquired {
-        /// As it stands after the acquisition.
+        /// The content of `own` after the acquisition.
         own: Box<Own>,
-        /// The run of this Redis.
+        /// The run id of this Redis.
         run: String,
-        /// The store's TIME at this answer, in microseconds.
+        /// Redis's time at this answer, in microseconds.
         time: u64,
     },
-    /// Epoch, owner or run are not those that were seen.
+    /// Epoch, owner or run id have changed since the caller saw them.
     NotAsSeen,
-    /// Another process owns the store at a later epoch, or this number has another content.
+    /// Another process leads the store at a later epoch, or this number has different content.
     Deposed,
-    /// This is not the store that the caller owned: it forgot, it is another one, or this is another run.
+    /// This is not the store that the caller led: it lost data, it is another one, or Redis was restarted.
     Moved,
     /// The journal ends with this number.
     At(u64),
-    /// The snapshot is named by `own`, or pieces of it are not there.
+    /// `own` names the snapshot, or pieces of it are missing.
     Refused,
 }
 
 impl ScriptReply {
-    /// Of a reply; `None` if it is none of a script.
+    /// Parses a reply; `None` if no script gives it.
     pub(crate) fn read(value: &RespValue) -> Option<ScriptReply> {
         if let Some([said, run, time, own]) = value.list() {
             let time = time.text()?.parse().ok()?;
@@ -487,7 +489,7 @@ mod tests {
         for script in [&ACQUIRE, &APPEND, &PIECE, &TURN, &GIVE, &NAME, &REGISTER, &MARK, &DROP] {
             let text = script.text_for("");
             let lines: Vec<_> = text.lines().collect();
-            // The bound of 40 is for each file; a script of an owner has the fence before it, and an append the short way too.
+            // The bound of 40 is per file; a leader's script has the fence before it, an append the short path too.
             assert!(lines.len() < 100 && lines[0] == "#!lua flags=allow-oom", "{}", lines[1]);
             assert!(lines[1].starts_with("-- "), "{}", lines[1]);
         }

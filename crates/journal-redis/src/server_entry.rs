@@ -1,17 +1,17 @@
 //! The entry of a server beside its store, and how it is written.
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerEntry {
     /// Its id, new with each process.
     pub id: u128,
-    /// Where other servers and clients reach it.
+    /// The URL for other servers and clients.
     pub url: String,
-    /// Its release.
+    /// The release of Tenure that it runs.
     pub release: String,
     /// The newest format of a store that it reads. It reads the one before it too.
     pub format: u32,
-    /// The last entry that its rows have; 0 if it has none.
+    /// The last entry that its rows have; 0 if they are empty.
     pub applied: u64,
 }
 
@@ -20,7 +20,7 @@ impl ServerEntry {
         format!("{} {} {} {}", self.release, self.format, self.applied, self.url)
     }
 
-    /// Of a name and a value of the hash; `None` if another release wrote it otherwise.
+    /// Parses a name and a value of the hash; `None` if another release wrote it in another form.
     pub(crate) fn read(id: &str, text: &str) -> Option<(u64, ServerEntry)> {
         let mut parts = text.splitn(5, ' ');
         let said = parts.next()?.parse().ok()?;

@@ -1,6 +1,6 @@
-//! The servers of a store: each writes what it says of itself beside the store, and reads what the others say.
+//! The servers of a store: each writes its own entry beside the store, and reads the entries of the others.
 //!
-//! It must never take what stands there for proof that a server lives, nor show the secret.
+//! It must never take an entry as proof that a server lives, nor show the secret.
 
 use tenure_core::secret::Secret;
 
@@ -13,9 +13,9 @@ use crate::store::{RedisStore, StoreError};
 /// All servers that wrote to the store within the last minute.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreServers {
-    /// By which they know each other.
+    /// The secret by which they authenticate each other.
     pub secret: Secret,
-    /// With the moment of the last word of each, by Redis's clock, in microseconds.
+    /// Each with the time of its last registration by Redis's clock, in microseconds.
     pub servers: Vec<(u64, ServerEntry)>,
 }
 
@@ -27,15 +27,15 @@ impl StoreServers {
     }
 }
 
-/// Of the names and values of the hash.
+/// Parses the names and values of the hash.
 fn entries(hash: &[RespValue]) -> Vec<(u64, ServerEntry)> {
     let entry = |pair: &[RespValue]| ServerEntry::read(pair[0].text()?, pair[1].text()?);
     hash.chunks_exact(2).filter_map(entry).collect()
 }
 
 impl RedisStore {
-    /// Writes what a server says of itself, and reads what all say. `secret` becomes the secret of the store if there is
-    /// none. Blocks.
+    /// Writes the entry of a server, and reads all entries. `secret` becomes the secret of the store if there is no
+    /// other. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached, or another program wrote the keys.
@@ -45,7 +45,7 @@ impl RedisStore {
         StoreServers::read(&said).ok_or(StoreError::Strange { key: "servers" })
     }
 
-    /// What servers said of themselves, without saying anything. Blocks.
+    /// All entries, without writing one. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached, or another program wrote the key.
@@ -56,7 +56,7 @@ impl RedisStore {
         Ok(entries(pairs))
     }
 
-    /// Takes away what a server says of itself: it ends. Blocks.
+    /// Removes the entry of a server that ends. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached.

@@ -1,6 +1,6 @@
-//! Settings of a store: fields beside its id, which say more than one server must agree on.
+//! Settings of a store: fields beside its id, on which all servers must agree.
 //!
-//! What a field means is for those who read it; here it is a name and a text.
+//! A field is a name and a text here; its readers know the meaning.
 
 use crate::line::RedisCommand;
 use crate::resp::{RespValue, Words};
@@ -8,7 +8,7 @@ use crate::scripts::SettingsCall;
 use crate::store::{RedisStore, StoreError};
 
 impl RedisStore {
-    /// The texts of these fields, `None` for each that is not there; `None` at all if there is no store. Blocks.
+    /// The texts of these fields, `None` for each missing one; `None` overall if there is no store. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached, or another program wrote the key.
@@ -26,15 +26,15 @@ impl RedisStore {
         }
     }
 
-    /// Writes these fields, also where Redis is full. Whether there is a store; without one nothing is written. Blocks.
+    /// Writes these fields, also when Redis is full. Returns false, and writes nothing, if there is no store. Blocks.
     ///
     /// # Errors
-    /// Redis cannot be reached; it may have happened.
+    /// Redis cannot be reached; the write may have happened.
     pub fn set(&self, fields: &[(&str, String)]) -> Result<bool, StoreError> {
         self.write_settings(&SettingsCall { fields, fills_in: false })
     }
 
-    /// The same for fields that are not there yet.
+    /// The same for fields that do not exist yet.
     ///
     /// # Errors
     /// As [`RedisStore::set`].

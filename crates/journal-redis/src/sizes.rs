@@ -1,21 +1,21 @@
-//! The memory of Redis that a store takes, and when that is too much.
+//! The memory of Redis that a store takes, and its limits.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::unfit::UnfitServer;
 
-/// A snapshot is due at the earliest when the log has this many bytes.
+/// The size of the log, in bytes, below which no snapshot is due.
 const LOG_MIN_BYTES: u64 = 32 << 20;
-/// And when it has this part of the snapshot.
+/// A snapshot is due once the log is longer than the last snapshot divided by this.
 const LOG_PART: u64 = 2;
-/// This part of Redis's memory stays free, and at least so many bytes: what lies beside the store may grow too.
+/// This part of Redis's memory stays free, and at least this many bytes: data beside the store may grow too.
 const MARGIN_PART: u64 = 20;
 const MARGIN_MIN_BYTES: u64 = 32 << 20;
 
-/// What the log and the snapshot of a store take.
+/// Counters for the log and the snapshot of a store, in bytes.
 #[derive(Default)]
 pub(crate) struct Sizes {
-    /// As Redis said last, and what was appended since.
+    /// The last measurement, and all appends since.
     pub(crate) log: AtomicU64,
     /// As `own` said last.
     pub(crate) snapshot: AtomicU64,
@@ -23,10 +23,10 @@ pub(crate) struct Sizes {
     pub(crate) before: AtomicU64,
 }
 
-/// What a store takes of the memory of Redis, in bytes.
+/// The memory that a store takes in Redis, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StoreSizes {
-    /// The entries behind the snapshot, about.
+    /// The entries behind the snapshot, approximately.
     pub log: u64,
     /// The snapshot that a load begins with.
     pub snapshot: u64,
@@ -34,34 +34,33 @@ pub struct StoreSizes {
     pub before: u64,
 }
 
-/// How much of its memory a Redis still has.
+/// The memory that a Redis still has.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreRoom {
-    /// All that it holds, whoever put it there, in bytes.
+    /// All data of this Redis, from any program, in bytes.
     pub used: u64,
-    /// What it may hold, in bytes; `None` if it has no bound.
+    /// The limit, in bytes; `None` if Redis has no limit.
     pub bound: Option<u64>,
     /// The store's part of `used`.
     pub store: StoreSizes,
-    /// It drops keys when it is full; `None`: it does not.
+    /// Set if Redis drops keys when it is full.
     pub evicts: Option<UnfitServer>,
 }
 
 impl StoreSizes {
-    /// All of it.
     pub fn total(&self) -> u64 {
         self.log + self.snapshot + self.before
     }
 
-    /// Whether a new snapshot is worth its price: the log is longer than half of the last one, and not short.
+    /// True if a new snapshot is worth its price: the log is not short, and longer than half of the last one.
     pub fn snapshot_is_due(&self) -> bool {
         self.log > LOG_MIN_BYTES.max(self.snapshot / LOG_PART)
     }
 }
 
 impl StoreRoom {
-    /// Whether nothing more is to be admitted. The next snapshot and the log that grows beside it must find room before
-    /// the old ones go, so both count twice.
+    /// True if no more changes may be admitted. The next snapshot and the log that grows beside it must find room
+    /// before the old ones go, so both count twice.
     pub fn is_full(&self) -> bool {
         let again = self.store.log + self.store.snapshot;
         self.bound.is_some_and(|bound| {
@@ -100,7 +99,7 @@ mod tests {
             // 5 % of 1,000 is 50.
             (649, Some(1000), 100, 200, false),
             (651, Some(1000), 100, 200, true),
-            // At least 32.
+            // The margin is at least 32.
             (67, Some(100), 0, 0, false),
             (69, Some(100), 0, 0, true),
             (1, Some(20), 0, 0, true),

@@ -1,7 +1,7 @@
 //! A snapshot in Redis: its parts packed one behind the other, and cut into pieces of at most 1 MiB.
 //!
-//! Pieces are written, unlinked and turned to under the owner's epoch. It must never take a piece that is not there for
-//! the end of a snapshot, and knows nothing of what a part holds.
+//! Pieces are written, unlinked and installed under the leader's epoch. It must never take a missing piece for the end
+//! of a snapshot, and does not know the content of a part.
 
 use std::ops::Range;
 use std::sync::mpsc::Receiver;
@@ -14,30 +14,30 @@ use crate::resp::RespValue;
 use crate::scripts::{Ownership, PieceCall, ScriptReply, SnapshotName};
 use crate::store::{RedisStore, StoreError, came};
 
-/// The longest piece: it takes Redis some milliseconds, and an append that comes meanwhile waits for it.
+/// The longest piece: Redis needs some milliseconds for it, and an append in that time waits.
 const PIECE_BYTES: usize = 1 << 20;
 /// Before each part: its length, and the field by which it is unpacked.
 const FRAME: usize = 5;
-/// No part is longer: each has one row at least, and no more than it needs.
+/// No part is longer: each has at least one row, and no more than it needs.
 const PART_MAX: usize = 64 << 20;
 
-/// Why a snapshot was not written.
+/// Reasons why a snapshot was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// Redis cannot be reached. Some pieces may be there.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What it is made of cannot be read.
+    /// The parts of the snapshot cannot be read.
     #[error(transparent)]
     Parts(#[from] ReadError),
-    /// A piece was not taken.
+    /// Redis refused a piece.
     #[error("a piece of the snapshot was refused: {0:?}")]
     Refused(ScriptReply),
 }
 
 impl RedisStore {
-    /// Writes all pieces of a snapshot under a name that was never used, and answers what a turn calls it. Blocks. If
-    /// this fails, pieces may be left: they are unlinked when the next one is written, by whoever owns the store then.
+    /// Writes all pieces of a snapshot under a name that was never used, and returns its description for the
+    /// installation. Blocks. A failure may leave pieces: the leader at the time of the next snapshot unlinks them.
     ///
     /// # Errors
     /// Redis cannot be reached, the parts cannot be read, or the process is not the owner.
@@ -52,7 +52,7 @@ impl RedisStore {
         let (mut piece, mut last) = (Vec::with_capacity(PIECE_BYTES), Position::default());
         while let Some(part) = snapshot.next_part()? {
             let (field, packed) = packed::pack(&part);
-            // Less than `PART_MAX`.
+            // Shorter than `PART_MAX`.
             piece.extend_from_slice(&(packed.len() as u32).to_le_bytes());
             piece.extend_from_slice(field);
             piece.extend_from_slice(&packed);
@@ -69,7 +69,7 @@ impl RedisStore {
         Ok(SnapshotName { generation, tip: snapshot.end(), pieces, bytes, sum: last.sum })
     }
 
-    /// Unlinks the pieces that an owner left when it gave up among them, or died.
+    /// Unlinks the pieces of a leader that abandoned a snapshot, or died.
     fn unlink_given_up(&self, by: &Ownership, next: Generation) -> Result<(), StoreError> {
         let Some(own) = self.look()?.own else { return Ok(()) };
         let is_named = |left| {
@@ -81,7 +81,7 @@ impl RedisStore {
         self.unlink_unfinished(by, left)
     }
 
-    /// Unlinks the pieces of a snapshot that was not written to its end, however many there are. Blocks.
+    /// Unlinks all pieces of an unfinished snapshot. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached; some pieces may be gone.
@@ -90,8 +90,8 @@ impl RedisStore {
         self.unlink_snapshot(by, left, pieces).map(drop)
     }
 
-    /// How many pieces of a snapshot there are, where `from` are known to be there. They are written one after the other, so
-    /// the first that is not there is behind the last. Blocks.
+    /// The number of pieces of a snapshot; the first `from` are known to exist. They are written in order, so the first
+    /// missing one is behind the last. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached.
@@ -103,8 +103,8 @@ impl RedisStore {
         Ok(pieces)
     }
 
-    /// Unlinks the pieces of a snapshot, as far as they are there, the last one first. Blocks. What is answered is
-    /// `Refused` if `own` names it.
+    /// Unlinks the existing pieces of a snapshot, the last one first. Blocks. Answers `Refused` if `own` names the
+    /// snapshot.
     ///
     /// # Errors
     /// Redis cannot be reached; some pieces may be gone.
@@ -117,7 +117,7 @@ impl RedisStore {
         self.unlink_pieces(by, generation, 0..pieces)
     }
 
-    /// Unlinks these pieces of a snapshot, as far as they are there. See [`RedisStore::unlink_snapshot`].
+    /// Unlinks these pieces of a snapshot, if they exist. See [`RedisStore::unlink_snapshot`].
     ///
     /// # Errors
     /// Redis cannot be reached; some pieces may be gone.
@@ -169,19 +169,19 @@ impl PieceWriter<'_> {
     }
 }
 
-/// The parts of a snapshot in Redis. While it is read the owner may turn to another one, and unlink this.
+/// The parts of a snapshot in Redis. The leader may install another one and unlink this during the read.
 pub struct RedisSnapshot {
     store: RedisStore,
     name: SnapshotName,
-    /// Asked for, and not taken yet.
+    /// The piece that was requested and not taken yet.
     coming: Option<Receiver<Result<RespValue, String>>>,
     /// The next piece to ask for.
     next: u32,
-    /// Read, and no whole part yet.
+    /// Bytes that were read, from an incomplete part on.
     rest: Vec<u8>,
     taken: usize,
     bytes: u64,
-    /// The last part.
+    /// The position of the last part that was returned.
     before: Position,
 }
 
@@ -201,7 +201,7 @@ impl RedisSnapshot {
         snapshot
     }
 
-    /// Asks for the next piece, so that it comes while the one before is unpacked.
+    /// Requests the next piece, so that it comes while the one before is unpacked.
     fn ask(&mut self) {
         if self.next < self.name.pieces {
             self.coming = Some(self.store.begin_piece(self.name.generation, self.next));
@@ -209,7 +209,7 @@ impl RedisSnapshot {
         }
     }
 
-    /// Why a piece is not as it should be: the snapshot was turned away, or it is damaged.
+    /// The reason for a bad piece: the snapshot was replaced, or it is damaged.
     fn fault(&self, why: String) -> ReadError {
         let named = self.store.look().map(|seen| seen.own.and_then(|own| own.snapshot));
         match named {
@@ -219,7 +219,7 @@ impl RedisSnapshot {
         }
     }
 
-    /// Adds the next piece to what was read; whether there was one.
+    /// Adds the next piece to the bytes that were read; false if there was none left.
     fn take_piece(&mut self) -> Result<bool, ReadError> {
         let Some(coming) = self.coming.take() else { return Ok(false) };
         let index = self.next - 1;
@@ -236,8 +236,8 @@ impl RedisSnapshot {
         Ok(true)
     }
 
-    /// The field and the bytes of the next part, once they are whole. A length that no part has is none of ours: there is
-    /// no such field.
+    /// The field and the bytes of the next part, once they are complete. A length above the limit is damage: the empty
+    /// field that is returned then does not exist.
     fn frame(&self) -> Option<(&[u8], &[u8])> {
         let rest = &self.rest[self.taken..];
         let (head, body) = rest.split_at_checked(FRAME)?;

@@ -1,4 +1,4 @@
-//! One store in one Redis: its scripts as functions, and its entries as they are read. It keeps nothing and decides nothing.
+//! One store in one Redis: its scripts as functions, and reads of its entries. It keeps nothing and decides nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -22,13 +22,14 @@ use crate::scripts::{
 use crate::sizes::Sizes;
 use crate::unfit::UnfitServer;
 
-/// Entries of the first page of a read; later pages follow from their bytes.
+/// Entries in the first page of a read; its bytes determine the size of later pages.
 const PAGE_MIN: usize = 16;
 const PAGE_MAX: usize = 4096;
-/// A page below this many bytes is followed by one of twice as many entries, one above four times this by the fewest.
+/// A page below this many bytes is followed by one of twice as many entries, a page above four times this by a minimal
+/// one.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Why a store cannot be reached or read.
+/// Reasons why a store cannot be reached or read.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The certificates cannot be used.
@@ -42,10 +43,10 @@ pub enum StoreError {
     /// Redis cannot be reached, or refuses.
     #[error("could not reach the store in Redis: {0}")]
     Away(String),
-    /// Redis says something that this release does not understand.
+    /// The answer of Redis makes no sense to this release.
     #[error("{{NAME}}:{key} in Redis is not what this release of Tenure writes")]
     Strange {
-        /// The key that it concerns, without the name of the store.
+        /// The key, without the name of the store.
         key: &'static str,
     },
     /// Another release wrote the store.
@@ -53,68 +54,68 @@ pub enum StoreError {
         "the store in Redis has format {format}, and this release of Tenure knows {known}; use the release that wrote it"
     )]
     Format {
-        /// The format that the store has.
+        /// The format of the store.
         format: u32,
         /// The format that this release reads and writes.
         known: u32,
     },
-    /// This Redis is none that a store can be kept in.
+    /// This Redis is not fit for a store.
     #[error(transparent)]
     Unfit(#[from] UnfitServer),
 }
 
-/// A store, as two of its keys show it, and the run of the Redis that was asked.
+/// A store, as two of its keys show it, and the run id of the Redis that answered.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SeenStore {
-    /// The id of the store; `None` if there is none.
+    /// The id of the store; `None` if there is no store.
     pub store: Option<u128>,
-    /// The owner and the last entry; `None` if the key is not there.
+    /// The leader and the last entry; `None` if the key is missing.
     pub own: Option<Own>,
-    /// The mark of a copy; empty if there is none.
+    /// The mark of a copy; empty if the store has no mark.
     pub copy: String,
-    /// The run of this Redis, read before the keys: an acquisition that names it is refused if they are of another.
+    /// The run id of this Redis, read before the keys: an acquisition with it is refused if the keys come from another
+    /// run.
     pub run: String,
-    /// Its TIME, in microseconds.
+    /// Redis's time, in microseconds.
     pub time: u64,
 }
 
-/// The owner of a store, by fields that stand in each format as in the first one: clients read them too.
+/// The leader of a store, by fields that every format shares with the first: clients read them too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NamedOwner {
-    /// The id of the store.
     pub store: u128,
-    /// The id of the owner.
+    /// The id of the leader's process.
     pub owner: u128,
-    /// The epoch at which it took the store.
+    /// The epoch at which it acquired the store.
     pub epoch: u64,
 }
 
-/// A call of one script by the process that owns the store, or wants to.
+/// A script call of the process that leads the store, or wants to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreCall {
-    /// Takes the store.
+    /// Acquires the store, with a new epoch.
     Acquire(Acquisition),
-    /// Appends.
+    /// Appends an entry, or only a heartbeat.
     Append(AppendCall),
-    /// Turns to a snapshot.
+    /// Installs a snapshot, and drops the entries in it.
     Turn(SnapshotTurn),
-    /// Gives the store away.
+    /// Hands the leadership to another server.
     Give(HandOver),
 }
 
-/// One store in one Redis. Clones share one line.
+/// One store in one Redis. Clones share one pipeline.
 #[derive(Clone)]
 pub struct RedisStore {
     line: Arc<RedisLine>,
     keys: StoreKeys,
     page: Arc<AtomicUsize>,
-    /// How many replicas must confirm; 0: the primary alone counts.
+    /// The number of replicas that must confirm; 0: the primary alone counts.
     replicas: Arc<AtomicU32>,
     counted: Arc<Sizes>,
 }
 
 impl RedisStore {
-    /// Starts the line to the store with this name; whether Redis can be reached shows at the first call.
+    /// Starts the pipeline to the store with this name; the first call shows if Redis can be reached.
     ///
     /// # Errors
     /// The certificates of the address cannot be used, or no thread can be started.
@@ -125,25 +126,25 @@ impl RedisStore {
         Ok(RedisStore { line, keys, page, replicas: Arc::default(), counted })
     }
 
-    /// The same, but what an owner writes counts as done only when so many replicas have it. Nothing that was answered is
-    /// lost if these are all replicas that may become the primary. Starts as 0.
+    /// The same store, but a leader's write counts as done only once this many replicas have it. If these are all
+    /// replicas that may become the primary, no answered write is lost. Starts as 0.
     pub fn with_replicas(self, replicas: u32) -> RedisStore {
         self.confirm_by(replicas);
         self
     }
 
-    /// From now on so many replicas must have what an owner writes, for all clones of this.
+    /// From now on this many replicas must have a leader's write, for all clones.
     pub fn confirm_by(&self, replicas: u32) {
         self.replicas.store(replicas, Ordering::Relaxed);
     }
 
-    /// Why Redis is not reached now; `None`: nothing is known of that. Nothing is asked.
+    /// The reason why Redis cannot be reached; `None`: no trouble is known. Sends no request.
     pub fn trouble(&self) -> Option<StoreError> {
         self.line.trouble().map(StoreError::Away)
     }
 
-    /// How many replicas lack what was written last, as long as Redis is reached and those are too few; `None`: nothing is known of
-    /// that. Nothing is asked.
+    /// The replicas that lack the last write, while too few have it and Redis can be reached; `None`: no shortage is
+    /// known. Sends no request.
     pub fn shortage(&self) -> Option<ReplicaShortage> {
         let (have, wanted) = (self.line.too_few_replicas()?, self.replicas.load(Ordering::Relaxed));
         (have < wanted).then_some(ReplicaShortage { have, wanted })
@@ -153,7 +154,6 @@ impl RedisStore {
         &self.counted
     }
 
-    /// The names of its keys.
     pub fn keys(&self) -> &StoreKeys {
         &self.keys
     }
@@ -173,7 +173,7 @@ impl RedisStore {
         ScriptReply::read(&value).ok_or(StoreError::Strange { key: "own" })
     }
 
-    /// What an owner writes so that others go by it.
+    /// A leader's write, with the confirmation that is required at present.
     pub(crate) fn confirmed(&self, call: ScriptCall) -> RedisCommand {
         match self.replicas.load(Ordering::Relaxed) {
             0 => RedisCommand::Script(call),
@@ -181,7 +181,7 @@ impl RedisStore {
         }
     }
 
-    /// Reads both keys, and the run before them.
+    /// Reads both keys, and the run id before them.
     ///
     /// # Errors
     /// Redis cannot be reached, or another program or release wrote the keys.
@@ -195,7 +195,7 @@ impl RedisStore {
         let (store, copy) = match store.list() {
             Some([RespValue::Nil, ..]) => (None, String::new()),
             Some([id, format, copy]) => {
-                // First: what a newer release wrote may have another form.
+                // The format comes first: a newer release may have changed the rest.
                 readable(format)?;
                 let id = id.text().and_then(|id| u128::from_str_radix(id, 16).ok());
                 let id = id.ok_or(StoreError::Strange { key: "store" })?;
@@ -220,7 +220,7 @@ impl RedisStore {
         Ok(SeenStore { store, own, copy, run, time })
     }
 
-    /// The owner that `own` names, whatever the format of the store. Blocks.
+    /// The leader that `own` names, in any format of the store. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached.
@@ -237,21 +237,21 @@ impl RedisStore {
     /// Writes the id of a store that lost it.
     ///
     /// # Errors
-    /// Redis cannot be reached; it may have happened.
+    /// Redis cannot be reached; the write may have happened.
     pub fn name_store(&self, naming: &StoreNaming) -> Result<ScriptReply, StoreError> {
         self.run(RedisCommand::Script(naming.call(&self.keys)))
     }
 
-    /// Takes the store.
+    /// Acquires the store, if it is as the caller saw it.
     ///
     /// # Errors
-    /// Redis cannot be reached; it may have happened.
+    /// Redis cannot be reached; the acquisition may have happened.
     pub fn acquire(&self, acquisition: &Acquisition) -> Result<ScriptReply, StoreError> {
         self.run(RedisCommand::Script(acquisition.call(&self.keys)))
     }
 
-    /// Begins a call. `hears` runs in the thread of the line and must not block; it is dropped if the line ends. What it
-    /// hears as an error may have happened.
+    /// Begins a call. `hears` runs in the thread of the pipeline and must not block; it is dropped if the pipeline
+    /// ends. After an error, the call may have happened.
     pub fn begin_call(
         &self,
         call: &StoreCall,
@@ -271,14 +271,14 @@ impl RedisStore {
         self.line.begin(command, Box::new(heard));
     }
 
-    /// Begins to append. `hears` runs in the thread of the line and must not block.
+    /// Begins an append. `hears` runs in the thread of the pipeline and must not block.
     pub(crate) fn begin_append(&self, append: &AppendCall, hears: Hears) {
         self.line.begin(self.confirmed(self.append_call(append)), hears);
     }
 
     fn append_call(&self, append: &AppendCall) -> ScriptCall {
         let call = append.call(&self.keys);
-        // A repeat counts twice: a snapshot is made a little too early then.
+        // A repeat counts twice: then the next snapshot comes a little too early.
         self.counted.appended(call.body);
         call
     }
@@ -286,7 +286,7 @@ impl RedisStore {
     /// Appends, and waits for the answer.
     ///
     /// # Errors
-    /// Redis cannot be reached; it may have happened.
+    /// Redis cannot be reached; the append may have happened.
     pub fn append(&self, append: &AppendCall) -> Result<ScriptReply, StoreError> {
         self.run(self.confirmed(self.append_call(append)))
     }
@@ -294,23 +294,23 @@ impl RedisStore {
     /// Writes or unlinks a piece of a snapshot.
     ///
     /// # Errors
-    /// Redis cannot be reached; it may have happened.
+    /// Redis cannot be reached; the change may have happened.
     pub fn piece(&self, piece: &PieceCall) -> Result<ScriptReply, StoreError> {
         self.run(RedisCommand::Script(piece.call(&self.keys)))
     }
 
-    /// Turns to a snapshot.
+    /// Installs a snapshot, and drops the entries in it.
     ///
     /// # Errors
-    /// Redis cannot be reached; it may have happened.
+    /// Redis cannot be reached; the change may have happened.
     pub fn turn(&self, turn: &SnapshotTurn) -> Result<ScriptReply, StoreError> {
         self.run(self.confirmed(turn.call(&self.keys)))
     }
 
-    /// Gives the store away.
+    /// Hands the leadership to another server.
     ///
     /// # Errors
-    /// Redis cannot be reached; it may have happened.
+    /// Redis cannot be reached; the handover may have happened.
     pub fn give(&self, give: &HandOver) -> Result<ScriptReply, StoreError> {
         self.run(self.confirmed(give.call(&self.keys)))
     }
@@ -325,14 +325,14 @@ impl RedisStore {
         self.begin(RedisCommand::Plain(Words::of(&["GET", &key])))
     }
 
-    /// Whether a piece of a snapshot is there.
+    /// True if a piece of a snapshot exists.
     pub(crate) fn has_piece(&self, generation: Generation, index: u32) -> Result<bool, StoreError> {
         let key = self.keys.piece(generation, index);
         let there = self.ask(RedisCommand::Plain(Words::of(&["EXISTS", &key])))?;
         Ok(there == RespValue::Int(1))
     }
 
-    /// The last entry that is in a snapshot, as `own` says now.
+    /// The last entry in the current snapshot, according to `own`.
     fn in_snapshot(&self) -> Result<u64, StoreError> {
         let words = Words::of(&["HGET", &self.keys.own(), "snapshot"]);
         let named = self.ask(RedisCommand::Plain(words))?;
@@ -340,16 +340,16 @@ impl RedisStore {
         Ok(named.map_or(0, |named| named.tip.number))
     }
 
-    /// The entries behind the one with the number `after`, in their order and without a hole; none at the end.
+    /// The entries after the number `after`, in order and without a gap; empty at the end.
     ///
     /// # Errors
-    /// Redis cannot be reached, an entry is damaged, one is missing that the journal had, or is in the snapshot alone.
+    /// Redis cannot be reached, or an entry is damaged, missing though the journal had it, or only in the snapshot.
     pub fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError> {
         let away = |why: StoreError| ReadError::Away(why.to_string());
         let log = self.keys.log();
         let from = format!("{}-0", after + 1);
         let count = self.page.load(Ordering::Relaxed);
-        // Asked first: the entries up to this number are there when the stream is read.
+        // Requested first: the entries up to this number are there when the stream is read.
         let last = Words::of(&["HGET", &self.keys.own(), "number"]);
         let last = self.begin(RedisCommand::Plain(last));
         let page = Words::of(&["XRANGE", &log, &from, "+", "COUNT", &count.to_string()]);
@@ -365,7 +365,7 @@ impl RedisStore {
             match entries.last() {
                 Some(before) => entry.follows(before.position()).map_err(damaged)?,
                 None if has != number => {
-                    // Asked for now: a turn may have dropped it a moment ago.
+                    // Read only now: an installed snapshot may have dropped the entry a moment ago.
                     return Err(match self.in_snapshot().map_err(away)? >= number {
                         true => ReadError::InSnapshot { number },
                         false => damaged(BadEntry::OutOfTurn { number: has, wanted: number }),
@@ -393,7 +393,7 @@ impl RedisStore {
     }
 }
 
-/// Whether this release reads a store of this format.
+/// Checks that this release can read a store of this format.
 fn readable(format: &RespValue) -> Result<(), StoreError> {
     let strange = StoreError::Strange { key: "store" };
     match format.text().and_then(|text| text.parse::<u32>().ok()) {
@@ -408,7 +408,7 @@ pub(crate) fn came(reply: &Receiver<Result<RespValue, String>>) -> Result<RespVa
     reply.map_err(StoreError::Away)
 }
 
-/// An entry of the stream: its id, and one field with its value.
+/// Parses an entry of the stream: its id, and one field with its value.
 fn stored(found: &RespValue) -> Result<JournalEntry, BadEntry> {
     let short = BadEntry::Short { bytes: 0 };
     let fields = match found.list() {

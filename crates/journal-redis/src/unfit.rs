@@ -1,23 +1,23 @@
-//! Which Redis is none for a store.
+//! Reasons to reject a Redis for a store.
 
-/// Why a Redis is none that a store can be kept in.
+/// Reasons to reject a Redis for a store.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnfitServer {
-    /// It is too old.
+    /// The server is too old.
     #[error(
         "this is Redis {version}, and a store needs Redis 7.0 or newer, or Valkey; use a newer server"
     )]
     Old {
-        /// The version that it says.
+        /// The version that it reports.
         version: String,
     },
-    /// It throws keys away when it is full.
+    /// The server drops keys when it is full.
     #[error(
         "this Redis drops keys when it is full (maxmemory-policy is \"{policy}\"), and with them jobs; set it to \
          \"noeviction\""
     )]
     Evicts {
-        /// Its policy.
+        /// The value of `maxmemory-policy`.
         policy: String,
     },
     /// It holds namespaces of a release that kept them without a journal.
@@ -26,7 +26,7 @@ pub enum UnfitServer {
          folder, and from there into this store (tenure copy --help), or use another database"
     )]
     EarlierLayout {
-        /// What their keys begin with.
+        /// The prefix of their keys.
         prefix: String,
     },
 }

@@ -1,4 +1,4 @@
-//! An entry: its bytes, and what they must prove when they are read back.
+//! An entry: its bytes, and the checks when they are read back.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Bytes before the body: checksum, checksum of the entry before, number, format of the body.
 const HEAD: usize = 8 + 8 + 8 + 2;
 
-/// Where a journal ends, or a copy that is made from it.
+/// The end of a journal, or of a copy that is made from it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Position {
     /// The number of the last entry; 0 before the first.
@@ -16,13 +16,13 @@ pub struct Position {
     pub sum: u64,
 }
 
-/// Why bytes are no entry, or not the one that is wanted.
+/// Reasons to reject bytes as an entry, or as the next one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadEntry {
-    /// They are too few for an entry.
+    /// There are too few of them for an entry.
     #[error("it has only {bytes} bytes")]
     Short {
-        /// How many there are.
+        /// The number of bytes.
         bytes: usize,
     },
     /// They have changed since they were written.
@@ -36,7 +36,7 @@ pub enum BadEntry {
         /// The number that should follow.
         wanted: u64,
     },
-    /// The entry of that number, before it or in its place, has another content here.
+    /// The entry of that number, before it or in its place, has different content here.
     #[error("entry {before} is another here")]
     OtherPast {
         /// The number of that entry.
@@ -52,7 +52,7 @@ pub enum BadEntry {
         /// The format that is known.
         known: u16,
     },
-    /// Its bytes are those that were written, and the body is not of its format.
+    /// Its bytes are as they were written, but the body is not of its format.
     #[error("its body is not of format {format}, which it claims")]
     Body {
         /// The format that the entry says its body has.
@@ -62,16 +62,15 @@ pub enum BadEntry {
 
 /// An entry whose checksum has been made or checked. Clones share its bytes.
 ///
-/// The checksum covers the number and the checksum of the entry before, so an entry that is damaged, cut, in a wrong
-/// place or of another past is found when it is read. It protects from accidents, not from somebody who can write the
-/// journal.
+/// The checksum covers the number and the checksum of the entry before. So a read finds every entry that is damaged,
+/// cut, misplaced or from another history. It protects from accidents, not from somebody who can write the journal.
 #[derive(Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     bytes: Arc<[u8]>,
 }
 
 impl JournalEntry {
-    /// The entry that follows on `before`. `format` is that of the body, which is the caller's.
+    /// The entry that follows `before`. The caller chooses the `format` of the body.
     pub fn after(before: Position, format: u16, body: &[u8]) -> JournalEntry {
         let mut bytes = Vec::with_capacity(HEAD + body.len());
         bytes.extend_from_slice(&[0; 8]);
@@ -84,10 +83,10 @@ impl JournalEntry {
         JournalEntry { bytes: bytes.into() }
     }
 
-    /// Takes bytes that were read for an entry.
+    /// Reads an entry from its bytes.
     ///
     /// # Errors
-    /// They are too few, or their checksum does not fit.
+    /// There are too few bytes, or the checksum does not match.
     pub fn read(bytes: impl Into<Arc<[u8]>>) -> Result<JournalEntry, BadEntry> {
         let entry = JournalEntry { bytes: bytes.into() };
         if entry.bytes.len() < HEAD {
@@ -99,7 +98,7 @@ impl JournalEntry {
         }
     }
 
-    /// Checks that it is the next one after `end`.
+    /// Checks that this entry is the next one after `end`.
     ///
     /// # Errors
     /// It has another number, or was written after another entry.
@@ -114,15 +113,15 @@ impl JournalEntry {
         }
     }
 
-    /// Its number and checksum: where a journal ends whose last entry this is.
+    /// Its number and checksum: the end of a journal whose last entry this is.
     pub fn position(&self) -> Position {
         Position { number: self.number_at(16), sum: self.number_at(0) }
     }
 
-    /// Its body, if that has the format that the caller knows.
+    /// The body, if its format is `known`.
     ///
     /// # Errors
-    /// It has another.
+    /// The body has another format.
     pub fn body(&self, known: u16) -> Result<&[u8], BadEntry> {
         let format = u16::from_le_bytes([self.bytes[24], self.bytes[25]]);
         match format == known {
@@ -131,7 +130,7 @@ impl JournalEntry {
         }
     }
 
-    /// All of it, as [`JournalEntry::read`] takes it.
+    /// All bytes, as [`JournalEntry::read`] reads them.
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }

@@ -1,20 +1,20 @@
-//! The answer to an append, on its way.
+//! The completion of an append: its callback, and a way to wait for it.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use crate::{Append, Appended, Journal};
 
-/// Hears the answer to one append, exactly once: a journal that drops it without an answer says [`Appended::Ended`].
+/// Called with the answer to one append, exactly once: a journal that drops it unanswered answers [`Appended::Ended`].
 pub struct Hears(Option<Box<dyn FnOnce(Appended) + Send>>);
 
 impl Hears {
-    /// `told` may run in any thread, also in the one that appends, before that returns. It must not block.
+    /// `told` may run in any thread, also in the one that appends, before `append` returns. It must not block.
     pub fn new(told: impl FnOnce(Appended) + Send + 'static) -> Hears {
         Hears(Some(Box::new(told)))
     }
 
-    /// Answers.
+    /// Calls the callback with the answer.
     pub fn hear(mut self, appended: Appended) {
         if let Some(told) = self.0.take() {
             told(appended);
@@ -36,22 +36,22 @@ impl std::fmt::Debug for Hears {
     }
 }
 
-/// An answer that somebody waits for.
+/// A pending answer that a caller waits for.
 #[derive(Debug)]
 pub struct Reply(Receiver<Appended>);
 
 impl Reply {
-    /// What hears an answer, and what waits for it.
+    /// A callback, and the answer that it will deliver.
     pub fn new() -> (Hears, Reply) {
         let (heard, reply) = sync_channel(1);
         let told = move |appended| {
-            // Who waits no longer does not hear it.
+            // A caller that stopped waiting has dropped the receiver.
             let _ = heard.send(appended);
         };
         (Hears::new(told), Reply(reply))
     }
 
-    /// Begins an append, whose answer is waited for.
+    /// Begins an append, and returns its pending answer.
     pub fn to(journal: &dyn Journal, append: Append) -> Reply {
         let (hears, reply) = Reply::new();
         journal.append(append, hears);

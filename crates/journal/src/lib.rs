@@ -1,8 +1,8 @@
 //! The journal of a store: entries of bytes, each with a number, a checksum and the checksum of the entry before.
 //!
-//! An engine whose journal appends writes each batch to it as one [`JournalEntry`], and sends the answers of the
-//! batch when [`Journal::append`] has said [`Appended::Done`]. So whatever was answered can be made again from the
-//! entries, in any process. Each implementation decides how entries are kept, and which process may append.
+//! An engine writes each batch as one [`JournalEntry`], and sends the answers of the batch once [`Journal::append`]
+//! answers [`Appended::Done`]. So any process can rebuild every answered change from the entries. Each implementation
+//! decides how it keeps entries, and which process may append.
 //!
 //! This crate knows bytes and numbers. It must never know a rule of jobs, a table of SQL, a key of Redis or a
 //! server.
@@ -25,22 +25,22 @@ pub use volatile::VolatileJournal;
 /// A message to a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Append {
-    /// This entry is to be the next.
+    /// Appends this entry, which must be the next one.
     Entry {
         /// Its number and bytes.
         entry: JournalEntry,
-        /// The longest time to live of any lease so far. Who takes the store over after a loss waits this long.
+        /// The longest ttl of any lease so far. After a loss, the next leader waits for that time.
         ttl: Duration,
-        /// It grants leases.
+        /// True if the batch of this entry grants leases.
         grants: bool,
     },
-    /// No entry: the answer only proves that the journal has all up to here, and that it still takes entries of this
-    /// process. A repeat may find more behind it, and is done all the same.
+    /// No entry: the answer only proves that the journal has all entries up to here, and still takes entries of this
+    /// process. A repeat is done even if the journal has more entries by then.
     Nothing(Position),
 }
 
 impl Append {
-    /// Where the journal ends once this is done.
+    /// The end of the journal once this append is done.
     pub fn end(&self) -> Position {
         match self {
             Append::Entry { entry, .. } => entry.position(),
@@ -52,31 +52,31 @@ impl Append {
 /// The answer of a journal to an append.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Appended {
-    /// It is there. Also the answer to a repeat.
+    /// The journal has the entry. A repeat gets the same answer.
     Done,
-    /// Another process appends now, or entry `n` has another content: this process is to append nothing more.
+    /// Another process appends now, or entry `n` has different content: this process must stop appending.
     Deposed,
-    /// This is not the journal that the process opened, or not the same run of the program that keeps it.
+    /// This is not the journal that the process opened, or the program that keeps it was restarted.
     Moved,
-    /// The append does not follow on the last entry, which is this one.
+    /// The append does not follow the last entry of the journal, which has this number.
     At(u64),
-    /// Nobody knows whether it happened: the same append is to be sent again, and nothing else.
+    /// The outcome is unknown: the caller must retry this append, and send nothing else.
     Unsure(String),
     /// Nothing was written, because there is no room.
     Full,
-    /// It cannot be written any more. Whether this one happened is not known.
+    /// The journal can no longer be written. The outcome of this append is unknown.
     Broken(String),
-    /// The journal was closed, and takes no more. Whether this one happened is not known.
+    /// The journal was closed, and takes no more appends. The outcome of this one is unknown.
     Ended,
 }
 
-/// Why entries cannot be read.
+/// Reasons why entries cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The journal cannot be reached, or says something that is no answer.
+    /// The journal cannot be reached, or its answer makes no sense.
     #[error("the journal cannot be read: {0}")]
     Away(String),
-    /// It holds other bytes than were appended.
+    /// The journal holds different bytes from those that were appended.
     #[error("entry {number} of the journal is not what was appended: {why}")]
     Damaged {
         /// The number that the entry should have.
@@ -84,21 +84,21 @@ pub enum ReadError {
         /// The fault that was found.
         why: BadEntry,
     },
-    /// It knows that an entry was appended, and does not have it.
+    /// The journal knows that an entry was appended, but does not have it.
     #[error("the journal has no entry {number}, and entry {last} was appended; entries were lost")]
     Missing {
-        /// The number of the first that is missing.
+        /// The number of the first missing entry.
         number: u64,
-        /// The last that was appended.
+        /// The last entry that was appended.
         last: u64,
     },
-    /// It begins behind this entry: what it had up to there is in its snapshot alone.
+    /// The journal begins behind this entry: earlier content is only in its snapshot.
     #[error("entry {number} of the journal is in its snapshot alone")]
     InSnapshot {
-        /// The number of the entry that was asked for.
+        /// The number of the requested entry.
         number: u64,
     },
-    /// Another snapshot has taken the place of this one while it was read.
+    /// Another snapshot replaced this one during the read.
     #[error("the journal got another snapshot while this one was read")]
     Turned,
     /// The snapshot is damaged, or a part of it is missing.
@@ -106,29 +106,28 @@ pub enum ReadError {
     Snapshot(String),
 }
 
-/// The store that a journal is, for who operates it.
+/// Facts about the store of a journal, for its operators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StoreFacts {
-    /// One word for what it is kept in.
+    /// One word for the place where it is kept, such as `redis`.
     pub kind: &'static str,
-    /// How many bytes it takes there, snapshots included, as far as that is known here.
+    /// Size in bytes, including snapshots, as far as this process knows.
     pub bytes: u64,
 }
 
-/// A journal that appends, opened by one process.
+/// A journal that one process has opened for appending.
 pub trait Journal: Send + Sync + 'static {
-    /// Begins to append, and returns without waiting for the answer, which `hears` is told.
+    /// Begins an append, and returns without waiting for the answer, which goes to `hears`.
     ///
-    /// Appends arrive in the order in which they are begun, unless one is lost. A repeat of an append is answered as
-    /// the first time, so the caller sends the same one again when the answer is [`Appended::Unsure`]. An
-    /// implementation paces this: it answers `Unsure` only after it has tried for as long as it sees fit.
+    /// Appends arrive in the order in which they are begun, unless one is lost. A repeat of an append gets the same
+    /// answer as the first, so the caller retries the same append after [`Appended::Unsure`]. The implementation paces
+    /// this: it answers `Unsure` only after it has retried as long as it sees fit.
     fn append(&self, append: Append, hears: Hears);
 
-    /// The entries that follow on the one with the number `after`, in their order, as many as are sensible at once;
-    /// none at the end. May block.
+    /// The entries after the number `after`, in order, in a batch of reasonable size; empty at the end. May block.
     ///
     /// # Errors
-    /// The journal cannot be reached, an entry is damaged or missing, or is in the snapshot alone.
+    /// The journal cannot be reached, or an entry is damaged, missing, or only in the snapshot.
     fn read(&self, after: u64) -> Result<Vec<JournalEntry>, ReadError>;
 
     /// Begins to read the snapshot, if there is one. May block.
@@ -137,6 +136,6 @@ pub trait Journal: Send + Sync + 'static {
     /// The journal cannot be reached.
     fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError>;
 
-    /// What is kept, and where; nothing is asked.
+    /// The kind and size of the store, without a request to it.
     fn facts(&self) -> StoreFacts;
 }

@@ -1,4 +1,4 @@
-//! A journal in memory, with a line to it that a test makes slow, lossy or broken at will.
+//! A journal in memory, with a simulated connection that a test makes slow, lossy or broken at will.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,47 +8,46 @@ use crate::{
     Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot, StoreFacts,
 };
 
-/// Entries that one read answers at most.
+/// The largest number of entries in the answer to one read.
 const PAGE: usize = 64;
 
-/// What becomes of an append on the line.
+/// The fate of an append on the simulated connection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// It arrives, and so does its answer.
+    /// The append and its answer arrive.
     Arrives,
-    /// It arrives, and its answer is lost.
+    /// The append arrives, but its answer is lost.
     ReplyLost,
-    /// It is lost on its way.
+    /// The append is lost on its way.
     Lost,
-    /// It is taken for lost, and arrives behind the next one: its bytes lay in a socket.
+    /// The append counts as lost, but arrives behind the next one: its bytes lay in a socket.
     Late,
-    /// It arrives, and once more behind the next one.
+    /// The append arrives, and arrives again behind the next one.
     Twice,
-    /// It does not arrive: this is answered.
+    /// The append does not arrive, and gets this answer.
     Answered(Appended),
 }
 
 type Fates = Box<dyn FnMut(&Append) -> Fate + Send>;
 
-/// Parts of a snapshot in memory.
+/// A snapshot in memory.
 #[derive(Clone, Default)]
 pub struct MemorySnapshot {
     end: Position,
     parts: VecDeque<JournalEntry>,
-    /// Instead of the part of this number, counted from 0 on: this.
+    /// Returned instead of the part with this number, counted from 0.
     fault: Option<(usize, ReadError)>,
 }
 
 impl MemorySnapshot {
-    /// These parts.
     pub fn with(end: Position, parts: Vec<JournalEntry>) -> MemorySnapshot {
         MemorySnapshot { end, parts: parts.into(), fault: None }
     }
 
-    /// All parts of another one.
+    /// Reads all parts of another snapshot.
     ///
     /// # Errors
-    /// Those of its parts.
+    /// A part of it cannot be read.
     pub fn of(snapshot: &mut dyn Snapshot) -> Result<MemorySnapshot, ReadError> {
         let mut parts = VecDeque::new();
         while let Some(part) = snapshot.next_part()? {
@@ -57,12 +56,11 @@ impl MemorySnapshot {
         Ok(MemorySnapshot { end: snapshot.end(), parts, fault: None })
     }
 
-    /// Its parts.
     pub fn parts(&self) -> &VecDeque<JournalEntry> {
         &self.parts
     }
 
-    /// The same, but this comes in place of the part of this number, counted from 0 on.
+    /// The same snapshot, but with this error in place of the part with this number, counted from 0.
     pub fn failing(self, part: usize, with: ReadError) -> MemorySnapshot {
         MemorySnapshot { fault: Some((part, with)), ..self }
     }
@@ -85,24 +83,24 @@ impl Snapshot for MemorySnapshot {
 
 #[derive(Default)]
 struct Inside {
-    /// Those behind the snapshot.
+    /// The entries behind the snapshot.
     entries: Vec<JournalEntry>,
     snapshot: Option<MemorySnapshot>,
-    /// Snapshots that are read before the one that there is: each was turned away meanwhile.
+    /// Snapshots that are handed out before the current one: each was replaced meanwhile.
     earlier: VecDeque<MemorySnapshot>,
     fates: Option<Fates>,
-    /// Set: all that arrives is answered so.
+    /// If set, the answer to all that arrives.
     ended: Option<Appended>,
-    /// What arrives behind the next append.
+    /// Appends that arrive behind the next one.
     late: Vec<Append>,
-    /// Answers are held back.
+    /// True while answers are held back.
     holds: bool,
     held: VecDeque<(Hears, Appended)>,
-    /// Appends that were begun, also those that were lost.
+    /// Appends that were begun, including lost ones.
     begun: Vec<Append>,
 }
 
-/// See the module. One value is one journal, for all engines that it is given to.
+/// One value is one journal, for all engines that use it.
 #[derive(Default)]
 pub struct MemoryJournal {
     inside: Mutex<Inside>,
@@ -110,7 +108,7 @@ pub struct MemoryJournal {
 }
 
 impl MemoryJournal {
-    /// A journal with these entries, whose line is whole.
+    /// A journal with these entries and a working connection.
     pub fn with(entries: Vec<JournalEntry>) -> Self {
         let inside = Inside { entries, ..Inside::default() };
         MemoryJournal { inside: Mutex::new(inside), changed: Condvar::new() }
@@ -123,7 +121,7 @@ impl MemoryJournal {
         inside.snapshot = Some(snapshot);
     }
 
-    /// This snapshot is handed out once before the one that there is.
+    /// Hands out this snapshot once, before the current one.
     pub fn first(&self, snapshot: MemorySnapshot) {
         self.lock().earlier.push_back(snapshot);
     }
@@ -132,38 +130,39 @@ impl MemoryJournal {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All entries that were taken, in their order.
+    /// All entries that were accepted, in order.
     pub fn entries(&self) -> Vec<JournalEntry> {
         self.lock().entries.clone()
     }
 
-    /// All appends that were begun, repeats too.
+    /// All appends that were begun, including repeats.
     pub fn begun(&self) -> Vec<Append> {
         self.lock().begun.clone()
     }
 
-    /// Asks `fates` what becomes of each append from now on.
+    /// From now on `fates` decides the fate of each append.
     pub fn fates(&self, fates: impl FnMut(&Append) -> Fate + Send + 'static) {
         self.lock().fates = Some(Box::new(fates));
     }
 
-    /// From now on all that arrives is answered so, and nothing is written. Answers that are held back stay as they are.
+    /// From now on everything that arrives gets this answer, and nothing is written. Answers that are held back do not
+    /// change.
     pub fn end(&self, answer: Appended) {
         self.lock().ended = Some(answer);
     }
 
-    /// From now on answers are held back, while the appends take place.
+    /// Holds back answers from now on, while the appends take place.
     pub fn hold(&self) {
         self.lock().holds = true;
     }
 
-    /// Sends the oldest answer that is held back; whether there was one.
+    /// Sends the oldest answer that is held back; false if there was none.
     pub fn release_one(&self) -> bool {
         let held = self.lock().held.pop_front();
         held.map(|(hears, appended)| hears.hear(appended)).is_some()
     }
 
-    /// Sends all answers that are held back, and holds none any more.
+    /// Sends all answers that are held back, and holds back no more.
     pub fn release(&self) {
         let held = {
             let mut inside = self.lock();
@@ -173,7 +172,7 @@ impl MemoryJournal {
         held.into_iter().for_each(|(hears, appended)| hears.hear(appended));
     }
 
-    /// Waits until at least `appends` were begun; whether that came to be within `patience`.
+    /// Waits until at least `appends` were begun; false if `patience` ran out first.
     pub fn wait_for_begun(&self, appends: usize, patience: Duration) -> bool {
         let inside = self.lock();
         let waited = self
@@ -192,7 +191,7 @@ impl Inside {
         self.entries.last().map(JournalEntry::position).unwrap_or(self.begin())
     }
 
-    /// Takes an append that arrives, or refuses it.
+    /// Accepts an append that arrives, or refuses it.
     fn arrives(&mut self, append: &Append) -> Appended {
         if let Some(ended) = &self.ended {
             return ended.clone();
@@ -203,11 +202,11 @@ impl Inside {
         let there = match wanted.number.checked_sub(begin.number + 1) {
             Some(before) => self.entries.get(before as usize).map(JournalEntry::position),
             None if wanted.number == begin.number => Some(begin),
-            // Its content is known no more: what is sent now is late.
+            // Its content is no longer known: this append is late.
             None => Some(wanted),
         };
         match (there, append) {
-            // A check of the last entry may be that of rows which are no copy: where this ends tells them so.
+            // A check of the last entry may come from rows that diverged: the end of this journal reveals that.
             (Some(there), Append::Nothing(_)) if there == end && wanted != end => {
                 return Appended::At(end.number);
             }
@@ -348,7 +347,7 @@ mod tests {
         for (fate, first, there, after_next) in [
             (Fate::ReplyLost, None, 1, 2),
             (Fate::Lost, None, 0, 0),
-            // The next is too early, and the first comes behind it.
+            // The next one arrives too early, and the first comes behind it.
             (Fate::Late, None, 0, 1),
             (Fate::Twice, Some(Appended::Done), 1, 2),
             (Fate::Answered(Appended::Full), Some(Appended::Full), 0, 0),

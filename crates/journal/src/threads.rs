@@ -1,6 +1,6 @@
-//! Threads without which a store is not kept: a panic in one of them ends the process.
+//! Threads that a store cannot do without: a panic in one of them ends the process.
 //!
-//! It is here because all that keeps a store depends on this crate. It knows nothing of what a thread does.
+//! This lives here because all code that keeps a store depends on this crate. It knows nothing about the threads' work.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -13,12 +13,12 @@ pub const BUG_EXIT_CODE: i32 = 70;
 
 /// Starts a thread. If it panics, the process ends with [`BUG_EXIT_CODE`].
 ///
-/// A thread that is gone is worse than a process that is gone: its locks hold what it left half done, the others wait for it,
-/// calls are answered 503 for good, and nothing restarts a process that lives. Panics of single calls do not belong here: the
-/// task of a call may panic alone.
+/// A dead thread is worse than a dead process: its locks protect half-done work, other threads wait for it, calls get
+/// 503 for good, and nothing restarts a living process. Panics of single calls are not for this: the task of a call may
+/// panic alone.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system starts no thread.
 pub fn spawn_or_die<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,
@@ -27,10 +27,10 @@ pub fn spawn_or_die<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(move || or_die(&named, run))
 }
 
-/// The same for a thread that a scope waits for.
+/// The same for a scoped thread.
 ///
 /// # Errors
-/// The system gives no thread.
+/// The system starts no thread.
 pub fn spawn_scoped_or_die<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     name: &str,
@@ -40,15 +40,15 @@ pub fn spawn_scoped_or_die<'scope, T: Send + 'scope>(
     Builder::new().name(name.to_owned()).spawn_scoped(scope, move || or_die(&named, run))
 }
 
-/// Runs something without which the process must not go on.
+/// Runs a function; if it panics, the process ends.
 pub fn or_die<T>(name: &str, run: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(run))
         .unwrap_or_else(|panic| die(&format!("{name} panicked: {}", message(&*panic))))
 }
 
-/// Ends the process because of a bug. The hook of panics has said where it is.
+/// Ends the process because of a bug. The panic hook has already reported the place.
 pub fn die(why: &str) -> ! {
-    // Not by the log, which may be what panicked.
+    // Not through the log, which may be the cause of the panic.
     eprintln!(
         "error: this is a bug: {why}; the process ends, and all that was answered is in its store"
     );

@@ -1,8 +1,8 @@
-//! No journal: for a store that goes with its process. An append is done as it is begun.
+//! No journal: for a store that ends with its process. An append is done as soon as it begins.
 
 use crate::{Append, Appended, Hears, Journal, JournalEntry, ReadError, Snapshot, StoreFacts};
 
-/// See the module.
+/// Keeps nothing, and answers each append at once.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct VolatileJournal;
 

@@ -1,4 +1,4 @@
-//! A panic in a thread or a task without which a store is not kept ends the process; each is tried in a process of its own.
+//! A panic in an essential thread or task ends the process; each test runs in a child process of its own.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
@@ -9,7 +9,8 @@ use tenure_journal::threads::{BUG_EXIT_CODE, spawn_or_die, spawn_scoped_or_die, 
 
 const IN_CHILD: &str = "TENURE_TEST_PANICS_HERE";
 
-/// Runs `panics` in a process that runs only this test, and holds how that process ends. It would live on for a minute.
+/// Runs `panics` in a child process that runs only this test, and checks how it ends. It would otherwise live for a
+/// minute.
 fn ends_the_process(test: &str, panics: impl FnOnce()) {
     if std::env::var_os(IN_CHILD).is_some() {
         panics();

@@ -1,20 +1,20 @@
-//! Where a Redis or Valkey is and how to speak to it: the text of a URL, understood once.
+//! The address of a Redis or Valkey, parsed once from the text of a URL.
 //!
 //! The client's library finds the servers of a store by it, and the journal is kept there. It opens no connection.
 //!
-//! An address holds passwords. Neither `Debug` nor `Display` nor an error of this module ever shows
-//! one, nor anything else that might be part of one.
+//! An address holds passwords. `Debug`, `Display` and the errors of this module show none of them, and no text that
+//! might be part of one.
 //!
 //! ```text
 //! redis://[[USER]:PASSWORD@]HOST[:6379][/DB]           valkey: the same; rediss, valkeys: with TLS
 //! redis-sentinel://[[USER]:PASSWORD@]HOST[:26379],…/MASTER[/DB]
 //! redis-cluster://[[USER]:PASSWORD@]HOST[:6379],…
-//!     ?name=TEXT                    the name of the store, one of several in this Redis; "tenure" if none is given
-//!     ?replicas=N                   as many replicas must have a write before it counts; 0 if none is given
+//!     ?name=TEXT                    the name of the store, one of several in this Redis; default "tenure"
+//!     ?replicas=N                   a write counts once N replicas have it; default 0
 //!     ?forgets=never                this store never loses a write that it answered
 //!     ?tls=true                     TLS, also to the sentinels
 //!     ?ca=FILE                      trust these certificates (PEM), and not the system's
-//!     ?sentinel_user=U&sentinel_password=P        what the sentinels themselves ask for
+//!     ?sentinel_user=U&sentinel_password=P        the login at the sentinels themselves
 //! ```
 //! Users, passwords, the master's name and the values after `?` are percent-encoded.
 
@@ -27,9 +27,9 @@ use tenure_core::bounds::NAME_BYTES_MAX;
 use tenure_core::percent::{self, BadEscape};
 use tenure_core::secret::Secret;
 
-/// The name of a store if the address says nothing else.
+/// The name of a store if the address has none.
 pub const DEFAULT_NAME: &str = "tenure";
-/// More replicas than this no primary has.
+/// No primary has more replicas than this.
 const REPLICAS_MAX: u32 = 100;
 const SERVER_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
@@ -37,14 +37,13 @@ const SENTINEL_PORT: u16 = 26379;
 /// A host and its port.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Endpoint {
-    /// A name or an address, an IPv6 address without its brackets.
+    /// A name or an address; an IPv6 address has no brackets here.
     pub host: String,
-    /// The port.
     pub port: u16,
 }
 
 impl Endpoint {
-    /// Understands `HOST[:PORT]`. An error says what is wrong, and shows nothing of the text.
+    /// Parses `HOST[:PORT]`. An error names the fault, and shows nothing of the text.
     pub fn parse(text: &str, default_port: u16) -> Result<Self, &'static str> {
         const NO_PORT: &str = "has a port that is not a number from 1 to 65535";
         let (host, port) = match text.strip_prefix('[') {
@@ -82,23 +81,23 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Which servers there are, and which of them has what.
+/// The servers and their roles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Topology {
-    /// One server.
+    /// A single server, without sentinels and not in a cluster.
     Single(Endpoint),
-    /// One primary, which the sentinels know.
+    /// One primary, found through the sentinels.
     Sentinel {
-        /// At least one.
+        /// The sentinels; at least one.
         sentinels: Vec<Endpoint>,
-        /// The name under which they watch the primary.
+        /// The name under which the sentinels watch the primary.
         master: String,
     },
     /// A cluster; these are some of its nodes.
     Cluster(Vec<Endpoint>),
 }
 
-/// Who we say that we are. Without a password nothing is said.
+/// The user and password of a connection. Without a password no login is sent.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Login {
     /// `None`: the server's default user.
@@ -107,7 +106,7 @@ pub struct Login {
     pub password: Option<Secret>,
 }
 
-/// A Redis or Valkey, as an address says it.
+/// A Redis or Valkey, as the text of an address describes it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     topology: Topology,
@@ -123,7 +122,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Understands the text of a URL. Opens nothing.
+    /// Parses the text of a URL. Opens nothing.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
         let (scheme, rest) = text.trim().split_once(':').ok_or(AddressError::NoScheme)?;
         let letters = |c: u8| c.is_ascii_alphanumeric() || b"+.-".contains(&c);
@@ -142,28 +141,27 @@ impl Address {
         &self.name
     }
 
-    /// Whether the operator says that this store never loses a write that it answered: every write is
-    /// synced, and no replica ever takes the primary's place.
+    /// True if the operator states that this store never loses a write that it answered: every write is synced, and no
+    /// replica ever takes the primary's place.
     pub fn forgets_never(&self) -> bool {
         self.forgets_never
     }
 
-    /// How many replicas must have what is written before it counts, if the address says so.
+    /// A write counts once this many replicas have it; `None` if the address does not say.
     pub fn replicas(&self) -> Option<u32> {
         self.replicas
     }
 
-    /// Which servers there are.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
 
-    /// Who the servers are told that we are.
+    /// The login at the servers.
     pub fn login(&self) -> &Login {
         &self.login
     }
 
-    /// Who the sentinels are told that we are.
+    /// The login at the sentinels, which the login at the servers does not replace.
     pub fn sentinel_login(&self) -> &Login {
         &self.sentinel_login
     }
@@ -173,7 +171,7 @@ impl Address {
         self.db
     }
 
-    /// Whether it speaks TLS.
+    /// True if connections use TLS.
     pub fn tls(&self) -> bool {
         self.tls
     }
@@ -184,7 +182,7 @@ impl Address {
     }
 }
 
-/// Whether an address that begins with this scheme is one of a Redis or Valkey.
+/// True if an address with this scheme is one of a Redis or Valkey.
 pub fn is_scheme(scheme: &str) -> bool {
     AddressKind::of(&scheme.to_ascii_lowercase()).is_some()
 }
@@ -208,13 +206,13 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Why a text is no address of a Redis.
+/// Reasons to reject a text as the address of a Redis.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AddressError {
     /// There is no `SCHEME://` in front.
     #[error("the address has no scheme; write \"redis://HOST:6379\"")]
     NoScheme,
-    /// The scheme is none of ours.
+    /// The scheme is not one of those that the message lists.
     #[error(
         "the scheme of the address is none of redis, rediss, valkey, valkeys, redis-sentinel and \
          redis-cluster; use one of these"
@@ -223,9 +221,9 @@ pub enum AddressError {
     /// The scheme is known, the rest is wrong.
     #[error("the {scheme} address {why}")]
     Invalid {
-        /// The scheme.
+        /// The scheme, in small letters.
         scheme: String,
-        /// What is wrong, and what to write instead.
+        /// The fault, and the text to write instead.
         why: &'static str,
     },
 }
@@ -238,7 +236,7 @@ enum AddressKind {
 }
 
 impl AddressKind {
-    /// By a scheme in small letters.
+    /// The kind of a scheme in small letters.
     fn of(scheme: &str) -> Option<AddressKind> {
         match scheme {
             "redis" | "valkey" => Some(AddressKind::Single { tls: false }),
@@ -388,11 +386,11 @@ fn parameters(query: &str) -> Result<AskedOptions, &'static str> {
     Ok(asked)
 }
 
-/// The name of what is wrong is not said: an unencoded password may have ended up there.
+/// The message does not repeat the unknown name: an unencoded password may have ended up there.
 const PARAMETERS: &str = "has an unknown parameter; known are name, replicas, forgets, tls, ca, \
                           sentinel_user and sentinel_password, each as NAME=VALUE";
 
-/// What addresses of earlier releases had.
+/// Addresses of earlier releases had this parameter.
 const PREFIX: &str = "has a \"prefix\", as addresses of earlier releases had; use ?name=NAME for one of several stores, and \
                       move what lies under the prefix through a folder: `tenure copy` of the release before";
 

@@ -1,4 +1,4 @@
-//! TLS, passwords and what a user must be allowed; failovers that Sentinels make, and slots that move in a cluster.
+//! TLS, passwords and the rights of a user; failovers by Sentinels, and slots that move in a cluster.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn named(url: &str, name: &str, owner: u128) -> Result<RedisJournal, AcquireErro
     RedisJournal::acquire(RedisStore::open(Address::parse(url).unwrap(), name)?, owner, 7)
 }
 
-/// Entries of different lengths: some are written as they are, some compressed, some in parts of what a socket takes.
+/// Entries of different lengths: some are written plainly, some compressed, some in several writes to the socket.
 fn entries() -> Vec<JournalEntry> {
     let mut end = Position::default();
     let next = |n: u32| {
@@ -43,12 +43,12 @@ fn appended(journal: &RedisJournal, entry: &JournalEntry) -> Appended {
     begin(journal, entry).wait(LONG).unwrap()
 }
 
-/// All that a server does with a store. The sentence of the first failure.
+/// Does everything that a server does with a store. Returns the message of the first failure.
 fn everything(url: &str, name: &str) -> Result<(), String> {
     let journal = named(url, name, 1).map_err(|why| why.to_string())?;
     let (store, by, entries) = (journal.store(), journal.ownership().clone(), entries());
     let failed = |why: tenure_journal_redis::StoreError| why.to_string();
-    // The one that is late is looked up among the others.
+    // The late entry is looked up among the others.
     let late = entries.len() / 2;
     for entry in entries.iter().chain(&entries[late..=late]) {
         match appended(&journal, entry) {
@@ -144,7 +144,7 @@ fn a_user_needs_the_commands_that_are_listed_and_each_of_them() {
         format!("redis://{name}:pw@127.0.0.1:{}", redis.port())
     };
     everything(&user("all", None), "all").unwrap();
-    // Without that one each call is sent whole, on a connection of its own.
+    // Without `evalsha` each call is sent whole, on a connection of its own.
     let needed = COMMANDS.iter().filter(|command| **command != "evalsha");
     let tried: Vec<_> = (0..)
         .zip(needed)
@@ -156,7 +156,7 @@ fn a_user_needs_the_commands_that_are_listed_and_each_of_them() {
         .collect();
     for (lacks, said) in tried {
         let said = said.join().unwrap();
-        // Of what is sent, of what a script runs in Redis, and in Valkey.
+        // Refusals of direct commands, of commands in a script in Redis, and in Valkey.
         let refusals = ["NOPERM", "can't run this command", "ACL failure"];
         let is_refused = |why: &String| refusals.iter().any(|refusal| why.contains(refusal));
         assert!(said.as_ref().is_err_and(is_refused), "{lacks}: {said:?}");
@@ -178,7 +178,7 @@ fn after_a_failover_the_line_is_at_the_new_primary_and_appends_are_moved() {
     let old = sentinel.kill_primary();
     let eleventh = begin(&journal, &entries[10]);
     sentinel.await_failover(old);
-    // Begun while nobody was there: nobody knows of it, or the new primary answers already.
+    // It began while no primary was there: its outcome is unknown, or the new primary answers already.
     let said = eleventh.wait(LONG).unwrap();
     assert!(matches!(said, Appended::Unsure(_) | Appended::Moved), "{said:?}");
     assert_eq!(appended(&journal, &entries[10]), Appended::Moved, "it is another run");
@@ -204,7 +204,7 @@ fn a_store_whose_slot_moves_waits_and_is_moved() {
     let from = cluster.owner(slot);
     let half = cluster.begin_move(slot, from, 1 - from);
     assert_eq!(appended(&journal, &entries[10]), Appended::Done, "no key has moved yet");
-    // Its keys lie apart: Redis says TRYAGAIN to scripts, and ASK of the key that is there already.
+    // Its keys lie apart: Redis answers TRYAGAIN to scripts, and ASK for the key that has moved already.
     cluster.move_keys(half, &["{shop}:own"]);
     let waits = begin(&journal, &entries[11]);
     assert_eq!(waits.wait(Duration::from_millis(300)), None);

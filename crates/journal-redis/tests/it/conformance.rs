@@ -1,4 +1,4 @@
-//! Every rule of the suite, on the engine whose journal is in Redis. Its rows go with each engine: only the keys stay.
+//! Every rule of the suite, on an engine whose journal is in Redis. Its rows go with each engine: only the keys stay.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ struct Here {
     open: Open,
 }
 
-/// Each process has an id that no other has.
+/// Gives each process an id of its own.
 static OWNERS: AtomicU64 = AtomicU64::new(1);
 
 fn open((url, name): &(String, String), clock: &Arc<TestClock>) -> Arc<Embedded> {

@@ -1,4 +1,4 @@
-//! The line to Redis: what becomes of appends when connections are lost, when Redis is away, and in a cluster.
+//! The pipeline to Redis: appends during lost connections, without a reachable Redis, and in a cluster.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -52,14 +52,14 @@ fn appends_that_were_begun_arrive_in_order_whatever_becomes_of_the_connection() 
     let mut replies = Vec::new();
     for (n, some) in entries.chunks(100).enumerate() {
         match n % 3 {
-            // None of them is answered before their connection is lost.
+            // Their connection is lost before any of them is answered.
             0 => {
                 redis.must(&["CLIENT", "PAUSE", "60000", "WRITE"]);
                 replies.extend(begin(&journal, some));
                 kill_connections(&redis);
                 redis.must(&["CLIENT", "UNPAUSE"]);
             }
-            // The next find that their script is not known any more.
+            // The next ones find that Redis no longer knows their script.
             1 => {
                 replies.extend(begin(&journal, some));
                 let end = Append::Nothing(some[99].position());
@@ -99,8 +99,8 @@ fn a_redis_that_is_away_for_long_leaves_open_whether_it_happened() {
     assert_eq!(reply, Some(Appended::Moved), "it is another run");
 }
 
-/// Passes bytes on to one server, and from some moment on to another, while the connection to it stays: as proxies do that
-/// know what a failover is.
+/// Forwards bytes to one server, and later to another one over the same client connection, like proxies that handle a
+/// failover.
 struct Proxy {
     port: u16,
     to: Arc<AtomicU16>,
@@ -121,7 +121,7 @@ impl Proxy {
         Proxy { port, to }
     }
 
-    /// One request at a time, each to the server of that moment.
+    /// Forwards one request at a time, each to the current server.
     fn pass(mut here: TcpStream, now: &AtomicU16) {
         let mut there: Option<(u16, TcpStream)> = None;
         let mut bytes = vec![0; 1 << 16];
@@ -155,7 +155,7 @@ fn an_owner_behind_a_proxy_that_turns_to_another_redis_hears_that_the_store_move
         let reply = begin(&journal, std::slice::from_ref(entry)).remove(0);
         assert_eq!(reply.wait(LONG), Some(Appended::Done));
     }
-    // A failover that loses nothing: nothing but the run tells the two apart.
+    // A failover that loses nothing: only the run id differs.
     assert_eq!(one.must(&["WAIT", "1", "10000"]).text(), "1");
     other.must(&["REPLICAOF", "NO", "ONE"]);
     proxy.to.store(other.port(), Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Replicas that must have what was written, and what a failover takes.
+//! Confirmation by replicas, and failovers that lose writes.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ impl Pair {
         pair
     }
 
-    /// Sends the replica a signal; one that stands still answers nothing and acknowledges nothing.
+    /// Sends the replica a signal; a stopped one answers nothing and acknowledges nothing.
     fn signal(&self, name: &str) {
         let pid = self.replica.pid().to_string();
         let sent = std::process::Command::new("kill").args([name, &pid]).status().unwrap();
@@ -95,7 +95,7 @@ fn a_connection_that_is_lost_between_an_append_and_its_replicas_confirms_nothing
     assert_eq!(said(&journal, &after(&mut end, 1)), Appended::Done);
     pair.signal("-STOP");
     let reply = Reply::to(&journal, after(&mut end, 2));
-    // It is written, and its connection waits for the replica: on the next one that has nothing to wait for, but the beat.
+    // It is written, and its connection waits for the replica. On the next connection only the heartbeat makes it wait.
     until("it is written", || pair.primary.must(&["XLEN", "{shop}:log"]).text() == "2");
     pair.primary.must(&["CLIENT", "KILL", "TYPE", "normal"]);
     let said = reply.wait(LONG).unwrap();
@@ -113,7 +113,7 @@ fn a_failover_keeps_what_was_done_if_all_replicas_had_to_have_it() {
         let journal = acquired(&pair.primary, replicas, 1);
         let mut end = Position::default();
         assert_eq!(said(&journal, &after(&mut end, 0)), Appended::Done);
-        // What is begun now reaches the primary alone.
+        // From now on appends reach the primary alone.
         pair.signal("-STOP");
         pair.primary.must(&["CLIENT", "KILL", "TYPE", "replica"]);
         let replies: Vec<Reply> = (1..4).map(|n| Reply::to(&journal, after(&mut end, n))).collect();

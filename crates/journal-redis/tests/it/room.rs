@@ -1,4 +1,4 @@
-//! What a store takes of its Redis, and the Redis in which it cannot be.
+//! The size of a store in its Redis, and the Redis servers that are rejected.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The servers of a store in Redis: what they say of themselves, and the secret.
+//! The servers of a store in Redis: their entries, and the secret.
 
 use tenure_core::secret::Secret;
 use tenure_journal_redis::{RedisStore, ServerEntry, find_servers};
@@ -63,7 +63,7 @@ fn a_client_finds_the_servers_of_its_store_with_the_owner_first_and_writes_nothi
         return;
     }
     let redis = RedisServer::start(Aof::Off, &[]);
-    // All that a client needs.
+    // All rights that a client needs.
     let rights = "on >geheim ~{shop}:own ~{shop}:servers +hget +hgetall +time +ping +auth";
     let words: Vec<&str> = ["ACL", "SETUSER", "ann"].into_iter().chain(rights.split(' ')).collect();
     redis.must(&words);

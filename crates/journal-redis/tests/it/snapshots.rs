@@ -1,4 +1,4 @@
-//! Snapshots of a real store in Redis: written by pieces, turned to, read back, and never half.
+//! Snapshots of a real store in Redis: written in pieces, installed, read back, and never half.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use tenure_redis_address::Address;
 use tenure_seam::EngineExt;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
-/// An engine that owns a store in Redis.
+/// An engine that leads a store in Redis.
 struct Here {
     redis: RedisServer,
     journal: Arc<RedisJournal>,
@@ -81,7 +81,7 @@ fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// As random as ids of jobs are.
+/// As random as the ids of jobs.
 fn uuid(n: u32) -> String {
     let hash =
         u128::from(n).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
@@ -89,7 +89,7 @@ fn uuid(n: u32) -> String {
     format!("01997a3c-{}-7{}-{}-{}", &hex[..4], &hex[4..7], &hex[7..11], &hex[11..23])
 }
 
-/// 100 bytes, of which some are the same in each job.
+/// 100 bytes; some of them are the same in each job.
 fn mail(n: u32) -> String {
     let hash = u64::from(n).wrapping_add(3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let text = format!(
@@ -152,7 +152,7 @@ fn what_is_missing_or_damaged_in_a_snapshot_is_said_and_is_never_its_end() {
         return;
     }
     let here = Here::new();
-    // What cannot be compressed.
+    // Payloads that cannot be compressed.
     here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
     let name = here.turned(1);
     assert!(name.pieces >= 3, "{} pieces", name.pieces);
@@ -246,7 +246,7 @@ fn pieces_that_an_owner_left_are_unlinked_by_whoever_writes_the_next_snapshot() 
     let first = here.turned(1);
     here.engine.close();
     let by = here.journal.ownership().clone();
-    // It dies among the pieces of its next snapshot.
+    // It dies between the pieces of its next snapshot.
     let mut parts = MemorySnapshot::of(&mut here.journal.store().snapshot().unwrap().unwrap());
     let broken = ReadError::Away("it died".to_owned());
     let mut half = parts.as_mut().unwrap().clone().failing(20, broken.clone());
@@ -283,7 +283,7 @@ fn entries_behind_an_end_that_was_lost_are_said_and_are_never_a_shorter_store() 
     assert!(no.contains("it says that it ends at entry 0, and holds entries up to"), "{no}");
 }
 
-/// By hand, with the optimisation of a release: what a snapshot of many jobs costs.
+/// By hand, in a release build: the cost of a snapshot of many jobs.
 #[test]
 #[ignore = "it takes a minute, and says how long things took"]
 fn what_a_million_jobs_cost() {

@@ -1,4 +1,4 @@
-//! The part of a file system that a journal in files uses: as a trait, and on the one of the machine.
+//! The file operations that a journal in files uses: a trait, and its implementation on the real file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,11 +17,10 @@ pub(super) trait Disk: Send + Sync + 'static {
     fn create(&self, number: u64, bytes: u64) -> io::Result<Self::File>;
     /// Opens a segment under another number.
     fn rename(&self, from: u64, to: u64) -> io::Result<Self::File>;
-    /// Takes a segment away.
     fn remove(&self, number: u64) -> io::Result<()>;
 }
 
-/// A segment that is written to.
+/// A segment that is open for writing.
 pub(super) trait SegmentFile: Send + Sync + 'static {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
     fn sync(&self) -> io::Result<()>;
@@ -37,7 +36,7 @@ pub(super) struct SegmentFolder {
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 impl SegmentFolder {
-    /// Makes the folder if it is not there.
+    /// Opens the folder, and makes it if it is not there.
     pub(super) fn open(path: &Path) -> io::Result<SegmentFolder> {
         if !path.is_dir() {
             private_folder(path)?;
@@ -79,7 +78,7 @@ impl Disk for SegmentFolder {
         let path = self.segment(number);
         let file = private_file(&path)?;
         let mut left = bytes as usize;
-        // Space that was only asked for would be written twice by the first sync: the bytes, and that they are there.
+        // Space that was only reserved would make the first sync write twice: the bytes, and the fact that they exist.
         while left > 0 {
             let zeros = &ZEROS[..left.min(ZEROS.len())];
             if let Err(why) = (&file).write_all(zeros) {
@@ -151,8 +150,8 @@ fn private_file(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes durable which files are in a folder, and their names.
+/// Makes the files of a folder and their names durable.
 fn sync_folder(path: &Path) -> io::Result<()> {
-    // Elsewhere a folder cannot be opened, and its file system keeps it by itself.
+    // Other systems cannot open a folder; their file systems make it durable by themselves.
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }

@@ -1,22 +1,23 @@
-//! An entry as a segment keeps it: a head, the entry, and zeros up to the next multiple of eight bytes.
+//! An entry as a segment stores it: a head, the entry, and zeros up to the next multiple of eight bytes.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::JournalEntry;
 
-/// Bytes before the entry: length of the entry, a mark, the last durable entry, checksum of these and of the entry's own.
+/// Bytes before the entry: length of the entry, a mark, the last durable entry, checksum of these and of the entry's
+/// own.
 const HEAD: usize = 4 + 4 + 8 + 8;
-/// Each frame has it behind its length.
+/// Every frame has this mark after its length.
 const MARK: u32 = 0x4a52_4e54;
 /// Frames begin at multiples of this, so that a search for them after damage is quick.
 pub(super) const ALIGNED: usize = 8;
 
-/// An entry as it stands in a segment.
+/// An entry as a segment stores it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Frame {
     pub entry: JournalEntry,
-    /// The last entry that was durable when this one was written. If an entry up to there is missing, that is damage and
-    /// no write that a crash cut short.
+    /// The last entry that was durable when this one was written. An entry that is missing up to there was damaged, not
+    /// cut short by a crash.
     pub durable: u64,
 }
 
@@ -26,7 +27,7 @@ pub(super) fn size(entry: &JournalEntry) -> usize {
 }
 
 impl Frame {
-    /// Its bytes, appended to `out`.
+    /// Appends its bytes to `out`.
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         let (begins, bytes) = (out.len(), self.entry.bytes());
         // An entry has at most some 8 MiB: see the bounds of calls and batches.
@@ -39,7 +40,7 @@ impl Frame {
         out.resize(begins + size(&self.entry), 0);
     }
 
-    /// The frame with which these bytes begin, if it is whole.
+    /// The frame at the start of these bytes, if it is whole.
     pub(super) fn read(bytes: &[u8]) -> Option<Frame> {
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
         let (length, rest_of_head) = head.split_first_chunk::<4>()?;
@@ -49,7 +50,7 @@ impl Frame {
             return None;
         }
         let entry = rest.get(..u32::from_le_bytes(*length) as usize)?;
-        // The head first: what only looks like one is not worth the checksum of what would follow.
+        // Checks the head first: a false match of the mark is not worth the checksum of all bytes behind it.
         if entry.len() < 8 || sum(&head[..HEAD - 8], entry).to_le_bytes() != *said {
             return None;
         }
@@ -58,7 +59,7 @@ impl Frame {
     }
 }
 
-/// Over the head and the checksum with which an entry begins.
+/// The checksum of the head and of the checksum with which an entry begins.
 fn sum(head: &[u8], entry: &[u8]) -> u64 {
     let mut covered = [0; HEAD];
     covered[..16].copy_from_slice(head);

@@ -1,8 +1,8 @@
-//! Random histories of segments on a disk that is a value: it crashes at any moment, tears writes at any byte, keeps those
-//! of one sector and loses those of another, refuses, and fails to sync.
+//! Random histories of segments on a simulated disk: it crashes at any moment, tears writes at any byte, keeps the
+//! writes of one sector and loses those of another, refuses, and fails to sync.
 //!
-//! Whatever happens, an opening finds all entries that were durable, in their order and with the content that they were
-//! written with, and behind them only entries that were written.
+//! After every crash, an opening finds all entries that were durable, in order and with their content, and behind them
+//! only entries that were written.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,7 +14,7 @@ use super::left::LeftEntries;
 use super::segments::{NotWritten, Segments};
 use crate::{BadEntry, JournalEntry, Position, ReadError};
 
-/// A disk writes this many bytes whole, or torn at one place.
+/// The disk writes this many bytes whole, or tears them at one place.
 const SECTOR: usize = 512;
 const SEGMENT_MAX: u64 = 4096;
 const HISTORIES: u64 = 600;
@@ -40,7 +40,7 @@ impl Dice {
     }
 }
 
-/// A file: what is on the disk, and what was written since and may be there or not.
+/// A file: its bytes on the disk, and writes since the last sync, which a crash may lose.
 #[derive(Clone, Default)]
 struct SimFile {
     synced: Vec<u8>,
@@ -56,7 +56,7 @@ impl SimFile {
         bytes
     }
 
-    /// Each sector of each write is there, or not, or up to some byte.
+    /// Keeps each sector of each write, or loses it, or keeps it up to some byte.
     fn lose(&mut self, dice: &mut Dice) {
         for (at, part) in std::mem::take(&mut self.written) {
             let mut from = 0;
@@ -81,7 +81,7 @@ struct SimState {
     fails: bool,
 }
 
-/// See the module. Clones are one disk.
+/// The simulated disk. Clones share one disk.
 #[derive(Clone, Default)]
 struct SimDisk(Arc<Mutex<SimState>>);
 
@@ -153,7 +153,7 @@ impl SegmentFile for SimSegment {
 
     fn sync(&self) -> io::Result<()> {
         if let Err(why) = self.disk.fails() {
-            // The system takes for written what it could not write, and says so never again.
+            // The system counts a failed write as written, and never reports it again.
             self.with(|file| {
                 let mut dice = Dice(file.written.len() as u64);
                 file.lose(&mut dice);
@@ -168,7 +168,7 @@ impl SegmentFile for SimSegment {
     }
 }
 
-/// A store: its journal, its rows, and what callers were told.
+/// A store: its journal, its rows, and the entries that were answered to callers.
 struct World {
     dice: Dice,
     disk: SimDisk,
@@ -210,7 +210,7 @@ impl World {
             1..4 => self.dice.below(1500),
             _ => self.dice.below(90),
         };
-        // No two openings write the same under one number.
+        // No two openings write the same content under one number.
         let mut body = vec![self.openings as u8; bytes];
         body.extend(self.openings.to_le_bytes());
         let entry = JournalEntry::after(self.segments.end(), 1, &body);
@@ -238,7 +238,7 @@ impl World {
 
     fn sync(&mut self) {
         let (files, number) = self.segments.take_unsynced();
-        // Others write while it goes on.
+        // Other appends arrive during the sync.
         if self.dice.one_in(3) {
             self.append_if_alive(number);
         }
@@ -251,7 +251,7 @@ impl World {
         }
     }
 
-    /// An append that does not end the history of this process.
+    /// An append, unless the disk is about to fail: it must not end the history of this process.
     fn append_if_alive(&mut self, _: u64) {
         if !self.disk.lock().fails {
             let openings = self.openings;
@@ -266,7 +266,7 @@ impl World {
             1 => self.disk.lock().fails = true,
             2..5 => self.make_segment(),
             5..13 => self.sync(),
-            // Rows do not wait for the sync of their entries.
+            // The rows do not wait for the sync of their entries.
             13..17 => {
                 let left = (self.segments.end().number - self.rows.number) as usize;
                 let number = self.rows.number + self.dice.below(left + 1) as u64;
@@ -282,7 +282,7 @@ impl World {
         }
     }
 
-    /// The process is gone, and all that no sync covered may be, too.
+    /// Ends the process. Everything that no sync covered may be lost.
     fn crash(&mut self) {
         self.disk.lock().fails = false;
         self.disk.crash(&mut self.dice);
@@ -292,7 +292,7 @@ impl World {
         self.open();
     }
 
-    /// Rows are brought up to the journal, which begins behind them.
+    /// Brings the rows up to the journal, which then begins behind them.
     fn open(&mut self) {
         let disk = Arc::new(self.disk.clone());
         let mut left = LeftEntries::open(disk.clone(), self.rows).unwrap();
@@ -301,7 +301,7 @@ impl World {
             assert_eq!(position.number, self.rows.number + 1);
             assert_eq!(self.entries.get(&position.number), Some(&entry), "not what was written");
             self.rows = position;
-            // An opening may be broken off, too.
+            // A crash may interrupt an opening, too.
             if self.dice.one_in(60) {
                 return self.crash();
             }
@@ -396,7 +396,7 @@ fn a_journal_of_another_store_is_not_read_into_these_rows() {
         let said = next(Position { number, sum: first.sum ^ 1 });
         assert_eq!(said, Err(ReadError::Damaged { number, why }));
     }
-    // Rows whose last entry the journal no longer has are refused, too.
+    // Rows whose last entry the journal no longer has are rejected, too.
     let disk = Arc::new(SimDisk::default());
     let mut segments = Segments::begin(&*disk, first, SEGMENT_MAX).unwrap();
     segments.append(&JournalEntry::after(first, 1, b"two")).unwrap();

@@ -1,7 +1,7 @@
-//! The entries that a process left in its segments, for the rows that lack them.
+//! Recovery: reads the entries that a process left in its segments, for the rows that lack them.
 //!
-//! A crash may have cut the last ones short: those were not durable, so nobody was told of them, and the journal ends
-//! before them. It must never take damage for such an end: an entry that is missing and was durable is reported.
+//! A crash may have cut the last entries short. Those were not durable, so no caller got an answer for them, and the
+//! journal ends before them. Damage must never be taken for such an end: a durable entry that is missing is reported.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,21 +11,21 @@ use super::disk::Disk;
 use super::frame::{self, ALIGNED, Frame};
 use crate::{BadEntry, JournalEntry, Position, ReadError};
 
-/// Reads them once, in their order.
+/// Reads the entries once, in order.
 pub(super) struct LeftEntries<D> {
     disk: Arc<D>,
-    /// Segments that were not read yet.
+    /// Segments that are still unread.
     segments: VecDeque<u64>,
     segment: Vec<u8>,
     at: usize,
-    /// The last entry that was handed out, or up to which the rows are.
+    /// The last entry that was returned; at first, the last entry of the rows.
     end: Position,
-    /// The last entry that some frame says was durable.
+    /// The highest durable entry that any frame names.
     durable: u64,
 }
 
 impl<D: Disk> LeftEntries<D> {
-    /// The entries behind `end`, up to which the rows are.
+    /// The entries behind `end`, the last entry of the rows.
     pub(super) fn open(disk: Arc<D>, end: Position) -> io::Result<LeftEntries<D>> {
         let segments = disk.list()?.into();
         let (segment, at) = (Vec::new(), 0);
@@ -65,7 +65,7 @@ impl<D: Disk> LeftEntries<D> {
         Some(entry)
     }
 
-    /// This entry comes next, and is not there already.
+    /// True if this entry comes next, false if it was already returned.
     fn is_next(&self, entry: &JournalEntry) -> Result<bool, ReadError> {
         let number = entry.position().number;
         let damaged = |why| ReadError::Damaged { number, why };
@@ -78,8 +78,8 @@ impl<D: Disk> LeftEntries<D> {
         }
     }
 
-    /// Looks behind the last entry of a segment: there are entries of its earlier life, what a crash cut short, or what is behind
-    /// damage.
+    /// Searches behind the last entry of a segment. There may be entries of its earlier use, an entry that a crash cut
+    /// short, or entries behind damage.
     fn look_behind(&mut self) {
         for at in (self.at..self.segment.len()).step_by(ALIGNED) {
             if let Some(Frame { durable, .. }) = Frame::read(&self.segment[at..]) {

@@ -1,9 +1,9 @@
-//! A journal in files: numbered segments in a folder, each preallocated, which entries are written to one behind the other.
+//! A journal in files: numbered, preallocated segments in a folder, to which entries are written one behind the other.
 //!
-//! An append is written by the thread that begins it, and synced by a thread of the journal: one sync for all that wait
-//! for it (group commit). The rows of the store follow. Once they are durable up to the last entry of a segment, that
-//! segment is used again. An opening brings the rows up to the journal first, and begins new segments, so that what a crash
-//! left half written is never written behind.
+//! The thread that begins an append writes it, and a thread of the journal syncs it: one sync for all waiting appends
+//! (group commit). The rows of the store follow. Once they are durable up to the last entry of a segment, that segment
+//! is used again. An opening first brings the rows up to the journal, then begins new segments, so nothing is written
+//! behind an entry that a crash left half written.
 
 mod disk;
 mod frame;
@@ -29,32 +29,32 @@ use crate::{
     Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot, StoreFacts,
 };
 
-/// When an append is done.
+/// The condition under which an append is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SyncWhen {
-    /// Once it is synced.
+    /// The append is done once it is synced.
     BeforeAnswer,
-    /// Once it is written. The disk is synced at this interval.
+    /// The append is done once it is written. The disk is synced at this interval.
     Every(Duration),
 }
 
-/// How a journal in files is kept.
+/// Options of a journal in files.
 pub struct FileJournalOptions {
-    /// When an append is done.
+    /// The condition under which an append is done.
     pub sync: SyncWhen,
-    /// Bytes of the largest segments. Smaller ones come first.
+    /// Size limit of a segment in bytes. The first segments are smaller.
     pub segment_max: u64,
-    /// Called after each sync, with the last entry that is durable, by the thread that syncs.
+    /// Called after each sync with the last durable entry, on the thread that syncs.
     pub on_synced: Box<dyn FnMut(u64) + Send>,
-    /// Called where there is no room for a segment: makes some, and answers whether there was any to be made.
+    /// Called when a segment does not fit on the disk: frees space, and returns true if it freed any.
     pub make_room: Box<dyn FnMut() -> bool + Send>,
 }
 
-/// The entries that a process left in a folder, behind `end`, up to which the rows are: each is handed to `apply` once.
-/// A folder that is not there has none.
+/// Hands each entry behind `end`, the last entry of the rows, to `apply` once. A folder that is not there has no
+/// entries.
 ///
 /// # Errors
-/// Those of `apply`; the folder cannot be read, an entry that was durable is missing, or `end` is not of this journal.
+/// `apply` failed; the folder cannot be read, a durable entry is missing, or `end` is not from this journal.
 pub fn read_left<E: From<ReadError>>(
     path: &Path,
     end: Position,
@@ -72,7 +72,7 @@ pub fn read_left<E: From<ReadError>>(
     Ok(())
 }
 
-/// A journal in files that this process appends to. The folder must be locked by it.
+/// A journal in files that this process appends to. The process must hold the lock of the folder.
 pub struct FileJournal {
     inside: Arc<FileInside>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -92,24 +92,24 @@ struct FileInside {
 
 struct FileState {
     segments: Segments<SegmentFolder>,
-    /// Appends that are not answered yet, with the entry that must be durable before.
+    /// Appends without an answer yet, each with the entry that must be durable first.
     waiting: Vec<(u64, Hears)>,
-    /// When the first entry was written that no sync covers yet.
+    /// The time of the first write that no sync covers yet.
     unsynced_since: Option<Instant>,
-    /// Why the next segment could not be made, if so.
+    /// The reason why the next segment could not be made.
     no_segment: Option<String>,
-    /// Why nothing is written any more. A sync that failed once is not tried again: the system may have dropped what it
-    /// was to write, and says nothing of that the next time.
+    /// The reason why nothing is written any more. A failed sync is not retried: the system may have dropped the data,
+    /// and reports that only once.
     broken: Option<String>,
     is_closed: bool,
 }
 
 impl FileJournal {
-    /// Begins behind `end`, up to which all is durable in the rows: what earlier processes left in the folder goes. The
-    /// folder is made if it is not there.
+    /// Begins behind `end`, up to which the rows are durable. Segments of earlier processes are removed. Makes the
+    /// folder if it is not there.
     ///
     /// # Errors
-    /// The folder cannot be written, or the system gives no thread.
+    /// The folder cannot be written, or the system starts no thread.
     pub fn begin(
         path: &Path,
         end: Position,
@@ -142,32 +142,32 @@ impl FileJournal {
         Ok(journal)
     }
 
-    /// There are segments that can be used again once the rows are durable up to their entries.
+    /// True if full segments can be used again once the rows are durable up to their entries.
     pub fn wants_release(&self) -> bool {
         self.inside.lock().segments.has_full()
     }
 
-    /// The rows are durable up to this entry.
+    /// Reports that the rows are durable up to this entry.
     ///
     /// # Errors
     /// The folder cannot be written.
     pub fn release(&self, number: u64) -> io::Result<()> {
-        // Nobody waits for the file system with an append.
+        // The lock is released first, so no append waits for the file system.
         let removed = self.inside.lock().segments.release(number);
         removed.into_iter().try_for_each(|number| self.inside.disk.remove(number))
     }
 
-    /// Syncs the entries that were written, answers the appends that wait, and ends the threads. Repeating it does nothing.
+    /// Syncs the written entries, answers the waiting appends, and ends the threads. A second call does nothing.
     pub fn close(&self) {
         self.inside.lock().is_closed = true;
         self.inside.wake_all();
         for thread in std::mem::take(&mut *self.lock_threads()) {
-            // A panic in it ended the process.
+            // A panic in it would have ended the process.
             let _ = thread.join();
         }
     }
 
-    /// Takes all segments away. The journal must be closed, and all of its entries be durable in the rows.
+    /// Removes all segments. The journal must be closed, and all of its entries durable in the rows.
     ///
     /// # Errors
     /// The folder cannot be written.
@@ -204,7 +204,7 @@ impl FileInside {
         self.has_segment.notify_all();
     }
 
-    /// Writes an entry, and waits for the next segment if that is needed.
+    /// Writes an entry; waits for the next segment if the entry needs it.
     fn write<'s>(
         &'s self,
         mut state: MutexGuard<'s, FileState>,
@@ -228,7 +228,7 @@ impl FileInside {
         state
     }
 
-    /// Writes what is to be appended; the answer, if nothing is waited for.
+    /// Writes an append. Returns its answer if it waits for nothing.
     fn append(&self, append: &Append, hears: Hears) -> Option<(Hears, Appended)> {
         let mut state = self.lock();
         let (end, was_synced) = (state.segments.end(), state.unsynced_since.is_none());
@@ -257,7 +257,7 @@ impl FileInside {
             SyncWhen::BeforeAnswer => number <= state.segments.durable(),
             SyncWhen::Every(_) => true,
         };
-        // The thread that syncs sleeps while nothing is to be synced.
+        // The syncing thread sleeps while there is nothing to sync.
         let wakes = was_synced && state.unsynced_since.is_some();
         let answered = match is_done {
             true => Some((hears, Appended::Done)),
@@ -273,7 +273,7 @@ impl FileInside {
         answered
     }
 
-    /// Syncs what is written, until the journal is closed.
+    /// Syncs the written entries until the journal is closed.
     fn sync_all(&self, on_synced: &mut dyn FnMut(u64)) {
         let mut state = self.lock();
         loop {
@@ -307,7 +307,7 @@ impl FileInside {
         }
     }
 
-    /// Answers those who waited for a sync of the entries up to this one.
+    /// Answers the appends that waited for a sync of the entries up to this one.
     fn synced(&self, number: u64, synced: io::Result<()>) -> MutexGuard<'_, FileState> {
         let mut state = self.lock();
         let (answered, appended) = match synced {
@@ -328,7 +328,7 @@ impl FileInside {
         self.lock()
     }
 
-    /// Makes segments before they are needed, until the journal is closed.
+    /// Makes segments ahead of need until the journal is closed.
     fn make_segments(&self, make_room: &mut dyn FnMut() -> bool) {
         let mut state = self.lock();
         while !state.is_closed {
@@ -345,7 +345,7 @@ impl FileInside {
             let has_failed = made.is_err();
             state.segments.give(made.ok());
             self.has_segment.notify_all();
-            // A close that came meanwhile has woken this thread already.
+            // A close during this time has already woken this thread.
             if has_failed && !state.is_closed {
                 state = self.wants_segment.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
@@ -381,12 +381,12 @@ impl Journal for FileJournal {
         }
     }
 
-    /// Nothing: an opening has brought the rows up to its end.
+    /// Nothing: an opening has already brought the rows up to the end of the journal.
     fn read(&self, _: u64) -> Result<Vec<JournalEntry>, ReadError> {
         Ok(Vec::new())
     }
 
-    /// Nothing: the rows are what its segments follow on.
+    /// Nothing: the segments continue from the rows.
     fn snapshot(&self) -> Result<Option<Box<dyn Snapshot>>, ReadError> {
         Ok(None)
     }

@@ -1,6 +1,7 @@
-//! The segments that are written to: where the next entry goes, what is durable, and which segments nobody needs any more.
+//! The segments of a journal: the place of the next entry, the last durable entry, and the segments that can be used
+//! again.
 //!
-//! It starts no thread and waits for nothing, so that histories with crashes can be played on a disk that is a value.
+//! It starts no thread and waits for nothing, so that histories with crashes run on a simulated disk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,12 +11,12 @@ use super::disk::{Disk, SegmentFile};
 use super::frame::{self, Frame};
 use crate::{JournalEntry, Position};
 
-/// The first segment of a journal; each one that follows is twice as large.
+/// The size of a journal's first segment in bytes; each next one is twice as large.
 const SEGMENT_MIN: u64 = 1 << 20;
-/// The smallest segment that is made where there is hardly any room.
+/// The smallest segment, in bytes, for a disk that is nearly full.
 const SEGMENT_LEAST: u64 = 64 << 10;
 
-/// A segment that entries are written to, or will be.
+/// A segment that takes entries, or will.
 struct Segment<F> {
     number: u64,
     file: Arc<F>,
@@ -26,54 +27,54 @@ struct Segment<F> {
 struct FullSegment {
     number: u64,
     bytes: u64,
-    /// The last entry in it.
+    /// The number of the last entry in it.
     last: u64,
 }
 
-/// Why an entry was not written.
+/// Reasons why an entry was not written.
 #[derive(Debug)]
 pub(super) enum NotWritten {
-    /// The segment is full, and the next one is not there yet: see [`Segments::wanted`].
+    /// The segment is full, and the next one does not exist yet: see [`Segments::wanted`].
     NoSegment,
     /// The disk refused, and may hold a part of the entry.
     Disk(io::Error),
 }
 
-/// The next segment, as it is to be made.
+/// The next segment, which is yet to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct WantedSegment {
     pub number: u64,
     pub bytes: u64,
-    /// It is this one, which nobody needs any more, under its new number.
+    /// A free segment that is renamed to the new number; `None`: a new file.
     pub from: Option<u64>,
 }
 
-/// All segments of a journal, and where the next entry goes.
+/// All segments of a journal, and the place of the next entry.
 pub(super) struct Segments<D: Disk> {
     segment_max: u64,
     active: Segment<D::File>,
-    /// Where the next entry goes in it.
+    /// The offset of the next entry in it.
     at: u64,
-    /// Those before it with entries that are not durable in the rows yet, as far as is known.
+    /// Segments before it with entries that are not known to be durable in the rows.
     full: VecDeque<FullSegment>,
-    /// One before it that nobody needs any more.
+    /// A segment before it that is no longer needed.
     free: Option<FullSegment>,
     next: Option<Segment<D::File>>,
-    /// The next one is being made.
+    /// True while the next segment is being made.
     is_made: bool,
-    /// Segments that were written to since the last sync that was begun.
+    /// Segments that were written since the start of the last sync.
     written: Vec<Arc<D::File>>,
-    /// The last entry.
+    /// The position of the last entry, durable or not.
     end: Position,
     /// The last entry that is known to be durable.
     durable: u64,
-    /// The entry that did not fit, so that the next segment has room for it.
+    /// The size of an entry that did not fit, so that the next segment has room for it; 0 for none.
     least: u64,
     out: Vec<u8>,
 }
 
 impl<D: Disk> Segments<D> {
-    /// Begins behind `end`, which all rows have: segments that are there are of no use any more.
+    /// Begins behind `end`, which all rows have: existing segments are of no use any more.
     pub(super) fn begin(disk: &D, end: Position, segment_max: u64) -> io::Result<Segments<D>> {
         let before = disk.list()?;
         let number = before.last().map_or(1, |last| last + 1);
@@ -98,7 +99,7 @@ impl<D: Disk> Segments<D> {
         })
     }
 
-    /// The last entry.
+    /// The position of the last entry, durable or not.
     pub(super) fn end(&self) -> Position {
         self.end
     }
@@ -131,25 +132,25 @@ impl<D: Disk> Segments<D> {
         Ok(())
     }
 
-    /// Takes the files that are to be synced, with the last entry that is durable after that.
+    /// Takes the files to sync, and the last entry that is durable after the sync.
     pub(super) fn take_unsynced(&mut self) -> (Vec<Arc<D::File>>, u64) {
         (std::mem::take(&mut self.written), self.end.number)
     }
 
-    /// A sync that covers the entries up to this one was done.
+    /// Reports that a sync covered the entries up to this one.
     pub(super) fn synced(&mut self, number: u64) {
         self.durable = self.durable.max(number);
     }
 
-    /// It is time to make the next segment.
+    /// True if it is time to make the next segment.
     pub(super) fn wants_next(&self) -> bool {
         let is_there = self.next.as_ref().is_some_and(|next| next.bytes >= self.least);
-        // Half of the active one is time enough, and a store in which little happens has no other.
+        // Half of the active segment is early enough, and a store with little traffic keeps no second one.
         let is_early = self.at < self.active.bytes / 2 && self.least == 0;
         !self.is_made && !is_there && !is_early
     }
 
-    /// The next segment, if it is time to make it. Until it is given none is wanted.
+    /// The next segment, if it is time to make it. No further one is wanted before [`Segments::give`].
     pub(super) fn wanted(&mut self) -> Option<WantedSegment> {
         if !self.wants_next() {
             return None;
@@ -164,12 +165,12 @@ impl<D: Disk> Segments<D> {
         })
     }
 
-    /// The same, as small as the next entry allows: there is no room for a larger one.
+    /// The same segment, as small as the next entry allows, for a disk without room for a larger one.
     pub(super) fn least(&self, wanted: WantedSegment) -> WantedSegment {
         WantedSegment { bytes: self.least.max(SEGMENT_LEAST).min(wanted.bytes), ..wanted }
     }
 
-    /// The segment that was wanted is there; `None`: it could not be made.
+    /// Takes the segment that was wanted; `None`: it could not be made.
     pub(super) fn give(&mut self, made: Option<(WantedSegment, D::File)>) {
         self.is_made = false;
         if let Some((WantedSegment { number, bytes, .. }, file)) = made {
@@ -177,13 +178,13 @@ impl<D: Disk> Segments<D> {
         }
     }
 
-    /// There are segments before the active one, which can go once the rows are durable up to their entries.
+    /// True if segments before the active one can go once the rows are durable up to their entries.
     pub(super) fn has_full(&self) -> bool {
         !self.full.is_empty()
     }
 
-    /// All entries up to this one are durable in the rows: segments that have no others are free. One is kept, and the others are
-    /// to be removed. A segment that is to be synced stays until that is done.
+    /// The rows are durable up to this entry: frees the segments that hold only such entries. Keeps one of them, and
+    /// returns the others for removal. A segment that waits for a sync stays until the sync is done.
     pub(super) fn release(&mut self, number: u64) -> Vec<u64> {
         let (number, mut removed) = (number.min(self.durable), Vec::new());
         while self.full.front().is_some_and(|full| full.last <= number) {

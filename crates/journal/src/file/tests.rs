@@ -11,9 +11,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::Reply;
 
-/// Longest wait for what must come.
+/// The longest wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Small, so that a test needs few entries for several.
+/// In bytes. Small, so that a few entries fill several segments.
 const SEGMENT: u64 = 64 << 10;
 
 struct Here {
@@ -76,7 +76,7 @@ fn an_entry_is_done_once_it_is_synced_and_is_read_again() {
     assert_eq!((first, here.synced.load(Ordering::SeqCst)), (Some(Appended::Done), 1));
     let all: Vec<_> = (0..20).map(|n| here.begin(n * 10)).collect();
     assert!(all.iter().all(|reply| reply.wait(PATIENCE) == Some(Appended::Done)));
-    // What is durable is asked for without a sync.
+    // An append of nothing below the durable end is answered without a sync.
     let check = Reply::to(&here.journal, Append::Nothing(here.end)).wait(Duration::ZERO);
     assert_eq!(check, Some(Appended::Done));
     assert_eq!(here.left(Position::default()).last(), Some(&here.end));
@@ -119,7 +119,7 @@ fn segments_are_used_again_once_the_rows_have_their_entries() {
     }
     let files = fs::read_dir(here.path()).unwrap().count();
     assert!(files <= 4, "{files} files for {} bytes", 200 * 5_000);
-    // Without a release none goes.
+    // Without a release every segment stays.
     let before = here.end;
     for _ in 0..40 {
         assert_eq!(here.append(5_000), Some(Appended::Done));
@@ -162,7 +162,7 @@ fn a_segment_that_is_removed_breaks_the_journal_for_good() {
 #[test]
 fn without_room_for_a_segment_the_journal_is_broken_after_all_that_fits() {
     let mut here = Here::new(SyncWhen::BeforeAnswer);
-    // Nothing can be made where the folder was.
+    // Without the folder no segment can be made.
     let away = here.dir.path().join("away");
     fs::rename(here.path(), &away).unwrap();
     let broken = loop {

@@ -40,7 +40,7 @@ fn an_epoch_is_the_clock_in_microseconds_and_above_all_that_is_known() {
     let clock = world.redis.must(&["TIME"]).list()[0].text();
     assert!(by.epoch.to_string().starts_with(&clock[..7]), "{} at {clock}", by.epoch);
     assert_eq!(world.seen().epoch, by.epoch, "all digits are kept");
-    // 2^52: as the clock in the year 2112.
+    // 2^52: like the clock in the year 2112.
     let above = 1 << 52;
     let acquisition = Acquisition { above, ..world.acquisition(B) };
     assert_eq!(said(&world.acquire(&acquisition)), Said::Done);
@@ -260,7 +260,7 @@ fn a_log_that_is_gone_ends_the_journal_at_its_snapshot() {
         for command in commands {
             world.redis.must(command);
         }
-        // A heartbeat finds it, and so does an entry.
+        // A heartbeat notices it, and so does an entry.
         assert_eq!(world.append(&empty_call(&by, last)), Said::At(0), "{commands:?}");
         assert_eq!(world.seen().tip, Position::default());
         let next = entry(last, b"three");

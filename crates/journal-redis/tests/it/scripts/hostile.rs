@@ -1,5 +1,6 @@
-//! Others change a store between two appends of its owner, while the owner's connection and the process of Redis stay. Each row
-//! says the answer to the next entry and to the next empty append, which is the same by the short way and by the long one.
+//! Another program changes a store between two appends of its leader, while the leader's connection and the Redis
+//! process stay. Each row has the answer to the next entry and to the next empty append, equal on the short and the
+//! long path.
 
 use tenure_journal::{JournalEntry, Position};
 use tenure_journal_redis::{AppendCall, HandOver, Ownership};
@@ -8,7 +9,7 @@ use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use crate::replicas::until;
 use crate::scripts::{A, B, Said, World, empty_call, entry, entry_call, said};
 
-/// A store with three entries, which its owner appended, and another Redis that has it as it was after the first.
+/// A store with three entries of its leader, and another Redis with its state after the first.
 struct Scene {
     world: World,
     other: RedisServer,
@@ -30,7 +31,7 @@ impl Scene {
         scene
     }
 
-    /// All is as at the start of a row. The connection of the owner stays.
+    /// Restores the state at the start of a row. The leader's connection stays.
     fn begins(&mut self) {
         self.other.must(&["FLUSHALL"]);
         self.world.redis.must(&["CONFIG", "SET", "maxmemory", "0"]);
@@ -59,7 +60,7 @@ impl Scene {
         self.other.must(&["REPLICAOF", "NO", "ONE"]);
     }
 
-    /// The Redis of the store takes over what the other one has, and is the primary again.
+    /// The store's Redis takes over the data of the other one, and is the primary again.
     fn is_set_back(&self) {
         follows(&self.world.redis, &self.other);
         self.world.redis.must(&["REPLICAOF", "NO", "ONE"]);
@@ -69,7 +70,7 @@ impl Scene {
         self.world.redis.must(words);
     }
 
-    /// The answer, or nothing where Redis has an error instead.
+    /// The answer; `None` if Redis returns an error.
     fn answer(&self, call: &AppendCall) -> Option<Said> {
         self.world.store.append(call).ok().map(|reply| said(&reply))
     }
@@ -131,7 +132,7 @@ const ROWS: &[Row] = &[
         Said::Deposed,
         Said::Deposed,
     ),
-    // An entry that is gone from the log alone is found by the next load, which checks the chain.
+    // An entry that is missing in the log alone is noticed by the next load, which checks the chain.
     row(
         "XDEL of the newest",
         |scene| scene.does(&["XDEL", "{shop}:log", "3-0"]),

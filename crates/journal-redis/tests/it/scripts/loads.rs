@@ -72,7 +72,7 @@ fn entries_whose_checksums_are_no_chain_are_damage() {
     let world = World::new();
     let by = world.own(A);
     world.fill(&by, &[b"one"]);
-    // Whole by itself, and written after another entry.
+    // An intact entry that was written after another one.
     let stray = World::new();
     let other = stray.own(A);
     stray.fill(&other, &[b"uno", b"due"]);
@@ -80,7 +80,7 @@ fn entries_whose_checksums_are_no_chain_are_damage() {
     assert_eq!(dump, "2");
     let due = stray.store.read(1).unwrap().remove(0);
     let call = crate::scripts::entry_call(&by, &due);
-    // The script knows checksums and not their chain.
+    // The script knows checksums but not their chain.
     assert_eq!(world.append(&call), crate::scripts::Said::Done);
     let fault = ReadError::Damaged { number: 2, why: BadEntry::OtherPast { before: 1 } };
     assert_eq!(world.store.read(0), Err(fault));

@@ -1,4 +1,4 @@
-//! The scripts on a real Redis: each refuses what it must refuse, and answers a repeat as the first time.
+//! The scripts on a real Redis: each refuses what it must, and answers a repeat like the first call.
 
 mod appends;
 mod copies;
@@ -65,7 +65,7 @@ impl World {
         self.store.acquire(acquisition).unwrap()
     }
 
-    /// Acquires it for `owner`, by force.
+    /// Acquires the store for `owner`, by force.
     fn own(&self, owner: u128) -> Ownership {
         match self.acquire(&self.acquisition(owner)) {
             ScriptReply::Acquired { own, run, .. } => {
@@ -75,7 +75,7 @@ impl World {
         }
     }
 
-    /// Of what the store holds now.
+    /// An acquisition from the current state of the store.
     fn acquisition(&self, owner: u128) -> Acquisition {
         let seen = self.store.look().unwrap();
         let of_own = seen.own.map(|own| (own.epoch, own.owner));
@@ -104,7 +104,7 @@ impl World {
         self.store.look().unwrap().own.expect("the store has an owner")
     }
 
-    /// Makes the store hold these entries.
+    /// Fills the store with these entries.
     fn fill(&self, by: &Ownership, bodies: &[&[u8]]) -> Vec<JournalEntry> {
         let mut entries: Vec<JournalEntry> = Vec::new();
         for body in bodies {

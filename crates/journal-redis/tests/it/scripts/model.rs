@@ -1,5 +1,5 @@
-//! Random calls, played on Redis and on the pure model of the scripts side by side: each answer and all that is left behind
-//! must be alike. The model is the specification.
+//! Random calls on Redis and on the pure model of the scripts, side by side: all answers and the final states must be
+//! equal. The model is the specification.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ type Call = ScriptCall<JournalEntry>;
 const STEPS: u64 = 400;
 const SEEDS: u64 = 20;
 
-/// What is left behind, in Redis's words: the stream with the checksums and bytes in hex, and the pieces.
+/// The final state, dumped by Redis: the stream with the checksums and bytes in hex, and the pieces.
 const DUMP: &str = r"
 local function hex(bytes)
   return (string.gsub(bytes, '.', function(byte) return string.format('%02x', string.byte(byte)) end))
@@ -43,7 +43,7 @@ for _, piece in ipairs(pieces) do all[#all + 1] = piece .. ' ' .. hex(redis.call
 all[#all + 1] = 'ttl ' .. (redis.call('HGET', '{shop}:store', 'ttl') or '0')
 return all";
 
-/// Copies all keys from one prefix to another, in whose place they are.
+/// Copies all keys from one prefix to another, and replaces the keys there.
 const COPY: &str = r"
 for _, key in ipairs(redis.call('KEYS', ARGV[2] .. '*')) do redis.call('DEL', key) end
 for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '*')) do
@@ -53,13 +53,13 @@ end";
 struct Both {
     world: World,
     keys: Keys<JournalEntry>,
-    /// As it was when the keys in Redis were copied: what a replica has that lags.
+    /// The state at the last copy of the keys: the data of a replica that lags.
     copied: Option<Keys<JournalEntry>>,
-    /// By their numbers in the model, from 1.
+    /// The run ids by their numbers in the model, from 1.
     runs: Vec<String>,
     calls: Vec<Call>,
     dice: Dice,
-    /// Appends that were done the short way.
+    /// Appends that took the short path.
     short: u32,
 }
 
@@ -96,7 +96,7 @@ impl Both {
         }
     }
 
-    /// Which snapshot is being written the model does not know: no script decides by it.
+    /// The model does not know the snapshot that is being written: no script decides by it.
     fn own(&self, own: &model::Own, writing: Option<real::Generation>) -> real::Own {
         real::Own {
             writing,
@@ -162,7 +162,7 @@ impl Both {
         reply.unwrap()
     }
 
-    /// Plays one call on both. The model's clock is the one of Redis, which only says it when something was done.
+    /// Plays one call on both. The model's clock is Redis's, which only shows when a call was done.
     fn play(&mut self, call: &Call) -> (ScriptReply, ScriptReply) {
         let reply = self.in_redis(call);
         let time = match &reply {
@@ -233,7 +233,7 @@ impl Both {
         self.keys.run = RunId(self.runs.len() as u128);
     }
 
-    /// Something happens that is no script; what it was.
+    /// Changes the store without a script. Returns a description.
     fn loses(&mut self) -> String {
         match self.dice.below(6) {
             0 => {
@@ -306,7 +306,7 @@ impl Both {
         self.keys.own.as_ref().map(|own| own.tip).unwrap_or_default()
     }
 
-    /// Of an entry that is there or was, of one that never was, or of the last.
+    /// The tip of an existing or former entry, of one that never existed, or of the last.
     fn some_tip(&mut self) -> Tip {
         let there: Vec<_> = self.keys.log.values().map(|logged| logged.body.position()).collect();
         match self.dice.below(6) {
@@ -404,7 +404,7 @@ fn redis_answers_and_holds_what_the_model_says() {
         for step in 0..STEPS {
             let after = match both.dice.below(20) {
                 0 => both.loses(),
-                // It takes a while, so not in each seed.
+                // It takes a while, so only some seeds do it.
                 _ if step == STEPS / 2 && seed % 4 == 0 => {
                     both.restart();
                     "a new start".to_owned()
@@ -424,7 +424,7 @@ fn redis_answers_and_holds_what_the_model_says() {
         }
     }
     assert!(both.short > 50, "{} appends were done the short way", both.short);
-    // A test in which nothing is ever done, or nothing refused, compares little.
+    // A test that never gets each of these answers compares little.
     for kind in [
         "Acquire Acquired",
         "Acquire NotAsSeen",

@@ -1,4 +1,4 @@
-//! Pieces of snapshots, and turns to them.
+//! Pieces of snapshots, and their installation.
 
 use tenure_journal::Position;
 use tenure_journal_redis::{Generation, Ownership, PieceCall, RunNote, SnapshotName, SnapshotTurn};
@@ -89,7 +89,7 @@ fn no_piece_of_the_snapshot_that_own_names_is_unlinked() {
         assert_eq!(world.piece(&piece(&by, 11, 0, None)), Said::Done);
         assert_eq!(pieces(&world), 3);
     }
-    // Once another is named it may go.
+    // Once another snapshot is named, it may go.
     write(&world, &by, 11);
     world.turn(&turn(&by, 11, tip, false));
     assert_eq!(world.piece(&piece(&by, 1, 0, None)), Said::Done);
@@ -132,7 +132,7 @@ fn a_turn_that_heals_ends_the_journal_with_its_snapshot_and_notes_the_run() {
     let by = world.own(B);
     world.fill(&by, &[b"one", b"two", b"three"]);
     write(&world, &by, 1);
-    // Lower than what the log holds: the store has entries of another past.
+    // The number is below the log's end: the store has entries of another history.
     let one = entry(Position::default(), b"uno");
     for _ in 0..2 {
         assert_eq!(world.turn(&turn(&by, 1, one.position(), true)), Said::Done);
