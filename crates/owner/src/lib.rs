@@ -1,8 +1,8 @@
-//! Which server owns a store that Redis keeps: one at a time, fenced by an epoch.
+//! Leader election for a store in Redis: one leader at a time, fenced by an epoch.
 //!
-//! [`Owner`] is a deterministic value: it takes messages and time, and gives actions. It knows entries by their numbers and
-//! checksums alone, and no rule of jobs; it reads no clock, has no task and no socket. [`scripts`] is the other side: what
-//! runs inside Redis, as pure functions.
+//! [`Owner`] is a deterministic state machine: it takes messages and time, and returns actions. It knows only numbers
+//! and checksums of entries, and no rule of jobs; it reads no clock, and has no task and no socket. [`scripts`] is the
+//! other side: the code inside Redis, as pure functions.
 
 #[cfg(test)]
 mod histories;

@@ -1,15 +1,15 @@
-//! The wall clock of a machine on Redis: begun with the store's TIME, carried on by the own monotonic clock.
+//! The wall clock of a machine on Redis: it starts at Redis's time, and continues by the own monotonic clock.
 //!
-//! Nothing that ends a lease asks it: a lease ends by the monotonic clock alone.
+//! No lease ends by it: leases end by the monotonic clock alone.
 
 use tenure_core::time::{Moment, Span};
 
-/// The most that the clock is corrected in each second, in microseconds.
+/// Limit of the correction in each second, in microseconds.
 const CORRECTED_US_PER_S: u64 = 1_000;
 /// A difference beyond this is a leap, not a drift.
 const LEAP: Span = Span::from_ms(100);
 
-/// See the module. It never goes back.
+/// A wall clock that never goes back.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Wall {
     moment: Moment,
@@ -27,8 +27,8 @@ impl Wall {
         self.moment.plus(Span::from_us(at.us().saturating_sub(self.at.us())))
     }
 
-    /// Takes in the store's TIME of a reply. Says how far the clock leapt ahead, if it did; a store whose clock went back
-    /// is not followed.
+    /// Takes Redis's time from a reply. Returns the size of a leap ahead, if there was one; the clock does not follow a
+    /// step back.
     pub fn hear(&mut self, time: Moment, at: Span) -> Option<Span> {
         let passed = at.us().saturating_sub(self.at.us());
         let most = passed / 1_000_000 * CORRECTED_US_PER_S + passed % 1_000_000 / 1_000;

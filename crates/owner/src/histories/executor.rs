@@ -1,4 +1,4 @@
-//! What a server does for its owner: its calls, its loads, its answers; and what is looked at after each step.
+//! A server's driver in the histories: calls, loads and answers for its owner, and the checks after each step.
 
 use std::collections::VecDeque;
 
@@ -12,10 +12,10 @@ use crate::mutant::{Mutant, forgets};
 use crate::owner::{Action, Input, ServerWord};
 use crate::scripts::{Append, Keys, Own, PieceCall, ScriptCall};
 
-/// The numbers of calls that write pieces, which the owner does not count.
+/// Numbers of calls that write pieces; the owner does not count these.
 const PIECE_CALL: u64 = u64::MAX;
 
-/// Everything that a store has, if it can be read as a whole.
+/// The whole content of a store, if it can be read without a gap.
 fn history(keys: &Keys<Body>) -> Option<Vec<Change>> {
     let own = keys.own.as_ref()?;
     let from = snapshot(keys, own)?;
@@ -33,7 +33,7 @@ fn snapshot(keys: &Keys<Body>, own: &Own) -> Option<Vec<Change>> {
     }
 }
 
-/// The changes of a snapshot and those of the log behind it.
+/// Appends the changes of the log to those of the snapshot.
 fn log(keys: &Keys<Body>, mut all: Vec<Change>) -> Option<Vec<Change>> {
     let mut last = chain(&all).last().copied().unwrap_or(0);
     while let Some(logged) = keys.log.get(&(all.len() as u64 + 1)) {
@@ -47,7 +47,7 @@ fn log(keys: &Keys<Body>, mut all: Vec<Change>) -> Option<Vec<Change>> {
     Some(all)
 }
 
-/// A call with its bytes.
+/// Fills the bodies into a call.
 fn filled(call: ScriptCall<()>, machine: Option<&Machine>) -> Option<ScriptCall<Body>> {
     Some(match call {
         ScriptCall::Acquire(acquisition) => ScriptCall::Acquire(acquisition),
@@ -65,7 +65,7 @@ fn filled(call: ScriptCall<()>, machine: Option<&Machine>) -> Option<ScriptCall<
 }
 
 impl World {
-    /// Tells a server's owner something, and does what it says. `stamp`: see [`Message::Reply`].
+    /// Feeds an input to a server's owner, and runs its actions. `stamp`: see [`Message::Reply`].
     pub(super) fn feed(&mut self, at: usize, input: Input, stamp: usize) {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
@@ -89,7 +89,7 @@ impl World {
                 let cut = self.keys_of(is_far).own.as_ref().is_some_and(|own| !is_heard(own));
                 let keys = self.keys(is_far);
                 let mut own = keys.own.clone().map(Box::new);
-                // Anybody may take the store at any moment: R7 is for calm.
+                // Any server may take the store at any time: R7 is for calm.
                 if let Some(own) = own.as_mut().filter(|_| cut) {
                     own.beat = Moment::ZERO;
                 }
@@ -98,13 +98,13 @@ impl World {
             Action::NameStore(store, ttl) => self.keys(is_far).name_store(store, ttl),
             Action::AskServer(from) => {
                 let word = self.ask(from);
-                // R11 heals although this one could not be asked: what only it has is admitted to be lost.
+                // R11: the rebuild goes on without asking this server, so the loss of its own knowledge is admitted.
                 let heals = self.servers[at].machine.is_some();
                 if heals && !matches!(word, ServerWord::Says { .. }) {
                     for server in self.servers.iter_mut().filter(|server| server.id == from) {
                         (server.counts, server.is_given_up) = (false, true);
                     }
-                    // An answer that this one decided before may go out behind those of that one.
+                    // An earlier answer of this server may go out after those of the other one.
                     self.judge.admit_all_time();
                 }
                 return Some(Input::Heard { from, word });
@@ -153,13 +153,13 @@ impl World {
             }
             Action::Release { up_to } => self.release(at, up_to, stamp),
             drops @ (Action::DropAll | Action::Reload) => {
-                // It gave the store away, and the one that is named has it from Redis.
+                // It handed the store over, and the next leader reads all of it from Redis.
                 let is_given = self.gave == Some(id)
                     || self.primary.own.as_ref().is_some_and(|own| own.owner != id);
                 let server = &mut self.servers[at];
                 let machine = server.machine.take();
-                // What is read again was written whole a moment ago. Until that is read, Redis alone has it, as after a death of
-                // the owner.
+                // A reload reads a state that was written whole a moment ago. Until it is read, Redis alone has it, as
+                // after a death of the leader.
                 let is_read_again = drops == Action::Reload;
                 let is_early =
                     server.counts && !is_read_again && !is_given && !server.owner.has_ended();
@@ -191,7 +191,7 @@ impl World {
         self.net.push(Message::Call { from, is_far, number, call });
     }
 
-    /// What comes of asking a server.
+    /// The reply of a server that is asked, or the failure to reach it.
     fn ask(&self, id: ServerId) -> ServerWord {
         match self.servers.iter().find(|server| server.is_alive && server.id == id) {
             Some(server) if server.is_cut || server.refuses => ServerWord::Refused,
@@ -247,7 +247,7 @@ impl World {
         Some(())
     }
 
-    /// Looks whether something broke, and takes from the books what the law admits to be lost.
+    /// Checks all rules, and drops the answers that the law admits to be lost.
     pub(super) fn look(&mut self) {
         let now = self.tick;
         if self.clients.iter().all(|client| client.believes(now)) {
@@ -274,7 +274,7 @@ impl World {
         }
     }
 
-    /// One tick in which these servers, the network and the store do all that they have to do.
+    /// One tick in which these servers, the network and the store finish all open work.
     pub(super) fn calm_step(&mut self, servers: &[usize]) {
         self.tick += 1;
         self.end_beliefs();
@@ -296,7 +296,7 @@ impl World {
         }
     }
 
-    /// All faults are over: somebody must serve, and answer.
+    /// Ends all faults: now some server must serve, and answer.
     pub(super) fn calm_down(&mut self) {
         self.left = super::world::Faults::default();
         self.step(Event::Rejoin);

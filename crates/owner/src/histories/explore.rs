@@ -1,4 +1,4 @@
-//! Breadth-first from a beginning, and random walks; a history that breaks something is made short.
+//! Exploration: breadth-first from a start, then random walks; a history that breaks a rule is shortened.
 
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
@@ -8,18 +8,18 @@ use hashbrown::{DefaultHashBuilder, HashSet};
 use super::judge::Violation;
 use super::world::{Event, Setting, World};
 
-/// What an exploration did.
+/// Counters of an exploration.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Count {
-    /// Distinct states, breadth-first, and the depth to which all were seen.
+    /// Distinct states of the breadth-first search, and the depth at which all were seen.
     pub(super) states: u64,
     pub(super) depth: u32,
-    /// Walks, and their steps.
+    /// Random walks, and their steps.
     pub(super) walks: u64,
     pub(super) steps: u64,
 }
 
-/// A history that breaks something.
+/// A history that breaks a rule.
 #[derive(Clone, Debug)]
 pub(super) struct Found {
     pub(super) violation: Violation,
@@ -52,7 +52,7 @@ impl Chance {
     }
 }
 
-/// All events that could be steps of this world.
+/// All events that may be steps of this world.
 fn events(world: &World) -> Vec<Event> {
     let servers = world.servers.len();
     let mut all = vec![Event::Tick, Event::Replicate, Event::Failover, Event::Flush, Event::Rejoin];
@@ -75,7 +75,7 @@ fn events(world: &World) -> Vec<Event> {
     all
 }
 
-/// Every state that can be reached, nearest first, up to so many.
+/// Visits every reachable state, nearest first, up to `most` states.
 pub(super) fn breadth_first(setting: Setting, most: usize, count: &mut Count) -> Option<Found> {
     let hasher = DefaultHashBuilder::default();
     let mut seen = HashSet::new();
@@ -106,7 +106,7 @@ pub(super) fn breadth_first(setting: Setting, most: usize, count: &mut Count) ->
     None
 }
 
-/// How often each kind of event is tried. Each walk has preferences of its own: some like takeovers, some heartbeats.
+/// The weight of each kind of event. Weights differ between walks: some prefer takeovers, some heartbeats.
 struct Taste([u64; 25]);
 
 impl Taste {
@@ -162,7 +162,7 @@ impl Taste {
     }
 }
 
-/// One walk of so many tries; then all faults end, and somebody must serve.
+/// One walk with this number of tries; then all faults end, and some server must serve.
 pub(super) fn walk(setting: Setting, seed: u64, tries: u32, count: &mut Count) -> Option<Found> {
     let mut chance = Chance(seed.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let taste = Taste::draw(&mut chance);
@@ -186,7 +186,7 @@ pub(super) fn walk(setting: Setting, seed: u64, tries: u32, count: &mut Count) -
     Some(shorter(setting, Found { violation, events: taken }))
 }
 
-/// What a history breaks.
+/// Plays a history, and returns the violation that it ends in.
 pub(super) fn replay(setting: Setting, events: &[Event]) -> Option<Violation> {
     let mut world = World::new(setting);
     for event in events {
@@ -199,7 +199,7 @@ pub(super) fn replay(setting: Setting, events: &[Event]) -> Option<Violation> {
     world.violation.filter(|_| !world.is_admitted)
 }
 
-/// Leaves out every step without which the same still breaks.
+/// Removes every step that the violation does not need.
 fn shorter(setting: Setting, mut found: Found) -> Found {
     let mut size = found.events.len().div_ceil(2);
     while size > 0 {
@@ -222,7 +222,7 @@ fn shorter(setting: Setting, mut found: Found) -> Found {
     found
 }
 
-/// Walks from these seeds until something breaks.
+/// Walks from these seeds until a rule breaks.
 pub(super) fn walks(
     setting: Setting,
     seeds: std::ops::Range<u64>,

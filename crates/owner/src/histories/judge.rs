@@ -1,41 +1,41 @@
-//! What must never happen, and what the law admits.
+//! Judge of histories: the events that must never happen, and the losses that the law admits.
 //!
-//! Admitted, each by its name in the law: a loss of the store together with the owner (an owner that was taken over while it
-//! stood still counts as gone); after it, time and numbers may come again. Beliefs of two holders are admitted never.
+//! Admitted, each by its name in the law: a loss of the store together with the leader (a stopped leader that was taken
+//! over counts as gone); after it, time and numbers may repeat. Beliefs of two holders are never admitted.
 
 use std::collections::BTreeMap;
 
 use super::work::Pending;
 use crate::ids::{Epoch, Tip};
 
-/// What broke.
+/// The rules that a history can break.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) enum Violation {
     /// (a) Two clients believe that they hold the lock.
     TwoHolders,
-    /// (b) An answer went out that does not know of an answered entry.
+    /// (b) An answer went out without knowledge of an answered entry.
     AnsweredLost,
-    /// (c) One number was answered with two contents.
+    /// (c) One number was answered with two different contents.
     TwoContents,
-    /// (d) Nobody serves although all faults are over.
+    /// (d) No server serves although all faults are over.
     NobodyServes,
-    /// (e) A later owner's answer has an earlier moment.
+    /// (e) A later leader's answer has an earlier moment.
     TimeWentBack,
     /// (f) The journal cannot be read as a whole.
     Damaged,
 }
 
-/// What was answered so far.
+/// The record of all answers.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Judge {
-    /// The entries that answers rested on, in order of the answers; `None` is lost, and admitted.
+    /// The entries below the answers, in order of the answers; `None`: lost, and admitted.
     answered: Vec<Option<Tip>>,
     /// The earliest and the latest moment of the answers of each epoch.
     moments: BTreeMap<Epoch, (u64, u64)>,
 }
 
 impl Judge {
-    /// Answers go out that rest on an append which was executed when there were `stamp` answers.
+    /// Records answers that go out. They rest on an append that was executed after `stamp` answers.
     pub(super) fn goes_out(
         &mut self,
         pending: &Pending,
@@ -53,10 +53,10 @@ impl Judge {
         if pending.tip.number > 0 && !self.answered.contains(&Some(pending.tip)) {
             self.answered.push(Some(pending.tip));
         } else {
-            // Positions count answers, so that a stamp tells what was answered before.
+            // Positions count answers, so a stamp identifies all earlier answers.
             self.answered.push(None);
         }
-        // The time of a server that another one healed over is admitted to be lost.
+        // If another server rebuilt the store over this one, its time is admitted to be lost.
         let epoch = epoch?;
         let own = self.moments.entry(epoch).or_insert((pending.moment, pending.moment));
         own.0 = own.0.min(pending.moment);
@@ -75,7 +75,7 @@ impl Judge {
         self.answered.len()
     }
 
-    /// Takes what nobody has any more from the books.
+    /// Admits the loss of all entries that no server has any more.
     pub(super) fn admit(&mut self, is_held: impl Fn(Tip) -> bool) {
         for answered in &mut self.answered {
             if answered.is_some_and(|tip| !is_held(tip)) {
@@ -84,12 +84,12 @@ impl Judge {
         }
     }
 
-    /// The moments of answers so far are compared with none that follow.
+    /// Forgets the moments of all answers, so that later ones are not compared with them.
     pub(super) fn admit_all_time(&mut self) {
         self.moments.clear();
     }
 
-    /// Nobody is left who knows a moment after `known`.
+    /// No server is left that knows a moment after `known`.
     pub(super) fn admit_time(&mut self, known: u64) {
         if self.moments.values().any(|(_, last)| *last > known) {
             self.admit_all_time();

@@ -1,4 +1,4 @@
-//! The exploration: every rule is left out once, and what breaks is found; with all rules nothing is.
+//! The exploration: without any one rule it finds a broken history; with all rules it finds no such history.
 
 mod executor;
 mod explore;
@@ -48,16 +48,16 @@ fn settings() -> Vec<(&'static str, Setting)> {
     ]
 }
 
-/// Tries of steps in a walk; about every sixth is one that can be taken then.
+/// Tries of steps in a walk; about every sixth try is possible at its time.
 const TRIES: u32 = 600;
-/// Walks after which a rule that should be missed is not.
+/// Walks after which a left-out rule counts as not missed.
 const WALKS_MAX: u64 = 40_000;
 
 fn leave_out(left_out: [Option<Mutant>; 2]) {
     LEFT_OUT.with(|rules| rules.set(left_out));
 }
 
-/// How many walks are taken of each kind: a soak by hand says more.
+/// The number of walks of each kind; a soak by hand sets more.
 fn walks_wanted(usual: u64) -> u64 {
     std::env::var("TENURE_WALKS").ok().and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
@@ -96,7 +96,7 @@ fn each_rule_that_is_left_out_is_missed() {
     }
 }
 
-/// Prints the rows of the table in the decision page.
+/// Prints the rows of the table on the decision page.
 #[test]
 #[ignore = "long: run by hand, with --nocapture"]
 fn what_each_left_out_rule_breaks() {

@@ -1,4 +1,4 @@
-//! Each rule left out once, and the faults under which its absence shows.
+//! Each rule left out once, and the faults that show its absence.
 
 use super::NONE;
 use super::world::{Faults, Setting};
@@ -8,7 +8,7 @@ use crate::mutant::Mutant;
 pub(super) struct LeftOutRule {
     pub(super) left_out: [Option<Mutant>; 2],
     pub(super) setting: Setting,
-    /// Something breaks; otherwise the rule is hygiene, or another one covers it.
+    /// True if a rule breaks; otherwise the rule is hygiene, or another one covers it.
     pub(super) breaks: bool,
     /// The walk that the search begins with.
     pub(super) first: u64,

@@ -1,4 +1,4 @@
-//! Histories that were told rather than found: each is played to its end, event by event.
+//! Hand-written histories: each is played to its end, event by event.
 
 use super::explore::replay;
 use super::judge::Violation;
@@ -6,7 +6,7 @@ use super::world::{Event, Faults, Setting, World};
 use super::{NONE, leave_out};
 use crate::mutant::Mutant;
 
-/// Ticks after which a server that stands still was taken over and loaded.
+/// Ticks after which a stopped server has been replaced, and the next one has loaded.
 const TAKEN_OVER: usize = 8;
 
 impl World {
@@ -16,7 +16,7 @@ impl World {
         }
     }
 
-    /// Delivers what is on its way, and what comes of it.
+    /// Delivers all messages, and everything that follows from them.
     fn deliver_all(&mut self) {
         while self.step(Event::Deliver(0)) || (0..2).any(|at| self.step(Event::LoadStep(at))) {}
     }
@@ -28,15 +28,16 @@ impl World {
         }
     }
 
-    /// A client asks a server, and is answered if it can be.
+    /// A client asks a server, and gets an answer if possible.
     fn asks(&mut self, client: usize, server: usize) {
         self.all(&[Event::Asks(client), Event::Handle { server, client }]);
         self.deliver_all();
     }
 }
 
-/// An owner stands still, is taken over, and goes on; the lock is held by a grant that only the other server knows. Everything is
-/// forgotten while that one stands still. The first owner grants the lock before it knows of the loss, or while it asks the other.
+/// A leader stops, is replaced, and goes on; only the other server knows the grant that holds the lock. Then that
+/// server stops, and Redis loses everything. The first leader grants the lock before it knows of the loss, or while it
+/// asks the other.
 fn a_grant_that_only_a_silent_server_knows(before_it_knows: bool) -> Option<Violation> {
     let faults = Faults { stops: 2, flushes: 1, ..NONE };
     let mut world = World::new(Setting { servers: 2, faults, waits: false, held: false });
@@ -48,7 +49,7 @@ fn a_grant_that_only_a_silent_server_knows(before_it_knows: bool) -> Option<Viol
     if before_it_knows {
         world.all(&[Event::Asks(0), Event::Handle { server: 0, client: 0 }]);
     } else {
-        // An append of another kind tells it.
+        // An append of another kind reveals the loss.
         world.all(&[Event::Push(0), Event::Deliver(0), Event::Deliver(0)]);
         world.all(&[Event::Asks(0), Event::Handle { server: 0, client: 0 }]);
     }
@@ -59,7 +60,7 @@ fn a_grant_that_only_a_silent_server_knows(before_it_knows: bool) -> Option<Viol
 #[test]
 fn nothing_exclusive_is_granted_while_an_owner_asks_whether_another_one_knows_more() {
     assert_eq!(a_grant_that_only_a_silent_server_knows(false), None);
-    // Either rule keeps the lock from a second holder: this one, or the grant is not answered.
+    // Two rules protect the lock from a second holder: this one, and the held-back answer to the grant.
     leave_out([Some(Mutant::GrantsWhileItAsks), Some(Mutant::DoubtfulGrantsGoOut)]);
     let found = a_grant_that_only_a_silent_server_knows(false);
     leave_out([None; 2]);
@@ -75,8 +76,8 @@ fn a_grant_of_before_a_loss_is_not_answered_if_a_silent_server_may_know_more() {
     assert_eq!(found, Some(Violation::TwoHolders));
 }
 
-/// The store is set back behind a grant that a follower has read, in the same run of Redis, and the owner is taken over.
-/// `twice`: the next owner, which recovers, is taken over too, by a server that has read nothing.
+/// The store is set back behind a grant that a follower has read, in the same run of Redis, and the leader is replaced.
+/// `twice`: the next leader, which recovers, is replaced too, by a server that has read nothing.
 fn a_store_that_is_set_back(twice: bool) -> Option<Violation> {
     let faults = Faults { stops: 2, deaths: 1, cuts: 2, set_backs: 1, ..NONE };
     let mut world = World::new(Setting { servers: 2, faults, waits: false, held: false });
@@ -88,7 +89,7 @@ fn a_store_that_is_set_back(twice: bool) -> Option<Violation> {
     let mut next = 1;
     if twice {
         world.all(&[Event::Kill(0), Event::Start(0), Event::Stop(1), Event::Cut(1)]);
-        // It said what it has read long ago.
+        // It reported its entries long ago.
         world.servers[1].applied = 0;
         world.pass(1);
         next = 0;
@@ -109,8 +110,8 @@ fn a_store_that_was_set_back_in_the_same_run_is_recovered() {
     }
 }
 
-/// The owner lives and heals a store that was set back, and recovers since the other server cannot be asked. The one that takes
-/// over from it recovers too.
+/// The leader lives and rebuilds a store that was set back, and recovers because the other server cannot be asked. Its
+/// successor recovers too.
 fn a_recovery_that_is_taken_over() -> bool {
     let faults = Faults { deaths: 1, cuts: 1, stops: 1, set_backs: 1, ..NONE };
     let mut world = World::new(Setting { servers: 2, faults, waits: false, held: false });
@@ -133,7 +134,7 @@ fn a_recovery_after_a_heal_in_the_same_run_goes_on_with_the_next_owner() {
     assert!(!recovers);
 }
 
-/// Two servers that refuse each other, both alive: how often the store moves in a minute.
+/// The number of leader changes in a minute, between two living servers that refuse each other.
 fn moves_under_mutual_refusal() -> usize {
     let mut world = World::new(Setting { servers: 2, faults: NONE, waits: false, held: true });
     for server in &mut world.servers {
@@ -160,8 +161,8 @@ fn servers_that_refuse_each_other_leave_the_store_where_it_is() {
     assert!(moves > 20, "{moves}");
 }
 
-/// An owner that ends gives the store away and hears of its own heartbeat that another server owns the store. The store is
-/// lost back to before the gift while nobody has read it: what it held is lost with it, as with an owner that dies.
+/// A leader that ends hands the store over, and its own heartbeat then reports another leader. The store loses the
+/// handover and earlier entries while no server has read them: those are lost with it, as after a leader's death.
 #[test]
 fn what_a_gift_left_to_the_store_alone_is_lost_with_it_and_then_somebody_serves() {
     let faults = Faults { failovers: 1, ends: 1, ..NONE };

@@ -1,13 +1,13 @@
-//! The workload: what a machine with one lock and some jobs does, and what its callers believe.
+//! The workload: a machine with one lock and some jobs, and the beliefs of its callers.
 
 use crate::ids::Tip;
 
-/// Time to live of the lock, in ticks of a second.
+/// The ttl of the lock, in ticks of a second.
 pub(super) const TTL: u64 = 5;
-/// For how long after it asked a holder believes: 0.8 of the ttl.
+/// Ticks for which a holder believes, from its request on: 0.8 of the ttl.
 pub(super) const BELIEF: u64 = 4;
 
-/// What an entry does. The serial number makes each one unlike all others.
+/// The effect of an entry. The serial number makes all entries different.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Change {
     Push { serial: u64 },
@@ -15,7 +15,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// The checksum of this entry behind the one before.
+    /// The checksum of this entry, chained to the one before.
     pub(super) fn chained(self, before: u64) -> u64 {
         let (kind, serial) = match self {
             Change::Push { serial } => (1, serial),
@@ -33,7 +33,7 @@ pub(super) enum Body {
     Everything(Vec<Change>),
 }
 
-/// Checksums after each of these changes.
+/// The checksum after each of these changes.
 pub(super) fn chain(changes: &[Change]) -> Vec<u64> {
     let mut last = 0;
     changes
@@ -45,7 +45,7 @@ pub(super) fn chain(changes: &[Change]) -> Vec<u64> {
         .collect()
 }
 
-/// The last entry of a history.
+/// The position of a history's last entry.
 pub(super) fn last(chain: &[u64]) -> Tip {
     Tip { number: chain.len() as u64, checksum: chain.last().copied().unwrap_or(0) }
 }
@@ -54,11 +54,11 @@ pub(super) fn last(chain: &[u64]) -> Tip {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Pending {
     pub(super) ticket: u64,
-    /// What it rests on: the last entry decided before it.
+    /// The last entry that was decided before this answer.
     pub(super) tip: Tip,
     /// The machine's moment when it was decided, in microseconds.
     pub(super) moment: u64,
-    /// For whom, and when that one asked.
+    /// The client, the time of its request, and the answer.
     pub(super) to: Option<(usize, u64, Said)>,
 }
 
@@ -75,14 +75,14 @@ pub(super) struct Machine {
     pub(super) changes: Vec<Change>,
     pub(super) chain: Vec<u64>,
     pub(super) holder: Option<usize>,
-    /// By the own monotonic clock (or by TIME, where a rule is left out).
+    /// The end of the lease by its own monotonic clock (or by TIME, if a rule is left out).
     pub(super) ends: u64,
     pub(super) tickets: u64,
     pub(super) pending: Vec<Pending>,
 }
 
 impl Machine {
-    /// From a load. Every lease gets a whole ttl from now.
+    /// The machine after a load. Every lease gets a whole ttl from now.
     pub(super) fn restored(changes: Vec<Change>, ends: u64) -> Self {
         let holder = changes.iter().rev().find_map(|change| match change {
             Change::Grant { client, .. } => Some(*client),
@@ -106,18 +106,18 @@ impl Machine {
     }
 }
 
-/// Whether a history contains an entry, and thereby all before it.
+/// True if a history contains an entry, and so all before it.
 pub(super) fn has(chain: &[u64], tip: Tip) -> bool {
     tip.number == 0 || chain.get(tip.number as usize - 1) == Some(&tip.checksum)
 }
 
-/// Somebody who wants the lock, and acts on answers.
+/// A client that wants the lock, and acts on answers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Client {
     Idle,
     /// Asked at this tick.
     Asks(u64),
-    /// Believes until this tick; a heartbeat is on its way since that one.
+    /// Believes until this tick; a heartbeat has been on its way since `asked`.
     Holds {
         until: u64,
         asked: Option<u64>,

@@ -1,4 +1,4 @@
-//! Servers, a store that may fail, a network, clients: one state, and the events that change it.
+//! The world of the histories: servers, a store that may fail, a network and clients, and the events that change them.
 
 use tenure_core::time::{Moment, Span};
 
@@ -12,25 +12,26 @@ use crate::scripts::{Keys, Own, ScriptCall, ScriptReply};
 /// The store's clock at tick 0, in seconds: far enough from 0 for steps back.
 const EPOCH_S: u64 = 1_000;
 
-/// Entries that a machine decides ahead of the one that was sent last.
+/// Entries that a machine may decide ahead of the last one that was sent.
 const QUEUED_MAX: u64 = 2;
 
-/// How often each fault may happen in a history.
+/// The number of times that each fault may happen in a history.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Faults {
-    /// A server stands still, and goes on later.
+    /// A server stops, and goes on later.
     pub(super) stops: u8,
     /// A server dies. Another process starts in its place when it is started.
     pub(super) deaths: u8,
-    /// A server cannot be reached by others for a while: it refuses connections and lives.
+    /// A server is unreachable for others for a while: it refuses connections, but lives.
     pub(super) cuts: u8,
     /// A message is lost.
     pub(super) losses: u8,
-    /// A call is executed and arrives once more, any time later.
+    /// A call is executed and arrives again, at any later time.
     pub(super) doubles: u8,
-    /// The replica is promoted, and lacks what it has not yet got.
+    /// The replica is promoted, without the writes that it still lacks.
     pub(super) failovers: u8,
-    /// The store is as the replica has it, in the same run: a promotion there and back, or a machine set back to a snapshot.
+    /// The store returns to the replica's state in the same run: a promotion there and back, or a machine set back to a
+    /// snapshot.
     pub(super) set_backs: u8,
     /// Everything in the store is deleted.
     pub(super) flushes: u8,
@@ -38,20 +39,20 @@ pub(super) struct Faults {
     pub(super) splits: u8,
     /// The store's clock steps by some seconds.
     pub(super) steps: u8,
-    /// Clean ends: the store is given to another server.
+    /// Clean ends: the store is handed to another server.
     pub(super) ends: u8,
-    /// Snapshots besides those of healing.
+    /// Snapshots, without those of rebuilds.
     pub(super) turns: u8,
 }
 
-/// What a world begins with.
+/// The start of a world.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) servers: usize,
     pub(super) faults: Faults,
-    /// Each append waits for the replica.
+    /// True if each append waits for the replica.
     pub(super) waits: bool,
-    /// The lock is held in the beginning.
+    /// True if the lock is held at the start.
     pub(super) held: bool,
 }
 
@@ -61,22 +62,22 @@ pub(super) struct Server {
     pub(super) id: ServerId,
     pub(super) is_alive: bool,
     pub(super) is_stopped: bool,
-    /// Refuses the connections of other servers.
+    /// It refuses the connections of other servers.
     pub(super) is_cut: bool,
-    /// The same, and others see its beat all the same.
+    /// The same, but other servers still see its heartbeat.
     pub(super) refuses: bool,
-    /// Reaches the old primary.
+    /// It reaches the old primary.
     pub(super) is_far: bool,
-    /// The last entry that its rows had while another server owned the store.
+    /// The last entry of its rows while another server led the store.
     pub(super) applied: u64,
     pub(super) machine: Option<Machine>,
-    /// The machine is the one by which answers stand: not taken over by somebody else.
+    /// True if answers stand by this machine: no other server has taken over.
     pub(super) counts: bool,
-    /// Another server healed although this one could not be asked.
+    /// Another server rebuilt the store although this one could not be asked.
     pub(super) is_given_up: bool,
-    /// What it loads.
+    /// The load in progress.
     pub(super) load: Option<Loading>,
-    /// Calls whose reply it awaits: the number, since when, and the piece that is sent again.
+    /// Calls without a reply yet: the number, the time, and the piece to send again.
     pub(super) awaits: Vec<(u64, u64, Option<ScriptCall<Body>>)>,
 }
 
@@ -84,7 +85,7 @@ pub(super) struct Server {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Loading {
     pub(super) own: Box<Own>,
-    /// The snapshot once that was read, and then all.
+    /// The snapshot once it was read, and then everything.
     pub(super) read: Option<Vec<Change>>,
     pub(super) is_through: bool,
 }
@@ -102,14 +103,14 @@ pub(super) enum Message {
         number: u64,
         reply: Option<ScriptReply>,
         time: Option<Moment>,
-        /// How many answers had gone out when the call was executed.
+        /// The number of answers that had gone out when the call was executed.
         stamp: usize,
         /// The piece of this snapshot was written, up to this entry.
         piece: Option<(Generation, Tip)>,
     },
 }
 
-/// One step of a history. Numbers are places in lists; one that is not there makes no step.
+/// One step of a history. Numbers are indexes into lists; an index out of range makes no step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Event {
     Tick,
@@ -154,26 +155,26 @@ pub(super) struct World {
     waits: bool,
     pub(super) judge: Judge,
     serial: u64,
-    /// Calls that the store has executed: each is a microsecond behind the one before. Without a step of its clock no two
-    /// acquisitions have one epoch.
+    /// Calls that the store has executed, each a microsecond after the one before. Unless its clock steps, no two
+    /// acquisitions share an epoch.
     executed: u64,
     processes: u128,
     runs: u128,
     pub(super) forgot: bool,
-    /// The server that gave the store away, until somebody acquires it. What the one that is named has not read is lost with
-    /// the store, as after a death of the owner.
+    /// The server that handed the store over, until another one acquires it. Entries that its successor has not read
+    /// are lost with the store, as after a death of the leader.
     pub(super) gave: Option<ServerId>,
-    /// What owners dropped although nobody had taken the store over: nothing of it is admitted to be lost.
+    /// States that leaders dropped although no other server had taken over: no loss of these is admitted.
     pub(super) dropped: Vec<Vec<u64>>,
-    /// Ends of leases that were handed over, where a rule is left out.
+    /// Ends of leases that were handed over, if a rule is left out.
     pub(super) handed: Option<(Tip, u64)>,
     pub(super) violation: Option<Violation>,
-    /// A history that the law admits to end all promises: nothing more is looked at.
+    /// True after an event that the law admits to end all promises: checks stop.
     pub(super) is_admitted: bool,
 }
 
 impl World {
-    /// A store that was made long ago, by a server that is no more.
+    /// A store that was made long ago, by a server that is gone.
     pub(super) fn new(setting: Setting) -> Self {
         let mut primary = Keys::empty(RunId(1));
         let own = Own {
@@ -218,7 +219,7 @@ impl World {
             world.servers.push(server);
         }
         world.all_know_all();
-        // The first server takes the store, in peace.
+        // The first server acquires the store without any fault.
         while !world.servers[0].owner.serves() {
             world.calm_step(&[0]);
         }
@@ -254,7 +255,7 @@ impl World {
         }
     }
 
-    /// Every server knows all processes that there were.
+    /// Makes every server know all processes.
     pub(super) fn all_know_all(&mut self) {
         for at in 0..self.servers.len() {
             let me = self.servers[at].id;
@@ -289,7 +290,7 @@ impl World {
         self.servers.get(at).is_some_and(|server| server.is_alive && !server.is_stopped)
     }
 
-    /// Takes this step, if it can be taken now.
+    /// Takes this step, if it is possible now.
     pub(super) fn step(&mut self, event: Event) -> bool {
         let left = self.left;
         let took = self.try_step(event).is_some();
@@ -454,7 +455,7 @@ impl World {
         }
     }
 
-    /// A server reads the entries that it lacks, as a standby does, and hears how far the others are.
+    /// A follower reads the entries that it lacks, and learns the positions of the others.
     pub(super) fn follow(&mut self, at: usize) {
         let number =
             self.keys_of(self.servers[at].is_far).own.as_ref().map_or(0, |own| own.tip.number);
@@ -520,7 +521,7 @@ impl World {
         self.feed(at, decided, usize::MAX);
     }
 
-    /// A client's call reaches a server that serves, or that decides while it asks the others after a loss.
+    /// A client's call reaches a server that serves, or that still decides while it asks the others after a loss.
     fn handle(&mut self, at: usize, client: usize) -> Option<()> {
         self.runs_at(at).then_some(())?;
         self.servers[at].owner.decides().then_some(())?;
@@ -579,7 +580,7 @@ impl World {
                 }
                 if let (ScriptCall::Acquire(wish), ScriptReply::Acquired(..)) = (&call, &reply) {
                     self.gave = None;
-                    // Everything was forgotten while no server ran that knew of the store.
+                    // Everything was lost while no server that knew the store was running.
                     let knows = |server: &Server| {
                         let runs = server.is_alive && !server.is_stopped && server.id != from;
                         runs && server.owner.store().is_some_and(|store| store != wish.store)
@@ -599,7 +600,7 @@ impl World {
                 if waits && is_append && !is_split {
                     self.replica = self.primary.clone();
                 }
-                // Too few replicas confirmed it: the caller is told that nobody knows.
+                // Too few replicas confirmed it: the caller gets an unknown outcome.
                 let reply = (!(waits && is_append && is_split)).then_some(reply);
                 let stamp = self.judge.answers();
                 let piece = match &call {

@@ -1,4 +1,4 @@
-//! R11: the store forgot. The owner keeps what it has, asks the others, acquires the store anew and writes it whole.
+//! R11: rebuild after a loss. The leader keeps its memory, asks the others, acquires the store again and rewrites it.
 
 use tenure_core::time::Span;
 
@@ -11,36 +11,36 @@ use crate::scripts::{
     Own, Ownership, RunNote, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn,
 };
 
-/// What an owner asks after a loss.
+/// The questions of a leader after a loss.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Inquiry {
     pub(super) tenancy: Tenancy,
-    /// `own` as it was before the others were asked: the acquisition names it. `Some(None)`: there was none.
+    /// `own` before the others were asked: the acquisition names it. `Some(None)`: there was none.
     pub(super) seen: Option<Option<(Epoch, ServerId)>>,
-    /// The last entry there.
+    /// The last entry in the store.
     tip: Tip,
-    /// Whose word is missing.
+    /// Servers that have not answered yet.
     left: Vec<ServerId>,
-    /// Somebody could not be asked.
+    /// True if a server could not be asked.
     silent: bool,
 }
 
-/// A snapshot that makes the store whole.
+/// A snapshot that rebuilds the store.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Healing {
     pub(super) tenancy: Tenancy,
     pub(super) generation: Generation,
-    /// How many pieces are written, and the last entry that they contain.
+    /// The number of pieces, and the last entry in them, once all are written.
     pub(super) written: Option<(u32, Tip)>,
     pub(super) call: Option<u64>,
     pub(super) recovers: bool,
 }
 
 impl Owner {
-    /// Begins to ask, from the look at `own` on: what is acquired later must still be what was seen before the asking.
+    /// Begins with a look at `own`, before the questions: the later acquisition compares with that state.
     pub(super) fn lost(&mut self, mut tenancy: Box<Tenancy>, actions: &mut Vec<Action>) {
         if let Some(ending) = &mut tenancy.ending {
-            // It was of the ownership that is gone. The store is given away once it is owned again.
+            // This belonged to the lost leadership. The store is handed over once it is acquired again.
             ending.give = None;
         }
         let inquiry = Inquiry {
@@ -54,7 +54,7 @@ impl Owner {
         actions.extend([Action::Warn(Warning::StoreForgot), Action::Look]);
     }
 
-    /// The epoch that another server's must be above to be later than what this one has.
+    /// Another server's knowledge is later than this one's if its epoch is above this one.
     fn served_until(&self, mine: Ownership) -> Epoch {
         match forgets(Mutant::LaterIsAcquired) {
             true => mine.epoch,
@@ -74,8 +74,8 @@ impl Owner {
             return actions.push(Action::Warn(Warning::OtherStore));
         }
         let served = self.served_until(mine);
-        // One that names this server without an acquisition of its own was given to it, by a server that owned the store meanwhile.
-        // An acquisition changes no entry; one that was given away without a new entry holds nothing that is new.
+        // If `own` names this server at an epoch that it never acquired, another leader has handed it the store
+        // meanwhile. An acquisition changes no entry; a handover without a new entry brings nothing new.
         let is_given = |own: &Own| {
             own.epoch > mine.epoch
                 && inquiry.tenancy.wished != Some(own.tip)
@@ -109,7 +109,7 @@ impl Owner {
         let Some(place) = inquiry.left.iter().position(|left| *left == from) else { return };
         inquiry.left.remove(place);
         match word {
-            // It owned the store later: what it has, or what the store has of it, is newer than this memory.
+            // It led the store later: its memory, or the state of the store, is newer than this memory.
             ServerWord::Says { served, .. }
                 if served > bound && !forgets(Mutant::DeposedGoesOn) =>
             {
@@ -134,7 +134,7 @@ impl Owner {
         }
     }
 
-    /// Owns the store again, with its own memory. If the journal ends as it knows, nothing was lost.
+    /// Leads the store again, with its own memory. If the journal ends as expected, nothing was lost.
     pub(super) fn acquired_again(
         &mut self,
         mut tenancy: Box<Tenancy>,
@@ -147,7 +147,7 @@ impl Owner {
         tenancy.by = by;
         tenancy.wished = None;
         tenancy.turning = None;
-        // A recovery that is not over goes on: its loss is not this one.
+        // An unfinished recovery goes on: it is for an earlier loss.
         let recovers = silent || tenancy.recovers_until.is_some();
         if !recovers && (own.tip == tenancy.done || own.tip == tenancy.sent()) {
             tenancy.note = RunNote::Whole;
@@ -159,7 +159,7 @@ impl Owner {
         }
         let generation = tenancy.next_generation();
         if silent {
-            // From now on, and not only once it is healed: what is granted meanwhile goes out then.
+            // The warning comes now, not after the rebuild: grants made meanwhile go out then.
             actions.push(Action::Warn(Warning::Recovering));
         }
         actions.push(Action::WriteSnapshot { by, generation });
@@ -168,7 +168,7 @@ impl Owner {
         self.stage = OwnerStage::Healing(Box::new(healing));
     }
 
-    /// Sends the turn that heals, for the first time or again.
+    /// Sends the turn that rebuilds the store, or sends it again.
     pub(super) fn send_turn(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
         let OwnerStage::Healing(healing) = &self.stage else { return };
@@ -180,7 +180,7 @@ impl Owner {
             heals: true,
             moment: tenancy.wall.at(at),
             ttl,
-            // The run may be the one that is noted, if the store was set back in it.
+            // The run may be the noted one, if the store was set back within it.
             note: match healing.recovers || tenancy.recovers_until.is_some() {
                 true if forgets(Mutant::RecoveryKeepsTheNote) => RunNote::Stays,
                 true => RunNote::Lossy,
@@ -208,8 +208,8 @@ impl Owner {
                 tenancy.turned_to(snapshot, at, actions);
                 let is_doubtful = healing.recovers && tenancy.granted > tenancy.done.number;
                 if is_doubtful && !forgets(Mutant::DoubtfulGrantsGoOut) {
-                    // The server that could not be asked may have granted the same: nobody hears of these, and the machine
-                    // recovers from the store, where they are.
+                    // The server that could not be asked may have granted the same. These grants are not answered, and
+                    // the machine reloads from the store, which has them, and recovers.
                     self.served = tenancy.by.epoch;
                     self.stage = OwnerStage::Looking(Watch::default());
                     return actions.extend([Action::Reload, Action::Look]);
@@ -235,8 +235,8 @@ impl Owner {
 }
 
 impl Tenancy {
-    /// The journal ends with this entry, which was sent or queued: nothing up to it waits any more. The last ticket of
-    /// those, if there are any.
+    /// The journal ends with this entry, which was sent or queued: nothing up to it waits any more. Returns the last
+    /// ticket of the entries up to it, if there are any.
     fn contained(&mut self, tip: Tip) -> Option<u64> {
         let mut up_to = self.flight.take().map(|flight| flight.covers);
         let is_last = |queued: &Queued| queued.entry == Some(tip);

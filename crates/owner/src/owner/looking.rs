@@ -1,4 +1,4 @@
-//! A server that does not own the store: it watches, acquires, loads. It never drops anything, for it has nothing.
+//! A server that does not lead the store: it watches, acquires, loads. It drops nothing, because it has nothing.
 
 use tenure_core::time::{Moment, Span};
 
@@ -12,32 +12,32 @@ use crate::mutant::{Mutant, forgets};
 use crate::scripts::{Acquisition, Append, Own, Ownership, RunNote, ScriptCall, ScriptReply};
 use crate::wall::Wall;
 
-/// What was seen of the owner.
+/// The observations of the leader.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Watch {
     looked: Option<Span>,
-    /// Epoch, owner and last moments, and the store's TIME when they were first seen so.
+    /// Epoch, owner and last moments, and Redis's time when this state was first seen.
     beat: Option<(Epoch, ServerId, Moment, Moment)>,
     since: Moment,
-    /// Whether the beat has stood for long enough.
+    /// True if the heartbeat has stopped for long enough.
     stands: bool,
     absent_since: Option<Span>,
-    /// How old the beat was by the store's clock when it was looked at.
+    /// Age of the heartbeat by Redis's clock, at the last look.
     age: Span,
-    /// It refused a connection: the beat as it was then, once that was looked at.
+    /// Set when the leader refused a connection: the state of its heartbeat since.
     refused: Option<Refusal>,
-    /// It could not serve what it took: until then it takes nothing.
+    /// Set after this server could not serve: it takes no store before this time.
     rests_until: Option<Span>,
 }
 
-/// What is known of an owner that refused a connection.
+/// The state of a leader that refused a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Refusal {
-    /// The beat is to be looked at.
+    /// The heartbeat must be looked at.
     New,
-    /// The beat stood since this moment of the store's clock.
+    /// The heartbeat has stopped since this moment of Redis's clock.
     Stands(Moment),
-    /// The beat went on: it lives.
+    /// The heartbeat goes on: the leader lives.
     Lives,
 }
 
@@ -47,7 +47,7 @@ impl Watch {
         (self.refused == Some(Refusal::Lives)).then_some(owner)
     }
 
-    /// R7: the owner refused a connection. Whether its beat is too old for one that lives; otherwise it is looked at again.
+    /// R7: the leader refused a connection. True if its heartbeat is too old for a living one; otherwise looks again.
     fn refuses(&mut self, doubts: bool, actions: &mut Vec<Action>) -> bool {
         let late = if doubts { BEAT_STANDS } else { UNREACHED_STANDS };
         if self.age >= late || forgets(Mutant::RefusalIsDeath) {
@@ -64,7 +64,7 @@ impl Watch {
         self.due_at().is_none_or(|due| at >= due)
     }
 
-    /// When it is to look; `None`: at once.
+    /// The time of the next look; `None`: at once.
     pub(super) fn due_at(&self) -> Option<Span> {
         let pause = match self.refused {
             Some(Refusal::New | Refusal::Stands(_)) => REFUSED_STANDS,
@@ -73,7 +73,7 @@ impl Watch {
         self.looked.map(|looked| Span::from_us(looked.us() + pause.us()))
     }
 
-    /// Looks on, and leaves the store to others for a while.
+    /// Keeps watching, but leaves the store to others for a while.
     pub(super) fn resting(at: Span) -> Watch {
         let rests_until = Some(Span::from_us(at.us() + RESTS_FOR.us()));
         Watch { looked: Some(at), rests_until, ..Watch::default() }
@@ -110,7 +110,7 @@ impl Owner {
         }
     }
 
-    /// R16: absence is not emptiness.
+    /// R16: a missing store is not an empty one.
     fn found_none(&mut self, store: Option<StoreId>, at: Span, actions: &mut Vec<Action>) {
         let is_new = self.store.is_none() && store.is_none();
         if let (Some(known), None) = (self.store, store) {
@@ -140,7 +140,7 @@ impl Owner {
         let OwnerStage::Looking(watch) = &mut self.stage else { return };
         watch.absent_since = None;
         if own.owner == self.me {
-            // Named, and it does not serve: a late acquisition of its own, or the store was given to it.
+            // Named without serving: a late acquisition of its own, or the store was handed to it.
             if watch.rests_until.is_none() && !forgets(Mutant::NamedDoesNothing) {
                 self.acquire(Some((own.epoch, own.owner)), false, None, actions);
             }
@@ -209,12 +209,12 @@ impl Owner {
         }
     }
 
-    /// Whether another server took a refusal of this one for its death not long ago.
+    /// True if another server recently took a refusal of this one for its death.
     fn doubts_refusals(&self, at: Span) -> bool {
         self.robbed.is_some_and(|robbed| at.us() < robbed.us() + DOUBTS_FOR.us())
     }
 
-    /// Sends an acquisition; with what this server owned before, and whether it recovers, if it is to heal.
+    /// Sends an acquisition. For a rebuild, `kept` has the earlier tenancy, and the need to recover.
     pub(super) fn acquire(
         &mut self,
         seen: Option<(Epoch, ServerId)>,
@@ -259,7 +259,8 @@ impl Owner {
         }
     }
 
-    /// Not taken, or nobody knows. A server that only wanted to take over looks again; one that is to heal asks again.
+    /// Refused, or unknown. A server that only wanted to take over looks again; one that rebuilds asks the others
+    /// again.
     pub(super) fn acquisition_failed(&mut self, actions: &mut Vec<Action>) {
         let OwnerStage::Acquiring { kept, .. } = &mut self.stage else { return };
         match kept.take() {
@@ -271,7 +272,7 @@ impl Owner {
         }
     }
 
-    /// R2: a load proves itself by an empty append.
+    /// R2: an empty append proves that the load is complete.
     pub(super) fn loaded(&mut self, tip: Tip, at: Span, actions: &mut Vec<Action>) {
         let OwnerStage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
         let wall = self.first_wall(own, *began, *since);
@@ -296,7 +297,7 @@ impl Owner {
         }
     }
 
-    /// R8: the machine begins at no less than the beat's moment.
+    /// R8: the machine begins no earlier than the heartbeat's moment.
     fn first_wall(&self, own: &Own, began: Moment, since: Span) -> Wall {
         match forgets(Mutant::BeginsBeforeTheBeat) {
             true => Wall::begin(began, since),
@@ -304,7 +305,7 @@ impl Owner {
         }
     }
 
-    /// Another server may be able to read what this one cannot, so it rests after damage.
+    /// Another server may be able to read the store, so this one rests after damage.
     pub(super) fn load_failed(&mut self, damaged: bool, at: Span, actions: &mut Vec<Action>) {
         if matches!(self.stage, OwnerStage::Loading { .. }) {
             let watch = match damaged {
@@ -318,8 +319,8 @@ impl Owner {
         }
     }
 
-    /// R7: an owner that cannot serve gives the store to another server once all that it decided is written. Without one it
-    /// drops everything, so that its beat stands.
+    /// R7: a leader that cannot serve hands the store to another server once all of its entries are written. Without
+    /// another one it drops everything, so that its heartbeat stops.
     pub(super) fn cannot_serve(
         &mut self,
         to: Option<ServerId>,
@@ -343,20 +344,20 @@ impl Owner {
     ) {
         match reply {
             ScriptReply::Done => self.serve(tip, at, actions),
-            // What was read is not what is there: nothing is lost by beginning anew.
+            // The loaded state is not the state of the store: a restart loses nothing.
             _ => self.drop_all(actions),
         }
     }
 
     /// R12: the store may have lost answered entries since its run of Redis was noted.
     pub(super) fn may_have_lost(&self, own: &Own, by: Ownership) -> bool {
-        // A store that was set back ends before what is known, whatever run it is in.
+        // A store that was set back ends before the known entries, in any run.
         let is_set_back = self.known > own.tip.number && !forgets(Mutant::SetBackIsUnseen);
         let may_lack = own.noted_run != by.run || is_set_back;
         may_lack && !self.forgets_never && !forgets(Mutant::NobodyRecovers)
     }
 
-    /// The load is whole: the machine opens. R12: under another run than is noted it recovers first.
+    /// The load is complete: the machine opens. R12: if the noted run is another one, it recovers first.
     fn serve(&mut self, tip: Tip, at: Span, actions: &mut Vec<Action>) {
         let OwnerStage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
         let wall = self.first_wall(own, *began, *since);

@@ -1,44 +1,44 @@
-//! What an owner hears, and what it has done.
+//! Messages of the election state machine: inputs and actions.
 
 use tenure_core::time::{Moment, Span};
 
 use crate::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
 use crate::scripts::{Own, Ownership, ScriptCall, ScriptReply, SnapshotName};
 
-/// What happened.
+/// An input of the state machine.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Input {
     /// The servers that are registered or known, without this one.
     Others(Vec<ServerId>),
-    /// The highest entry that the rows of this server have, or that a registered server says it has; 0: none.
+    /// The highest entry in the rows of this server, or of a registered server by its own report; 0: none.
     Known(u64),
-    /// Time has passed.
+    /// The monotonic clock has moved on; due at `Owner::wakes_at` at the latest.
     Time,
     /// The reply to [`Action::Look`].
     Looked {
-        /// `{NAME}:store`.
+        /// The content of `{NAME}:store`.
         store: Option<StoreId>,
-        /// `{NAME}:own`.
+        /// The content of `{NAME}:own`.
         own: Option<Box<Own>>,
-        /// The run of the Redis that was asked.
+        /// The run id of the Redis that answered.
         run: RunId,
-        /// Its TIME.
+        /// Redis's time, in the same reply.
         time: Moment,
     },
     /// The answer to [`Action::AskServer`].
     Heard {
-        /// Who was asked.
+        /// The server that was asked.
         from: ServerId,
-        /// What came.
+        /// Its answer, or the failure to get one.
         word: ServerWord,
     },
-    /// The reply to [`Action::Call`], confirmed by as many replicas as the store's settings ask for.
+    /// The reply to [`Action::Call`], confirmed by the required number of replicas.
     Replied {
         /// The number of the call.
         call: u64,
-        /// What the script answered.
+        /// The reply of the script.
         reply: ScriptReply,
-        /// The TIME of the reply, if it says one: that of an acquisition does, and that of an append that beats.
+        /// Redis's time in the reply: always for an acquisition, and for an append with a heartbeat.
         time: Option<Moment>,
     },
     /// No reply to [`Action::Call`]: the connection broke, it took too long, or too few replicas confirmed it.
@@ -46,68 +46,68 @@ pub enum Input {
         /// The number of the call.
         call: u64,
     },
-    /// [`Action::Load`] is through: numbers without holes, checksums chained.
+    /// [`Action::Load`] is complete: numbers without gaps, checksums chained.
     Loaded {
         /// The last entry that was read.
         tip: Tip,
     },
     /// [`Action::Load`] could not be done.
     LoadFailed {
-        /// Something is missing or broken; otherwise the store changed meanwhile.
+        /// True if a part is missing or broken; otherwise the store changed meanwhile.
         damaged: bool,
     },
-    /// The machine closed a batch, whose answers and those decided before have tickets up to `ticket`.
+    /// The machine closed a batch; its answers, and earlier ones, have tickets up to `ticket`.
     Decided {
-        /// Chained over the entry before.
+        /// Chained to the entry before.
         checksum: u64,
-        /// The last ticket.
+        /// The last ticket of the batch.
         ticket: u64,
-        /// The longest time to live that was granted.
+        /// The longest ttl that was granted.
         ttl: Span,
-        /// The batch granted leases.
+        /// True if the batch granted leases.
         grants: bool,
     },
-    /// The machine decided an answer that changed no rows, or rows were read from the file.
+    /// The machine decided an answer without a change of rows, or rows were read from the file.
     AnswerWaits {
-        /// Its ticket.
+        /// The ticket of the answer.
         ticket: u64,
     },
     /// The log is long enough for a new snapshot.
     SnapshotDue,
     /// All pieces of a snapshot are written.
     SnapshotWritten {
-        /// Its name.
+        /// The epoch and counter that name it.
         generation: Generation,
-        /// How many there are.
+        /// The number of pieces.
         pieces: u32,
-        /// The last entry that it contains: none before the last that was sent, and one that was decided.
+        /// The last entry in it: not before the last one that was sent, and already decided.
         tip: Tip,
     },
-    /// A piece of a snapshot was not taken.
+    /// Redis refused a piece of a snapshot.
     SnapshotFailed {
-        /// Its name.
+        /// The epoch and counter that name it.
         generation: Generation,
-        /// What the script answered.
+        /// The reply of the script.
         reply: ScriptReply,
     },
-    /// The engine could not be opened with what was loaded, or cannot go on.
+    /// The engine could not be opened with the loaded rows, or cannot go on.
     CannotServe {
-        /// Who gets the store; `None`: nobody is known.
+        /// The next leader; `None`: no other server is known.
         to: Option<ServerId>,
     },
     /// The process was asked to end.
     End {
-        /// The standby that is furthest, if there is one.
+        /// The most advanced follower, if there is one.
         to: Option<ServerId>,
     },
 }
 
-/// What comes of asking a server.
+/// The result of asking a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ServerWord {
-    /// It answered.
+    /// The server answered in time.
     Says {
-        /// It owns the store and serves.
+        /// It leads the store and serves.
         serves: bool,
         /// The last epoch at which it served; 0 for never.
         served: Epoch,
@@ -118,76 +118,75 @@ pub enum ServerWord {
     Silent,
 }
 
-/// What is to be done.
+/// An effect for the driver to run.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Action {
     /// Read `store` and `own`.
     Look,
-    /// Write the id of the store, if it has none, and the longest time to live that is known.
+    /// Write the id of the store, if it has none, and the longest known ttl.
     NameStore(StoreId, Span),
-    /// Run a script. A body is there where bytes are to be filled in: those of the entry of that number.
+    /// Run a script. A `body` marks the place for the bytes of the entry with that number.
     Call {
-        /// To which the reply refers.
+        /// The reply carries the same number.
         number: u64,
-        /// What is called.
+        /// The script and its arguments, without bodies.
         call: ScriptCall<()>,
     },
     /// Ask a server whether it serves, and when it last did.
     AskServer(ServerId),
     /// Read the snapshot and the log that `own` names.
     Load(Box<Own>),
-    /// Open the machine with what was loaded, give every lease its whole ttl from now, and take calls.
+    /// Open the machine with the loaded rows, give every lease its whole ttl from now, and accept calls.
     Serve,
-    /// Write all pieces of a snapshot of what is decided now, or a moment later.
+    /// Write all pieces of a snapshot of the state that is decided now, or a moment later.
     WriteSnapshot {
-        /// Under whose fence.
+        /// The identity for the fence.
         by: Ownership,
-        /// Its name.
+        /// The epoch and counter that name it.
         generation: Generation,
     },
-    /// Unlink the pieces of a snapshot that nothing names any more.
+    /// Unlink the pieces of a snapshot that is no longer named.
     UnlinkSnapshot {
-        /// Under whose fence.
+        /// The identity for the fence.
         by: Ownership,
-        /// Which.
+        /// The snapshot to unlink.
         snapshot: SnapshotName,
     },
-    /// Let out the answers whose tickets are not above this one.
+    /// Send the answers whose tickets are at most this one.
     Release {
-        /// The last ticket.
+        /// The last ticket to release.
         up_to: u64,
     },
     /// The recovery is over: leases end and locks are granted again.
     RecoveryOver,
     /// The wall clock leapt ahead by this much.
     ClockLeapt(Span),
-    /// As [`Action::DropAll`]; but nobody has taken the store. What was decided is in it, and is read from there.
+    /// As [`Action::DropAll`], but no other server has taken the store. It has all decided changes; load them from it.
     Reload,
-    /// Drop memory, file and unsent batches; tell the callers of the batch `outcome_unknown`, pass all others on.
+    /// Drop memory, file and unsent batches; answer the callers of the batch `outcome_unknown`, and forward all others.
     DropAll,
-    /// Take back the entry that was in flight. Only a left-out rule says this.
+    /// Undo the entry that was in flight. Only a left-out rule returns this.
     Undo {
-        /// Its number.
+        /// The number of the entry.
         number: u64,
     },
-    /// Pass calls on to this server.
+    /// Forward calls to this server.
     PassOn(ServerId),
-    /// Say so in the log and at `/readyz`.
+    /// Report this in the log and at `/readyz`.
     Warn(Warning),
-    /// End the process.
     End,
 }
 
-/// What an operator must hear of.
+/// Warnings for operators, in the log and at `/readyz`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Warning {
-    /// The store that this server owns is gone or older than it was. Until [`Action::RecoveryOver`] nothing is reaped, and nothing
-    /// exclusive granted.
+    /// The store that this server leads is gone or older than it was. Until [`Action::RecoveryOver`] there are no reaps
+    /// and no exclusive grants.
     StoreForgot,
-    /// Another store lies where this one was. Nothing is written to it.
+    /// Another store has replaced this one. Nothing is written to it.
     OtherStore,
-    /// Answered entries may be lost; for the largest ttl nothing is reaped, and nothing exclusive granted.
+    /// Answered entries may be lost; for the largest ttl there are no reaps and no exclusive grants.
     Recovering,
-    /// The journal cannot be read as a whole.
+    /// The journal has a gap or damage, and cannot be loaded.
     Damaged,
 }

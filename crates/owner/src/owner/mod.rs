@@ -1,7 +1,7 @@
-//! `Owner`: one server's part in the question who owns the store.
+//! `Owner`: the election state machine of one server.
 //!
-//! It is told what it hears ([`Input`]) and what its own monotonic clock shows, and says what is to be done ([`Action`]).
-//! Answers to callers are tickets here, numbers that only rise; entries are numbers and checksums.
+//! It takes inputs ([`Input`]) with the time of its own monotonic clock, and returns actions ([`Action`]). Answers to
+//! callers are tickets here, numbers that only rise; entries are numbers and checksums.
 
 mod healing;
 mod looking;
@@ -26,52 +26,52 @@ use crate::scripts::{
 use crate::wall::Wall;
 use looking::Watch;
 
-/// A snapshot is kept for this long after another one has taken its place, so that a load that reads it may end.
+/// A replaced snapshot is kept for this long, so that a running load of it can finish.
 pub const BEFORE_KEPT: Span = Span::from_s(60);
-/// An owner that does nothing else appends this often.
+/// An idle leader appends this often.
 pub const BEAT_EVERY: Span = Span::from_s(1);
-/// A server that does not own the store looks this often, so that a dead owner is replaced soon.
+/// A follower looks this often, so that a dead leader is replaced soon.
 pub const LOOK_EVERY: Span = Span::from_ms(200);
-/// A server that could not serve what it took leaves the store to others for this long.
+/// A server that could not serve its store leaves it to others for this long.
 pub const RESTS_FOR: Span = Span::from_s(10);
-/// An owner whose beat has stood for this long by the store's clock may be dead.
+/// A leader whose heartbeat has stopped for this long by Redis's clock may be dead.
 pub const BEAT_STANDS: Span = Span::from_s(3);
-/// The beat of an owner that has just begun to refuse connections has to stand for this long: one that is busy appends sooner.
+/// After a leader has begun to refuse connections, its heartbeat must stop for this long: a busy one appends sooner.
 pub const REFUSED_STANDS: Span = Span::from_ms(50);
-/// And for this long by the store's clock if this server never reached that owner: one that is idle beats each second.
+/// And for this long by Redis's clock if this server never reached that leader: an idle one appends each second.
 pub const UNREACHED_STANDS: Span = Span::from_ms(1_500);
-/// A server from which the store was taken while it lived believes no refusal for this long: the others may be as wrong.
+/// A living server that lost the store to another one trusts no refusal for this long: the others may be just as wrong.
 pub const DOUBTS_FOR: Span = Span::from_s(600);
 /// A store that has been absent for this long is made: living servers would have written its id by then.
 pub const ABSENT_FOR: Span = Span::from_s(2);
 
-/// See the module.
+/// The election state machine of one server; see the module.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Owner {
     me: ServerId,
     /// The id of the store, once it was seen; a store that this server makes gets `fresh`.
     store: Option<StoreId>,
     fresh: StoreId,
-    /// The servers that are asked after a loss.
+    /// The servers to ask after a loss.
     others: Vec<ServerId>,
-    /// The highest epoch that was seen anywhere.
+    /// The highest epoch seen anywhere.
     highest: Epoch,
-    /// The highest entry that a server is known to have, as it was told last.
+    /// The highest entry that a server is known to have, by its last report.
     known: u64,
-    /// The owner that answered this server, until it refuses a connection and lives.
+    /// The leader that answered this server, until it refuses a connection and lives.
     reached: Option<ServerId>,
-    /// Another server took the store although this one lived, at this time: for a while a refused connection says little.
+    /// Set when another server took the store although this one lived: for a while a refused connection proves little.
     robbed: Option<Span>,
-    /// The last epoch at which the store took an append of this server: one that was only acquired may be that of a
-    /// primary that is cut off, and proves nothing.
+    /// The last epoch at which the store accepted an append of this server. A mere acquisition may be on a partitioned
+    /// primary, and proves nothing.
     served: Epoch,
-    /// The longest time to live that was seen or granted.
+    /// The longest ttl seen or granted.
     largest_ttl: Span,
-    /// The run of Redis that was seen last.
+    /// The run id of Redis that was seen last.
     run: RunId,
-    /// When the store last answered, by the own monotonic clock.
+    /// The time of the store's last answer, by the own monotonic clock.
     heard: Span,
-    /// It was promised that the store forgets nothing, so no takeover recovers.
+    /// True if the operator promised that the store loses nothing: no takeover recovers.
     forgets_never: bool,
     /// The number of the last call.
     calls: u64,
@@ -80,56 +80,56 @@ pub struct Owner {
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum OwnerStage {
-    /// Passes calls on, and watches the owner.
+    /// Forwards calls, and watches the leader.
     Looking(Watch),
-    /// Has sent an acquisition; with what it owned before, if it is to heal.
+    /// Has sent an acquisition; `kept`, for a rebuild, is its earlier tenancy.
     Acquiring { call: u64, wish: Acquisition, kept: Option<(Box<Tenancy>, bool)> },
-    /// Reads snapshot and log; then proves by an empty append that they are whole.
+    /// Reads snapshot and log; then an empty append proves that they are complete.
     Loading { by: Ownership, own: Box<Own>, began: Moment, proof: Option<(u64, Tip)>, at: Span },
-    /// Serves; recovers and hands over by marks of the tenancy.
+    /// Serves; the tenancy marks a recovery or a handover.
     Owning(Box<Tenancy>),
-    /// The store is not the one it was: asks the others before anything else.
+    /// The store has changed: asks the others before any other step.
     Asking(Box<healing::Inquiry>),
-    /// Writes a snapshot of everything under a new epoch, and turns to it.
+    /// Rebuild: writes a snapshot of everything under a new epoch, and installs it.
     Healing(Box<healing::Healing>),
-    /// Was asked to end, and has.
+    /// Has ended, as it was asked.
     Ended,
 }
 
-/// What a server has while it owns the store.
+/// The state of a server while it leads the store.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Tenancy {
     by: Ownership,
     /// The last entry that is known to be in the journal.
     done: Tip,
-    /// The last entry that was decided: `done`, the one in flight, or the last that is queued.
+    /// The last decided entry: `done`, the one in flight, or the last in the queue.
     decided: Tip,
-    /// The last ticket that was given to anything decided.
+    /// The last ticket of a decided answer.
     ticket: u64,
     flight: Option<Flight>,
-    /// What was decided and is to be sent when the flight has landed, in its order.
+    /// Decided entries that are sent after the flight has landed, in order.
     queue: VecDeque<Queued>,
-    /// When the last append was begun that beats.
+    /// The time of the last append with a heartbeat.
     beaten: Span,
-    /// Until then nothing is reaped and nothing exclusive is granted.
+    /// Before this time there are no reaps and no exclusive grants.
     recovers_until: Option<Span>,
-    /// What the next append notes of the run.
+    /// The change of the noted run by the next append.
     note: RunNote,
     /// The last entry that granted leases.
     granted: u64,
     wall: Wall,
     snapshot: Option<SnapshotName>,
-    /// The one before it, and since when that is so, or was seen to be.
+    /// The snapshot before it, and the time since which it is, or was seen, replaced.
     before: Option<(SnapshotName, Span)>,
-    /// Snapshots made in this tenancy.
+    /// Number of snapshots in this tenancy.
     snapshots: u64,
     turning: Option<owning::Turning>,
     ending: Option<owning::Ending>,
-    /// The last entry of the store that it tried to acquire anew since a loss; `None`: it tried none.
+    /// The store's last entry at the last attempt to acquire it again after a loss; `None`: no attempt.
     wished: Option<Tip>,
 }
 
-/// Something decided that no append was begun for.
+/// A decided entry or answer whose append has not begun.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Queued {
     /// `None`: an answer without rows.
@@ -137,20 +137,20 @@ struct Queued {
     ticket: u64,
 }
 
-/// An append whose reply is awaited. It is fixed: what is sent again is the same.
+/// An append without a reply yet. It is fixed: a retry is the same.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct Flight {
     /// The calls that sent it: a reply to any of them is its reply.
     calls: Vec<u64>,
     append: Append<()>,
-    /// The last ticket that was decided before it was begun.
+    /// The last ticket that was decided before it began.
     covers: u64,
-    /// The entry before.
+    /// The entry before this one.
     after: Tip,
 }
 
 impl Owner {
-    /// A server that knows nothing yet. `me` and `fresh` are random and never used before.
+    /// A server without any knowledge. `me` and `fresh` are random and were never used before.
     pub fn new(me: ServerId, fresh: StoreId) -> Self {
         Owner {
             me,
@@ -171,18 +171,18 @@ impl Owner {
         }
     }
 
-    /// It is promised that the store forgets nothing: whoever takes it over under another run of Redis does not recover.
+    /// Promises that the store loses nothing: a takeover under another run of Redis does not recover.
     pub fn forgetting_never(mut self) -> Self {
         self.forget_never(true);
         self
     }
 
-    /// Whether it is promised from now on that the store forgets nothing.
+    /// Sets or withdraws the promise that the store loses nothing.
     pub fn forget_never(&mut self, never: bool) {
         self.forgets_never = never;
     }
 
-    /// Takes what was heard when the own monotonic clock shows `at`.
+    /// Takes an input at the time `at` of the own monotonic clock.
     pub fn take(&mut self, input: Input, at: Span) -> Vec<Action> {
         let mut actions = Vec::new();
         if matches!(input, Input::Looked { .. } | Input::Replied { .. }) {
@@ -220,7 +220,7 @@ impl Owner {
         actions
     }
 
-    /// What this server answers another one that asks when its monotonic clock shows `at`.
+    /// The answer of this server to another one, at the time `at` of its monotonic clock.
     pub fn word(&self, at: Span) -> ServerWord {
         ServerWord::Says {
             serves: matches!(self.stage, OwnerStage::Owning(_)) && !self.is_cut_off(at),
@@ -228,23 +228,24 @@ impl Owner {
         }
     }
 
-    /// Whether something can be decided: also while the store is away, or is asked for after a loss.
+    /// True if it can decide entries: also while the store is away, or during the questions after a loss.
     pub fn decides(&self) -> bool {
         self.tenancy().is_some_and(|tenancy| tenancy.ending.is_none())
     }
 
-    /// The last entry that was sent: a snapshot that heals contains it.
+    /// The last entry that was sent: a rebuilding snapshot contains it.
     pub fn sent(&self) -> Option<Tip> {
         self.tenancy().map(Tenancy::sent)
     }
 
-    /// Whether calls are taken here; elsewhere they are passed on.
+    /// True if calls are accepted here; otherwise they are forwarded.
     pub fn serves(&self) -> bool {
         matches!(&self.stage, OwnerStage::Owning(tenancy) if tenancy.ending.is_none())
     }
 
-    /// Whether holders of before may still believe in leases that are unknown here: nothing is reaped, and nothing
-    /// exclusive granted. So it may be from a loss on, until the others have said that they know no more and the store is whole.
+    /// True if earlier holders may still believe in leases that are unknown here: no reaps and no exclusive grants.
+    /// This may start at a loss, and lasts until the others have answered that they know no more and the store is
+    /// whole.
     pub fn recovers(&self) -> bool {
         let may_lack = match &self.stage {
             OwnerStage::Asking(_) | OwnerStage::Healing(_) => true,
@@ -255,8 +256,8 @@ impl Owner {
             || self.tenancy().is_some_and(|tenancy| tenancy.recovers_until.is_some())
     }
 
-    /// For how long a machine that is opened now recovers, or one that heals a store; `None`: it does not. It ends when
-    /// [`Action::RecoveryOver`] says so.
+    /// The length of a recovery that begins with this load or rebuild; `None`: no recovery. It ends with
+    /// [`Action::RecoveryOver`].
     pub fn recovery(&self) -> Option<Span> {
         let recovers = match &self.stage {
             OwnerStage::Loading { by, own, .. } => self.may_have_lost(own, *by),
@@ -266,8 +267,8 @@ impl Owner {
         recovers.then_some(self.largest_ttl)
     }
 
-    /// Whether it owns the store, and the store has not answered for so long that others may take it. A store that is
-    /// healed answers the pieces of a snapshot meanwhile.
+    /// True if it leads the store, but the store has been silent for as long as others need to take over. During a
+    /// rebuild the store answers the pieces of the snapshot.
     pub fn is_cut_off(&self, at: Span) -> bool {
         let is_healing = matches!(self.stage, OwnerStage::Healing(_));
         let is_silent = at.us() >= self.heard.us() + BEAT_STANDS.us();
@@ -279,7 +280,7 @@ impl Owner {
         self.tenancy().map(|tenancy| tenancy.wall.at(at))
     }
 
-    /// When time is to be told at the latest, by the own monotonic clock.
+    /// The latest time for the next [`Input::Time`], by the own monotonic clock.
     pub fn wakes_at(&self, now: Span) -> Span {
         let later = |at: Span, span: Span| Span::from_us(at.us() + span.us());
         match &self.stage {
@@ -296,22 +297,22 @@ impl Owner {
         }
     }
 
-    /// Whether it was asked to end, and has.
+    /// True if it has ended, as it was asked.
     pub fn has_ended(&self) -> bool {
         matches!(self.stage, OwnerStage::Ended)
     }
 
-    /// The store that it knows of.
+    /// The id of the store, if it is known.
     pub fn store(&self) -> Option<StoreId> {
         self.store
     }
 
-    /// The longest ttl of a lease that it knows of.
+    /// The longest known ttl of a lease.
     pub fn largest_ttl(&self) -> Span {
         self.largest_ttl
     }
 
-    /// The epoch at which it owns the store.
+    /// The epoch at which it leads the store.
     pub fn epoch(&self) -> Option<Epoch> {
         self.tenancy().map(|tenancy| tenancy.by.epoch)
     }
@@ -343,7 +344,7 @@ impl Owner {
         self.calls
     }
 
-    /// The owner of the store, which refuses the connections of this server and lives: its beat goes on.
+    /// The leader of the store, if it refuses the connections of this server but lives: its heartbeat goes on.
     pub fn unreached(&self) -> Option<ServerId> {
         match &self.stage {
             OwnerStage::Looking(watch) => watch.unreached(),
@@ -351,7 +352,7 @@ impl Owner {
         }
     }
 
-    /// R5: everything is dropped, and the store is looked at.
+    /// R5: drops everything, and looks at the store.
     fn drop_all(&mut self, actions: &mut Vec<Action>) {
         self.robbed = self.tenancy().map(|_| self.heard).or(self.robbed);
         self.stage = OwnerStage::Looking(Watch::default());
@@ -391,7 +392,7 @@ impl Owner {
         }
     }
 
-    /// Nobody knows whether a call happened. What can be sent again is; an acquisition shows when the store is looked at.
+    /// The outcome of a call is unknown. A repeatable call is retried; a look at the store settles an acquisition.
     fn unsure(&mut self, call: u64, at: Span, actions: &mut Vec<Action>) {
         match &mut self.stage {
             OwnerStage::Acquiring { call: awaited, .. } if *awaited == call => {

@@ -1,4 +1,4 @@
-//! The owner at work: one append at a time and a queue behind it, answers behind the fence, snapshots, handing over.
+//! The leader at work: one append at a time and a queue behind it, answers behind the fence, snapshots, handover.
 
 use tenure_core::time::{Moment, Span};
 
@@ -10,11 +10,11 @@ use crate::scripts::{
     Append, HandOver, RunNote, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn,
 };
 
-/// A snapshot on its way: first its pieces, then the turn.
+/// A snapshot on its way: first its pieces, then its installation.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Turning {
     generation: Generation,
-    /// How many pieces are written, and the last entry that they contain.
+    /// The number of pieces, and the last entry in them, once all are written.
     written: Option<(u32, Tip)>,
     turn: Option<(u64, SnapshotTurn)>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Turning {
 pub(super) struct Ending {
     to: Option<ServerId>,
     pub(super) give: Option<u64>,
-    /// It goes on without the store, and leaves it to others for a while.
+    /// True if the process goes on as a follower, and leaves the store to others for a while.
     goes_on: bool,
 }
 
@@ -42,7 +42,7 @@ impl Tenancy {
         }
     }
 
-    /// The last beat is so old that the next append is one.
+    /// True if the next append must write a heartbeat.
     fn beat_is_due(&self, at: Span) -> bool {
         at.us() >= self.beaten.us() + BEAT_EVERY.us()
     }
@@ -56,7 +56,7 @@ impl Owner {
         }
     }
 
-    /// Sends an append, for the first time or again. It lets out what has tickets up to `covers`.
+    /// Sends an append, or sends it again. It releases answers with tickets up to `covers`.
     fn fly(&mut self, append: Append<()>, covers: u64, at: Span, actions: &mut Vec<Action>) {
         let call = self.send(ScriptCall::Append(append.clone()), actions);
         let Some(tenancy) = self.owning() else { return };
@@ -72,8 +72,8 @@ impl Owner {
         }
     }
 
-    /// Sends what is queued, as far as one append goes: the next entry with the answers before it, or an empty append for
-    /// answers alone. Turns to a snapshot that is written, and gives the store away if nothing waits.
+    /// Sends the part of the queue that fits one append: the next entry with the answers before it, or an empty append
+    /// for answers alone. Installs a finished snapshot, and hands the store over if nothing waits.
     pub(super) fn go_on(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
         let Some(tenancy) = self.owning() else { return };
@@ -107,7 +107,7 @@ impl Owner {
         }
     }
 
-    /// Whom the store was given.
+    /// The server that the store was handed to.
     fn given_to(&self) -> Option<ServerId> {
         match &self.stage {
             OwnerStage::Owning(tenancy) => tenancy.ending.as_ref().and_then(|ending| ending.to),
@@ -162,7 +162,7 @@ impl Owner {
         self.go_on(at, actions);
     }
 
-    /// R3: an answer without rows waits for an append that is begun from now on.
+    /// R3: an answer without rows waits for an append that begins from now on.
     pub(super) fn answer_waits(&mut self, ticket: u64, at: Span, actions: &mut Vec<Action>) {
         let is_owner = self.owning().is_some();
         let Some(tenancy) = self.tenancy_mut() else { return };
@@ -205,7 +205,7 @@ impl Owner {
         }
     }
 
-    /// A call was not done: the store is not this owner's any more, or not as it was.
+    /// A call was refused: the store has another leader, or has changed.
     fn not_done(&mut self, reply: ScriptReply, actions: &mut Vec<Action>) {
         let Some(tenancy) = self.owning() else { return };
         match reply {
@@ -221,7 +221,7 @@ impl Owner {
         }
     }
 
-    /// The append in flight is in the journal: what was decided before it was begun may go out.
+    /// The append in flight is in the journal: releases the answers that were decided before it began.
     fn landed(&mut self, at: Span, actions: &mut Vec<Action>) {
         let Some(tenancy) = self.owning() else { return };
         let Some(flight) = tenancy.flight.take() else { return };
@@ -241,7 +241,7 @@ impl Owner {
         self.go_on(at, actions);
     }
 
-    /// R4: what nobody knows is sent again, the same.
+    /// R4: an append with an unknown outcome is retried unchanged.
     pub(super) fn owning_unsure(&mut self, call: u64, at: Span, actions: &mut Vec<Action>) {
         let Some(tenancy) = self.owning() else { return };
         if let Some(flight) =
@@ -307,7 +307,7 @@ impl Owner {
         }
     }
 
-    /// A snapshot is turned to once the journal has all that is in it.
+    /// Installs a written snapshot once the journal has all of its entries.
     fn turn_if_written(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
         let Some(tenancy) = self.owning() else { return };
@@ -354,7 +354,7 @@ impl Owner {
         }
     }
 
-    /// Goes on under a new epoch: the entry in flight is sent again, and an append notes the run in any case.
+    /// Continues under a new epoch: the entry in flight is sent again, and an append notes the run in any case.
     pub(super) fn fly_again(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
         let Some(tenancy) = self.owning() else { return };
@@ -366,7 +366,7 @@ impl Owner {
         self.fly(append, covers, at, actions);
     }
 
-    /// The snapshot before the one before is named by nothing any more.
+    /// The snapshot before the previous one is no longer named.
     fn turned(&mut self, at: Span, actions: &mut Vec<Action>) {
         let Some(tenancy) = self.owning() else { return };
         if let Some(Turning { turn: Some((_, turn)), .. }) = tenancy.turning.take() {
@@ -378,14 +378,14 @@ impl Owner {
     pub(super) fn end(&mut self, to: Option<ServerId>, at: Span, actions: &mut Vec<Action>) {
         match &mut self.stage {
             OwnerStage::Owning(_) => self.hand_over(to, false, at, actions),
-            // What only this server has is written first.
+            // Knowledge that only this server has is written first.
             OwnerStage::Asking(_) | OwnerStage::Healing(_) => {}
-            // A server that is named and gone is refused, and the next one takes the store.
+            // If a named server is gone, it refuses connections, and the next one takes the store.
             _ => self.ended(at, actions),
         }
     }
 
-    /// R10: what was decided is written, and then the store is given away.
+    /// R10: writes all decided entries, then hands the store over.
     pub(super) fn hand_over(
         &mut self,
         to: Option<ServerId>,
@@ -395,7 +395,7 @@ impl Owner {
     ) {
         let Some(tenancy) = self.owning() else { return };
         match &mut tenancy.ending {
-            // Told again while it gives the store away.
+            // A second request during the handover.
             Some(ending) if ending.give.is_some() => ending.goes_on &= goes_on,
             _ => {
                 tenancy.turning = None;

@@ -1,4 +1,4 @@
-//! Two servers on one store, in steps of ten milliseconds: what each hears when it asks the other.
+//! Two servers on one store, in steps of ten milliseconds, and the answers that they get.
 
 use tenure_core::time::{Moment, Span};
 
@@ -9,12 +9,12 @@ use crate::scripts::{Keys, ScriptCall};
 /// A step of both clocks.
 const STEP: Span = Span::from_ms(10);
 
-/// What one server hears of the other.
+/// The path from one server to the other.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Way {
     Open,
     Refused,
-    /// Half of the questions reach the server that asks, as behind a balancer.
+    /// Half of the questions reach the asking server itself, as behind a balancer.
     Balanced,
 }
 
@@ -29,7 +29,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The first server owns the store; the other one comes after it.
+    /// The first server leads the store; the other one starts after it.
     fn new(way: Way) -> Pair {
         let owners = [1, 2].map(|id| Owner::new(ServerId(id), StoreId(6 + id)));
         let keys = Keys::empty(RunId(1));
@@ -98,7 +98,7 @@ impl Pair {
 
 #[test]
 fn the_store_moves_a_bounded_number_of_times_while_servers_refuse_each_other() {
-    // How often in ten minutes, if they reached each other before, or did not.
+    // Leader changes in ten minutes, for servers that reached each other before or never did.
     for (before, way, most) in [
         (Way::Refused, Way::Refused, 0),
         (Way::Open, Way::Refused, 1),
@@ -116,7 +116,7 @@ fn the_store_moves_a_bounded_number_of_times_while_servers_refuse_each_other() {
 
 #[test]
 fn an_owner_that_dies_is_replaced_within_a_look_and_a_pause_if_it_was_reached() {
-    // Dead owners are refused; how long the next one may take.
+    // Dead leaders are refused; `most` limits the time of a takeover.
     for (way, most) in [(Way::Open, 270), (Way::Refused, 1_600)] {
         for phase in 0..20 {
             let mut pair = Pair::new(way);

@@ -1,4 +1,4 @@
-//! One owner and a store that does at once what it is told.
+//! One owner, and a store that runs each action at once.
 
 use super::*;
 use crate::ids::RunId;
@@ -12,7 +12,7 @@ struct World {
 }
 
 impl World {
-    /// A new store, owned.
+    /// A new store with this server as its leader.
     fn owned() -> World {
         let owner = Owner::new(ServerId(1), StoreId(7));
         let mut world = World { owner, keys: Keys::empty(RunId(1)), at: Span::from_s(1) };

@@ -1,4 +1,4 @@
-//! The scripts that only an owner calls: each looks at its epoch, its id and the run of Redis first.
+//! The scripts that only a leader calls: each first checks its epoch, its id and the run of Redis.
 
 use tenure_core::time::{Moment, Span};
 
@@ -9,7 +9,7 @@ use crate::ids::{Epoch, RunId, Tip};
 use crate::mutant::{Mutant, forgets};
 
 impl Own {
-    /// What every append and turn leaves behind. A late repeat says an older moment, which does not count.
+    /// The marks of every append and turn. A late repeat has an older moment, which does not count.
     fn leaves(&mut self, moment: Moment, beat: Option<Moment>) {
         self.moment = self.moment.max(moment);
         self.beat = beat.unwrap_or(self.beat);
@@ -17,7 +17,7 @@ impl Own {
 }
 
 impl<B: Clone> Keys<B> {
-    /// The fence: whether the caller still owns this store, in this run of Redis.
+    /// The fence: checks that the caller still leads this store, in this run of Redis.
     fn fence(&mut self, by: &Ownership) -> Result<&mut Own, ScriptReply> {
         let run = self.run;
         let own = match &mut self.own {
@@ -38,7 +38,7 @@ impl<B: Clone> Keys<B> {
         Ok(own)
     }
 
-    /// Compares the last entry with the one that the caller means: `None` if that is the next one.
+    /// Compares the last entry with the caller's: `None` if the caller's is the next one.
     fn is_there(&self, own: &Own, number: u64, checksum: u64) -> Option<ScriptReply> {
         let there = match number == own.tip.number {
             true => Some(own.tip.checksum),
@@ -54,7 +54,7 @@ impl<B: Clone> Keys<B> {
         }
     }
 
-    /// That this very entry is there.
+    /// Checks that this very entry is there.
     fn has(&self, own: &Own, tip: Tip) -> Result<(), ScriptReply> {
         match self.is_there(own, tip.number, tip.checksum) {
             Some(ScriptReply::Done) => Ok(()),
@@ -63,7 +63,7 @@ impl<B: Clone> Keys<B> {
         }
     }
 
-    /// The last act of an append and of a turn.
+    /// The last step of an append and of a turn.
     fn note(&mut self, mut own: Own, ttl: Span, note: RunNote) -> ScriptReply {
         own.largest_ttl = own.largest_ttl.max(ttl);
         own.noted_run = match note {
@@ -80,7 +80,7 @@ impl<B: Clone> Keys<B> {
             Ok(own) => own.clone(),
             Err(reply) => return reply,
         };
-        // The log went alone: the journal ends at its snapshot now, and `own` says so.
+        // The log alone is lost: the journal now ends at its snapshot, and `own` is set so.
         let kept = own.snapshot.map_or_else(Tip::default, |snapshot| snapshot.tip);
         if own.tip.number != kept.number && !self.log.contains_key(&own.tip.number) {
             own.tip = kept;

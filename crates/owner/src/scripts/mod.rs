@@ -1,7 +1,7 @@
-//! The scripts of the journal, as pure functions over the keys of one store. They are the specification of the Lua: a test
-//! can run the same calls against both and compare.
+//! The scripts of the journal, as pure functions over the keys of one store. They are the specification of the Lua: a
+//! test runs the same calls against both and compares.
 //!
-//! Every call may arrive twice, late or never, and a repeat is answered as the first time was. What a body means is unknown
+//! Every call may arrive twice, late or never, and a repeat gets the same answer as the first. Bodies have no meaning
 //! here: a [`Keys`] holds bodies of any type.
 
 mod fenced;
@@ -15,100 +15,99 @@ use tenure_core::time::{Moment, Span};
 use crate::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
 
-/// All keys of one store, and the run of the Redis that has them.
+/// All keys of one store, and the run id of their Redis.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Keys<B> {
-    /// `{NAME}:store`.
+    /// The id in `{NAME}:store`.
     pub store: Option<StoreId>,
-    /// In `{NAME}:store`: the longest time to live that the server which wrote it knew of. A recovery after a loss of `own`
-    /// takes this long.
+    /// In `{NAME}:store`: the longest ttl that its writer knew. After a loss of `own`, a recovery takes this long.
     pub store_ttl: Span,
-    /// `{NAME}:own`.
+    /// The hash `{NAME}:own`; `None` before the first acquisition or after a loss.
     pub own: Option<Own>,
-    /// `{NAME}:log`, by number.
+    /// The stream `{NAME}:log`, by number.
     pub log: BTreeMap<u64, Logged<B>>,
-    /// `{NAME}:snap:GEN:I`.
+    /// The strings `{NAME}:snap:GEN:I`, by snapshot and index.
     pub pieces: BTreeMap<(Generation, u32), B>,
-    /// The run of this Redis.
+    /// The run id of this Redis.
     pub run: RunId,
 }
 
-/// `{NAME}:own`: who owns the store, and how far its journal goes.
+/// `{NAME}:own`: the leader of the store, and the end of its journal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Own {
-    /// The store that this belongs to.
+    /// The id of the store that this belongs to.
     pub store: StoreId,
     /// Rises with each acquisition.
     pub epoch: Epoch,
-    /// The process that owns the store, or that is to take it up.
+    /// The process that leads the store, or is to take over.
     pub owner: ServerId,
-    /// The last entry.
+    /// The last entry of the journal.
     pub tip: Tip,
-    /// The owner's moment at its last append. Never falls.
+    /// The leader's time at its last append. Never falls.
     pub moment: Moment,
-    /// The store's TIME at the last append that beat.
+    /// Redis's time at the last append with a heartbeat.
     pub beat: Moment,
-    /// The run under which nothing is known to be lost. Another one than the store's: entries may be missing.
+    /// The run id under which no loss is known. If the Redis has another one, entries may be missing.
     pub noted_run: RunId,
     /// The snapshot that a load begins with.
     pub snapshot: Option<SnapshotName>,
-    /// The snapshot before it, whose pieces are kept until the next turn, or for a minute.
+    /// The previous snapshot, whose pieces stay until the next turn, or for a minute.
     pub before: Option<SnapshotName>,
-    /// The longest time to live of any lease so far: how long a recovery takes.
+    /// The longest ttl of any lease until now: the length of a recovery.
     pub largest_ttl: Span,
 }
 
-/// A snapshot, as `own` names it.
+/// A snapshot, as `own` describes it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SnapshotName {
-    /// Its name.
+    /// The epoch and counter that name it.
     pub generation: Generation,
     /// The last entry that it contains.
     pub tip: Tip,
-    /// How many pieces it has.
+    /// The number of its pieces.
     pub pieces: u32,
 }
 
 /// An entry of the log.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Logged<B> {
-    /// Chained: of this entry and the checksum before it.
+    /// Chained: over this entry and the checksum before it.
     pub checksum: u64,
     /// The rows of a batch.
     pub body: B,
 }
 
-/// What every call of an owner says of itself.
+/// The identity of a leader in each of its calls.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Ownership {
-    /// The store that it owns.
+    /// The store that it leads.
     pub store: StoreId,
-    /// The epoch at which it owns the store.
+    /// The epoch at which it leads the store.
     pub epoch: Epoch,
-    /// Its own id.
+    /// Its own id, new with each process.
     pub owner: ServerId,
-    /// The run of Redis that it knows.
+    /// The run id of Redis that it knows.
     pub run: RunId,
 }
 
 /// A call of one script.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ScriptCall<B> {
-    /// Takes the store, if epoch, owner and run are still those that were seen.
+    /// Acquires the store, if epoch, owner and run are still as the caller saw them.
     Acquire(Acquisition),
-    /// Writes an entry, or looks whether the last one is there.
+    /// Writes an entry, or checks that the last one is there.
     Append(Append<B>),
     /// Writes or unlinks one piece of a snapshot.
     Piece(PieceCall<B>),
-    /// Makes a snapshot the one that loads begin with.
+    /// Installs a snapshot: loads begin with it from now on.
     Turn(SnapshotTurn),
-    /// Names another server as the owner.
+    /// Hands the store to another server.
     Give(HandOver),
 }
 
 #[cfg(test)]
 impl<B> ScriptCall<B> {
-    /// Whether the answer need say the store's TIME.
+    /// True if the answer must contain Redis's time.
     pub(crate) fn tells_time(&self) -> bool {
         match self {
             ScriptCall::Append(append) => append.beats,
@@ -120,120 +119,120 @@ impl<B> ScriptCall<B> {
     }
 }
 
-/// See [`ScriptCall::Acquire`].
+/// The arguments of [`ScriptCall::Acquire`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Acquisition {
-    /// The id of the store; it is made with this id if there is none.
+    /// The id of the store; if there is no store, one is made with this id.
     pub store: StoreId,
     /// Epoch and owner as the caller saw them; `None`: there was no `own`.
     pub seen: Option<(Epoch, ServerId)>,
-    /// The run of Redis that was seen: a late repeat would otherwise find the same epoch and owner again after a failover,
-    /// and depose its own sender.
+    /// The run id of Redis that was seen: otherwise a late repeat could find the same epoch and owner again after a
+    /// failover, and fence out its own sender.
     pub run: RunId,
-    /// The new epoch is above this one too: the highest that the caller knows of.
+    /// The highest epoch that the caller knows; the new epoch is above it.
     pub above: Epoch,
-    /// The caller.
+    /// The process that acquires.
     pub owner: ServerId,
-    /// If `own` is made: nothing was here before, so its content is whole. Otherwise no run is noted, and who loads it
+    /// True if nothing was here before. If `own` is made and this is false, no run is noted, and the next load
     /// recovers.
     pub is_new: bool,
-    /// The longest time to live that the caller knows of.
+    /// The longest ttl that the caller knows.
     pub ttl: Span,
 }
 
-/// See [`ScriptCall::Append`].
+/// The arguments of [`ScriptCall::Append`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Append<B> {
-    /// Who appends.
+    /// The identity for the fence.
     pub by: Ownership,
-    /// The number and checksum of this entry; of the last one if this append is empty.
+    /// The number and checksum of this entry; for an empty append, those of the last one.
     pub tip: Tip,
     /// The rows; `None` for an empty append.
     pub body: Option<B>,
-    /// The owner's moment.
+    /// The leader's time at this append.
     pub moment: Moment,
-    /// The longest time to live that the owner has granted.
+    /// The longest ttl that the leader has granted.
     pub ttl: Span,
-    /// What is noted of the run of `by`.
+    /// The change of the noted run.
     pub note: RunNote,
-    /// It leaves the store's TIME as the owner's beat, and answers it.
+    /// True if the append writes Redis's time as the leader's heartbeat, and returns it.
     pub beats: bool,
 }
 
-/// What an append or a turn notes of the run of Redis.
+/// The change that an append or a turn makes to the noted run of Redis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RunNote {
-    /// What is noted stays.
+    /// The noted run does not change.
     Stays,
     /// Nothing is missing under this run from now on.
     Whole,
-    /// Something may be missing although this run may be noted: no run is noted, so the next owner recovers too.
+    /// Entries may be missing even if this run is noted: no run is noted, so the next leader recovers too.
     Lossy,
 }
 
-/// See [`ScriptCall::Piece`].
+/// The arguments of [`ScriptCall::Piece`].
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PieceCall<B> {
-    /// Who writes or unlinks.
+    /// The identity for the fence.
     pub by: Ownership,
-    /// Of which snapshot.
+    /// The name of the snapshot.
     pub generation: Generation,
-    /// Which piece of it, from 0.
+    /// The index of the piece, from 0.
     pub index: u32,
-    /// Its content; `None` unlinks it.
+    /// The content; `None` unlinks the piece.
     pub body: Option<B>,
 }
 
-/// See [`ScriptCall::Turn`].
+/// The arguments of [`ScriptCall::Turn`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SnapshotTurn {
-    /// Who turns.
+    /// The identity for the fence.
     pub by: Ownership,
-    /// The snapshot, all of whose pieces are written.
+    /// The snapshot; all of its pieces are written.
     pub snapshot: SnapshotName,
-    /// Heals: the journal ends with this snapshot, whatever the log holds, and the run is noted. Otherwise the entries
-    /// behind the snapshot stay.
+    /// True for a rebuild: the journal ends with this snapshot, and the log is dropped. Otherwise the entries behind
+    /// the snapshot stay.
     pub heals: bool,
-    /// The owner's moment.
+    /// The leader's time at this turn.
     pub moment: Moment,
-    /// The longest time to live that the owner has granted.
+    /// The longest ttl that the leader has granted.
     pub ttl: Span,
-    /// With `heals`: what is noted of the run of `by`.
+    /// The change of the noted run; `Stays` without `heals`.
     pub note: RunNote,
 }
 
-/// See [`ScriptCall::Give`].
+/// The arguments of [`ScriptCall::Give`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct HandOver {
-    /// Who gives.
+    /// The identity for the fence.
     pub by: Ownership,
-    /// The last entry.
+    /// The last entry, which the journal must end with.
     pub tip: Tip,
-    /// Who is to take the store up.
+    /// The server that becomes the leader.
     pub to: ServerId,
 }
 
-/// What a script answers.
+/// The reply of a script.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ScriptReply {
-    /// It is done, now or before.
+    /// Done, now or earlier.
     Done,
-    /// The caller owns the store, as `own` now says; and the run of this Redis.
+    /// The caller leads the store, with this `own` and this run of Redis.
     Acquired(Box<Own>, RunId),
-    /// Epoch, owner or run are not those that were seen.
+    /// Epoch, owner or run have changed since the caller saw them.
     NotAsSeen,
-    /// Somebody else owns the store at a later epoch, or this number has another content.
+    /// Another server leads the store at a later epoch, or this number has different content.
     Deposed,
-    /// This is not the store that the caller owned: it forgot, or it is another one, or in another run.
+    /// This is not the store that the caller led: it lost data, it is another one, or it is in another run.
     Moved,
     /// The journal ends with this number.
     At(u64),
-    /// The snapshot is named by `own`, or pieces of it are not there.
+    /// `own` names the snapshot, or pieces of it are missing.
     Refused,
 }
 
 impl<B: Clone> Keys<B> {
-    /// A Redis that has nothing of the store.
+    /// A Redis without any key of the store.
     pub fn empty(run: RunId) -> Self {
         Keys {
             store: None,
@@ -245,7 +244,7 @@ impl<B: Clone> Keys<B> {
         }
     }
 
-    /// Runs one script at the moment `time` of the store's clock.
+    /// Runs one script at the moment `time` of Redis's clock.
     pub fn call(&mut self, call: &ScriptCall<B>, time: Moment) -> ScriptReply {
         match call {
             ScriptCall::Acquire(acquisition) => self.acquire(acquisition, time),
@@ -256,7 +255,7 @@ impl<B: Clone> Keys<B> {
         }
     }
 
-    /// Writes the id of a store that lost it, and the longest time to live that the caller knows of.
+    /// Writes the id of a store that lost it, and the longest ttl that the caller knows.
     pub fn name_store(&mut self, store: StoreId, ttl: Span) {
         if self.store.is_none() {
             self.store = Some(store);
@@ -264,7 +263,7 @@ impl<B: Clone> Keys<B> {
         }
     }
 
-    /// A repeat finds its own id at an epoch above what it saw, and is answered as the first time.
+    /// A repeat finds its own id above the epoch that it saw, and gets the same answer as the first call.
     fn acquire(&mut self, call: &Acquisition, time: Moment) -> ScriptReply {
         let own = self.own.as_ref().map(|own| own.store);
         if self.store.into_iter().chain(own).any(|store| store != call.store) {
@@ -282,7 +281,7 @@ impl<B: Clone> Keys<B> {
             return ScriptReply::NotAsSeen;
         }
         let epoch = Epoch((known.0 + 1).max(time.us()));
-        // `store` is never there without `own` but after a loss.
+        // Only after a loss is `store` there without `own`.
         self.name_store(call.store, call.ttl);
         let run = self.run;
         let own = self.own.get_or_insert(Own {

@@ -17,7 +17,7 @@ fn acquisition(seen: Option<(Epoch, ServerId)>, owner: ServerId) -> Acquisition 
     }
 }
 
-/// A store that `A` owns, and what `A` says of itself.
+/// A store that `A` leads, and the identity of `A`.
 fn owned() -> (Keys<u8>, Ownership) {
     let mut keys = Keys::empty(RunId(1));
     let epoch = taken(&keys.call(&ScriptCall::Acquire(acquisition(None, A)), NOW));
