@@ -1,9 +1,8 @@
-//! Which namespaces have something to do, and when: so that ten thousand of them in which nothing happens
-//! cost no call anything.
+//! Agenda: the namespaces with work to do, and the times of that work. So ten thousand idle namespaces cost no call
+//! anything.
 //!
-//! The moments of a namespace change in its own steps and in nothing else. Those that took a step since the
-//! last drain are asked; for all others stands here what they said then, and [`Machine::audit`](super::Machine::audit)
-//! compares the two.
+//! Only a namespace's own steps change its times. Namespaces that took a step since the last drain are asked; for all
+//! others the agenda has their last answer, and [`Machine::audit`](super::Machine::audit) compares the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,25 +13,25 @@ use tenure_core::bounds::CLOCK_BEHIND_LOUD_US;
 use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
 
-/// The namespaces that do not rest. Each is behind a pointer: it is some KiB, and a tree has room for several times as
-/// many as are in it.
+/// The namespaces that do not rest. Each is behind a pointer: it takes some KiB, and a tree keeps room for several
+/// times its entries.
 pub(crate) type Spaces = BTreeMap<Namespace, Box<Space>>;
 
-/// What a namespace can have to do.
+/// The kinds of work that a namespace can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Duty {
-    /// A tick.
+    /// Work of time: expired leases, due jobs, timers.
     Tick,
-    /// Moments of schedules to decide.
+    /// Occurrences of schedules to decide.
     Fire,
-    /// Gauges to claim.
+    /// Gauges whose next reading is due.
     Gauge,
 }
 
 impl Duty {
     const ALL: [Duty; 3] = [Duty::Tick, Duty::Fire, Duty::Gauge];
 
-    /// The soonest moment at which a namespace has it to do.
+    /// The earliest time at which a namespace has this work.
     fn of(self, space: &Space) -> Option<Moment> {
         match self {
             Duty::Tick => space.next_due(),
@@ -42,18 +41,18 @@ impl Duty {
     }
 }
 
-/// See the module.
+/// Times of work of all namespaces.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     /// Namespaces that took a step since the last drain.
     stepped: BTreeSet<Namespace>,
-    /// By the places of the duties: what is to do in each namespace, as it was at its last drain.
+    /// The work of each namespace at its last drain; the index is the `Duty`.
     noted: [Noted; Duty::ALL.len()],
-    /// No namespace has seen a later moment.
+    /// The latest time that any namespace has seen.
     latest: Moment,
 }
 
-/// When each namespace has something to do.
+/// The time of one kind of work, by namespace.
 #[derive(Debug, Default)]
 struct Noted {
     by_moment: BTreeSet<(Moment, Namespace)>,
@@ -87,17 +86,17 @@ impl Agenda {
         }
     }
 
-    /// Those that took a step since this was last asked, in the order of their names.
+    /// Takes the namespaces that took a step since the last call, in the order of their names.
     pub(crate) fn take_stepped(&mut self) -> BTreeSet<Namespace> {
         std::mem::take(&mut self.stepped)
     }
 
-    /// Those that took a step since the last drain.
+    /// The namespaces that took a step since the last drain.
     pub(crate) fn stepped(&self) -> impl Iterator<Item = &Namespace> {
         self.stepped.iter()
     }
 
-    /// A namespace was drained: what it says now stands until its next step.
+    /// Notes a drained namespace: its times are valid until its next step.
     pub(crate) fn note(&mut self, space: &Space) {
         self.latest = self.latest.max(space.last);
         for (duty, noted) in Duty::ALL.into_iter().zip(&mut self.noted) {
@@ -105,7 +104,7 @@ impl Agenda {
         }
     }
 
-    /// A namespace ended.
+    /// Removes a namespace that ended.
     pub(crate) fn forget(&mut self, namespace: &Namespace) {
         self.stepped.remove(namespace);
         for noted in &mut self.noted {
@@ -113,7 +112,7 @@ impl Agenda {
         }
     }
 
-    /// The soonest moment at which a namespace has this to do.
+    /// The earliest time at which any namespace has this work.
     pub(crate) fn next(&self, duty: Duty, spaces: &Spaces) -> Option<Moment> {
         let by_moment = &self.noted[duty as usize].by_moment;
         let noted = by_moment.iter().find(|(_, name)| !self.stepped.contains(name));
@@ -121,7 +120,7 @@ impl Agenda {
         asked.chain(noted.map(|(at, _)| *at)).min()
     }
 
-    /// The namespaces that have this to do at a moment, in the order of their names.
+    /// The namespaces with this work at a time, in the order of their names.
     pub(crate) fn due(&self, duty: Duty, clock: Moment, spaces: &Spaces) -> BTreeSet<Namespace> {
         let by_moment = self.noted[duty as usize].by_moment.iter();
         let noted = by_moment.take_while(|(at, _)| *at <= clock).map(|(_, name)| name);
@@ -132,15 +131,15 @@ impl Agenda {
         noted.chain(self.stepped.iter().filter(is_due)).cloned().collect()
     }
 
-    /// Whether a namespace may have seen a moment that is far ahead of what the clock says. This goes on until
-    /// the clock has caught up, also where it was accepted meanwhile.
+    /// True if a namespace may have seen a time far ahead of the clock, until the clock has caught up; this includes
+    /// times that an operator accepted.
     pub(crate) fn may_be_ahead(&self, clock: Moment, spaces: &Spaces) -> bool {
         let asked = self.stepped.iter().filter_map(|name| spaces.get(name)).map(|space| space.last);
         let latest = asked.chain([self.latest]).max();
         latest.is_some_and(|latest| is_ahead(latest, clock))
     }
 
-    /// Compares what is noted with what is so.
+    /// Compares the notes with the namespaces.
     pub(crate) fn audit(
         &self,
         spaces: &Spaces,
@@ -181,7 +180,7 @@ impl Agenda {
     }
 }
 
-/// Whether a moment that was seen is so far ahead of the clock that it is worth telling.
+/// True if a time that was seen is far enough ahead of the clock for a report.
 pub(crate) fn is_ahead(seen: Moment, clock: Moment) -> bool {
     seen.since(clock) > Span::from_us(CLOCK_BEHIND_LOUD_US)
 }

@@ -1,8 +1,8 @@
-//! Which step a command is. Each operation says its own beside the rules of its subject, in `ops`; here is what such a
-//! step is given, and what it answers.
+//! Dispatch of commands to steps. `ops` has the step of each operation, beside the rules of its subject; this module
+//! has the context and the answers of steps.
 //!
-//! A step finds what its request names, does it and tells what the machine knows of the reply. That is the reply of the
-//! operation itself, unless it shows what only rows know.
+//! A step finds the things in its request, changes them, and returns the machine's part of the reply. This is the whole
+//! reply, unless the reply shows data that only rows have.
 
 use super::state::{Seq, Space};
 use super::stored::Stands;
@@ -13,30 +13,28 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Audited, Operation, Request, Stats};
 use tenure_core::time::Moment;
 
-/// What a step of an operation is given.
+/// The context of one step.
 pub struct Context<'a> {
-    /// The namespace.
     pub(crate) space: &'a mut Space,
-    /// The time.
     pub(crate) now: Moment,
-    /// The number of the next job.
+    /// The row number of the next job.
     pub(crate) next_seq: &'a mut Seq,
-    /// What only rows know.
+    /// Access to data that only rows have.
     pub(crate) rest: &'a dyn Rest,
 }
 
-/// What an operation does to a namespace.
+/// The step of an operation in a namespace.
 pub trait Act: Operation {
-    /// What the machine knows of the reply.
+    /// The machine's part of the reply.
     type Known: Send + 'static;
-    /// First checks all that can be refused, then changes.
+    /// First makes all checks that can refuse, then changes the namespace.
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal>;
 }
 
 macro_rules! known {
     ($($request:ident)*) => {
-        /// What the machine knows of the reply to a request; the variant is that of the request. The engine makes the
-        /// reply of it, so that no operation can be answered with another's.
+        /// The machine's part of the reply to a request; the variant is that of the request. The engine completes it,
+        /// so that no operation can get another's reply.
         #[derive(Clone, PartialEq, Debug)]
         #[allow(missing_docs)]
         pub enum Known {
@@ -52,50 +50,49 @@ macro_rules! known {
 }
 tenure_core::each_operation!(known);
 
-/// A job that is shown: only its row knows it.
+/// A job to show; its data is in its row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct JobAt {
-    /// As the request names it.
+    /// The job as the request names it.
     pub job: JobRef,
-    /// Where its row is.
+    /// The row number of the job.
     pub seq: Seq,
-    /// What its row does not know.
+    /// The part of its state that is not in its row.
     pub stands: Stands,
 }
 
-/// What shows resources of a pool, their data still empty.
+/// A view of resources of a pool, still without their data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WithoutData<T> {
-    /// The pool.
     pub pool: PoolName,
-    /// The reply.
+    /// The reply, with empty data.
     pub reply: T,
 }
 
-/// What a job waits for; only its row knows more of one that is finished.
+/// The reasons why a job waits; for a finished job only its row has more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExplainedAt(pub Explained, pub JobAt);
 
-/// Totals, without what only the engine knows of its store.
+/// Totals, without the numbers that only the engine knows about its store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Totals(pub Stats);
 
-/// What the machine found; `deep` asks the engine to read all rows too.
+/// The findings of the machine; with `deep` the engine also reads all rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compared {
-    /// What is wrong in memory.
+    /// Faults that were found in memory.
     pub found: Audited,
-    /// As the request says.
+    /// Copied from the request.
     pub deep: bool,
 }
 
-/// To a request that only rows answer, or that the engine gives as a command of its own. An engine that shows this to a
-/// caller has a bug.
+/// The part for a request that only rows answer, or that the engine turns into a command of its own. An engine that
+/// shows this to a caller has a bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Elsewhere;
 
 impl Space {
-    /// Does one command that is not a tick.
+    /// Runs one command that is not a tick.
     pub(super) fn run(
         &mut self,
         command: Command,

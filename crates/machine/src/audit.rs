@@ -1,4 +1,4 @@
-//! audit: everything that is cached is computed anew from what is held, and compared. It only reads.
+//! Audit: computes all cached values again from the primary data, and compares them. It only reads.
 
 mod kin;
 mod schedules;
@@ -16,10 +16,10 @@ use tenure_core::requests::Audited;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::Moment;
 
-/// Faults told in one answer; the first is what matters.
+/// The most faults in one answer; the first is the important one.
 const FAULTS_SHOWN: usize = 100;
 
-/// What a pool caches of its resources.
+/// Values that a pool caches about its resources.
 #[derive(Default)]
 struct PoolSums {
     leased: u64,
@@ -39,14 +39,14 @@ impl Findings {
         }
     }
 
-    /// What was found, and that it is in order if that is nothing.
+    /// The findings; `ok` if there are none.
     pub(crate) fn done(self) -> Audited {
         Audited { ok: self.0.faults.is_empty(), ..self.0 }
     }
 }
 
 impl Space {
-    /// Compares what is cached with what is held.
+    /// Compares all cached values with the primary data.
     pub fn audit(&self, now: Moment) -> Audited {
         let mut found = Findings::default();
         self.audit_leases(&mut found);
@@ -178,7 +178,7 @@ impl Space {
                             .iter()
                             .any(|(arrival, other)| arrival == job.arrival && other == slot.into())
                     });
-                    // A long line is looked through once a job only while lines are short.
+                    // A long line is only searched for each job while lines are short.
                     let long = self.lanes.get(lane).is_some_and(|l| l.line.len() > 1_000);
                     found.check(there || long, || format!("job \"{}\" is in no line", job.id));
                 }
@@ -310,8 +310,8 @@ impl Space {
         }
     }
 
-    /// The invariant of rule 5: the first at a door cannot be served, or its queue has one out, or
-    /// the door is pending.
+    /// The invariant of rule 5: the first entry of a wait queue cannot be served, or its queue has one offered, or the
+    /// wait queue is pending.
     fn audit_doors(&self, found: &mut Findings, now: Moment) {
         for (slot, door) in self.doors.iter() {
             let name = self.door_name(&door.key);
@@ -346,7 +346,7 @@ impl Space {
                 let first = line.first();
                 for entry in whole.into_iter().chain(reserving).chain(first) {
                     let fit = self.entry_fits(slot, entry, now);
-                    // Time opens a door by its timer, at the next tick.
+                    // Time opens a wait queue by its timer, at the next tick.
                     let by_timer = door.timer.is_some_and(|at| at <= now)
                         || self.limit_timer_due(&door.key, now);
                     found.check(!matches!(fit, Fit::Yes) || by_timer, || {
@@ -428,7 +428,7 @@ impl Space {
         }
     }
 
-    /// Fewer slots than before evict nobody, they drain.
+    /// A resource with fewer slots than before evicts no holder; it drains.
     fn shrunk(&self, r: &super::state::Resource) -> bool {
         r.holders.len() > r.slots as usize && r.free.is_none()
     }

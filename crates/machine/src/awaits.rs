@@ -1,7 +1,7 @@
-//! Calls that wait for the end of something: registered with it, and notified in the very step that ends it.
+//! Calls that wait for the end of a job or flow: registered with it, and notified in the step that ends it.
 //!
-//! What such a call is answered is never here: it reads the rows that the step wrote. So a notification says no more than
-//! "look", and a job that lives again in the next moment is waited for again.
+//! The answer of such a call is never here: the call reads the rows that the step wrote. So a notification only means
+//! "look", and a call waits again if its job lives again in the next moment.
 
 use super::facts::Notified;
 use super::ops::cancel::Named;
@@ -21,64 +21,63 @@ use tenure_core::time::{Moment, Span};
 pub struct ResultWait {
     /// The job, as the caller names it.
     pub job: JobRef,
-    /// Which job that was when the caller asked first: from then on no other is meant, whoever has its id or its key.
+    /// The row of the job at the caller's first request: a later job with the same id or key is not meant.
     pub row: Option<Seq>,
     /// The number of the call.
     pub taker: TakerId,
-    /// When it is answered in any case.
+    /// The time of its answer in any case.
     pub until: Later,
-    /// It looks when its holder reports something, too.
+    /// True if it also looks at each report of the holder.
     pub progress: bool,
 }
 
-/// Where a job stands, for a caller that reads its row.
+/// The place of a job, for a caller that reads its row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JobStands {
-    /// Where its row is.
+    /// The row number of the job.
     pub seq: Seq,
-    /// What its row does not know.
+    /// The part of its state that is not in its row.
     pub stands: Stands,
 }
 
 /// A call that waits for the end of a flow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FlowWait {
-    /// The flow.
     pub flow: FlowName,
     /// The number of the call.
     pub taker: TakerId,
-    /// When it is answered in any case.
+    /// The time of its answer in any case.
     pub until: Later,
 }
 
-/// What a call that waits for a flow is answered.
+/// The answer of a call that waits for a flow.
 #[derive(Clone, PartialEq, Debug)]
 pub enum FlowOutcome {
-    /// There is nothing to wait for: the flow is finished, or the time is over.
+    /// Nothing to wait for: the flow is finished, or the time is over.
     Now(Box<FlowView>),
-    /// It is registered, and is notified.
+    /// The call is registered, and gets a notification.
     Waits,
 }
 
-/// What a call that waited looks at.
+/// The thing that a notified call looks at.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Look {
     /// The row of a job.
     Job(JobStands),
-    /// A flow, as it is at this moment; `None` if it is not there any more.
+    /// A flow, as it is now; `None` if it is gone.
     Flow(Option<Box<FlowView>>),
 }
 
-/// What a call that wants a result is answered.
+/// The answer of a call that wants a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResultOutcome {
-    /// There is nothing to wait for: the job is finished, or the time is over.
+    /// Nothing to wait for: the job is finished, or the time is over.
     Now(JobStands),
-    /// It is registered until then, and is notified.
+    /// The call is registered until `until`, and gets a notification.
     Waits {
-        /// Where the row of its job is.
+        /// The row number of its job.
         seq: Seq,
-        /// When its time is over.
+        /// The time at which the wait ends without a result.
         until: Moment,
     },
 }
@@ -152,7 +151,7 @@ impl Space {
         JobStands { seq, stands }
     }
 
-    /// How long a thing that ends now is kept, if `retain` is what it says itself.
+    /// The time that a thing is kept if it ends now; `retain` is its own setting.
     pub(crate) fn kept_for(&self, on: &Awaited, retain: Span) -> Span {
         match self.awaited.contains_key(on) {
             true => retain.max(Span::from_us(AWAITED_US)),
@@ -160,7 +159,7 @@ impl Space {
         }
     }
 
-    /// It has ended, or is gone: the calls that wait for it look.
+    /// The thing has ended, or is gone: notifies the calls that wait for it.
     pub(crate) fn notify_awaiting(&mut self, on: &Awaited) {
         let Some(calls) = self.awaited.remove(on) else { return };
         for taker in calls {
@@ -170,7 +169,7 @@ impl Space {
         }
     }
 
-    /// A call waits no more; what it waited for, if it did.
+    /// Removes a waiting call. Returns the thing that it waited for.
     pub(crate) fn forget_awaiting(&mut self, taker: TakerId) -> Option<Awaited> {
         let call = self.awaiting.remove(&taker)?;
         self.waits.clear(call.until, taker);
@@ -186,7 +185,7 @@ impl Space {
         Some(call.on)
     }
 
-    /// The time of a call is over: it looks at what there is, unless it was notified before.
+    /// The time of a call is over: it looks at the current state, unless it was already notified.
     pub(crate) fn end_awaiting(&mut self, taker: TakerId) {
         if let Some(on) = self.forget_awaiting(taker) {
             self.notify(taker, &on, true);
@@ -201,7 +200,7 @@ impl Space {
         self.out.notified.push(Notified { taker, look, over });
     }
 
-    /// A clock that was set back lengthens no wait.
+    /// A clock that was set back must not lengthen a wait.
     pub(crate) fn cut_awaiting(&mut self, clock: Moment) {
         let most = clock.plus(Span::from_us(WAIT_US_MAX));
         for (taker, call) in self.awaiting.iter_mut().filter(|(_, call)| call.until > most) {

@@ -1,6 +1,6 @@
-//! The byte budget of finished jobs: which of them go before their time.
+//! The byte budget of finished jobs: chooses the jobs that go early.
 //!
-//! It chooses among what the archive names and never looks at a live job.
+//! It chooses from the archive alone, and never looks at a live job.
 
 use super::rows::Class;
 use super::{Machine, Rest};
@@ -8,12 +8,12 @@ use tenure_core::bounds::TICK_MAX;
 use tenure_core::job::JobState;
 
 impl Machine {
-    /// Within the byte budget what would go soonest goes first, and failed jobs own half of it: an
-    /// hour of successes does not evict yesterday's failures.
+    /// Over the byte budget, the job with the earliest end goes first, and failed jobs own half of
+    /// the budget: an hour of successes does not evict yesterday's failures.
     pub(super) fn keep_budget(&mut self, rest: &dyn Rest) {
         let [failed, ended] = self.kept;
-        // What this very tick purged is in the archive still: nothing may be dropped twice. The
-        // budget is looked at again once that is drained.
+        // Jobs that this very tick purged are still in the archive, and nothing may be dropped
+        // twice. The budget is checked again once the purge is drained.
         let purged = self
             .agenda
             .stepped()
@@ -24,8 +24,8 @@ impl Machine {
         }
         let over = failed + ended - self.config.retain_bytes;
         let half = self.config.retain_bytes / 2;
-        // Failed jobs give back what is above their half and no more, however large the overrun is:
-        // the rest of it is for the others to give, at the next look.
+        // Failed jobs give up only the part above their half, even under a large overrun: the next
+        // check takes the rest from the others.
         let (class, mut over) = if failed > half {
             (Class::Failed, over.min(failed - half))
         } else {
@@ -40,13 +40,13 @@ impl Machine {
         }
     }
 
-    /// Whether finished jobs take more than their budget: a tick is due now.
+    /// True if finished jobs exceed their budget: a tick is due now.
     pub fn over_budget(&self) -> bool {
         self.kept[0] + self.kept[1] > self.config.retain_bytes
     }
 }
 
-/// Where the bytes of jobs that ended so are counted: failed ones first, then all others.
+/// The index of a state's byte count: failed jobs first, then all others.
 pub(super) fn class_index(state: JobState) -> usize {
     usize::from(state != JobState::Failed)
 }

@@ -1,9 +1,9 @@
-//! All that a store writes of one batch of steps, and the bytes of it: what a journal keeps, and what
-//! another copy of the store is made from.
+//! All writes of one batch of steps, and their bytes: the content of journal entries, and the source of copies of a
+//! store.
 //!
-//! Of each value that jobs beside each other mostly share (namespace, queue, kind, shape) only the first is written. The
-//! layout has a number, [`CHANGES_FORMAT`]: a change of it raises that number. Reading never panics: bytes that are not
-//! of this form are `None`. They have no checksum; the entry of the journal around them has.
+//! Neighbouring jobs mostly share some values (namespace, queue, kind, shape); only the first of equal values is
+//! written. The layout has a number, [`CHANGES_FORMAT`]; a change of the layout raises it. Reading never panics: bytes
+//! of another form are `None`. They have no checksum; the journal entry around them has.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,54 +22,54 @@ use crate::rows::{ContentPatch, JobChange, JobContent, JobEnd, KeptUntil, Kind, 
 use crate::state::Seq;
 use crate::stored::{outcome_byte, outcome_of};
 
-/// The number of the layout that [`Changes::encode`] writes, and the only one that [`Changes::decode`] reads.
+/// The number of the layout of [`Changes::encode`]; [`Changes::decode`] reads no other.
 pub const CHANGES_FORMAT: u16 = 1;
 
 /// Events of a namespace that a batch writes.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct NewEvents {
-    /// The life of the stream.
+    /// The life of the event stream.
     pub life: u64,
     /// The number of the first of them.
     pub first: u64,
-    /// The events, in the order in which they happened.
+    /// The events, in the order of time.
     pub events: Vec<Happened>,
 }
 
-/// Changes of a batch to the streams of events.
+/// Changes of a batch to the event streams.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BatchEvents {
-    /// Namespaces that ended: their streams go before anything is added.
+    /// Namespaces that ended: their streams are deleted before anything is appended.
     pub ended: Vec<Namespace>,
     /// Events to append, by namespace.
     pub new: BTreeMap<Namespace, NewEvents>,
 }
 
 impl BatchEvents {
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.ended.is_empty() && self.new.is_empty()
     }
 }
 
-/// One batch of steps, as a store writes it: all of it, or nothing.
+/// One batch of steps, as a store writes it: whole or not at all.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Changes {
-    /// Rows to write, put and delete, each thing once.
+    /// Rows to put and delete, each thing once.
     pub rows: Rows,
-    /// What happened, with the rows that say so.
+    /// The events, which are written with the rows of the same steps.
     pub events: BatchEvents,
     /// The highest row number that was ever used, if the batch raised it; otherwise [`NO_JOB`](crate::NO_JOB).
     pub last_seq: Seq,
 }
 
 impl Changes {
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty() && self.events.is_empty()
     }
 
-    /// Writes it in the layout of [`CHANGES_FORMAT`].
+    /// Encodes it in the layout of [`CHANGES_FORMAT`].
     pub fn encode(&self) -> Vec<u8> {
         let Rows { jobs, errors, other, childless, data } = &self.rows;
         let mut out = ChangesWriter {
@@ -125,7 +125,7 @@ impl Changes {
         out.w.finish()
     }
 
-    /// Back from [`Changes::encode`]; `None` for bytes that are not of its form.
+    /// Decodes the bytes of [`Changes::encode`]; `None` for bytes of another form.
     pub fn decode(bytes: &[u8]) -> Option<Changes> {
         let mut input = ChangesReader { r: Reader(bytes), before: ReadBefore::default() };
         let last_seq = Seq::new(input.r.u64()?);
@@ -169,7 +169,7 @@ impl Changes {
     }
 }
 
-/// What there is of a change of a job, as bits of one number.
+/// The parts of a job's change that are present, as bits of one number.
 mod has {
     pub(super) const NEW: u32 = 1;
     pub(super) const QUEUE: u32 = 1 << 1;
@@ -190,7 +190,7 @@ mod has {
     pub(super) const ALL: u32 = (DELETED << 1) - 1;
 }
 
-/// The last value of each kind that jobs beside each other share, as it was written.
+/// The last written value of each kind that neighbouring jobs share.
 #[derive(Default)]
 struct WrittenBefore<'a> {
     namespace: Option<&'a [u8]>,
@@ -329,7 +329,7 @@ fn labels(w: &mut Writer, labels: &Labels) {
     }
 }
 
-/// The same as [`WrittenBefore`], as it was read: names are parsed once, and jobs share their shapes.
+/// The counterpart of [`WrittenBefore`] for reading: names are parsed once, and jobs share their shapes.
 #[derive(Default)]
 struct ReadBefore {
     namespace: Option<Namespace>,

@@ -1,8 +1,8 @@
-//! The bytes of a job's row: small, exact, and read a million times at a start.
+//! The encoding of a job's row: small, exact, and read a million times at a start.
 //!
-//! Numbers are varints, texts are length and bytes, an absent value is a zero byte. The store's
-//! format number stands for this layout: whoever changes it raises that number and migrates.
-//! Reading never panics: bytes that are not of this form are `None`.
+//! Numbers are varints, texts are length and bytes, an absent value is a zero byte. The store's format number stands
+//! for this layout: a change must raise that number and migrate. Reading never panics: bytes of another form are
+//! `None`.
 
 use tenure_core::time::{Moment, Span};
 
@@ -37,7 +37,7 @@ impl Writer {
         self.u64(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
-    /// A value that is often the one `before`: then it is one byte.
+    /// Writes a value that is often equal to the one `before`: then it takes one byte.
     pub(crate) fn again<'a>(&mut self, before: &mut Option<&'a [u8]>, value: &'a [u8]) {
         if *before == Some(value) {
             return self.byte(0);
@@ -67,7 +67,7 @@ impl Writer {
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// Whether all was read: a field that an older format did not have is absent then.
+    /// True if all bytes were read: a field that an older format lacks is then absent.
     pub(crate) fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         self.0 = rest;
         Some(bytes)
     }
-    /// The other side of [`Writer::again`]; `read` is asked only for a value that is not the one `before`.
+    /// The counterpart of [`Writer::again`]; `read` is called only for a value unlike the one `before`.
     pub(crate) fn again<T: Clone>(
         &mut self,
         before: &mut Option<T>,

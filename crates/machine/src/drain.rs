@@ -1,4 +1,4 @@
-//! From what steps touched to rows: each thing once, as it is now.
+//! Drain: turns the things that steps touched into rows, each thing once, in its current state.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,20 +22,20 @@ pub(crate) struct MetaRow {
     pub fence: Fence,
     pub arrival: u64,
     pub used: u64,
-    /// The latest moment that was seen, in microseconds.
+    /// The latest time that was seen, in microseconds.
     pub last: u64,
 }
 
 #[derive(Serialize, Deserialize, Debug)]
 pub(crate) struct QueueRow {
     pub settings: QueueSettings,
-    /// Microseconds; the greatest number is without end.
+    /// In microseconds; the greatest number means without end.
     pub paused_until: Option<u64>,
     pub since: u64,
     /// The last use, to the hour; 0 if an earlier release wrote the row.
     #[serde(default)]
     pub used_at: u64,
-    /// Moments of schedules that were skipped.
+    /// Number of skipped occurrences of schedules.
     #[serde(default)]
     pub skipped: u64,
 }
@@ -86,10 +86,10 @@ pub(crate) struct ResourceRow {
     pub tat: u64,
     pub retiring: bool,
     pub generation: u64,
-    /// It retires because a sync left it out.
+    /// True if it retires because a sync left it out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dropped: bool,
-    /// It is not there any more: when a sync dropped it.
+    /// The time at which a sync dropped it; absent while it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped_at: Option<u64>,
 }
@@ -156,20 +156,20 @@ pub(crate) struct StubRow {
 }
 
 impl MetaRow {
-    /// The numbers of a row, if it is written just as this release writes them.
+    /// The numbers of a row, if it has exactly the text of this release.
     pub(crate) fn of(text: &str) -> Option<MetaRow> {
         let row: MetaRow = serde_json::from_str(text).ok()?;
         (row.text()? == text).then_some(row)
     }
 
-    /// The row.
+    /// The JSON text of the row.
     pub(crate) fn text(&self) -> Option<String> {
         json(self)
     }
 }
 
 fn json(row: &impl Serialize) -> Option<String> {
-    // These rows are plain numbers and texts, for which writing JSON cannot fail.
+    // These rows are plain numbers and texts, so writing JSON cannot fail.
     serde_json::to_string(row).ok()
 }
 
@@ -178,7 +178,7 @@ impl Space {
         RowKey { namespace: self.name.clone(), kind, key: key.into() }
     }
 
-    /// A row of a thing that is kept as JSON; `None`: it goes.
+    /// Writes a row in JSON; `None` deletes it.
     pub(crate) fn put_row<T: Serialize>(&mut self, kind: Kind, key: String, row: Option<&T>) {
         self.put(kind, key, row.and_then(json));
     }
@@ -192,12 +192,12 @@ impl Space {
         self.out.rows.other.insert(key, row);
     }
 
-    /// A limit's state has no row any more.
+    /// Deletes the row of a limit's state.
     pub(crate) fn forget_limit_row(&mut self, name: &LimitName) {
         self.put(Kind::Limit, name.as_str(), None);
     }
 
-    /// A limit's setting changed.
+    /// Writes the row of a limit's setting.
     pub(crate) fn limit_setting_row(&mut self, name: &LimitName) {
         let row = self.limit_settings.get(name).and_then(|settings| {
             json(&SettingRow {
@@ -221,7 +221,7 @@ impl Space {
         self.out.rows.data.insert((self.name.clone(), pool.clone(), id.clone()), None);
     }
 
-    /// The job of a schedule changes. One that is long has a row of its own; the row of the schedule has any other.
+    /// Sets the job of a schedule. A long one has its own row; a short one is in the row of the schedule.
     pub(crate) fn set_scheduled_job(&mut self, slot: LiveScheduleId, job: Box<str>) {
         let s = self.schedules.open(slot);
         let (id, had_row) = (s.id.clone(), s.has_job_row());
@@ -252,7 +252,7 @@ impl Space {
         self.put(Kind::Schedule, id.as_str(), Some(row));
     }
 
-    /// Who holds a key changed.
+    /// Writes the row of a unique key with its holder.
     pub(crate) fn key_row(&mut self, key: &UniqueKey) {
         let row = self.keys.get(key).and_then(|KeyHolder { seq, id, until, by_job, ended }| {
             json(&KeyRow {
@@ -281,7 +281,7 @@ impl Space {
         self.put(Kind::Stub, fence.to_string(), row);
     }
 
-    /// A lease without a job has a row of its own.
+    /// Writes the row of a lease without a job.
     pub(crate) fn lease_row(&mut self, fence: Fence) {
         let row = self.stored_lease(fence).map(|lease| lease.row());
         self.put(Kind::Lease, fence.to_string(), row);
@@ -298,7 +298,7 @@ impl Space {
         }
     }
 
-    /// Moves all that changed since the last time into rows.
+    /// Turns all changes since the last call into rows.
     pub(crate) fn drain_rows(&mut self) -> Rows {
         for slot in std::mem::take(&mut self.out.dirty_jobs) {
             self.drain_job(slot);
@@ -414,7 +414,7 @@ impl Space {
         self.put(Kind::Resource, key, json(&row));
     }
 
-    /// What is remembered of a resource that a sync dropped stands where its row stood.
+    /// Writes the record of a dropped resource in place of its row.
     pub(crate) fn put_dropped_row(
         &mut self,
         pool: &PoolName,
@@ -468,12 +468,12 @@ impl Space {
     }
 }
 
-/// Microseconds as a row holds them.
+/// The time of a row's microseconds.
 pub(crate) fn moment(us: u64) -> Moment {
     Moment::from_us(us)
 }
 
-/// See [`moment`].
+/// The duration of a row's microseconds.
 pub(crate) fn span(us: u64) -> Span {
     Span::from_us(us)
 }

@@ -1,15 +1,15 @@
-//! What becomes of the ban or the rest of a resource that a sync drops, and may name again: a list that lacked it for an
-//! hour must not hand out a banned account.
+//! Memory of dropped resources: a sync that names a resource again restores its ban or rest, because a list that lacked
+//! it for an hour must not hand out a banned account.
 //!
-//! Its row stays, and says when it was dropped. It is forgotten when its pool next loses one and its time is over, so this
-//! has no timer.
+//! The row stays, with the time of the drop. It is deleted when its time is over and its pool drops another resource,
+//! so no timer is needed.
 
 use crate::state::{Dropped, LiveResourceId, PoolId, Resource, Space};
 use tenure_core::names::ResourceId;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::{Moment, Span};
 
-/// What is to be remembered of a resource that goes; nothing unless a sync dropped it, and it was banned or rests.
+/// The record of a dropped resource; `None` unless a sync dropped it, and it was banned or resting.
 fn remembered(r: &Resource, now: Moment) -> Option<Dropped> {
     let rests =
         r.state == ResourceState::Banned || r.state == ResourceState::Cooling && r.until > now;
@@ -27,7 +27,7 @@ fn remembered(r: &Resource, now: Moment) -> Option<Dropped> {
 }
 
 impl Space {
-    /// A resource that nobody holds leaves its pool, and is remembered if a sync may name it again.
+    /// Removes a free resource from its pool, and remembers it if a sync may name it again.
     pub(crate) fn drop_resource(&mut self, resource: LiveResourceId, now: Moment) {
         let r = &self.resources[resource];
         let (pool, id) = (r.pool, r.id.clone());
@@ -41,7 +41,7 @@ impl Space {
         }
     }
 
-    /// A resource is there again: banned, or resting for what is left, as it was when it went.
+    /// Restores a resource that is back: its ban, or the remaining time of its rest.
     pub(crate) fn take_up(&mut self, resource: LiveResourceId, now: Moment) {
         let r = &self.resources[resource];
         let (pool, id) = (r.pool, r.id.clone());
@@ -63,7 +63,7 @@ impl Space {
         }
     }
 
-    /// A pool goes, and with it all that is remembered there.
+    /// Deletes all records of a pool that goes.
     pub(crate) fn forget_dropped(&mut self, pool: PoolId) {
         let dropped = std::mem::take(&mut self.pools[pool].dropped);
         for (id, _) in dropped.iter() {

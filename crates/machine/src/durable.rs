@@ -1,6 +1,6 @@
-//! What a machine would still know after a crash, as lines of text: for comparing two machines.
+//! State of a machine that survives a crash, as lines of text, to compare two machines.
 //!
-//! It only reads, and is never a format: what a store keeps are rows, see `drain`.
+//! It only reads, and is not a format: a store keeps rows, see `drain`.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tenure_core::names::JobId;
 use tenure_core::time::Moment;
 
 impl Space {
-    /// Its durable rows as lines of text, each kind in one fixed order.
+    /// The durable rows as lines of text, each kind in a fixed order.
     pub(super) fn durable(&self, now: Moment) -> Vec<String> {
         let mut all = Vec::new();
         let mut jobs: Vec<(JobId, String)> = self
@@ -17,7 +17,7 @@ impl Space {
             .iter()
             .map(|(slot, job)| {
                 let mut life = self.life_of(slot);
-                // Of a lease its end is not a row.
+                // The end of a lease is not in its row.
                 life.bytes = 0;
                 (job.id.clone(), format!("{} {:?} {life:?}", self.name, self.state_name(slot)))
             })
@@ -101,7 +101,7 @@ impl Space {
             .edges
             .iter()
             .filter_map(|(parent, edges)| {
-                // One that has ended and has not let its parents go yet is not told again: a start forgets that it was.
+                // An ended job that has not let its parents go is not notified again: a start does not know it.
                 let is_live = |(child, _): &(&Seq, &u32)| self.job_by_seq(**child).is_some();
                 let told: BTreeMap<_, _> = edges.told.iter().filter(is_live).collect();
                 let is_none = edges.open.is_empty() && told.is_empty();

@@ -1,5 +1,5 @@
-//! The end of a lease: a settle, a reap, a timeout, a force are one step. Everything it held returns
-//! together, and the job goes where its outcome sends it.
+//! The end of a lease: settle, reap, timeout and force are one step. All that it held returns together, and its outcome
+//! decides the job's next state.
 
 use super::limits::Owes;
 use super::rows::JobEnd;
@@ -21,7 +21,7 @@ use tenure_core::settings::ResourceState;
 use tenure_core::spread::{head, share};
 use tenure_core::time::{Moment, Span};
 
-/// Why and how a lease ends.
+/// The cause and outcome of the end of a lease.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum End {
     Succeeded {
@@ -35,21 +35,20 @@ pub(crate) enum End {
     Snoozed {
         until: Moment,
         wait: Span,
-        /// Attempts start again from 0.
+        /// True if attempts start again from 0.
         reset: bool,
     },
     Released,
     /// Its holder stopped heartbeating.
     Lost,
-    /// Its deadline passed.
+    /// The deadline of its run passed.
     TimedOut,
-    /// Taken back by hand: as a reap, but counted nowhere.
+    /// Taken back by an operator: like a reap, but counted nowhere.
     Forced,
-    /// Reaped without any extend, although its worker was heard of late in its ttl: its grant was
-    /// never received. It is no settle, so it costs no attempt and clears no `lost`; every third in
-    /// a row costs one.
+    /// Reaped without any extend, although its worker made calls late in its ttl: the grant never arrived. It is no
+    /// settle, so it costs no attempt and clears no `lost`; every third in a row costs one.
     Unheard,
-    /// Nobody received it: as if it had not been granted, but for the quarantine.
+    /// The caller never received the grant: as if it had not been made, except for the quarantine.
     Undelivered,
     /// Its store was copied. The holder cannot reach the copy, so it gave nothing back.
     Copied,
@@ -65,7 +64,7 @@ impl End {
             End::Lost | End::Forced => Outcome::Lost,
         }
     }
-    /// The other side may still think that it is held.
+    /// True if the other side may still think that it is held.
     fn is_unclean(&self) -> bool {
         matches!(
             self,
@@ -84,7 +83,7 @@ impl End {
     }
 }
 
-/// What became of the job.
+/// The state of the job after the end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Became {
     pub state: JobState,
@@ -92,7 +91,8 @@ pub(crate) struct Became {
 }
 
 impl Space {
-    /// Ends a lease: what it held returns, and its job goes on. `None` without a job, or if the lease does not live.
+    /// Ends a lease: its permits and resources return, and its job goes on. `None` without a job, or if there is no
+    /// such lease.
     pub(crate) fn end_lease(&mut self, fence: Fence, end: End, now: Moment) -> Option<Became> {
         let lease = self.leases.remove(&fence)?;
         self.expiries.clear(lease.expires_at, fence);
@@ -133,8 +133,8 @@ impl Space {
         Some(self.end_run(slot, fence, end, now))
     }
 
-    /// Nobody received the grant of a job's first run, so it has not begun. Where another took its key
-    /// meanwhile the job stays one that has begun: it has no claim to the key any more.
+    /// The grant of a job's first run never arrived, so the run has not begun. If another job has taken its key
+    /// meanwhile, the job stays one that has begun: it has no claim to the key any more.
     fn undo_start(&mut self, slot: LiveJobId, now: Moment) {
         if self.retake_key(slot, now) {
             self.jobs[slot].started_at = None;
@@ -142,7 +142,7 @@ impl Space {
     }
 
     fn return_needs(&mut self, lease: &LeaseState, end: &End, now: Moment) {
-        // A job's `released` gives back untouched; nothing of the gap is owed.
+        // A job that is given back untouched owes no gap.
         let back = end.is_untouched();
         let owes = Owes {
             gap: lease.job.is_none() || !back,
@@ -242,8 +242,8 @@ impl Space {
                 error = Some((attempt, text, Outcome::Undelivered));
                 job.undelivered += 1;
                 if job.undelivered >= UNDELIVERED_MAX {
-                    // A supervisor that restarts a worker under its old name looks the same, and must
-                    // not hide a job that kills its workers.
+                    // A supervisor that restarts a worker under its old name looks the same, and must not hide a job
+                    // that kills its workers.
                     job.undelivered = 0;
                     one_more_lost(job, &retry, lost_delay, now)
                 } else {
@@ -270,7 +270,7 @@ impl Space {
         if let Some((attempt, error, outcome)) = error {
             self.out.rows.errors.push((seq, JobError { attempt, at: now, error, outcome }));
         }
-        // A final failure stands against a cancel, and so does a success; every other end is one.
+        // A success or a final failure wins over a cancel; every other end becomes one.
         let stands = matches!(next, Next::Finish(JobState::Succeeded, ..))
             || (matches!(next, Next::Finish(JobState::Failed, ..))
                 && outcome == Outcome::Failed
@@ -325,7 +325,7 @@ impl Space {
         became
     }
 
-    /// Says how a run ended, before what follows from it.
+    /// Emits the end of a run, before the events that follow from it.
     fn run_ended(
         &mut self,
         slot: LiveJobId,
@@ -349,7 +349,7 @@ impl Space {
         self.happens(kind, about, now);
     }
 
-    /// An unfinished job that is not running may expire.
+    /// Sets the expiry of an unfinished job that is not running.
     pub(crate) fn watch_expiry(&mut self, slot: LiveJobId) {
         let job = &self.jobs[slot];
         if let Some(at) = job.expires_at {
@@ -367,7 +367,7 @@ impl Space {
         self.dirty_job(slot);
     }
 
-    /// The job stands in its lane: at its old place if it keeps it, else as the last to arrive.
+    /// Puts the job into its lane: at its old place if it keeps it, otherwise at the end.
     pub(crate) fn make_ready(&mut self, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
         let arrival =
@@ -382,7 +382,7 @@ impl Space {
         self.enter_lane(lane, arrival, slot.into(), now);
     }
 
-    /// The job leaves the index: from now on only the archive knows it.
+    /// Removes the job from the index: from now on only the archive knows it.
     pub(crate) fn finish(
         &mut self,
         slot: LiveJobId,
@@ -444,7 +444,7 @@ impl Space {
         self.kin_ended(job.seq, job.kin.as_deref(), Some(state), now);
     }
 
-    /// A job has ended in this state, or was deleted: what it waited for, and what it belonged to, is free of it.
+    /// A job ended in this state, or was deleted: frees its parents and its flow from it.
     pub(crate) fn kin_ended(
         &mut self,
         seq: Seq,
@@ -461,7 +461,7 @@ impl Space {
         }
     }
 
-    /// Takes a job out of every index but its lane, which it has left. Its row is its end's work.
+    /// Removes a job from every index except its lane, which it has left. The caller writes its row.
     pub(crate) fn forget_job(&mut self, slot: LiveJobId) -> Job {
         let Some(job) = self.jobs.remove(slot) else { panic!("a job ended twice") };
         self.unindex_job(slot, &job);
@@ -472,7 +472,7 @@ impl Space {
         job
     }
 
-    /// What the holder says of a resource it gives back, before it is given back.
+    /// Applies the holder's verdict on a resource before it is given back.
     pub(crate) fn judge(
         &mut self,
         resource: LiveResourceId,
@@ -510,7 +510,7 @@ enum Next {
     Back,
 }
 
-/// Given back: at once the first time, a second later when it was given back before.
+/// Given back: ready at once the first time, a second later after that.
 fn back_again(job: &mut Job, now: Moment) -> Next {
     job.released += 1;
     if job.released < 2 {
@@ -520,7 +520,7 @@ fn back_again(job: &mut Job, now: Moment) -> Next {
     Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
 }
 
-/// Lost once more: a suspect that waits as its queue says, otherwise longer each time, or poison.
+/// Lost again: a suspect that waits as its queue says, otherwise longer each time, or poison.
 fn one_more_lost(job: &mut Job, retry: &Retry, lost_delay: Option<Span>, now: Moment) -> Next {
     job.lost += 1;
     if retry.max_lost > 0 && job.lost >= retry.max_lost {
@@ -531,8 +531,8 @@ fn one_more_lost(job: &mut Job, retry: &Retry, lost_delay: Option<Span>, now: Mo
     Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
 }
 
-/// The wait after attempt `attempt` (from 1) failed. Jitter is no randomness: it is spread by the
-/// job's id and the attempt, so that a repeat comes to the same moment.
+/// The wait after attempt `attempt` (from 1) failed. The jitter is not random: it depends on the job's id and the
+/// attempt, so that a repeat gets the same time.
 pub(crate) fn backoff(retry: &Retry, id: &JobId, attempt: u32) -> Span {
     let (wait, jitter) = match &retry.backoff {
         Backoff::Exponential { base, max, jitter } => {

@@ -1,7 +1,7 @@
-//! Events as a store keeps them: those of one batch together, small, and read back as they were written.
+//! Stored events: those of one batch together, in a small and lossless form.
 //!
-//! Of each event only what differs from the one before is written: its type, who held it and its queue are mostly the
-//! same. Fields stand by their place in [`Field::ALL`], so that list only grows at its end; types stand by their names.
+//! Each event stores only its differences from the one before: type, holder and queue are mostly the same. Fields are
+//! stored by their index in [`Field::ALL`], so that list only grows at its end; types are stored by name.
 
 use crate::codec::{Reader, Writer};
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use tenure_core::lease::Fence;
 use tenure_core::names::{FlowName, JobId, LimitName, PoolName, QueueName, ResourceId, ScheduleId};
 use tenure_core::time::Moment;
 
-/// The bytes of some events.
+/// Encodes the events of one batch.
 pub fn encode_events(events: &[Happened]) -> Vec<u8> {
     let mut out = Writer::with_capacity(64 * events.len());
     out.u64(events.len() as u64);
@@ -47,7 +47,7 @@ pub fn encode_events(events: &[Happened]) -> Vec<u8> {
     out.finish()
 }
 
-/// Back from [`encode_events`]; `None` for bytes that are not of this form.
+/// Decodes the bytes of [`encode_events`]; `None` for bytes of another form.
 pub fn decode_events(bytes: &[u8]) -> Option<Vec<Happened>> {
     let mut input = Reader(bytes);
     let count = usize::try_from(input.u64()?).ok()?;
@@ -104,7 +104,7 @@ each_field! {
     moment n counts
 }
 
-/// The value of a field.
+/// The encoding of a field's value.
 trait Value: Sized {
     fn write(&self, out: &mut Writer);
     fn read(input: &mut Reader<'_>) -> Option<Self>;
@@ -117,7 +117,7 @@ macro_rules! names {
                 out.text(self.as_str());
             }
             fn read(input: &mut Reader<'_>) -> Option<Self> {
-                // Also one that an earlier release took and this one refuses.
+                // Includes names that an earlier release accepted and this one refuses.
                 $name::known(input.text()?).ok()
             }
         }

@@ -1,4 +1,4 @@
-//! explain: what a job waits for, exactly; a refused grant told in words. It only reads.
+//! Explain: the exact reasons why a job waits, and a refused grant in words. It only reads.
 
 use super::doors::Fit;
 use super::limits::rate_fits_at;
@@ -41,7 +41,7 @@ impl Space {
         Explained::new(job.id.clone(), state, reasons, lease)
     }
 
-    /// One reason for each parent that is not done, up to a bound.
+    /// One reason for each open parent, up to a bound.
     fn explain_dependent(&self, slot: LiveJobId) -> Vec<Reason> {
         let Some(kin) = &self.jobs[slot].kin else { return Vec::new() };
         let all = kin.parents.len() as u64;
@@ -61,7 +61,7 @@ impl Space {
         .collect()
     }
 
-    /// Explains a job that is finished.
+    /// The answer for a finished job.
     pub(crate) fn explain_finished(id: JobId, state: JobState) -> Explained {
         Explained::new(id, state, Vec::new(), None)
     }
@@ -180,7 +180,7 @@ impl Space {
         reasons
     }
 
-    /// Why a limit cannot serve a need now.
+    /// The reasons why a limit cannot serve a need now.
     fn explain_limit(
         &self,
         limit: LimitId,
@@ -258,7 +258,7 @@ impl Space {
         reasons
     }
 
-    /// When so many permits have rested; at most a thousand are looked at.
+    /// The time at which this many permits have rested; looks at a thousand at most.
     fn rested_at(&self, limit: LimitId, missing: u64) -> Option<Moment> {
         let mut sum = 0;
         for ((at, _), weight) in self.limits[limit].resting.iter().take(ITEMS_MAX) {
@@ -270,7 +270,7 @@ impl Space {
         None
     }
 
-    /// What is kept for a lane that waited longer.
+    /// The part that is reserved for a lane that waited longer.
     fn reserved(&self, name: String, lane: LaneId, kept: u32) -> WaitCause {
         let job = match self.head(lane) {
             Some((_, slot)) if self.lanes[lane].key.queue != CALLERS => {
@@ -283,7 +283,7 @@ impl Space {
         WaitCause::reserved(name, u64::from(kept), job, since)
     }
 
-    /// Why a pool cannot serve a need now.
+    /// The reasons why a pool cannot serve a need now.
     fn explain_pool(
         &self,
         pool: PoolId,
@@ -339,14 +339,14 @@ impl Space {
             name: Some(name),
             in_use: Some(held),
             capacity: Some(there),
-            // Only where no holder can decide it sooner is the moment known.
+            // The time is known only if no holder can end it sooner.
             earliest: closed_until.or(earliest.filter(|_| held == 0)),
             holders,
             ..why.into()
         }]
     }
 
-    /// Why a caller who waits for needs alone is not granted them now.
+    /// The reasons why a lock waiter has no grant now.
     pub(crate) fn reasons_of_caller(&self, caller: CallerId, now: Moment) -> Vec<Reason> {
         let (lane, arrival) = (self.callers[caller].lane, self.callers[caller].arrival);
         let stands_at = self.where_parked(lane).map(|(door, _)| door);
@@ -364,7 +364,7 @@ impl Space {
                     self.explain_pool(*pool, which, *count, nobody, now)
                 }
             });
-            // It has a place in one line only: that of the first need that it lacks.
+            // It has a place in one line only: that of its first missing need.
             if let Some(door) = stands_at.filter(|door| self.door_of(need) == Some(*door))
                 && let Some(last) = reasons.last_mut()
             {

@@ -1,56 +1,54 @@
-//! What steps did, as values, beside their rows and events: what only logs and tests hear of, and what calls that waited
-//! are answered.
+//! Facts of steps, beside their rows and events: observations for logs and tests, and answers to waiting calls.
 
 use super::state::{Seq, TakerId};
 use tenure_core::lease::Leased;
 use tenure_core::names::JobId;
 
-/// One thing that happened inside of the engine, and is no event: only logs and tests hear of it.
+/// An internal observation that is no event: only logs and tests read it.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Fact {
-    /// A lane reserves.
+    /// A lane got a reservation.
     Reserved {
-        /// The job at its head; `None` is a caller.
+        /// The job at its head; `None`: a lock waiter.
         job: Option<JobId>,
     },
-    /// A reservation fell.
+    /// A lane lost its reservation.
     ReservationFell,
 }
 
 /// A grant as the state made it; the engine adds payload and data from the rows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Grant {
-    /// What the holder gets, `job` and the data of `resources` still empty.
+    /// The lease for the holder; `job` and the data of `resources` are still empty.
     pub lease: tenure_core::lease::LeaseView,
-    /// Row number of the job.
+    /// The row number of the job.
     pub seq: Option<Seq>,
 }
 
 /// The answer of a lease call before payload and data are added.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Granted {
-    /// Grants.
     pub grants: Vec<Grant>,
     /// The rest of the answer.
     pub answer: Leased,
 }
 
-/// A call that waited for the end of a job is to look at it.
+/// A notification of a call that waited for the end of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Notified {
-    /// The call, which waits no more.
+    /// The call, which no longer waits.
     pub taker: TakerId,
-    /// What it looks at.
+    /// The thing to look at.
     pub look: crate::Look,
-    /// The time of the call is over: it is answered whatever it finds.
+    /// True if the time of the call is over: it answers with any result.
     pub over: bool,
 }
 
 /// An answer to a call that waited.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Delivery {
-    /// Who waited.
+    /// The call that gets the answer.
     pub taker: TakerId,
-    /// What it gets.
+    /// Its answer, without payload and data.
     pub granted: Granted,
 }

@@ -1,4 +1,4 @@
-//! fire and plan: the only commands that decide moments of schedules, and that take moments which were computed.
+//! `fire` and `plan`: the only commands that decide occurrences of schedules, and that accept computed ones.
 //!
 //! A `fire` makes one decision for each of at most 64 schedules. The decision, the job and the new cursor are one step.
 
@@ -15,16 +15,16 @@ use tenure_core::schedule::{CatchUp, LastEnded, LastFired, MadeBy, Overlap, Plan
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
-/// Why a moment is skipped while a job of the schedule is unfinished.
+/// The reason for a skipped occurrence while a job of the schedule is unfinished.
 pub(crate) const SKIPPED_BY_JOB: &str = "overlap";
 
 impl Space {
-    /// The soonest moment at which a `fire` has something to decide.
+    /// The earliest time at which a `fire` has something to decide.
     pub(crate) fn next_fire(&self) -> Option<Moment> {
         self.firing.first().map(|(at, _)| at)
     }
 
-    /// Decides moments that are due, one for each schedule, those that stand first.
+    /// Decides one due occurrence of each schedule, in their order.
     pub(crate) fn fire(&mut self, next_seq: &mut Seq, archive: &dyn Archive, now: Moment) {
         let due = self.firing.iter().take_while(|(at, _)| *at <= now).take(FIRE_MAX);
         // A decision drops no other: only a shell goes with its last job, and no shell stands in the order.
@@ -45,7 +45,7 @@ impl Space {
         let Some(due) = s.due_moments(now) else {
             return self.order_schedule(slot, None, now);
         };
-        // What else is due is not known before a plan says so.
+        // Other due occurrences are unknown before a plan has them.
         if s.is_cron() && !s.planned_all && due.count == s.plan.len() as u64 {
             return self.wait_for_plan(slot, now);
         }
@@ -84,7 +84,7 @@ impl Space {
         self.schedule_happens(slot, EventType::ScheduleMissed, about, now);
     }
 
-    /// Moments are skipped, the last of them this one.
+    /// Emits skipped occurrences; this is the last of them.
     pub(crate) fn skipped_some(
         &mut self,
         slot: LiveScheduleId,
@@ -97,7 +97,7 @@ impl Space {
         self.schedule_happens(slot, EventType::ScheduleSkipped, about, now);
     }
 
-    /// Something happened to a schedule.
+    /// Emits an event of a schedule.
     pub(crate) fn schedule_happens(
         &mut self,
         slot: LiveScheduleId,
@@ -109,14 +109,14 @@ impl Space {
         self.happens(kind, About { schedule, ..about }, now);
     }
 
-    /// A schedule that had moments before has none any more.
+    /// Emits the end of a schedule whose last occurrence is over.
     pub(crate) fn tell_schedule_end(&mut self, slot: LiveScheduleId, had_ended: bool, now: Moment) {
         if !had_ended && self.schedules.open(slot).has_ended() {
             self.schedule_happens(slot, EventType::ScheduleEnded, About::default(), now);
         }
     }
 
-    /// The oldest moment that is left: it is skipped, missed, or fires.
+    /// Skips, misses or fires the oldest remaining occurrence.
     fn decide_moment(
         &mut self,
         slot: LiveScheduleId,
@@ -180,14 +180,14 @@ impl Space {
         self.schedule_happens(slot, EventType::ScheduleFired, about, now);
     }
 
-    /// Whether the needs of the queue cannot be filled in from this payload.
+    /// True if the needs of the queue cannot be filled in from this payload.
     fn lacks_field(&self, queue: &QueueName, payload: Option<&Json>) -> bool {
         let null = Json::null();
         self.queue_needs(queue, payload.unwrap_or(&null)).is_err()
     }
 
-    /// Takes moments that were computed, if they go on from what is known of the schedule as it is now; otherwise they
-    /// are dropped without a word.
+    /// Accepts computed occurrences, if they continue from the current state of the schedule; otherwise drops them
+    /// silently.
     pub(crate) fn plan(&mut self, plan: Plan, now: Moment) {
         let Some(slot) = self.schedule_with_id(plan.schedule.as_str()) else { return };
         let s = self.schedules.read(slot);
@@ -215,7 +215,7 @@ impl Space {
         self.out.dirty_schedules.insert(slot);
     }
 
-    /// A job of a schedule ended, in this state; `None`: it was deleted.
+    /// A job of a schedule ended in this state; `None`: it was deleted.
     pub(crate) fn schedule_job_ended(
         &mut self,
         origin: &Origin,
@@ -227,7 +227,7 @@ impl Space {
         let s = self.schedules.open(slot);
         s.unfinished = s.unfinished.saturating_sub(1);
         if let Some(state) = state {
-            // Many may end in one call, in no order that means anything: the greatest id is shown.
+            // Many may end in one call, in no meaningful order: the greatest id is shown.
             let earlier = s
                 .last_ended
                 .as_ref()
@@ -250,7 +250,7 @@ impl Space {
         }
     }
 
-    /// A due moment waits no longer for the schedule's own jobs.
+    /// A due occurrence no longer waits for the schedule's own jobs.
     pub(crate) fn stop_awaiting(&mut self, slot: LiveScheduleId, now: Moment) {
         if self.schedules.read(slot).awaits_job {
             self.leave_orders(slot);

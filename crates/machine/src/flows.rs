@@ -1,4 +1,4 @@
-//! Flows: what belongs together, how much of it is unfinished, and how it is called off as a whole.
+//! Flows: groups of jobs that are counted, awaited and cancelled together.
 
 use super::kin::PORTION;
 use super::state::{Awaited, Flow, ParentKey, Seq, Space};
@@ -8,23 +8,23 @@ use tenure_core::names::FlowName;
 use tenure_core::time::Moment;
 
 impl Space {
-    /// Whether a member of a flow is unfinished.
+    /// True if a member of a flow is unfinished.
     pub(crate) fn flow_is_open(&self, flow: &FlowName) -> bool {
         self.flows.get(flow).is_some_and(|flow| !flow.members.is_empty())
     }
 
-    /// Whether a flow counts as a failed parent.
+    /// True if a flow counts as a failed parent.
     pub(crate) fn flow_has_failed(&self, flow: &FlowName) -> bool {
         self.flows.get(flow).is_some_and(|flow| flow.counts().has_failed())
     }
 
-    /// The flow, which begins now if it is not there.
+    /// The flow of this name; begins it if necessary.
     pub(crate) fn flow_for(&mut self, name: &FlowName, now: Moment) -> &mut Flow {
         self.out.dirty_flows.insert(name.clone());
         self.flows.entry(name.clone()).or_insert_with(|| Flow::new(now))
     }
 
-    /// A job was stored: its flow has a member more.
+    /// Adds a stored job to its flow.
     pub(crate) fn flow_gets(&mut self, name: &FlowName, seq: Seq, now: Moment) {
         let flow = self.flow_for(name, now);
         flow.rows += 1;
@@ -44,7 +44,7 @@ impl Space {
         flow.members.insert(seq);
     }
 
-    /// A member ended in this state; `None`: it was deleted while it waited, with its row.
+    /// A member ended in this state; `None`: it was deleted with its row while it waited.
     pub(crate) fn flow_member_ended(
         &mut self,
         name: &FlowName,
@@ -69,7 +69,7 @@ impl Space {
         }
     }
 
-    /// The row of a finished member goes; it counts on.
+    /// Removes the row of a finished member, which stays in the counts.
     pub(crate) fn flow_loses_row(&mut self, name: &FlowName) {
         let Some(flow) = self.flows.get_mut(name) else { return };
         flow.rows = flow.rows.saturating_sub(1);
@@ -77,14 +77,14 @@ impl Space {
         self.out.loosened_flows.insert(name.clone());
     }
 
-    /// A finished member is deleted by a call: it leaves the counts.
+    /// Removes a finished member that a call deletes from the counts.
     pub(crate) fn flow_uncounts(&mut self, name: &FlowName, state: JobState) {
         let Some(flow) = self.flows.get_mut(name) else { return };
         flow.uncount(state);
         self.out.dirty_flows.insert(name.clone());
     }
 
-    /// At the end of a call: who waits for the end of a flow is told, unless the flow got a member again.
+    /// At the end of a call: notifies the calls that wait for a flow, unless the flow has an unfinished member again.
     pub(crate) fn tell_ended_flows(&mut self, now: Moment) {
         for name in std::mem::take(&mut self.out.ended_flows) {
             if !self.flow_is_open(&name) {
@@ -99,7 +99,7 @@ impl Space {
         }
     }
 
-    /// Flows of which nothing is left go at the end of the step in which it went.
+    /// Drops flows without rows at the end of the step that removed the last one.
     pub(crate) fn drop_empty_flows(&mut self) {
         for name in std::mem::take(&mut self.out.loosened_flows) {
             let waits = self.edges.get(&ParentKey::Flow(name.clone()));
@@ -114,7 +114,7 @@ impl Space {
 
     // ---- Cancel ----
 
-    /// Calls off what is unfinished of a flow: a portion now, the rest by ticks.
+    /// Cancels the unfinished members of a flow: a portion now, the rest by ticks.
     pub(crate) fn cancel_flow(&mut self, name: &FlowName, now: Moment) {
         let Some(flow) = self.flows.get_mut(name).filter(|flow| !flow.members.is_empty()) else {
             return;
@@ -125,7 +125,7 @@ impl Space {
         self.go_on_cancelling(name, now);
     }
 
-    /// Goes on with the flows that are being called off.
+    /// Continues the cancels of flows.
     pub(crate) fn tick_flows(&mut self, now: Moment) {
         if let Some(name) = self.cancelling.first().cloned() {
             self.go_on_cancelling(&name, now);

@@ -1,5 +1,5 @@
-//! The grant: a lane's head gets its turn, its permits, its tokens, its resources and its lease in
-//! one step, or nothing at all and its lane stands in the line of the first need that it lacks.
+//! The grant: in one step a lane's head gets its turn, its permits, its tokens, its resources and its lease; otherwise
+//! it gets nothing, and its lane is blocked on its first missing need.
 
 use super::doors::Fit;
 use super::facts::{Grant, Granted};
@@ -16,11 +16,11 @@ use tenure_core::names::QueueName;
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
-/// What trying a lane came to.
+/// The result of trying a lane.
 pub(crate) enum Tried {
-    /// Its head is granted; the lease and its row number.
+    /// Its head was granted, with this lease.
     Granted(Fence),
-    /// It stands at a door now.
+    /// It is blocked in a wait queue now.
     Parked,
 }
 
@@ -53,7 +53,7 @@ impl Space {
         Tried::Granted(self.grant_head(lane, asker, now))
     }
 
-    /// Whether the permits of a need are those of a run that the lane's head has already: nobody waits for them.
+    /// True if a need's permits belong to a run that the lane's head already has: there is nothing to wait for.
     fn runs_already(&self, need: &HeldNeed, lane: LaneId) -> bool {
         match need {
             HeldNeed::Limit { limit, weight, .. } => {
@@ -64,8 +64,8 @@ impl Space {
         }
     }
 
-    /// Whether a queue's own limit lets one more go; if not, the queue stands at that door. `suspects`: whether the asking
-    /// worker may have one.
+    /// True if a queue's own limit admits another job; otherwise the queue is blocked in that wait queue. `suspects`:
+    /// the asking worker may take one.
     pub(crate) fn queue_is_open(&mut self, queue: QueueId, suspects: bool, now: Moment) -> bool {
         let q = &self.queues[queue];
         if q.paused_until.is_some_and(|until| until > now) || q.place != Place::Open {
@@ -135,7 +135,7 @@ impl Space {
             .collect();
         self.book_turn(lane);
         if self.leases.is_empty() {
-            // Nobody had to tick before: the engine was not deaf.
+            // Ticks were not needed before: the engine was not deaf.
             self.pulse = now;
         }
         let job = (queue != CALLERS).then(|| head.job());
@@ -226,7 +226,7 @@ impl Space {
         self.dirty_job(slot);
     }
 
-    /// What a grant's holder is told; payload and data are added from the rows.
+    /// The lease for a grant's holder; payload and data are added from the rows.
     pub(crate) fn grant_view(&self, fence: Fence) -> Option<Grant> {
         let lease = self.leases.get(&fence)?;
         Some(Grant {
@@ -258,8 +258,7 @@ impl Space {
         lease.holder.as_ref().map_or("anonymous", |id| id.as_str()).to_owned()
     }
 
-    /// Takes up to `max` jobs of these queues, in their order; fewer if they bring more bytes than one
-    /// answer carries.
+    /// Takes up to `max` jobs of these queues, in order; fewer if their bytes exceed one answer.
     pub(crate) fn take_jobs(
         &mut self,
         queues: &[QueueId],
@@ -272,8 +271,8 @@ impl Space {
         let mut bytes = 0;
         for queue in queues {
             while fences.len() < max && bytes < PAGE_BYTES_FULL && *steps > 0 {
-                // What events have freed is opened first, so that order holds between what is open
-                // and what is about to be.
+                // First opens entries that events have freed, so that the order also covers those that are about to
+                // open.
                 if !self.pending.is_empty() || !self.families.is_empty() {
                     *steps -= 1;
                     self.step_pending(now);
@@ -298,7 +297,7 @@ impl Space {
         fences
     }
 
-    /// The answer of a call that was granted, remembered under its request id in the same step.
+    /// The answer of a granted call; the same step remembers it under its request id.
     pub(crate) fn granted(&mut self, fences: Vec<Fence>, asker: &Asker, now: Moment) -> Granted {
         let grants = fences.iter().filter_map(|fence| self.grant_view(*fence)).collect();
         if let Some(id) = &asker.request
@@ -314,7 +313,7 @@ impl Space {
         Granted { grants, answer: Default::default() }
     }
 
-    /// The queue of a name, made if it is not there.
+    /// The queue of a name; makes it if necessary.
     pub(crate) fn queue_for(&mut self, name: &QueueName, now: Moment) -> QueueId {
         if let Some(queue) = self.queue_by_name.get(name).copied() {
             if std::mem::take(&mut self.queues[queue].hidden) {
@@ -337,7 +336,7 @@ impl Space {
     }
 }
 
-/// A quarter of a ttl: how long a lease outlives its deadline at most.
+/// A quarter of a ttl: the longest time by which a lease outlives its deadline.
 pub(crate) fn quarter(ttl: Span) -> Span {
     Span::from_us(ttl.us() / 4)
 }

@@ -1,4 +1,4 @@
-//! What happened, as events: how a step says it. Which event a change makes stands where the change is made.
+//! Emits events: helpers for steps. The code that makes a change chooses its event.
 
 use super::state::{LiveJobId, LiveResourceId, Space};
 use super::stored::lease_id;
@@ -7,12 +7,12 @@ use tenure_core::lease::Fence;
 use tenure_core::time::Moment;
 
 impl Space {
-    /// This happened now, in this step.
+    /// Emits an event in this step.
     pub(crate) fn happens(&mut self, kind: EventType, about: About, now: Moment) {
         self.out.events.push(Happened::new(now, kind, about));
     }
 
-    /// What every event of a job that lives names.
+    /// The common fields of every event of a live job.
     pub(crate) fn about_job(&self, slot: LiveJobId) -> About {
         let job = &self.jobs[slot];
         About {
@@ -24,24 +24,24 @@ impl Space {
         }
     }
 
-    /// Something happened to a job that lives, of which there is nothing to say but who it is.
+    /// Emits an event of a live job without further fields.
     pub(crate) fn job_happens(&mut self, slot: LiveJobId, kind: EventType, now: Moment) {
         let about = self.about_job(slot);
         self.happens(kind, about, now);
     }
 
-    /// A job that waited may run now.
+    /// Emits that a waiting job may run now.
     pub(crate) fn job_is_ready(&mut self, slot: LiveJobId, why: &'static str, now: Moment) {
         let about = About { why: Some(why.into()), ..self.about_job(slot) };
         self.happens(EventType::JobReady, about, now);
     }
 
-    /// The id of the lease that a job runs under.
+    /// The id of the lease of a job's run.
     pub(crate) fn lease_of(&self, slot: LiveJobId, fence: Fence) -> String {
         lease_id(fence, self.jobs[slot].seq)
     }
 
-    /// Something happened to a resource.
+    /// Emits an event of a resource.
     pub(crate) fn resource_happens(
         &mut self,
         slot: LiveResourceId,

@@ -16,7 +16,7 @@ use tenure_core::names::{JobId, JobRef, UniqueKey};
 use tenure_core::need_template::filled;
 use tenure_core::time::Moment;
 
-/// Job ids come from outside, so their hash must not be foreseeable.
+/// Job ids come from outside, so their hash must not be predictable.
 pub(crate) fn hash_id(space: &Space, id: &str) -> u64 {
     space.keys.hasher().hash_one(id)
 }
@@ -61,7 +61,7 @@ impl Space {
         }
     }
 
-    /// The job's row is to be written.
+    /// Marks the job's row for a write.
     pub(crate) fn dirty_job(&mut self, slot: LiveJobId) {
         let job = &mut self.jobs[slot];
         if !job.dirty {
@@ -70,14 +70,14 @@ impl Space {
         }
     }
 
-    /// What only its row knows has changed: its kind, its labels, its last error.
+    /// Marks a change of data that only its row has: kind, labels, last error.
     pub(crate) fn edited(&mut self, slot: LiveJobId) {
         let job = &mut self.jobs[slot];
         job.edits = job.edits.wrapping_add(1);
         self.dirty_job(slot);
     }
 
-    /// The word of the contract for where a live job stands.
+    /// The contract's word for the state of a live job.
     pub(crate) fn state_of(&self, slot: LiveJobId) -> JobState {
         match self.jobs[slot].stand {
             Stand::Scheduled => JobState::Scheduled,
@@ -88,12 +88,12 @@ impl Space {
         }
     }
 
-    /// What a list or an answer shows of a live job that its row does not know.
+    /// The part of a live job's view that is not in its row.
     pub(crate) fn stands_of(&self, slot: LiveJobId) -> Stands {
         Stands { state: self.state_of(slot), waiting_on: self.waiting_on(slot) }
     }
 
-    /// What of a job its row holds.
+    /// The content of a job's row.
     pub(crate) fn life_of(&self, slot: LiveJobId) -> StoredLife {
         let job = &self.jobs[slot];
         StoredLife {
@@ -154,7 +154,7 @@ impl Space {
 
     // ---- Shapes ----
 
-    /// The shape of a job as its row holds it, made if it is not there; one job more has it.
+    /// The shape of a row's bytes, made if necessary; counts one more job with it.
     pub(crate) fn shape_for(&mut self, bytes: &[u8], now: Moment) -> Option<ShapeId> {
         if let Some(shape) = self.shape_by_bytes.get(bytes).copied() {
             self.shapes[shape].jobs += 1;
@@ -180,7 +180,7 @@ impl Space {
         Some(shape)
     }
 
-    /// One job less has a shape; it goes with the last.
+    /// Counts one job less with a shape, which goes with the last.
     pub(crate) fn release_shape(&mut self, shape: ShapeId) {
         let s = &mut self.shapes[shape];
         s.jobs -= 1;
@@ -196,7 +196,8 @@ impl Space {
         self.drop_needs(&s.held);
     }
 
-    /// Needs as the state sees them, in the one fixed order; each limit and pool has one user more.
+    /// Needs as the state holds them, in the one fixed order; counts one more user of each limit
+    /// and pool.
     pub(crate) fn hold_needs(&mut self, needs: &[Need]) -> Arc<[HeldNeed]> {
         let mut sorted: Vec<(u8, &str, &Need)> = needs
             .iter()
@@ -248,7 +249,7 @@ impl Space {
         }
     }
 
-    /// The lane that a job stands in when it is ready.
+    /// The lane of a job when it is ready.
     pub(crate) fn lane_of_job(&mut self, slot: LiveJobId) -> LaneId {
         let job = &self.jobs[slot];
         let shape = &self.shapes[job.shape];
@@ -274,7 +275,7 @@ impl Space {
         lane
     }
 
-    /// What a new job's shape is: its own words, else its queue's, else the defaults.
+    /// The shape of a new job: its own settings first, then its queue's, then the defaults.
     pub(crate) fn shape_of(&self, job: &NewJob) -> StoredShape {
         let settings =
             self.queue_by_name.get(&job.queue).map(|queue| &self.queues[*queue].settings);
@@ -284,7 +285,7 @@ impl Space {
             group: job.group.clone(),
             needs: match (&job.needs, settings) {
                 (Some(needs), _) => needs.clone(),
-                // Who pushes has checked that they can be filled in.
+                // The push has checked that they can be filled in.
                 (None, Some(settings)) => filled(&settings.needs, &job.payload, &job.queue)
                     .map_or_else(|_| settings.needs.clone(), Cow::into_owned),
                 (None, None) => Vec::new(),
@@ -301,7 +302,7 @@ impl Space {
 
     // ---- Unique keys ----
 
-    /// A job takes a key that nobody holds.
+    /// Gives a job a free key.
     pub(crate) fn take_key(&mut self, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
         let Some(unique) = job.unique.as_deref().cloned() else { return };
@@ -325,8 +326,8 @@ impl Space {
         self.drop_key(key, seq, None, self.last);
     }
 
-    /// The first run of a job is taken back since nobody heard of it: a key until its start is its
-    /// own again, unless another took it meanwhile. Whether that one did not.
+    /// The first run of a job is undone because its grant never arrived: the job takes back a key
+    /// that it held until its start. Returns false if another job has taken it meanwhile.
     pub(crate) fn retake_key(&mut self, slot: LiveJobId, now: Moment) -> bool {
         let job = &self.jobs[slot];
         let Some(unique) = job.unique.as_deref().filter(|u| u.until == Until::Start) else {
@@ -350,7 +351,7 @@ impl Space {
         true
     }
 
-    /// The job is finished. Its row may go before the key's time is over.
+    /// Ends the job's hold on its key. Its row may go before the key's time is over.
     pub(crate) fn end_key(
         &mut self,
         key: &UniqueKey,
@@ -380,7 +381,7 @@ impl Space {
         self.key_row(key);
     }
 
-    /// The time of a key is over; its job may hold it still.
+    /// The time of a key is over; its job may still hold it.
     pub(crate) fn tick_key(&mut self, key: &UniqueKey) {
         let Some(holder) = self.keys.get_mut(key) else { return };
         holder.until = None;
@@ -390,7 +391,7 @@ impl Space {
         self.key_row(key);
     }
 
-    /// Whether a job of this kind of uniqueness holds its key by its life now.
+    /// True if a job with this kind of uniqueness now holds its key by its life.
     pub(crate) fn holds_key(&self, slot: LiveJobId) -> bool {
         let job = &self.jobs[slot];
         job.unique

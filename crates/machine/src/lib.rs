@@ -1,13 +1,11 @@
 //! The state machine: the whole coordinator as a value.
 //!
-//! [`Machine::apply`] takes a command and the time and answers it; what it changed comes out as rows
-//! ([`Machine::drain`]), what happened as facts, and what waiting calls are answered as deliveries.
-//! It is deterministic, does no I/O and reads no clock. The embedded engine runs it in production,
-//! whether its rows go to memory, to a folder or into the journal in Redis.
+//! [`Machine::apply`] takes a command and the time, and answers it; [`Machine::drain`] returns the changed rows, the
+//! events and facts, and the answers to waiting calls. The machine is deterministic, does no I/O and reads no clock.
+//! The embedded engine runs it in production, with rows in memory, in a folder or in the journal in Redis.
 //!
-//! The way of a job: `ops/push` stores it, `order` and `line` hold its place, `grant` gives it away
-//! or `doors` hold it back, `ops/extend` keeps it, `ops/settle` and `ending` end it, `tick` does what
-//! time does.
+//! The path of a job: `ops/push` stores it, `order` and `line` keep its place, `grant` leases it or `doors` block it,
+//! `ops/extend` keeps its lease alive, `ops/settle` and `ending` end it, `tick` runs the timers.
 
 mod agenda;
 mod answer;
@@ -106,12 +104,12 @@ use tenure_core::time::{Moment, Span};
 /// Settings of the machine itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
-    /// A head that stood blocked so long may reserve.
+    /// A head that was blocked for this long may reserve.
     pub patience: Span,
-    /// Bytes that finished jobs may take; of these, failed ones own half.
+    /// Bytes that finished jobs may take; failed jobs own half of these.
     pub retain_bytes: u64,
-    /// Namespaces that there may be; a call that would begin another one is refused. Those that a store has when it is
-    /// opened stay.
+    /// The most namespaces; a call that would begin another one is refused. Namespaces that a store has when it opens
+    /// stay.
     pub namespaces_max: usize,
 }
 
@@ -125,11 +123,10 @@ impl Default for Config {
     }
 }
 
-/// What the machine is asked.
+/// A command to the machine.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Command {
-    /// Any request that the state answers. Those that only rows answer (lists of jobs) are the
-    /// engine's.
+    /// Any request that the state answers. The engine answers those that need only rows (lists of jobs).
     Request(Request),
     /// A lease call, which may wait under this number.
     Lease(Box<Lease>, TakerId),
@@ -139,110 +136,110 @@ pub enum Command {
     WaitForFlow(Box<FlowWait>),
     /// The connection of a waiting call broke.
     DropWait(TakerId),
-    /// These leases were granted to a caller who was gone.
+    /// Undoes these leases: the caller was gone when they were granted.
     Undo(Vec<Fence>),
-    /// Cancels, retries or deletes those of these jobs that match.
+    /// Cancels, retries or deletes the jobs among these that match.
     ChangeMany(ChangeMany),
-    /// What to show for jobs that wait: ready or blocked.
+    /// Asks for the view of waiting jobs: ready or blocked.
     StatesOf(Vec<Seq>),
-    /// Moments of a schedule that were computed.
+    /// Computed occurrences of a schedule.
     Plan(Plan),
-    /// Moments of schedules that are due are decided.
+    /// Decides due occurrences of schedules.
     Fire,
-    /// A process that reads gauges claims those that are due.
+    /// A process that reads gauges claims the due ones.
     ClaimGauges {
-        /// What it is called.
+        /// The name of the process.
         reader: String,
-        /// What others that read now are called.
+        /// The names of the other processes that read now.
         others: Vec<String>,
     },
     /// The answer to such a claim.
     TakeReading(Reading),
-    /// Time passes.
+    /// Runs the work that is due by time.
     Tick {
-        /// What the wall clock gained on a monotonic clock since the last tick; zero if it did not leap.
+        /// The gain of the wall clock over a monotonic clock since the last tick; zero without a leap.
         leapt: Span,
     },
 }
 
-/// A change of jobs that a store found by a filter: at most 256.
+/// A change of at most 256 jobs that a store found by a filter.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChangeMany {
-    /// What becomes of them.
+    /// The change to make.
     pub change: BulkChange,
-    /// The filter, which they must match in this step too.
+    /// The filter, which they must also match in this step.
     pub filter: JobFilter,
-    /// The jobs whose rows matched, in the order in which they are changed.
+    /// The jobs whose rows matched, in the order of the changes.
     pub seen: Vec<SeenJob>,
 }
 
-/// What the machine answers.
+/// The answer of the machine to a command.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Done {
-    /// To a request.
+    /// The answer to a request.
     Request(Known),
-    /// To a lease call.
+    /// The answer to a lease call.
     Lease(LeaseOutcome),
-    /// To a call for a result.
+    /// The answer to a call for a result.
     Result(ResultOutcome),
-    /// To a call for a flow.
+    /// The answer to a call for a flow.
     Flow(FlowOutcome),
-    /// To a change of many.
+    /// The answer to a change of many jobs.
     Many(ManyDone),
-    /// To `StatesOf`, in its order; `None` for a job that is not waiting.
+    /// The answer to `StatesOf`, in its order; `None` for a job that is not waiting.
     States(Vec<Option<Stands>>),
-    /// To `ClaimGauges`: what is to be read now.
+    /// The answer to `ClaimGauges`: the gauges to read now.
     Claimed(Vec<GaugeClaim>),
-    /// To a command that nobody waits for.
+    /// The answer to a command without a reply.
     Nothing,
 }
 
-/// What steps did since the last drain.
+/// The effects of all steps since the last drain.
 #[derive(Debug, Default)]
 pub struct Effects {
     /// Rows to write, in one durable batch.
     pub rows: Rows,
-    /// What happened, in its order: a list for each namespace.
+    /// The events in order: a list for each namespace.
     pub events: Vec<(Namespace, Vec<Happened>)>,
-    /// Namespaces that ended: what an engine keeps of them beside their rows goes too.
+    /// Namespaces that ended: an engine deletes its other data about them.
     pub ended: Vec<Namespace>,
-    /// What happened inside, with the namespace.
+    /// Internal observations, with their namespace.
     pub facts: Vec<(Namespace, Fact)>,
-    /// What waiting calls are answered, once the rows are durable.
+    /// Answers to waiting calls, to send once the rows are durable.
     pub deliveries: Vec<(Namespace, Delivery)>,
-    /// Schedules that want to be planned, by whoever has a calendar.
+    /// Schedules that need a plan, for a process with a calendar.
     pub wanted: Vec<(Namespace, PlanWanted)>,
-    /// Calls that waited for an end, and look now.
+    /// Calls that waited for an end, and must look now.
     pub notified: Vec<Notified>,
 }
 
-/// What the machine reads beside its own state: rows that no index in memory knows.
+/// Access to rows that no index in memory has.
 pub trait Rest: Archive {
-    /// Whether a resource's data is this.
+    /// True if a resource has exactly this data.
     fn has_data(&self, key: &DataKey, data: &Json) -> bool;
 }
 
-/// See the module.
+/// All namespaces of one store; see the module.
 #[derive(Debug)]
 pub struct Machine {
     config: Config,
     spaces: Spaces,
-    /// Namespaces that hold nothing; none of them is among `spaces`.
+    /// Namespaces that hold nothing; `spaces` has none of them.
     resting: BTreeMap<Namespace, Resting>,
     agenda: Agenda,
     next_seq: Seq,
-    /// Namespaces that ended since the last drain: their last row is to go.
+    /// Namespaces that ended since the last drain: their last row must be deleted.
     gone: Vec<Namespace>,
-    /// Bytes of archived jobs: failed, and others.
+    /// Bytes of archived jobs: first failed ones, then others.
     kept: [u64; 2],
-    /// The longest ttl of any lease, also of namespaces that ended. It never falls.
+    /// The longest ttl of any lease, including ended namespaces. Never falls.
     largest_ttl: Span,
-    /// As long as its store may have forgotten what was answered.
+    /// Set while its store may have lost answered changes.
     recovery: Option<Recovery>,
 }
 
 impl Machine {
-    /// A machine that knows nothing yet.
+    /// A machine without any namespace.
     pub fn new(config: Config) -> Self {
         Machine {
             config,
@@ -257,7 +254,7 @@ impl Machine {
         }
     }
 
-    /// Goes on with other settings. A head whose patience is counted already keeps the moment at which it ends.
+    /// Applies new settings. A head whose patience already runs keeps the end of it.
     pub fn configure(&mut self, config: Config) {
         self.config = config;
         for space in self.spaces.values_mut() {
@@ -265,7 +262,7 @@ impl Machine {
         }
     }
 
-    /// The space of a row or of a start, which changes.
+    /// The space of a row or of a start, for a change.
     fn space(&mut self, namespace: &Namespace) -> &mut Space {
         self.agenda.steps(namespace);
         if !self.spaces.contains_key(namespace) && !self.wake(namespace) {
@@ -278,7 +275,7 @@ impl Machine {
         }
     }
 
-    /// Applies one command at what the engine's clock says.
+    /// Applies one command at the time of the engine's clock.
     pub fn apply(
         &mut self,
         namespace: &Namespace,
@@ -295,8 +292,8 @@ impl Machine {
         if self.wake(namespace) {
             return self.apply(namespace, command, clock, rest);
         }
-        // A namespace begins with the first call that leaves something in it. One that only asks, or
-        // that is refused, is answered as an empty one answers, and makes nothing.
+        // A namespace begins with the first call that leaves something in it. A query or a refused call gets the answer
+        // of an empty namespace, and makes nothing.
         let mut space = self.new_space(namespace, clock);
         let done = space.step(command, clock, &mut self.next_seq, rest);
         if space.holds_nothing() {
@@ -311,12 +308,12 @@ impl Machine {
         done
     }
 
-    /// Ticks every namespace that is due; after a leap, each in which leases live. `leapt` is what the wall clock
-    /// gained on a monotonic clock since the last call of this.
+    /// Ticks every namespace that is due; after a leap, also each one with live leases. `leapt` is the gain of the wall
+    /// clock over a monotonic clock since the last call.
     pub fn tick(&mut self, clock: Moment, leapt: Span, rest: &dyn Rest) {
         self.tick_recovery(clock, leapt);
         let mut due = self.agenda.due(Duty::Tick, clock, &self.spaces);
-        // All are looked at where the clock leapt or stepped back: seldom, and by what is in none's own moments.
+        // After a leap or a step back all namespaces are checked: it is rare, and their own times do not show it.
         let leaps = leapt > Span::from_us(LEAP_US);
         if leaps || self.agenda.may_be_ahead(clock, &self.spaces) {
             let meant = |space: &&Space| {
@@ -340,7 +337,7 @@ impl Machine {
         self.keep_budget(rest);
     }
 
-    /// Decides moments of schedules that are due, in each namespace that has some.
+    /// Decides due occurrences of schedules, in each namespace that has some.
     pub fn fire(&mut self, clock: Moment, rest: &dyn Rest) {
         let due = self.agenda.due(Duty::Fire, clock, &self.spaces);
         for namespace in due {
@@ -349,39 +346,39 @@ impl Machine {
         }
     }
 
-    /// The soonest moment at which a `fire` has something to decide. It makes no tick due.
+    /// The earliest time at which a `fire` has something to decide. It makes no tick due.
     pub fn next_fire(&self) -> Option<Moment> {
         self.agenda.next(Duty::Fire, &self.spaces)
     }
 
-    /// The soonest moment at which a process that reads has a gauge to claim. It makes no tick due.
+    /// The earliest time at which a reading process has a gauge to claim. It makes no tick due.
     pub fn next_gauge(&self) -> Option<Moment> {
         self.agenda.next(Duty::Gauge, &self.spaces)
     }
 
-    /// The namespaces that have gauges to claim.
+    /// The namespaces with gauges to claim.
     pub fn gauges_due(&self, clock: Moment) -> impl IntoIterator<Item = Namespace> + use<> {
         self.agenda.due(Duty::Gauge, clock, &self.spaces)
     }
 
-    /// The soonest moment at which a tick has something to do.
+    /// The earliest time at which a tick has something to do.
     pub fn next_due(&self) -> Option<Moment> {
         let due = self.agenda.next(Duty::Tick, &self.spaces);
         due.into_iter().chain(self.recovers_until()).min()
     }
 
-    /// By how much the clock is behind what was seen, if that is worth telling. It looks at every namespace.
+    /// The lag of the clock behind the latest time that was seen, if it is worth a report. Looks at every namespace.
     pub fn clock_behind(&self) -> Option<Span> {
         self.spaces.values().filter_map(|space| space.behind).max()
     }
 
-    /// The longest ttl of any lease that this machine granted, extended or restored; zero before the first. It
-    /// never falls: a store that forgets the grants of its last moments has to recover for as long.
+    /// The longest ttl of any lease that this machine granted, extended or restored; zero before the first. Never
+    /// falls: after a loss of recent grants, the recovery takes this long.
     pub fn largest_ttl(&self) -> Span {
         self.largest_ttl
     }
 
-    /// Takes what steps did since the last time.
+    /// Takes the effects of all steps since the last drain.
     pub fn drain(&mut self) -> Effects {
         let mut effects = Effects::default();
         for namespace in self.gone.drain(..) {
@@ -422,7 +419,7 @@ impl Machine {
 
     // ---- A start ----
 
-    /// Takes one row that is not a job; in the order of [`Kind::ALL`], but `Lease` last of all.
+    /// Restores one row that is not a job; in the order of [`Kind::ALL`], except `Lease`, which comes last.
     pub fn restore_row(
         &mut self,
         namespace: &Namespace,
@@ -433,7 +430,7 @@ impl Machine {
         self.space(namespace).restore_row(kind, key, value)
     }
 
-    /// Takes one live job, after the other rows but `Lease`.
+    /// Restores one live job, after the other rows except `Lease`.
     pub fn restore_job(&mut self, row: &LiveRow<'_>) -> Result<(), BadRow> {
         let namespace = Namespace::parse(row.namespace)
             .map_err(|_| BadRow { row: format!("job {:?}", row.id) })?;
@@ -443,7 +440,7 @@ impl Machine {
         space.restore_job(row, now)
     }
 
-    /// Takes how many finished jobs of a queue there are, and their bytes.
+    /// Restores the number and the bytes of a queue's finished jobs.
     pub fn restore_finished(
         &mut self,
         namespace: &Namespace,
@@ -463,7 +460,7 @@ impl Machine {
         }
     }
 
-    /// After the last row. `last_seq` is the highest row number ever used.
+    /// Ends a start, after the last row. `last_seq` is the highest row number ever used.
     pub fn restored(&mut self, last_seq: Seq, clock: Moment) {
         self.next_seq = self.next_seq.max(last_seq.next());
         for space in self.spaces.values_mut() {
@@ -493,8 +490,7 @@ impl Machine {
 
     // ---- For tests ----
 
-    /// The rows that would make this machine anew, in text: two machines that know the same durable
-    /// things have the same.
+    /// The rows of this machine in text: equal for two machines with the same durable state.
     pub fn durable(&self, now: Moment) -> Vec<String> {
         let awake = self.spaces.values().map(|space| (space.name.clone(), space.durable(now)));
         let resting = self.woken().map(|space| (space.name.clone(), space.durable(now)));
@@ -502,7 +498,7 @@ impl Machine {
         by_name.into_values().flatten().collect()
     }
 
-    /// Checks every namespace.
+    /// Compares all cached values of every namespace with its primary data.
     pub fn audit(&self, now: Moment) -> Audited {
         let mut own = Findings::default();
         self.agenda.audit(&self.spaces, &self.resting, &mut own);

@@ -1,8 +1,8 @@
-//! Limits: what fits, what is taken, what comes back.
+//! Limits: fit checks, grants and returns of permits and tokens.
 //!
-//! `in_use` is the sum of the weights of live leases and of nothing else. Rates are GCRA
-//! (ITU-T I.371): one theoretical arrival time, moved by whole grants so that rounding happens once
-//! per grant. Nothing here decides who is next.
+//! `in_use` is the sum of the weights of live leases and of nothing else. Rates are GCRA (ITU-T I.371): one theoretical
+//! arrival time, moved by whole grants so that rounding happens once per grant. This module does not decide the order
+//! of grants.
 
 use super::doors::Fit;
 use super::mutant::{Mutant, forgets};
@@ -18,30 +18,30 @@ pub(crate) fn tokens(rate: &Rate, n: u32) -> Span {
     Span::from_us(us.div_ceil(u128::from(rate.count.max(1))) as u64)
 }
 
-/// When `n` tokens fit at the earliest; at or before `now` if they fit now. A debt beyond the burst
-/// cannot be, but for a clock that was set back, and is cut.
+/// The earliest time at which `n` tokens fit; at or before `now` if they fit now. A debt beyond the burst is only
+/// possible after a clock was set back, and is cut.
 pub(crate) fn rate_fits_at(rate: &Rate, tat: Moment, n: u32, now: Moment) -> Moment {
     let burst = tokens(rate, rate.burst);
     let tat = tat.max(now);
     tat.plus(tokens(rate, n)).minus(burst).max(Moment::ZERO)
 }
 
-/// The settings of a lock that nobody set: a limit of concurrency 1.
+/// The settings of a lock that has none: a limit of concurrency 1.
 pub(crate) const LOCK: LimitSettings =
     LimitSettings { concurrency: Some(1), rate: None, gap: None, quarantine: Span::ZERO };
 
-/// Which rests the permits of a lease owe when they come back.
+/// The rests that the permits of a lease owe on their return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Owes {
     pub gap: bool,
-    /// Its end was no settle, so its run may go on.
+    /// True if its end was no settle, so its run may go on.
     pub quarantine: bool,
-    /// When the lease was granted.
+    /// The time of the grant.
     pub granted_at: Moment,
 }
 
 impl Space {
-    /// The limit of this name, made if it is not there.
+    /// The limit of this name; makes it if necessary.
     pub(crate) fn limit_for(&mut self, name: &LimitName) -> LimitId {
         if let Some(limit) = self.limit_by_name.get(name) {
             return *limit;
@@ -69,7 +69,7 @@ impl Space {
         limit
     }
 
-    /// Drops a limit that nobody needs and that remembers nothing.
+    /// Drops a limit that is not needed and remembers nothing.
     pub(crate) fn drop_limit_if_idle(&mut self, limit: LimitId) {
         let l = &self.limits[limit];
         if l.is_held() {
@@ -77,7 +77,7 @@ impl Space {
         }
         let debt = l.tat.max(l.paused_until.unwrap_or_default());
         if l.external > 0 || debt > self.last {
-            // It is remembered until its debt is over, or its observation.
+            // It is remembered until its debt or its observation is over.
             self.arm_limit(limit);
             return;
         }
@@ -93,7 +93,7 @@ impl Space {
         }
     }
 
-    /// The setting that holds for a name, and the template it comes from.
+    /// The setting that applies to a name, and the template that it comes from.
     pub(crate) fn setting_of(
         &self,
         name: &LimitName,
@@ -109,7 +109,7 @@ impl Space {
         }
     }
 
-    /// The setting that holds for a limit, read again only when some setting changed.
+    /// The setting that applies to a limit, read again only after some setting changed.
     pub(crate) fn setting(&mut self, limit: LimitId) -> Option<LimitSettings> {
         let generation = self.settings_generation;
         if let Some((at, settings)) = self.limits[limit].cached
@@ -129,12 +129,12 @@ impl Space {
         }
     }
 
-    /// Whether a setting holds for a limit.
+    /// True if a setting applies to a limit.
     pub(crate) fn is_set(&self, limit: LimitId) -> bool {
         self.setting_now(limit).is_some()
     }
 
-    /// Whether `weight` permits and `cost` tokens fit now, what others reserve left alone.
+    /// True if `weight` permits and `cost` tokens fit now, without the reservations of others.
     pub(crate) fn limit_fit(
         &self,
         limit: LimitId,
@@ -178,17 +178,17 @@ impl Space {
         if let Some(gauge) = &l.gauge
             && !gauge.may_be_used(now)
         {
-            // The next reading makes the door due, and so does an attempt that fails.
+            // The next reading makes the wait queue due, and so does a failed attempt.
             return Fit::No(None);
         }
         if let Some(cap) = settings.concurrency {
             let used = l.in_use + l.resting_sum + u64::from(l.external);
-            // What the job's own run takes is in use already, and none of what is kept for others.
+            // The job's own run is already in use, and takes nothing that is kept for others.
             let missing = u64::from(weight.saturating_sub(self.own_permits(limit, lane)));
             let kept = if missing > 0 { u64::from(kept) } else { 0 };
             if cap == 0 && weight > 0 || used + missing + kept > u64::from(cap) {
-                // By time alone only resting permits and an observation's end can free it; both
-                // have timers of their own, which make the door due.
+                // Time alone frees it only by resting permits and the end of an observation; both have timers of their
+                // own, which make the wait queue due.
                 return Fit::No(None);
             }
         }
@@ -201,7 +201,7 @@ impl Space {
         if at > now { Fit::No(Some(at)) } else { Fit::Yes }
     }
 
-    /// Takes permits and tokens for a lease; what was booked.
+    /// Takes permits and tokens for a lease. Returns the booked tokens.
     pub(crate) fn take_limit(
         &mut self,
         limit: LimitId,
@@ -223,7 +223,7 @@ impl Space {
         }
     }
 
-    /// Gives permits back: at once, or after the longer of the rests that they owe.
+    /// Returns permits: at once, or after the longer of the rests that they owe.
     pub(crate) fn return_limit(&mut self, limit: LimitId, weight: u32, owes: Owes, now: Moment) {
         let settings = self.setting(limit).filter(|s| s.concurrency.is_some()).unwrap_or_default();
         let gap = settings.gap.filter(|_| owes.gap).unwrap_or_default();
@@ -242,11 +242,11 @@ impl Space {
         }
     }
 
-    /// Permits rest until then.
+    /// Lets permits rest until a time.
     pub(crate) fn rest_until(&mut self, limit: LimitId, weight: u32, until: Moment) {
         let fence = self.fence;
         let l = &mut self.limits[limit];
-        // Several may come back in one moment: the number keeps them apart.
+        // Several may come back at the same time: the number keeps them apart.
         let mut n = fence.get();
         while l.resting.contains_key(&(until, n)) {
             n += 1;
@@ -257,7 +257,7 @@ impl Space {
         self.arm_limit(limit);
     }
 
-    /// Corrects what a grant booked to what was spent.
+    /// Corrects the booked tokens of a grant to those that were spent.
     pub(crate) fn correct_cost(&mut self, limit: LimitId, booked: u32, spent: u32, now: Moment) {
         let Some(rate) = self.setting(limit).and_then(|settings| settings.rate) else { return };
         let l = &mut self.limits[limit];
@@ -271,7 +271,7 @@ impl Space {
         self.limit_due(limit);
     }
 
-    /// Whether nothing but an observation or a pause is left of a limit that nobody has set any more.
+    /// True if an unset limit only has an observation or a pause left.
     fn is_left_over(&self, limit: LimitId) -> bool {
         let l = &self.limits[limit];
         !l.is_held() && (l.external > 0 || l.paused_until.is_some()) && !self.is_set(limit)
@@ -284,7 +284,7 @@ impl Space {
         }
     }
 
-    /// Sets the limit's timer to the next moment at which time changes it.
+    /// Sets the limit's timer to the next time at which it changes.
     pub(crate) fn arm_limit(&mut self, limit: LimitId) {
         let left_over = self.is_left_over(limit);
         let l = &mut self.limits[limit];
@@ -318,7 +318,7 @@ impl Space {
         }
     }
 
-    /// Ends what time ends at a limit: rests, an observation, a pause.
+    /// Ends the timed parts of a limit: rests, an observation, a pause.
     pub(crate) fn tick_limit(&mut self, limit: LimitId, now: Moment) {
         let l = &mut self.limits[limit];
         l.timer = None;
@@ -351,7 +351,7 @@ impl Space {
         self.drop_limit_if_idle(limit);
     }
 
-    /// A setting changed: all doors that it governs are due, a template's one by one.
+    /// A setting changed: all wait queues that it governs are due, a template's one by one.
     pub(crate) fn setting_changed(&mut self, name: &LimitName, now: Moment) {
         self.settings_generation += 1;
         if name.is_template() {
@@ -361,8 +361,8 @@ impl Space {
         }
     }
 
-    /// No permit rests longer than the setting says from now on: one that was shortened counts for
-    /// rests that have begun, and so does a clock that was set back.
+    /// Cuts the rests of permits to the present setting: a shorter setting applies to rests that have begun, and so
+    /// does a clock that was set back.
     pub(crate) fn cut_rests(&mut self, limit: LimitId, now: Moment) {
         let longest = now.plus(self.setting(limit).unwrap_or_default().longest_rest());
         let l = &mut self.limits[limit];
@@ -397,18 +397,18 @@ impl Space {
             self.door_due(door);
         }
         self.recheck_reservations_of(limit, now);
-        // What is left of it goes in a day, or stays from now on.
+        // Its remaining state goes in a day, or stays from now on.
         self.arm_limit(limit);
     }
 
-    /// One step through the family of a changed template; `false` if there is none.
+    /// One step through the limits of a changed template; `false` if no template has changed.
     pub(crate) fn step_family(&mut self) -> bool {
         let now = self.last;
         let Some((family, cursor)) = self.families.front().cloned() else { return false };
         use std::ops::Bound::{Excluded, Included, Unbounded};
         let from = match (cursor, LimitName::parse(&format!("{family}:*"))) {
             (Some(cursor), _) => Excluded(cursor),
-            // '*' sorts before most keys, not before all: begin at the family itself.
+            // '*' sorts before most keys, but not all: begin at the family itself.
             (None, _) => match LimitName::parse(&family) {
                 Ok(name) => Included(name),
                 Err(_) => Unbounded,
@@ -424,8 +424,8 @@ impl Space {
                     front.1 = Some(name);
                 }
             }
-            // A family sorts together but for names such as "site-a", which lie between "site"
-            // and "site:": go on behind them.
+            // A family sorts together, except for names such as "site-a", which lie between "site" and "site:":
+            // continue behind them.
             Some((name, _)) if name.as_str() < format!("{family}:").as_str() => {
                 if let Some(front) = self.families.front_mut() {
                     front.1 = Some(name);
@@ -466,7 +466,7 @@ mod tests {
                 let mut sum = 0;
                 for (to, cost) in &granted[i..] {
                     sum += cost;
-                    // The shortest half-open span that holds both ends is one microsecond longer.
+                    // The shortest half-open span that contains both ends is one microsecond longer.
                     let w = u128::from(to - from + 1);
                     let most = u128::from(burst) + (w * u128::from(count)).div_ceil(u128::from(per_us)) - 1;
                     prop_assert!(u128::from(sum) <= most, "{sum} > {most} in {w}");

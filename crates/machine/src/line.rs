@@ -1,8 +1,7 @@
 //! The jobs of one lane, in order of arrival: a list of small sorted blocks.
 //!
-//! Appending and taking the first are constant; inserting and removing anywhere cost the search
-//! for a block and a move inside it; a rank adds up whole blocks. It never compares anything but
-//! arrival numbers, which are unique in a namespace.
+//! Append and take-first are constant; an insert or removal elsewhere costs the search for a block and a move inside
+//! it; a rank sums whole blocks. It compares only arrival numbers, which are unique in a namespace.
 
 use std::collections::VecDeque;
 
@@ -12,8 +11,8 @@ use crate::state::{CallerId, LiveJobId};
 /// Items of one block; 16 bytes each, so that a move inside a block stays within 2 KiB.
 const BLOCK: usize = 128;
 
-/// What stands in a line: a job, or in a lane of [`CALLERS`](crate::state::CALLERS) a caller. The queue of the lane tells
-/// which.
+/// An entry of a line: a job, or a lock waiter in a lane of [`CALLERS`](crate::state::CALLERS). The queue of the lane
+/// decides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct InLine(u32);
 
@@ -38,7 +37,7 @@ impl From<CallerId> for InLine {
     }
 }
 
-/// See the module.
+/// The jobs of one lane, by arrival.
 #[derive(Default, Debug)]
 pub(crate) struct Line {
     blocks: VecDeque<VecDeque<(u64, InLine)>>,
@@ -52,12 +51,12 @@ impl Line {
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
-    /// The first: its arrival and its slot.
+    /// The arrival and the slot of the first entry.
     pub(crate) fn first(&self) -> Option<(u64, InLine)> {
         self.blocks.front().and_then(|block| block.front().copied())
     }
 
-    /// The block where `arrival` stands or would stand.
+    /// The block that has, or would have, `arrival`.
     fn block_of(&self, arrival: u64) -> usize {
         let after = self
             .blocks
@@ -84,7 +83,7 @@ impl Line {
         if block.len() < BLOCK {
             block.insert(place, (arrival, slot));
         } else if place == block.len() && last_block {
-            // Appending is the common case: leave the full block full.
+            // Appending is the common case: the full block stays full.
             self.blocks.push_back(VecDeque::from([(arrival, slot)]));
         } else {
             block.insert(place, (arrival, slot));
@@ -93,7 +92,7 @@ impl Line {
         }
     }
 
-    /// Removes what arrived then; its slot.
+    /// Removes the entry with this arrival number. Returns its slot.
     pub(crate) fn remove(&mut self, arrival: u64) -> Option<InLine> {
         let at = self.block_of(arrival);
         let block = self.blocks.get_mut(at)?;
@@ -110,7 +109,7 @@ impl Line {
         Some(slot)
     }
 
-    /// How many stand before `arrival`.
+    /// The number of entries before `arrival`.
     pub(crate) fn rank(&self, arrival: u64) -> usize {
         let at = self.block_of(arrival);
         let before: usize = self.blocks.iter().take(at).map(VecDeque::len).sum();

@@ -1,7 +1,8 @@
-//! The moments of a schedule: which is next, which are due, where it stands in the order in which schedules fire, and
-//! whether it wants a plan.
+//! Occurrences of a schedule: the next one, the due ones, the schedule's place in the firing order, and its need for a
+//! plan.
 //!
-//! Neither a calendar nor a clock is here. An interval is arithmetic; of a cron expression only what was planned is known.
+//! This module has no calendar and no clock. An interval is arithmetic; of a cron expression it knows only planned
+//! occurrences.
 
 use crate::state::{LiveScheduleId, Schedule, Space};
 use tenure_core::bounds::{FIRE_MAX, PLAN_AGAIN_US, SECOND_US};
@@ -10,24 +11,24 @@ use tenure_core::requests::ScheduleStats;
 use tenure_core::schedule::{FirstPlan, PlanWanted, PlannedMoment};
 use tenure_core::time::{Moment, Span};
 
-/// The moments of a schedule that are due and not decided.
+/// The due, undecided occurrences of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DueMoments {
-    /// How many.
+    /// The number of due occurrences.
     pub count: u64,
-    /// The first of them.
+    /// The earliest due occurrence.
     pub first: Moment,
 }
 
 impl Schedule {
-    /// The moment from which an interval counts.
+    /// The time from which an interval counts.
     fn anchor(&self) -> Moment {
         let every = self.timing.every.unwrap_or(Span::from_s(1));
         let anchor = || interval_anchor(self.id.as_str(), every, self.timing.starts_at);
         self.moved.unwrap_or_else(anchor)
     }
 
-    /// A moment of an interval with its jitter; one that a `next_in` set has none.
+    /// An occurrence of an interval with its jitter; one that a `next_in` set has no jitter.
     fn interval_due(&self, moment: Moment) -> Moment {
         if self.moved == Some(moment) {
             return moment;
@@ -38,14 +39,14 @@ impl Schedule {
         due(self.id.as_str(), moment, next, self.timing.jitter)
     }
 
-    /// The first moment of an interval after another one.
+    /// The first occurrence of an interval after a time.
     fn interval_after(&self, after: Moment) -> Option<Moment> {
         let next = interval_next(self.anchor(), self.timing.every?, after);
         let ends_at = self.timing.ends_at.unwrap_or(Moment::MAX);
         (next <= ends_at && next < Moment::MAX).then_some(next)
     }
 
-    /// The next moment that is not decided, as far as it is known.
+    /// The next undecided occurrence, if it is known.
     pub(crate) fn next_known(&self) -> Option<PlannedMoment> {
         if self.is_cron() {
             return self.plan.front().copied();
@@ -54,7 +55,7 @@ impl Schedule {
         Some(PlannedMoment { moment, due: self.interval_due(moment), passed: 0 })
     }
 
-    /// Whether no moment is left.
+    /// True if no occurrence is left.
     pub(crate) fn has_ended(&self) -> bool {
         if self.is_cron() {
             return self.planned_all && self.plan.is_empty();
@@ -62,7 +63,7 @@ impl Schedule {
         self.paused_until != Some(Moment::MAX) && self.interval_after(self.cursor).is_none()
     }
 
-    /// The moments that are due at `now`; `None` if there is none.
+    /// The occurrences that are due at `now`; `None` without any.
     pub(crate) fn due_moments(&self, now: Moment) -> Option<DueMoments> {
         if self.is_cron() {
             let count = self.plan.iter().take_while(|planned| planned.due <= now).count() as u64;
@@ -76,7 +77,7 @@ impl Schedule {
         let every = self.timing.every?.us().max(SECOND_US);
         let last = self.timing.ends_at.map_or(now, |end| end.min(now));
         let mut count = last.since(first).us() / every + 1;
-        // The jitter of the newest may lie ahead; that of the one before it never leads beyond it.
+        // The jitter of the newest may lie ahead; that of the one before never goes beyond it.
         if count > 1 && self.interval_due(self.nth_of_interval(first, count - 1)) > now {
             count -= 1;
         }
@@ -88,7 +89,7 @@ impl Schedule {
         first.plus(Span::from_us(every.saturating_mul(n)))
     }
 
-    /// The `n`th of the due moments.
+    /// The `n`th due occurrence.
     pub(crate) fn due_moment(&self, due: DueMoments, n: u64) -> PlannedMoment {
         if self.is_cron() {
             let nothing = PlannedMoment { moment: due.first, due: due.first, passed: 0 };
@@ -98,8 +99,8 @@ impl Schedule {
         PlannedMoment { moment, due: self.interval_due(moment), passed: 0 }
     }
 
-    /// Takes the first `count` of the due moments out: they are decided. How many more lay between them, which were not
-    /// kept when they were planned.
+    /// Removes the first `count` due occurrences, which are decided. Returns the number of occurrences between them
+    /// that the plan did not keep.
     pub(crate) fn decide(&mut self, due: DueMoments, count: u64) -> u64 {
         if count == 0 {
             return 0;
@@ -108,7 +109,7 @@ impl Schedule {
         let mut passed = 0;
         if self.is_cron() {
             passed = self.plan.drain(..count as usize).map(|planned| planned.passed).sum();
-            // It is a moment as the others from now on. (An interval counts from it.)
+            // From now on it is a normal occurrence. (An interval counts from it.)
             self.moved = self.moved.filter(|moved| *moved > last);
         }
         self.cursor = self.cursor.max(last);
@@ -116,14 +117,14 @@ impl Schedule {
         passed
     }
 
-    /// Whether it wants a plan: fewer than two planned moments lie ahead, and more may follow.
+    /// True if it wants a plan: fewer than two planned occurrences lie ahead, and more may follow.
     fn wants_plan(&self, now: Moment) -> bool {
         let ahead = self.plan.iter().rev().take_while(|planned| planned.due > now).take(2).count();
         let endless = self.paused_until == Some(Moment::MAX);
         self.is_cron() && !self.shell && !self.planned_all && !endless && ahead < 2
     }
 
-    /// Forgets what was planned, and lets no moment up to `cursor` count. A moment that a `next_in` set counts if it lies
+    /// Drops the plan, and ignores occurrences up to `cursor`. An occurrence that a `next_in` set counts if it lies
     /// behind it.
     pub(crate) fn begin_after(&mut self, cursor: Moment) {
         self.cursor = cursor;
@@ -134,7 +135,7 @@ impl Schedule {
         }
     }
 
-    /// The plan is this moment alone, if the schedule does not end before it.
+    /// Plans this occurrence alone, unless the schedule ends before it.
     fn plan_moved(&mut self, moved: Moment) {
         let beyond = self.timing.ends_at.is_some_and(|end| moved > end);
         self.plan.clear();
@@ -144,8 +145,7 @@ impl Schedule {
         }
     }
 
-    /// Takes further moments. Of those that are more than a plan may hold the oldest leave, and the one after them counts
-    /// them.
+    /// Adds occurrences. If the plan exceeds its limit, the oldest are removed, and the next one counts them.
     pub(crate) fn extend_plan(&mut self, moments: Vec<PlannedMoment>, last: bool) {
         self.plan.extend(moments);
         self.planned_all = last;
@@ -157,8 +157,8 @@ impl Schedule {
         }
     }
 
-    /// Takes the plan that came with a new timing: moments up to the cursor are cut off, and a plan that was computed
-    /// from a moment after the cursor is of no use. Whether it was taken.
+    /// Takes the plan that came with a new timing, without occurrences up to the cursor. Returns false for a plan that
+    /// was computed from a time after the cursor, which is useless.
     pub(crate) fn take_first_plan(&mut self, plan: FirstPlan) -> bool {
         if plan.timing != self.timing || plan.from > self.cursor || !self.plan.is_empty() {
             return false;
@@ -175,9 +175,8 @@ impl Schedule {
 }
 
 impl Space {
-    /// Puts a schedule where it belongs after any change of it: into the order in which schedules fire, by the moment at
-    /// which it is next due or, if it was left due, by `again`; among those that wait for their own jobs; or nowhere.
-    /// And among those that want a plan.
+    /// Sorts a schedule after any change: into the firing order, by its next due time or, if it was left due, by
+    /// `again`; among those that wait for their own jobs; or nowhere. Also sorts it among those that want a plan.
     pub(crate) fn order_schedule(
         &mut self,
         slot: LiveScheduleId,
@@ -212,8 +211,8 @@ impl Space {
         self.enter_firing(place, slot);
     }
 
-    /// The clock was set back, and this is the time now: moments that were decided come again, and make the same ids;
-    /// otherwise a leap of a year would silence a daily schedule for a year. A moment that a `next_in` set stays.
+    /// The clock was set back to `now`: decided occurrences come again with the same ids; otherwise a leap of a year
+    /// would silence a daily schedule for a year. An occurrence that a `next_in` set stays.
     pub(crate) fn set_schedules_back(&mut self, now: Moment) {
         let all: Vec<LiveScheduleId> = self.schedules.slots().collect();
         for slot in all {
@@ -230,7 +229,7 @@ impl Space {
         }
     }
 
-    /// Takes a schedule out of every order; when it asked for a plan stays known.
+    /// Removes a schedule from every order; the time of its request for a plan stays.
     pub(crate) fn leave_orders(&mut self, slot: LiveScheduleId) {
         let Some(s) = self.schedules.get_open(slot) else { return };
         let place = s.place.take();
@@ -238,7 +237,7 @@ impl Space {
             && !self.waiting_schedules.is_empty()
             && let Some(next) = s.next_known()
         {
-            // It stands there if it waits for its own jobs, or for a plan.
+            // It is there if it waits for its own jobs, or for a plan.
             self.waiting_schedules.remove(&(next.due, s.id.clone()));
         }
         if let Some(at) = s.wanted_at {
@@ -252,7 +251,7 @@ impl Space {
         }
     }
 
-    /// Takes a schedule out of the order in which schedules fire, until a plan puts it back.
+    /// Removes a schedule from the firing order until a plan puts it back.
     pub(crate) fn wait_for_plan(&mut self, slot: LiveScheduleId, now: Moment) {
         let Some(s) = self.schedules.get_open(slot) else { return };
         let place = s.place.take();
@@ -268,8 +267,7 @@ impl Space {
         }
     }
 
-    /// How many schedules there are, are paused, and have a moment that is due. Looks at those that are paused or due,
-    /// and at no other.
+    /// Counts the schedules: all, paused ones, and those with a due occurrence. Looks only at paused and due ones.
     pub(crate) fn schedule_stats(&self, now: Moment) -> ScheduleStats {
         let paused = self.paused_schedules.iter().rev().take_while(|(until, _)| *until > now);
         let due = self.firing.iter().take_while(|(place, _)| *place <= now).count();
@@ -284,8 +282,8 @@ impl Space {
         }
     }
 
-    /// Names the schedules that want a plan, those that asked first. Each is named again a second later, behind all
-    /// others, if no plan came meanwhile.
+    /// Names the schedules that want a plan, oldest request first. Without a plan, each is named again a second later,
+    /// behind all others.
     pub(crate) fn ask_for_plans(&mut self, now: Moment) {
         self.out.wanted.clear();
         while self.out.wanted.len() < FIRE_MAX {

@@ -1,48 +1,48 @@
-//! Faults that a test can switch on in the state machine, to see that the random histories catch
-//! them. Outside tests this is the constant `false` and costs nothing.
+//! Faults that a test can switch on in the state machine, to see that the random histories catch them. Outside tests
+//! this is the constant `false` and costs nothing.
 
-/// A rule that is forgotten.
+/// A rule that is left out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mutant {
-    /// A cancelled, emptied or changed head does not make its door due.
+    /// A cancelled, emptied or changed head does not make its wait queue due.
     HeadGoneIsNoEvent,
-    /// A lane that was offered and is tried does not make its door due: nothing is passed on.
+    /// A try of an offered lane does not make its wait queue due: the offer is not passed to the next.
     TriedIsNoEvent,
     /// A new event starts a pass again from the front instead of lengthening it.
     PassStartsAgain,
-    /// A settle does not make the doors of what it gave back due.
+    /// A settle does not make the wait queues of the returned needs due.
     ReturnIsNoEvent,
-    /// A raised cap does not make its door due.
+    /// A raised cap does not make its wait queue due.
     SettingIsNoEvent,
-    /// A lane does not look whether others of its queue stand before it.
+    /// A lane does not check for earlier entries of its queue.
     Barging,
-    /// A clock that leaps ahead by less than makes the engine deaf ends leases early.
+    /// A leap of the clock that is too short for deafness ends leases early.
     LeapIsNoEvent,
     /// A permit is free at the end of its lease although no reading has shown the end of its run.
     NoRestForGauge,
-    /// The first reading after the end of a lease that nobody settled is taken to show its run.
+    /// The first reading after the unsettled end of a lease counts as showing its run.
     UncleanIsShown,
-    /// A lease is taken to be shown by a reading although it was granted too lately for that.
+    /// A lease counts as shown by a reading although it was granted too late for it.
     SeenTooEarly,
     /// A reading that is old counts as a fresh one.
     OldIsFresh,
-    /// A run whose holder died is the permit of any job, and not of its own alone.
+    /// A run whose holder died is the permit of any job, not only of its own.
     AnyRunIsOwn,
-    /// An opening gives a lease no ttl from then on, but what it may have had left.
+    /// An opening gives leases only their remaining time, not a whole ttl.
     TakeoverEndsLeases,
     /// A machine that recovers grants permits of a limit with a concurrency.
     RecoveryGrantsLimits,
     /// A machine that recovers grants resources of a pool.
     RecoveryGrantsPools,
-    /// A machine that recovers takes leases back that are over by what its store knows.
+    /// A recovering machine reaps leases that are over by its store's knowledge.
     RecoveryReaps,
-    /// A namespace that was forgotten as a whole is taken for one that nobody used.
+    /// A namespace that was lost as a whole counts as one that was never used.
     NewNamespaceIsWhole,
     /// A leap of the clock shortens a recovery.
     LeapShortensRecovery,
-    /// A call ends a recovery by what the clock says, although no tick has seen yet whether that leapt.
+    /// A call ends a recovery by the clock, before a tick has checked for a leap.
     CallEndsRecovery,
-    /// A reading from before the store forgot counts for what it forgot.
+    /// A reading from before a loss counts for the runs that were lost.
     ForgottenRunsAreShown,
 }
 
@@ -51,7 +51,7 @@ thread_local! {
     pub(crate) static ON: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
 }
 
-/// Whether this rule is forgotten now.
+/// True if this rule is left out now.
 #[inline(always)]
 pub(crate) fn forgets(_mutant: Mutant) -> bool {
     #[cfg(test)]

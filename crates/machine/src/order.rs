@@ -1,8 +1,8 @@
 //! The ready order of a queue: priority, then fair share, then arrival.
 //!
-//! A queue has priorities, a priority has groups, a group has bundles, a bundle has lanes, a lane
-//! has jobs. Each level keeps its children in order by the key of their first; a change of a lane
-//! is carried up as far as keys change. Nothing here decides whether a lane may go.
+//! A queue has priorities, a priority has groups, a group has lane groups (`Bundle`), a lane group
+//! has lanes, a lane has jobs. Each level sorts its children by the key of their first; a changed
+//! lane is carried up as far as keys change. This module does not decide if a lane may go.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn rank_of(priority: i8) -> i16 {
 }
 
 impl Space {
-    /// The lane of this key, made if it is not there.
+    /// The lane of this key; makes it if necessary.
     pub(crate) fn lane_for(&mut self, key: &LaneKey) -> LaneId {
         if let Some(lane) = self.lane_by_key.get(key) {
             return *lane;
@@ -81,7 +81,7 @@ impl Space {
         group
     }
 
-    /// Drops a lane that is empty and that no shape points to, and what it leaves empty above it.
+    /// Drops an empty lane that no shape points to, and everything above it that becomes empty.
     pub(crate) fn drop_lane_if_idle(&mut self, lane: LaneId) {
         let l = &self.lanes[lane];
         if l.shapes > 0 || !l.line.is_empty() || l.offered_by.is_some() || l.place != Place::Open {
@@ -117,19 +117,19 @@ impl Space {
         }
     }
 
-    /// A lane that reserves has a bundle of its own, since what is kept for it is kept from the
-    /// others of its bundle; one that does no more goes back.
+    /// A reserving lane gets a lane group of its own, because its reservation is kept from the
+    /// other lanes of its group; afterwards it goes back.
     pub(crate) fn own_bundle(&mut self, lane: LaneId) {
         let shared = &self.bundles[self.lanes[lane].bundle];
         let sort = (shared.plain.clone(), shared.suspect);
         let own = new_bundle(shared.queue, shared.group, sort);
         let own = self.bundles.insert(own);
-        // The shared one may be empty now, and must be there to go back to.
+        // The shared one may be empty now, and must exist for the way back.
         self.bundles[self.lanes[lane].bundle].lanes += 1;
         self.move_lane(lane, own);
     }
 
-    /// See [`Space::own_bundle`].
+    /// Moves a lane back from its own lane group to the shared one.
     pub(crate) fn shared_bundle(&mut self, lane: LaneId, now: Moment) {
         let own = &self.bundles[self.lanes[lane].bundle];
         let sort = (own.plain.clone(), own.suspect);
@@ -175,7 +175,7 @@ impl Space {
         self.drop_bundle_if_idle(from);
     }
 
-    /// An idle group is forgotten once its time is not above the priority's.
+    /// Forgets an idle group once its time is not above the priority's.
     fn forget_idle_groups(&mut self, queue: QueueId, rank: i16) {
         let q = &mut self.queues[queue];
         let name = q.name.clone();
@@ -209,9 +209,9 @@ impl Space {
         }
     }
 
-    /// Nobody waits in a priority: V rises to the highest finish, which makes the times of all its
+    /// A priority becomes idle: V rises to the highest finish, which makes the times of all its
     /// idle groups void. Otherwise a group that came once, with one job, would be remembered for as
-    /// long as only such groups come: each of them starts at V, so none moves V on.
+    /// long as only such groups come: each of them starts at V, so V never moves on.
     pub(crate) fn void_turns(&mut self, queue: QueueId, rank: i16) {
         if let Some(turns) = self.queues[queue].priorities.get_mut(&rank) {
             turns.v = turns.v.max(turns.top);
@@ -219,7 +219,7 @@ impl Space {
         self.forget_idle_groups(queue, rank);
     }
 
-    /// Goes on forgetting idle groups, as far as one tick may.
+    /// Continues to forget idle groups, as far as one tick may.
     pub(crate) fn tick_turns(&mut self) {
         for _ in 0..TICK_MAX / STEPS_MAX {
             let Some((queue, rank)) = self.void_turns.first().copied() else { return };
@@ -228,7 +228,7 @@ impl Space {
         }
     }
 
-    /// After the last row of a start: groups without jobs were only of use to priorities with jobs.
+    /// After the last row of a start: groups without jobs only matter to priorities with jobs.
     pub(crate) fn restored_turns(&mut self) {
         let mut void = Vec::new();
         for (queue, q) in self.queues.iter_mut() {
@@ -246,7 +246,7 @@ impl Space {
 
     // ---- A lane's jobs ----
 
-    /// Puts a job or a caller into a lane.
+    /// Puts a job or a lock waiter into a lane.
     pub(crate) fn enter_lane(&mut self, lane: LaneId, arrival: u64, what: InLine, now: Moment) {
         let l = &mut self.lanes[lane];
         l.line.insert(arrival, what);
@@ -257,7 +257,7 @@ impl Space {
         self.lane_changed(lane, now);
     }
 
-    /// Takes a job or a caller out of its lane.
+    /// Takes a job or a lock waiter out of its lane.
     pub(crate) fn leave_lane(&mut self, lane: LaneId, arrival: u64, now: Moment) {
         if self.lanes[lane].line.remove(arrival).is_some() {
             self.add_len(lane, -1);
@@ -266,7 +266,7 @@ impl Space {
         }
     }
 
-    /// Adds to every sum that the lane's length is part of.
+    /// Adds to every sum that includes the lane's length.
     fn add_len(&mut self, lane: LaneId, delta: i64) {
         let l = &self.lanes[lane];
         let (bundle, place) = (l.bundle, l.place);
@@ -302,7 +302,7 @@ impl Space {
         }
     }
 
-    /// Moves a lane between open, parked and misfit; the sums go with it.
+    /// Moves a lane between open, blocked and unsatisfiable; the sums go with it.
     pub(crate) fn place_lane(&mut self, lane: LaneId, place: Place) {
         let l = &mut self.lanes[lane];
         let (old, len, bundle, queue) = (l.place, l.line.len() as i64, l.bundle, l.key.queue);
@@ -329,7 +329,7 @@ impl Space {
         self.order_lane(lane);
     }
 
-    /// Moves a bundle between open, parked and misfit; the sums go with it.
+    /// Moves a lane group between open, blocked and unsatisfiable; the sums go with it.
     pub(crate) fn place_bundle(&mut self, bundle: BundleId, place: Place) {
         let b = &mut self.bundles[bundle];
         let (old, len, queue) = (b.place, b.waiting as i64, b.queue);
@@ -341,7 +341,7 @@ impl Space {
 
     // ---- Order ----
 
-    /// Carries a lane's head up into the order, if the lane is open.
+    /// Carries an open lane's head up into the order.
     pub(crate) fn order_lane(&mut self, lane: LaneId) {
         let l = &mut self.lanes[lane];
         let key = match l.place {
@@ -390,7 +390,7 @@ impl Space {
         let Some(turns) = self.queues[queue].priorities.get_mut(&rank) else { return };
         let key = g.open.first().map(|first| first.0);
         if g.ordered.is_none() && key.is_some() {
-            // It was idle or parked: it starts again at V, so that waiting earns no credit.
+            // It was idle or blocked: it starts again at V, so that waiting earns no credit.
             g.own = g.own.max(turns.v);
         }
         let key = key.map(|arrival| (g.own, arrival));
@@ -406,7 +406,7 @@ impl Space {
         }
     }
 
-    /// A group that had no lane and gets a job is no longer idle.
+    /// Wakes an idle group that gets a job.
     fn wake_group(&mut self, group: TurnId) {
         let g = &self.groups[group];
         let (queue, rank, own) = (g.queue, rank_of(g.priority), g.own);
@@ -415,7 +415,7 @@ impl Space {
         }
     }
 
-    /// How far a group's time goes by one grant.
+    /// The step of a group's time for one grant.
     pub(crate) fn turn_unit(&self, group: TurnId) -> u64 {
         let g = &self.groups[group];
         let shares = &self.queues[g.queue].settings.shares;
@@ -455,7 +455,7 @@ impl Space {
         }
     }
 
-    /// The lane that goes next, less the suspects of who may have none.
+    /// The next lane to go; skips suspects unless the worker may take one.
     pub(crate) fn next_lane(&self, queue: QueueId, suspects: bool) -> Option<LaneId> {
         let mut looked = 0;
         for turns in self.queues[queue].priorities.values() {
@@ -486,7 +486,7 @@ impl Space {
         self.bundles[self.lanes[lane].bundle].group
     }
 
-    /// Whether a waiting job is blocked.
+    /// True if a waiting job is blocked.
     pub(crate) fn is_blocked(&self, lane: LaneId) -> bool {
         let l = &self.lanes[lane];
         l.place != Place::Open
@@ -500,7 +500,7 @@ impl Space {
         self.arrival
     }
 
-    /// A job, by its row number.
+    /// The live job of a row number.
     pub(crate) fn job_by_seq(&self, seq: Seq) -> Option<LiveJobId> {
         let hash = hash_seq(seq);
         self.by_seq.find(hash, |slot| self.jobs[*slot].seq == seq).copied()
@@ -525,7 +525,7 @@ fn new_bundle(queue: QueueId, group: TurnId, sort: (Arc<[HeldNeed]>, bool)) -> B
     }
 }
 
-/// Spreads row numbers over a table.
+/// Spreads row numbers over a hash table.
 pub(crate) fn hash_seq(seq: Seq) -> u64 {
     seq.get().wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
 }

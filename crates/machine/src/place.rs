@@ -1,17 +1,14 @@
-//! The place in line: how many would be granted before a job or a caller if nothing new came. It only
-//! reads.
+//! Place in line: the number of jobs or lock waiters that would be granted first if nothing new came. It only reads.
 //!
-//! Within one queue that order is by priority, then by the virtual times of the groups, then by
-//! arrival. The k-th job that waits of a group starts at the group's time plus k units, and the least
-//! (start, arrival) goes next; so how many jobs of another group go first is arithmetic, and takes no
-//! walk through its jobs. A head that reserves goes before all of them.
+//! In one queue the order is by priority, then by the virtual times of the groups, then by arrival. The k-th waiting
+//! job of a group starts at the group's time plus k units, and the least (start, arrival) goes next; so the number of
+//! earlier jobs of another group is arithmetic, without a walk through its jobs. A head that reserves goes before all
+//! of them.
 //!
-//! Queues of one line have a turn each, and whose turn it is depends on whose workers ask. What is told
-//! is the order if all ask alike: the first of each queue, callers before queues and these by name,
-//! then the second of each, and so on.
+//! Queues of one line take turns, in the order in which their workers ask. The reported order assumes that all ask
+//! alike: the first of each queue, lock waiters before queues and these by name, then the second of each, and so on.
 //!
-//! At most [`ITEMS_MAX`] lanes are counted. Where more stand in a line, the number is the least that
-//! it can be.
+//! At most [`ITEMS_MAX`] lanes are counted. In a longer line the number is a lower bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,21 +17,21 @@ use super::order::rank_of;
 use super::state::{DoorId, Entry, LaneId, QueueId, Space, TurnId};
 use tenure_core::bounds::{ITEMS_MAX, LINE_SHOWN};
 
-/// The jobs of one group and priority that stand in one line.
+/// The jobs of one group and priority in one line.
 struct Run {
-    /// Virtual start of the first of them.
+    /// The virtual start of the first of them.
     start: u64,
-    /// From one start to the next.
+    /// The distance between two starts.
     unit: u64,
     lanes: Vec<LaneId>,
-    /// Arrivals of those heads that reserve: they are counted apart.
+    /// Arrivals of heads that reserve, which are counted separately.
     reserving: Vec<u64>,
 }
 
-/// What stands in one line of one queue.
+/// The part of one queue in one line.
 #[derive(Default)]
 struct QueueLine {
-    /// Heads that reserve: arrival, lane.
+    /// Heads that reserve, by arrival and lane.
     reserving: BTreeSet<(u64, LaneId)>,
     /// By negated priority and group.
     runs: BTreeMap<(i16, TurnId), Run>,
@@ -46,20 +43,20 @@ impl Run {
         (all - self.reserving.len()) as u64
     }
 
-    /// How many of them arrived before.
+    /// The number of these that arrived earlier.
     fn rank(&self, space: &Space, arrival: u64) -> u64 {
         let all: usize = self.lanes.iter().map(|lane| space.lanes[*lane].line.rank(arrival)).sum();
         (all - self.reserving.iter().filter(|head| **head < arrival).count()) as u64
     }
 
-    /// How many of them go before a job of another group.
+    /// The number of these that go before a job of another group.
     fn before(&self, space: &Space, start: u64, arrival: u64) -> u64 {
         let Some(ahead) = start.checked_sub(self.start) else { return 0 };
         let (sooner, len) = (ahead.div_ceil(self.unit), self.len(space));
         if sooner >= len {
             return len;
         }
-        // One may start at the very same time: of these, who arrived first.
+        // One may start at the very same time: then the earlier arrival goes first.
         let tie = ahead.is_multiple_of(self.unit) && self.rank(space, arrival) > sooner;
         sooner + u64::from(tie)
     }
@@ -122,7 +119,7 @@ impl Space {
         line
     }
 
-    /// What stands at a door of one queue, and what the door has let out to be tried next.
+    /// The entries of one queue in a wait queue, and those that the wait queue has opened for a try.
     fn door_line(&self, door: DoorId, queue: QueueId, left: &mut usize) -> QueueLine {
         let Some(at_door) = self.doors[door].lines.get(&queue) else { return QueueLine::default() };
         if at_door.whole {
@@ -155,7 +152,7 @@ impl Space {
         line
     }
 
-    /// How many of its own queue go before one that arrived then in a lane.
+    /// The number of jobs of its own queue before an arrival in a lane.
     fn ahead_in(&self, line: &mut QueueLine, lane: LaneId, arrival: u64) -> u64 {
         if line.reserving.contains(&(arrival, lane)) {
             return line.reserving.range(..(arrival, lane)).count() as u64;
@@ -179,7 +176,7 @@ impl Space {
         others.sum::<u64>() + line.reserving.len() as u64
     }
 
-    /// How many jobs of its queue go before a ready one.
+    /// The number of jobs of its queue before a ready one.
     pub(crate) fn ahead_in_queue(&self, lane: LaneId, arrival: u64) -> u64 {
         let key = &self.lanes[lane].key;
         let mut left = ITEMS_MAX;
@@ -188,7 +185,7 @@ impl Space {
         self.ahead_in(&mut line, lane, arrival)
     }
 
-    /// How many go before one that stands at a door, of all queues.
+    /// The number of entries of all queues before one in a wait queue.
     pub(crate) fn ahead_at_door(&self, door: DoorId, lane: LaneId, arrival: u64) -> u64 {
         let queue = self.lanes[lane].key.queue;
         let mut left = ITEMS_MAX;
@@ -202,7 +199,7 @@ impl Space {
         before + others.sum::<u64>()
     }
 
-    /// Jobs of each queue that are put aside at a door: they are no part of its line.
+    /// Unsatisfiable jobs of each queue in a wait queue: they are not part of its line.
     fn misfits_at(&self, door: DoorId) -> BTreeMap<QueueId, u64> {
         let mut misfits = BTreeMap::new();
         let d = &self.doors[door];
@@ -220,7 +217,7 @@ impl Space {
         }
     }
 
-    /// How many of a queue stand at a door, with those whom it has let out.
+    /// The number of a queue's jobs in a wait queue, with those that it has opened.
     fn standing_at(&self, door: DoorId, queue: QueueId, misfits: &BTreeMap<QueueId, u64>) -> u64 {
         let (line, counts) = (&self.doors[door].lines[&queue], &self.queues[queue].counts);
         let aside = misfits.get(&queue).copied().unwrap_or(0);
@@ -259,7 +256,7 @@ impl Space {
         first.into_iter().take(LINE_SHOWN).map(|(.., slot)| slot).collect()
     }
 
-    /// The first in line at a door: queue and job, or caller.
+    /// The first in line in a wait queue: queue and job, or lock waiter.
     pub(crate) fn line_at(&self, door: DoorId) -> Vec<(QueueId, InLine)> {
         let mut left = ITEMS_MAX;
         let mut queues: Vec<QueueId> =

@@ -1,7 +1,7 @@
-//! Pools: which resources may be handed out, which one is, and what becomes of it afterwards.
+//! Pools: the resources that may be handed out, the pick of one, and its state afterwards.
 //!
-//! A resource that may be handed out is in the sets of what is free, under its last use; whatever
-//! changes that goes through [`Space::refresh_resource`]. Data is never here.
+//! A resource that may be handed out is in the sets of free ones, under its last use; every change
+//! of that goes through [`Space::refresh_resource`]. Data is never here.
 
 use super::doors::Fit;
 use super::limits::{rate_fits_at, tokens};
@@ -16,7 +16,7 @@ use tenure_core::settings::ResourceState;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
-    /// The pool of this name, made if it is not there; without settings it is only a name.
+    /// The pool of this name; makes it if necessary. Without settings it is only a name.
     pub(crate) fn pool_for(&mut self, name: &PoolName) -> PoolId {
         if let Some(pool) = self.pool_by_name.get(name) {
             return *pool;
@@ -66,8 +66,7 @@ impl Space {
             && self.pools[r.pool].settings.is_some()
     }
 
-    /// Puts a resource into the sets where it belongs now, and lets its doors know if it may be
-    /// handed out.
+    /// Sorts a resource into its sets, and marks its wait queues as due if it may be handed out.
     pub(crate) fn refresh_resource(&mut self, resource: LiveResourceId, now: Moment) {
         self.leave_free(resource);
         if self.may_be_handed_out(resource, now) {
@@ -107,7 +106,7 @@ impl Space {
         }
     }
 
-    /// A number that no client can foresee is not needed here, only one that spreads: xorshift64*.
+    /// The number need not be unpredictable, only well spread: xorshift64*.
     fn draw(&mut self, pool: PoolId) -> u64 {
         let p = &mut self.pools[pool];
         p.draw ^= p.draw >> 12;
@@ -125,7 +124,7 @@ impl Space {
         }
     }
 
-    /// A resource that became free is kept for the lane that reserves, if that lacks one.
+    /// Keeps a newly free resource for the lane that reserves, if that lacks one.
     fn keep_for_reservation(&mut self, resource: LiveResourceId) -> bool {
         let pool = self.resources[resource].pool;
         let Some(kept_for) = &self.pools[pool].reservation else { return false };
@@ -145,7 +144,7 @@ impl Space {
         true
     }
 
-    /// Keeps what is free already for a lane that begins to reserve.
+    /// Keeps free resources for a lane that begins to reserve.
     pub(crate) fn keep_free(&mut self, pool: PoolId, now: Moment) {
         loop {
             let Some(PoolReservation { which, count, kept, .. }) = &self.pools[pool].reservation
@@ -160,7 +159,7 @@ impl Space {
         }
     }
 
-    /// What was kept for a lane is free for all again.
+    /// Frees resources that were kept for a lane.
     pub(crate) fn unkeep(&mut self, kept: Vec<LiveResourceId>, now: Moment) {
         for resource in kept {
             if let Some(r) = self.resources.get_mut(resource) {
@@ -190,7 +189,7 @@ impl Space {
         }
     }
 
-    /// Whether a need of a pool can be served now, what others reserve left alone.
+    /// True if a need of a pool can be served now without the reservations of others.
     pub(crate) fn pool_fit(
         &self,
         pool: PoolId,
@@ -212,13 +211,13 @@ impl Space {
             Some(own) if Some(own.lane) == lane => own.kept.len(),
             _ => 0,
         };
-        // Timers of resources make the doors due, so no moment is told here.
+        // Timers of resources make the wait queues due, so no time is returned here.
         if self.count_free(pool, which) + kept >= count as usize { Fit::Yes } else { Fit::No(None) }
     }
 
     // ---- Taking and returning ----
 
-    /// Takes resources for a lease; the fit was checked in the same step.
+    /// Takes resources for a lease; the same step has checked the fit.
     pub(crate) fn take_resources(
         &mut self,
         need: &HeldNeed,
@@ -245,7 +244,7 @@ impl Space {
                 taken.push(resource);
             }
         }
-        // One lease holds a resource once, even if it has more slots: `count` is different ones.
+        // One lease holds a resource once, even if it has more slots: `count` means different ones.
         let mut put_back = Vec::new();
         while taken.len() < *count as usize {
             let Some(resource) = self.first_free(*pool, which) else { break };
@@ -295,7 +294,7 @@ impl Space {
         self.refresh_resource(resource, now);
     }
 
-    /// Takes a lease off a resource; a retiring one goes when it is free.
+    /// Removes a lease from a resource; a retiring one goes once it is free.
     pub(crate) fn release_resource(&mut self, resource: LiveResourceId, fence: Fence, now: Moment) {
         let r = &mut self.resources[resource];
         let Some(at) = r.holders.iter().position(|holder| *holder == fence) else { return };
@@ -312,7 +311,7 @@ impl Space {
         }
     }
 
-    /// Changes a resource's state; the pool's sums go with it.
+    /// Changes a resource's state, and the pool's sums with it.
     pub(crate) fn set_resource_state(
         &mut self,
         resource: LiveResourceId,
@@ -335,7 +334,7 @@ impl Space {
         self.out.dirty_resources.insert(resource);
     }
 
-    /// Lets a resource rest until a moment, unless it rests longer or is banned.
+    /// Lets a resource rest until a time, unless it rests longer or is banned.
     pub(crate) fn cool(
         &mut self,
         resource: LiveResourceId,
@@ -355,7 +354,7 @@ impl Space {
         self.refresh_resource(resource, now);
     }
 
-    /// Hands a resource out no more.
+    /// Bans a resource, so that it is not handed out again.
     pub(crate) fn ban(&mut self, resource: LiveResourceId, reason: Option<String>, now: Moment) {
         let about = About { why: reason.clone().map(Into::into), ..About::default() };
         self.resource_happens(resource, EventType::ResourceBanned, about, now);
@@ -364,7 +363,7 @@ impl Space {
         self.refresh_resource(resource, now);
     }
 
-    /// A kept resource that may not be handed out any more is kept no more.
+    /// Ends the hold of a reservation on a resource that may no longer be handed out.
     pub(crate) fn lose_kept(&mut self, resource: LiveResourceId) {
         let Some(_) = self.resources[resource].kept_for.take() else { return };
         let pool = self.resources[resource].pool;
@@ -373,7 +372,7 @@ impl Space {
         }
     }
 
-    /// Removes a resource that nobody holds.
+    /// Removes a resource without holders.
     pub(crate) fn remove_resource(&mut self, resource: LiveResourceId) {
         self.leave_free(resource);
         self.lose_kept(resource);
@@ -393,7 +392,7 @@ impl Space {
         self.drop_pool_if_idle(r.pool);
     }
 
-    /// Gives a resource other tags.
+    /// Replaces the tags of a resource.
     pub(crate) fn retag(&mut self, resource: LiveResourceId, tags: Vec<Tag>) {
         self.leave_free(resource);
         let r = &mut self.resources[resource];
@@ -407,7 +406,7 @@ impl Space {
         r.tags = tags;
     }
 
-    /// Adds a resource that was not there.
+    /// Adds a new resource.
     pub(crate) fn add_resource(
         &mut self,
         pool: PoolId,
@@ -465,7 +464,7 @@ impl Space {
         }
     }
 
-    /// Ends what time ends at a resource.
+    /// Ends the timed states of a resource.
     pub(crate) fn tick_resource(&mut self, resource: LiveResourceId, now: Moment) {
         let r = &mut self.resources[resource];
         r.timer = None;
@@ -481,7 +480,7 @@ impl Space {
         self.refresh_resource(resource, now);
     }
 
-    /// A pool's settings changed: paces are computed anew.
+    /// A pool's settings changed: computes all paces again.
     pub(crate) fn pool_changed(&mut self, pool: PoolId, now: Moment) {
         let settings = self.pools[pool].settings;
         let resources: Vec<LiveResourceId> = self.pools[pool].resources.values().copied().collect();

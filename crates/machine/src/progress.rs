@@ -1,8 +1,8 @@
-//! Reports of holders are told at most once a second for each job: as an event, and to calls that wait for a result and for
-//! its progress. What was reported is in the job's row, and never here.
+//! Progress reports of holders: published at most once a second for each job, as an event and to calls that wait for a
+//! result with progress. The report itself is in the job's row, never here.
 //!
-//! The first report is told at once. What came within the second after it is told at the end of that second, so that the
-//! last one is never left out; an end that came meanwhile is an event of its own.
+//! The first report is published at once. Later ones within a second are published at its end, so that the last one is
+//! never left out; an end of the job in that time is an event of its own.
 
 use crate::state::{Awaited, LiveJobId, Seq, Space, Stand, TakerId};
 use tenure_core::bounds::{PROGRESS_TOLD_US, TICK_MAX};
@@ -10,7 +10,7 @@ use tenure_core::events::{About, EventType};
 use tenure_core::time::{Moment, Span};
 
 impl Space {
-    /// A holder reported something of its job with a heartbeat.
+    /// A holder sent progress of its job with a heartbeat.
     pub(crate) fn tell_progress(&mut self, slot: LiveJobId, now: Moment) {
         let seq = self.jobs[slot].seq;
         match self.reported.get_mut(&seq) {
@@ -19,7 +19,7 @@ impl Space {
         }
     }
 
-    /// Tells what was reported within the second that is over now.
+    /// Publishes the reports of the second that is over.
     pub(crate) fn tick_progress(&mut self, now: Moment) {
         for _ in 0..TICK_MAX {
             let Some((_, seq)) = self.reported_until.take_due(now) else { return };
@@ -40,7 +40,7 @@ impl Space {
         self.notify_of_progress(seq);
     }
 
-    /// Calls that wait for the result of a job, and for its progress, look.
+    /// Notifies the calls that wait for a job's result and progress.
     fn notify_of_progress(&mut self, seq: Seq) {
         let Some(calls) = self.awaited.get(&Awaited::Job(seq)) else { return };
         let follows = |taker: &&TakerId| self.awaiting.get(taker).is_some_and(|call| call.progress);
@@ -51,7 +51,7 @@ impl Space {
         }
     }
 
-    /// A clock that was set back lengthens no second.
+    /// A clock that was set back must not lengthen a second.
     pub(crate) fn cut_reported(&mut self, clock: Moment) {
         for (_, seq) in self.reported_until.drain() {
             self.reported_until.set(clock.plus(Span::from_us(PROGRESS_TOLD_US)), seq);

@@ -1,9 +1,8 @@
-//! Recovery: what a machine does whose store may have forgotten grants that it had answered. It waits until the last of
-//! them is over.
+//! Recovery: a machine whose store may have lost answered grants waits until the last of them is over.
 //!
-//! Until then no lease ends by time, and nothing is granted that needs permits of a limit with a concurrency or resources
-//! of a pool. All else goes on. Whoever was told of a lease that is forgotten may go on with it for the whole time, so
-//! only a tick may end this, as only a tick ends leases: a call may come after a leap of the clock that no tick has seen.
+//! Until then no lease ends by time, and there are no grants of limits with a concurrency or of resources. All else
+//! goes on. The holder of a lost lease may use it for its whole time, so only a tick may end a recovery, as only a tick
+//! ends leases: a call may come after a leap of the clock that no tick has seen.
 
 use super::mutant::{Mutant, forgets};
 use super::state::{LimitId, Space};
@@ -14,24 +13,24 @@ use tenure_core::gauge::Gauge;
 use tenure_core::sentences::STORE_FORGOT;
 use tenure_core::time::{Moment, Span};
 
-/// How long a machine recovers.
+/// The time of a machine's recovery.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Recovery {
-    /// By the engine's clock. It moves with the leaps of that clock.
+    /// By the engine's clock. Moves with the leaps of that clock.
     until: Moment,
-    /// From its beginning to its end: it never has more than this before it.
+    /// The length from beginning to end: the remaining time never exceeds this.
     span: Span,
-    /// Whether the store forgot anything is being asked.
+    /// True while it is unknown if the store lost anything.
     is_doubt: bool,
 }
 
 impl Machine {
-    /// Recovers for `span` from now on, or for longer if it does so already. A new owner of a store that may have forgotten
-    /// answered grants calls this after [`restored`](Machine::restored) with the largest ttl that is noted there; an owner
-    /// that loses its store's memory, with the larger of that and its own [`largest_ttl`](Machine::largest_ttl).
+    /// Recovers for `span` from now on, or for longer if it already does so. A new leader of a store that may have lost
+    /// answered grants calls this after [`restored`](Machine::restored) with the largest ttl noted there; a leader
+    /// whose store lost its memory calls it with the larger of that and its own [`largest_ttl`](Machine::largest_ttl).
     pub fn recover_for(&mut self, span: Span, clock: Moment) {
         let mut recovery = Recovery { until: clock.plus(span), span, is_doubt: false };
-        // How long the asking takes was not known, so what was said of that does not count any more.
+        // The length of the inquiry was unknown, so the end of the doubt no longer counts.
         if let Some(known) = self.recovery.filter(|known| !known.is_doubt) {
             recovery.until = recovery.until.max(known.until);
             recovery.span = recovery.span.max(known.span);
@@ -39,8 +38,9 @@ impl Machine {
         self.begin_recovery(recovery, clock);
     }
 
-    /// Whether the store forgot grants is being asked, for `span` at most: until [`recover_for`](Machine::recover_for) or
-    /// [`end_recovery`](Machine::end_recovery) says more, all is as in a recovery, and nothing is told of one.
+    /// Doubts for at most `span`, while the leader asks if the store lost grants: until
+    /// [`recover_for`](Machine::recover_for) or [`end_recovery`](Machine::end_recovery) all is as in a recovery,
+    /// without an event of one.
     pub fn doubt_for(&mut self, span: Span, clock: Moment) {
         let mut doubt = Recovery { until: clock.plus(span), span, is_doubt: true };
         if let Some(known) = self.recovery {
@@ -60,26 +60,27 @@ impl Machine {
         self.each_space(|space| space.recovers(recovery.until, tells, clock));
     }
 
-    /// Whether it recovers, and does not merely ask whether it has to.
+    /// True in a recovery, but not while the leader only asks if it needs one.
     pub fn is_lossy(&self) -> bool {
         self.recovery.is_some_and(|recovery| !recovery.is_doubt)
     }
 
-    /// Ends a recovery before its time: whoever asks knows that nothing was forgotten, or answers for it. What waits is
-    /// granted, and leases that are over end, at the next tick.
+    /// Ends a recovery early: the caller knows that nothing was lost, or answers for it. At the next tick waiting calls
+    /// get their grants, and expired leases end.
     pub fn end_recovery(&mut self) {
         if self.recovery.take().is_some() {
             self.each_space(Space::has_recovered);
         }
     }
 
-    /// Until when it recovers, by the engine's clock, unless that leaps; `None` if it does not.
+    /// The end of the recovery by the engine's clock, unless that leaps; `None` without a recovery.
     pub fn recovers_until(&self) -> Option<Moment> {
         self.recovery.map(|recovery| recovery.until)
     }
 
-    /// Time goes on for a recovery. `leapt`: what the clock gained on a monotonic one since the last tick; that time has not
-    /// passed for whoever holds what is forgotten. Nor has more of it to come than the whole, if the clock was set back.
+    /// Moves the time of a recovery on. `leapt`: the clock's gain over a monotonic one since the last tick; for the
+    /// holders of lost leases that time has not passed. The remaining time never exceeds the whole if the clock was set
+    /// back.
     pub(super) fn tick_recovery(&mut self, clock: Moment, leapt: Span) {
         let Some(Recovery { mut until, span, is_doubt }) = self.recovery else { return };
         if leapt > Span::from_us(LEAP_US) && !forgets(Mutant::LeapShortensRecovery) {
@@ -95,7 +96,7 @@ impl Machine {
         }
     }
 
-    /// A namespace that nobody has called yet, or that was forgotten as a whole.
+    /// A namespace without any call yet, or one that was lost as a whole.
     pub(super) fn new_space(&self, namespace: &Namespace, clock: Moment) -> Space {
         let mut space = Space::new(namespace.clone(), self.config.patience);
         if let Some(until) = self.recovers_until()
@@ -116,7 +117,7 @@ impl Machine {
 }
 
 impl Space {
-    /// `tells`: the event of it is written.
+    /// `tells`: writes the event of it.
     fn recovers(&mut self, until: Moment, tells: bool, clock: Moment) {
         let now = self.advance(clock);
         self.recovers_until = Some(until);
@@ -125,7 +126,7 @@ impl Space {
             let about = About { why, until: Some(until), ..About::default() };
             self.happens(EventType::EngineLearning, about, now);
         }
-        // Nothing that a gauge has shown so far says anything of what was forgotten.
+        // Readings of a gauge up to now show nothing about lost runs.
         self.recovered_at = now;
         let limits = self.limits.iter().filter(|(_, limit)| limit.gauge.is_some());
         let gauged: Vec<LimitId> = limits.map(|(slot, _)| slot).collect();
@@ -139,15 +140,14 @@ impl Space {
         }
     }
 
-    /// Every door that was closed by the recovery alone has a timer, set to an end that it had: all are looked at by the next
-    /// tick.
+    /// Every wait queue that only the recovery closed has a timer, set to an end of it: the next tick checks them all.
     fn has_recovered(&mut self) {
         self.recovers_until = None;
         let now = self.last;
         self.move_door_timers(now);
     }
 
-    /// Only a reading that was asked then or later shows each run that was forgotten.
+    /// Only a reading that was requested then or later shows every lost run.
     pub(crate) fn readings_count_from(&self, gauge: &Gauge) -> Moment {
         match self.recovered_at {
             Moment::ZERO => Moment::ZERO,
@@ -155,7 +155,7 @@ impl Space {
         }
     }
 
-    /// Until when what is exclusive is closed, if it is.
+    /// The time until which exclusive grants are closed, if they are.
     pub(crate) fn closed_until(&self, now: Moment) -> Option<Moment> {
         let over = |until: &Moment| *until > now || !forgets(Mutant::CallEndsRecovery);
         self.recovers_until.filter(over)

@@ -1,6 +1,8 @@
-//! Pushes that replaced the content of a job, or let it live again: each is remembered for a while, since no job has its id.
+//! Pushes that replaced the content of a job, or let it live again: each is remembered for a while, because no job has
+//! its id.
 //!
-//! The job that was replaced cannot remember them: it may be pushed into any number of times, and be gone before a repeat comes.
+//! The replaced job cannot remember them: any number of pushes may replace it, and it may be gone before a repeat
+//! comes.
 
 use crate::audit::Findings;
 use crate::drain::{ReplacingRow, moment};
@@ -12,27 +14,27 @@ use tenure_core::names::JobId;
 use tenure_core::time::{Moment, Span};
 
 impl Replacing {
-    /// The job as the push was answered with it, without its content.
+    /// The job in the answer to the push, without its content.
     pub(crate) fn view(&self) -> JobView {
         let bare = JobView::bare(self.id.clone(), self.queue.clone(), self.state, self.created_at);
         JobView { run_at: self.run_at, ..bare }
     }
 }
 
-/// Whether a push of this job gives its content to the job that holds its key.
+/// True if a push of this job replaces the content of the job that holds its key.
 pub(crate) fn may_replace(job: &NewJob) -> bool {
     job.unique.as_ref().is_some_and(|unique| unique.on_conflict == OnConflict::Replace)
 }
 
 impl Space {
-    /// The push that this one repeats, if it replaced a job. Only a push that replaces can be one, so no other is looked
-    /// for.
+    /// The push that this one repeats, if it replaced a job. Only a replacing push can be a repeat, so others are not
+    /// searched.
     pub(crate) fn replaced_before(&self, job: &NewJob, now: Moment) -> Option<&Replacing> {
         let id = job.id.as_ref().filter(|_| may_replace(job))?;
         self.replacing.get(id).filter(|past| past.until > now)
     }
 
-    /// Remembers the push of this id, which gave a job its new content.
+    /// Remembers the push of this id, which replaced the content of a job.
     pub(crate) fn remember_replacing(&mut self, by: Option<JobId>, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
         let queue = self.queues[self.shapes[job.shape].queue].name.clone();
@@ -40,7 +42,7 @@ impl Space {
         let state = match job.stand {
             Stand::Dependent => JobState::Dependent,
             Stand::Scheduled => JobState::Scheduled,
-            // Whether it is blocked is known later in the step.
+            // The step decides only later if it is blocked.
             Stand::Waiting(_) | Stand::Running(_) => JobState::Ready,
         };
         let until = now.plus(Span::from_us(REQUEST_US));

@@ -1,8 +1,8 @@
-//! Reservations: a lane whose head stood parked past the namespace's patience keeps what frees.
+//! Reservations: a lane whose head was blocked past the namespace's patience keeps capacity that frees.
 //!
 //! A lane reserves all its needs in one step, or none, and a limit or a pool is reserved for at most one lane. A
-//! reservation keeps exactly the lane's own demand; what is beyond is free for all. This ends the starvation of a heavy
-//! head among light ones, and of a head with many needs. (SEMANTICS calls it a mark.)
+//! reservation keeps exactly the lane's own demand; capacity beyond it is free for all. This ends the starvation of a
+//! heavy head among light ones, and of a head with many needs. (SEMANTICS calls it a mark.)
 
 use super::facts::Fact;
 use super::limits::rate_fits_at;
@@ -15,7 +15,7 @@ use tenure_core::settings::ResourceState;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
-    /// Tries those who waited longest, at most 8; the others at the next tick.
+    /// Tries the longest-waiting entries, at most 8; the others at the next tick.
     pub(crate) fn tick_reservations(&mut self, now: Moment) {
         let fallen: Vec<LaneId> = self
             .reservations
@@ -42,7 +42,7 @@ impl Space {
         }
     }
 
-    /// The moment at which the list is looked at again. With many in it, ten times a second.
+    /// The time of the next check of the list; with many entries, ten times a second.
     pub(crate) fn reservations_due(&self) -> Option<Moment> {
         let first = self.impatient.first().map(|first| first.0);
         let check = (!self.reservations.is_empty()).then(|| self.last.plus(Span::from_s(1)));
@@ -52,7 +52,7 @@ impl Space {
         }
     }
 
-    /// No need is closed by time, banned, unknown or never fits, and the queue's workers ask.
+    /// True if no need is closed by time, banned, unknown or unsatisfiable, and the queue's workers ask.
     fn may_reserve(&self, lane: LaneId, now: Moment) -> bool {
         let l = &self.lanes[lane];
         let q = &self.queues[l.key.queue];
@@ -65,10 +65,10 @@ impl Space {
                 let name = &self.limits[*limit].name;
                 let Some((settings, _)) = self.setting_of(name) else { return false };
                 let l = &self.limits[*limit];
-                // A gauge that is being read, or cannot be, is closed by time as well.
+                // A gauge that is being read, or is unreadable, also closes its limit by time.
                 let readable = l.gauge.as_ref().is_none_or(|gauge| gauge.may_be_used(now));
                 let open = readable && l.paused_until.is_none_or(|until| until <= now);
-                // What rests alone leaves no room: only time opens it, so it is not kept for anybody.
+                // If resting permits alone leave no room, only time frees some, so there is nothing to keep.
                 let room = |cap: u32| l.resting_sum + u64::from(*weight) <= u64::from(cap);
                 let cap = settings.concurrency.is_none_or(|cap| *weight <= cap && room(cap));
                 let rate = settings.rate.as_ref().is_none_or(|rate| {
@@ -89,7 +89,7 @@ impl Space {
                 };
                 match which {
                     Which::Id(id) => p.resources.get(id).is_some_and(usable),
-                    // What is not banned or cooling may come: an exact count would scan the pool.
+                    // Resources that are not banned or cooling may come: an exact count would scan the pool.
                     Which::Any => {
                         p.resources.len() as u64 >= p.banned + p.cooling + u64::from(*count)
                     }
@@ -108,7 +108,7 @@ impl Space {
 
     fn reserve(&mut self, lane: LaneId, now: Moment) {
         let Some((head, slot)) = self.head(lane) else { return };
-        // A lane that parked with its bundle stands for itself from now on.
+        // A lane that was blocked with its lane group stands for itself from now on.
         let bundle = self.lanes[lane].bundle;
         if self.lanes[lane].place == Place::Open {
             let Place::Parked(door) = self.bundles[bundle].place else { return };
@@ -143,7 +143,7 @@ impl Space {
         self.out.facts.push(Fact::Reserved { job });
     }
 
-    /// Ends a reservation: what was kept is free for all, so its doors are due.
+    /// Ends a reservation: its capacity is free for all, so its wait queues are due.
     pub(crate) fn drop_reservation(&mut self, lane: LaneId, now: Moment) {
         if self.reservations.remove(&lane).is_none() {
             return;
@@ -201,7 +201,7 @@ impl Space {
         }
     }
 
-    /// Whether a need fits now for a lane.
+    /// The fit of a need for a lane, now.
     pub(crate) fn need_fit(&self, need: &HeldNeed, lane: LaneId, now: Moment) -> super::doors::Fit {
         match need {
             HeldNeed::Limit { limit, weight, cost, .. } => {
@@ -213,7 +213,7 @@ impl Space {
         }
     }
 
-    /// The door that a need's waiters stand at, for who must look at it.
+    /// The existing wait queue of a need, for a check of it.
     pub(crate) fn door_of(&self, need: &HeldNeed) -> Option<DoorId> {
         self.find_door(&Space::door_key(need) as &DoorKey)
     }

@@ -1,7 +1,7 @@
-//! Namespaces at rest: those that hold nothing, as the few numbers that outlive what was in them.
+//! Resting namespaces: namespaces without content, reduced to the few numbers that outlive it.
 //!
-//! A namespace goes on for a day after its last call, for its numbers and its events. A server may have thousands of such,
-//! so none of them keeps the tables of a [`Space`]. The first step in one makes them again.
+//! A namespace lives for a day after its last call, for its numbers and its events. A server may have thousands of
+//! these, so a resting one keeps no tables of a [`Space`]. Its first step makes them again.
 
 use super::Machine;
 use super::agenda::is_ahead;
@@ -11,7 +11,7 @@ use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
 
-/// What is kept of a namespace that holds nothing. Its fields are those of [`Space`].
+/// The numbers of an empty namespace. The fields are those of [`Space`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Resting {
     used_at: Moment,
@@ -29,17 +29,17 @@ pub(crate) struct Resting {
 }
 
 impl Resting {
-    /// When the namespace ends if nobody calls.
+    /// The end of the namespace if no call comes.
     pub(crate) fn ends_at(&self) -> Moment {
         ends_at(self.used_at, self.fence)
     }
 
-    /// The latest moment that it has seen.
+    /// The latest time that it has seen.
     pub(crate) fn last(&self) -> Moment {
         self.last
     }
 
-    /// The namespace again, as it was.
+    /// Restores the namespace from its numbers.
     pub(crate) fn wake(&self, name: &Namespace, patience: Span) -> Space {
         let Resting { used_at, last, pulse, deaf_at, largest_ttl, .. } = *self;
         let Resting { recovered_at, fence, arrival, used, .. } = *self;
@@ -63,7 +63,7 @@ impl Resting {
 }
 
 impl Space {
-    /// Its numbers, if nothing else is left of it, neither for a user nor for its own steps.
+    /// Its numbers, if neither a user nor its own steps need anything else of it.
     fn rests(&self) -> Option<Resting> {
         let rests = self.holds_nothing()
             && self.next_due() == self.ends_at()
@@ -96,7 +96,7 @@ impl Space {
 }
 
 impl Out {
-    /// Whether a drain left nothing in it.
+    /// True if a drain left nothing in it.
     fn is_drained(&self) -> bool {
         self.rows.is_empty()
             && self.events.is_empty()
@@ -110,7 +110,7 @@ impl Out {
 }
 
 impl Machine {
-    /// Lets a namespace rest that was drained, if it holds nothing.
+    /// Lets a drained namespace rest if it holds nothing.
     pub(super) fn let_rest(&mut self, namespace: &Namespace) {
         let Some(space) = self.spaces.get_mut(namespace) else { return };
         let Some(resting) = space.rests() else { return space.drop_empty_tables() };
@@ -120,7 +120,7 @@ impl Machine {
         self.resting.insert(namespace.clone(), resting);
     }
 
-    /// Makes the tables of a namespace again; whether it rested.
+    /// Restores the tables of a namespace; false if it did not rest.
     pub(super) fn wake(&mut self, namespace: &Namespace) -> bool {
         let Some(resting) = self.resting.remove(namespace) else { return false };
         let space = Box::new(resting.wake(namespace, self.config.patience));
@@ -135,13 +135,13 @@ impl Machine {
         }
     }
 
-    /// Namespaces at rest that saw a moment which is far ahead of the clock.
+    /// Resting namespaces that saw a time far ahead of the clock.
     pub(super) fn resting_ahead(&self, clock: Moment) -> impl Iterator<Item = Namespace> + '_ {
         let ahead = move |resting: &Resting| is_ahead(resting.last, clock);
         self.resting.iter().filter(move |(_, resting)| ahead(resting)).map(|(name, _)| name.clone())
     }
 
-    /// Copies of the namespaces at rest, as they are once they are woken.
+    /// Restored copies of all resting namespaces.
     pub(super) fn woken(&self) -> impl Iterator<Item = Space> + '_ {
         self.resting.iter().map(|(name, resting)| resting.wake(name, self.config.patience))
     }
@@ -152,14 +152,14 @@ mod tests {
     use super::*;
 
     impl Machine {
-        /// The latest moment that a namespace has seen, at rest or not.
+        /// The latest time that a namespace has seen, resting or not.
         pub(crate) fn last_in(&self, namespace: &Namespace) -> Option<Moment> {
             let awake = self.spaces.get(namespace).map(|space| space.last);
             awake.or_else(|| self.resting.get(namespace).map(Resting::last))
         }
     }
 
-    /// Every history of the tests asks this, of each namespace that goes to rest.
+    /// Every history of the tests checks this for each namespace that goes to rest.
     pub(super) fn is_the_same(woken: &Space, space: &Space) {
         assert_eq!(format!("{woken:#?}"), format!("{space:#?}"));
     }

@@ -1,7 +1,7 @@
-//! From rows back to a namespace: at a start every lane is open and every lease is fresh.
+//! Restores a namespace from rows: at a start every lane is open and every lease is fresh.
 //!
-//! Not in the rows, by design: when leases expire, what is parked, out or pending, reservations and
-//! who waits. All else must be the same as before; a test compares.
+//! Rows do not have these, by design: expiries of leases; blocked, offered and pending entries; reservations; waiting
+//! calls. All else must be as before; a test compares.
 
 use super::drain::{
     KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, StubRow, TurnRow,
@@ -27,7 +27,7 @@ use tenure_core::time::{Moment, Span};
 /// A row that is not of this format.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadRow {
-    /// Which row.
+    /// A description of the row, for the log.
     pub row: String,
 }
 
@@ -43,7 +43,7 @@ fn bad(kind: Kind, key: &str) -> BadRow {
 }
 
 impl Space {
-    /// Takes one row that is not a job. Rows come in the order of [`Kind::ALL`], leases last.
+    /// Restores one row that is not a job. Rows come in the order of [`Kind::ALL`], leases last.
     pub(crate) fn restore_row(&mut self, kind: Kind, key: &str, value: &str) -> Result<(), BadRow> {
         self.restore_known(kind, key, value).ok_or_else(|| bad(kind, key))
     }
@@ -61,7 +61,7 @@ impl Space {
             Kind::Queue => {
                 let row: QueueRow = serde_json::from_str(value).ok()?;
                 let queue = self.queue_for(&QueueName::known(key).ok()?, moment(row.since));
-                // The row may be an hour behind; one of an earlier release tells nothing.
+                // The row may be an hour behind; a row of an earlier release has no time.
                 let used = match row.used_at {
                     0 => self.last,
                     us => moment(us).plus(Span::from_us(FORGET_AGAIN_US)),
@@ -104,7 +104,7 @@ impl Space {
                     l.resting.insert((moment(at), n), weight);
                     l.resting_sum += u64::from(weight);
                 }
-                // Its setting came before it. Without one nothing is left to be shown.
+                // Its setting came before it. Without a setting there is nothing left to show.
                 if let (Some(state), Some(row)) = (&mut l.gauge, row.gauge) {
                     let state = &mut **state;
                     *state = row.read(state.gauge.clone());
@@ -177,8 +177,8 @@ impl Space {
         Some(())
     }
 
-    /// The queue of a row that outlives it: one without a row of its own was deleted, and stays hidden
-    /// while its finished jobs are kept and its groups are to be forgotten.
+    /// The queue of a row that outlives it: without a row of its own it was deleted, and stays hidden while its
+    /// finished jobs are kept and its groups are to be forgotten.
     pub(super) fn queue_of_remains(&mut self, name: &QueueName) -> QueueId {
         if let Some(queue) = self.queue_by_name.get(name) {
             return *queue;
@@ -237,8 +237,8 @@ impl Space {
         r.generation = row.generation;
     }
 
-    /// A live job of a schedule counts there, also if the schedule is gone. No row says then which it made last: the
-    /// newest of those that are left.
+    /// Counts a live job at its schedule, even if that is gone. Then no row has the last job that it made: the newest
+    /// remaining one counts.
     fn restore_origin(&mut self, origin: &Origin, job: &JobId) {
         let slot = self.schedule_or_shell(&origin.by.id);
         let s = self.schedules.open(slot);
@@ -248,7 +248,7 @@ impl Space {
         }
     }
 
-    /// Takes one live job.
+    /// Restores one live job.
     pub(crate) fn restore_job(&mut self, row: &LiveRow<'_>, now: Moment) -> Result<(), BadRow> {
         self.restore_known_job(row, now).ok_or_else(|| BadRow { row: format!("job {:?}", row.id) })
     }
@@ -256,8 +256,7 @@ impl Space {
     fn restore_known_job(&mut self, row: &LiveRow<'_>, now: Moment) -> Option<()> {
         let life = StoredLife::decode(row.life)?;
         let id = JobId::known(row.id).ok()?;
-        // All that can be wrong comes first: a job that is refused leaves nothing behind, and the
-        // others go on without it.
+        // All checks come first: a rejected job leaves nothing behind, and the others go on without it.
         let stands = match (row.state, &life.lease) {
             (JobState::Running, Some(lease)) => self.can_hold(lease),
             (JobState::Ready | JobState::Scheduled | JobState::Dependent, _) => true,
@@ -333,7 +332,7 @@ impl Space {
         Some(())
     }
 
-    /// Whether what a lease holds is there.
+    /// True if everything that a lease holds exists.
     fn can_hold(&self, lease: &StoredLease) -> bool {
         !self.leases.contains_key(&lease.fence)
             && lease.resources.iter().all(|(pool, id)| {
@@ -401,7 +400,7 @@ impl Space {
         Some(())
     }
 
-    /// After the last row: time in which the engine was down does not count.
+    /// After the last row: downtime of the engine does not count.
     pub(crate) fn restored(&mut self, clock: Moment) {
         let now = self.advance(clock);
         self.pulse = now;
@@ -412,8 +411,8 @@ impl Space {
         let fences: Vec<Fence> = self.leases.keys().copied().collect();
         for fence in fences {
             let Some(lease) = self.leases.get_mut(&fence) else { continue };
-            // Whom the opening process replaces is gone, and so are its workers. All others may live, and nobody knows when
-            // the process before heard of them last.
+            // The process that this one replaces is gone, and so are its workers. All other holders may live, with an
+            // unknown last sign of life.
             lease.expires_at = if lease.orphaned || ends_all { now } else { now.plus(lease.ttl) };
             self.expiries.set(lease.expires_at, fence);
         }
@@ -446,7 +445,7 @@ impl Space {
             self.end_key(&key, seq, None, now);
         }
         self.purge_at = Some(now);
-        // What the rows said is what the rows are: nothing of it is to be written again.
+        // The state equals the rows: nothing of it must be written again.
         let written = self.out.written;
         self.out = super::state::Out { written, ..Default::default() };
         self.loosen_idle_flows();

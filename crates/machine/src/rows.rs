@@ -1,7 +1,7 @@
-//! What a step changed, as rows to write: the only way by which state reaches a disk.
+//! Changes of a step as rows to write: state reaches a disk in no other way.
 //!
-//! A store writes them in one durable batch, and later hands them back to `Machine::restore`. Each
-//! row stands once, however often its thing changed in the batch.
+//! A store writes them in one durable batch, and later returns them to `Machine::restore`. Each row appears once, even
+//! if its thing changed more often in the batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,88 +13,83 @@ use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 use tenure_core::trace::TraceParent;
 
-/// What a job's row gets when it is new or its content changed.
+/// The content of a job's row, written when it is new or changed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobContent {
-    /// What a worker dispatches on.
+    /// The name that a worker dispatches on.
     pub kind: String,
-    /// Its payload.
     pub payload: Json,
-    /// Its labels.
     pub labels: Labels,
-    /// The trace that it was pushed in.
+    /// The trace of its push.
     pub traceparent: Option<TraceParent>,
 }
 
-/// What changes of a content that stays otherwise.
+/// A change of some fields of a job's content.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ContentPatch {
-    /// The new kind.
+    /// The new kind; `None`: unchanged.
     pub kind: Option<String>,
-    /// The new payload.
+    /// The new payload; `None`: unchanged.
     pub payload: Option<Json>,
-    /// The new labels.
+    /// The new labels; `None`: unchanged.
     pub labels: Option<Labels>,
-    /// The trace of the push that replaces the content; `Some(None)` takes the old one away.
+    /// The trace of the push that replaces the content; `Some(None)` removes the old one.
     pub traceparent: Option<Option<TraceParent>>,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobEnd {
-    /// Its namespace.
     pub namespace: Namespace,
-    /// Its id.
     pub id: JobId,
-    /// Its shape.
+    /// The encoded shape of the job.
     pub shape: Arc<[u8]>,
-    /// Kept until then.
+    /// The time until which it is kept.
     pub until: Moment,
-    /// About what the row takes, for the byte budget.
+    /// Approximate size of the row, for the byte budget.
     pub bytes: u32,
-    /// What it succeeded with.
+    /// The result of a succeeded job.
     pub result: Option<Json>,
 }
 
-/// How long a finished job is kept, and what it takes of the budget.
+/// The retention of a finished job, and its part of the budget.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeptUntil {
-    /// Its namespace.
     pub namespace: Namespace,
-    /// Until then; the greatest moment is without end.
+    /// The end of the retention; the greatest moment means without end.
     pub until: Moment,
-    /// About what the row takes, for the byte budget.
+    /// Approximate size of the row, for the byte budget.
     pub bytes: u32,
 }
 
-/// What is written of one job.
+/// Changes of one job's row.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobChange {
     /// The row is new: its namespace, id and content.
     pub new: Option<Arc<(Namespace, JobId, JobContent)>>,
-    /// The queue, when the row is new.
+    /// The queue, for a new row.
     pub queue: Option<QueueName>,
-    /// The flow that it belongs to, when the row is new.
+    /// The flow of the job, for a new row.
     pub flow: Option<FlowName>,
-    /// Content of a row that is there.
+    /// A change of an existing row's content.
     pub patch: Option<Box<ContentPatch>>,
-    /// Where it stands now; `Ready` for all that waits.
+    /// Its state now; `Ready` for every waiting job.
     pub state: Option<JobState>,
-    /// Its shape, when the row is new or the shape changed.
+    /// Its shape, for a new row or a changed shape.
     pub shape: Option<Arc<[u8]>>,
-    /// Its life. Without a state, only the life of a row that is there changes.
+    /// The encoded life of the job. Without a state, only the life of an existing row changes.
     pub life: Option<Vec<u8>>,
     /// It ended: from now on only the archive knows it.
     pub end: Option<JobEnd>,
-    /// It is finished already, and is kept otherwise from now on.
+    /// A new retention for a job that was already finished.
     pub kept: Option<KeptUntil>,
-    /// It was finished and lives again: `until` and `result` go.
+    /// True if it was finished and lives again: `until` and `result` are removed.
     pub revived: bool,
-    /// The last error; `Some(None)` takes it away.
+    /// The last error; `Some(None)` removes it.
     pub error: Option<Option<String>>,
-    /// What its holder reported; `Some(None)` takes it away.
+    /// The last progress report; `Some(None)` removes it.
     pub progress: Option<Option<Json>>,
-    /// The row goes, with its errors.
+    /// True if the row goes, with its errors.
     pub deleted: bool,
 }
 
@@ -103,46 +98,46 @@ pub struct JobChange {
 pub enum Kind {
     /// Numbers of the namespace.
     Meta,
-    /// A queue.
+    /// Settings and pause of a queue.
     Queue,
-    /// The virtual time of a group; that of its priority, for the group that is none.
+    /// The virtual time of a group; for jobs without a group, the time of their priority.
     Turn,
-    /// A limit's setting.
+    /// The setting of a limit or template.
     LimitSetting,
-    /// A limit's state.
+    /// The state of a limit: debt, pause, rests, observation.
     Limit,
-    /// A pool.
+    /// The settings of a pool.
     Pool,
     /// A resource, without its data.
     Resource,
     /// A schedule, and its job unless that is long.
     Schedule,
-    /// The long job of a schedule, which is written when it changes and not when a moment fires.
+    /// The long job of a schedule, which is written when it changes and not at each occurrence.
     ScheduledJob,
-    /// The version of the set of schedules that an owner synced last.
+    /// The version of the set of schedules in an owner's last sync.
     SyncedSet,
-    /// Who waits, or was told: a job, or a flow, and one of its children.
+    /// An edge: a job or a flow, and one child that waits or was notified.
     Edge,
-    /// What is kept of a job for those that name it.
+    /// A finished job that is kept for its dependents.
     Followed,
-    /// The parents of a job that has ended, until it has let them all go.
+    /// The parents of an ended job, until it has let them all go.
     Leaving,
     /// The counts of a flow.
     Flow,
     /// A lease without a job.
     Lease,
-    /// Who holds a unique key.
+    /// The holder of a unique key.
     Key,
-    /// What a request id was granted.
+    /// The grants of a request id.
     Request,
     /// A push that replaced the content of a job.
     Replacing,
-    /// A lease without a job, after its end.
+    /// A tombstone: a lease without a job, after its end.
     Stub,
 }
 
 impl Kind {
-    /// All kinds, in the order in which they are declared. A journal holds a kind by its place here: a new one comes last.
+    /// All kinds, in the order of their declaration. A journal holds a kind by its index here: a new one comes last.
     pub const ALL: [Kind; 19] = [
         Kind::Meta,
         Kind::Queue,
@@ -164,7 +159,7 @@ impl Kind {
         Kind::Replacing,
         Kind::Stub,
     ];
-    /// Its name in a store.
+    /// The name of this kind in a store.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Meta => "meta",
@@ -188,7 +183,7 @@ impl Kind {
             Kind::Stub => "stub",
         }
     }
-    /// The kind of that name.
+    /// The kind with this name.
     pub fn parse(text: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
@@ -197,18 +192,16 @@ impl Kind {
 /// The key of a row that is not a job.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RowKey {
-    /// Its namespace.
     pub namespace: Namespace,
-    /// Its kind.
     pub kind: Kind,
-    /// Unique within both.
+    /// Unique within namespace and kind.
     pub key: String,
 }
 
-/// Whose data it is.
+/// The resource that the data belongs to.
 pub type DataKey = (Namespace, PoolName, ResourceId);
 
-/// Everything that a batch of steps changed.
+/// All changes of a batch of steps.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Rows {
     /// Jobs, by row number.
@@ -217,14 +210,14 @@ pub struct Rows {
     pub errors: Vec<(Seq, JobError)>,
     /// Other rows: text to put, or `None` to delete.
     pub other: BTreeMap<RowKey, Option<String>>,
-    /// Jobs whose rows go, and with them the edges of their children, all of which are closed.
+    /// Jobs whose rows go, with the edges of their children; all of these are closed.
     pub childless: Vec<(Namespace, Seq)>,
     /// Data of resources to put, or `None` to delete. Secret: never logged.
     pub data: BTreeMap<DataKey, Option<Json>>,
 }
 
 impl Rows {
-    /// Whether there is nothing to write.
+    /// True if there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.jobs.is_empty()
             && self.errors.is_empty()
@@ -232,12 +225,12 @@ impl Rows {
             && self.childless.is_empty()
             && self.data.is_empty()
     }
-    /// Whether a lease is among them that was granted, or changed.
+    /// True if they contain a granted or changed lease.
     pub fn grants(&self) -> bool {
         self.jobs.values().any(|change| change.state == Some(JobState::Running))
             || self.other.iter().any(|(key, row)| key.kind == Kind::Lease && row.is_some())
     }
-    /// About what they take in a journal.
+    /// Approximate size in a journal.
     pub fn bytes(&self) -> usize {
         let text = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.text().len());
         let job = |change: &JobChange| {
@@ -265,43 +258,37 @@ impl Rows {
     }
 }
 
-/// A live job's row, as a store hands it back at a start.
+/// A live job's row, from a store at a start.
 #[derive(Clone, Debug)]
 pub struct LiveRow<'a> {
-    /// Its row number.
     pub seq: Seq,
-    /// Its namespace.
     pub namespace: &'a str,
-    /// Its id.
     pub id: &'a str,
-    /// Where it stands.
     pub state: JobState,
-    /// Its shape.
+    /// The encoded shape of the job.
     pub shape: &'a [u8],
-    /// Its life.
+    /// The encoded life of the job.
     pub life: &'a [u8],
 }
 
-/// A finished job, as the archive knows it.
+/// A finished job, from the archive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Archived {
-    /// Its row number.
     pub seq: Seq,
-    /// Its id.
     pub id: JobId,
-    /// How it ended.
+    /// The state in which it ended.
     pub state: JobState,
-    /// Its shape.
+    /// The encoded shape of the job.
     pub shape: Vec<u8>,
-    /// Its life.
+    /// The encoded life of the job.
     pub life: Vec<u8>,
-    /// Kept until then.
+    /// The time until which it is kept.
     pub until: Moment,
-    /// About what the row takes.
+    /// Approximate size of the row.
     pub bytes: u32,
 }
 
-/// Which finished jobs go first.
+/// The classes of the byte budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// Failed jobs, which own half of the byte budget.
@@ -311,22 +298,22 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class of an end.
+    /// The class of a final state.
     pub fn of(state: JobState) -> Class {
         if state == JobState::Failed { Class::Failed } else { Class::Ended }
     }
 }
 
-/// Finished jobs: rows that no index in memory knows. What a step changed is seen by the next one.
+/// Finished jobs: rows without an index in memory. A step sees the changes of earlier steps.
 pub trait Archive {
     /// The finished job with this id.
     fn by_id(&self, namespace: &Namespace, id: &JobId) -> Option<Archived>;
     /// The finished job with this row number.
     fn by_seq(&self, namespace: &Namespace, seq: Seq) -> Option<Archived>;
-    /// Finished jobs of a namespace whose time is over, soonest first.
+    /// Finished jobs of a namespace whose retention is over, earliest first.
     fn over(&self, namespace: &Namespace, now: Moment, max: usize) -> Vec<Archived>;
-    /// The soonest moment at which one of the namespace goes.
+    /// The earliest end of a retention in the namespace.
     fn next_over(&self, namespace: &Namespace) -> Option<Moment>;
-    /// Of all namespaces, the jobs of this class that would go soonest.
+    /// The jobs of this class with the earliest ends, over all namespaces.
     fn soonest(&self, class: Class, max: usize) -> Vec<(Namespace, Archived)>;
 }

@@ -1,5 +1,5 @@
-//! The indexes of schedules: by their ids, by their owners, and in the order in which they fire. Ids stand in the table
-//! alone; an index holds numbers of its entries, and asks the table how they compare.
+//! Indexes of schedules: by id, by owner, and in firing order. Only the table has the ids; an index holds numbers of
+//! its entries, and the table compares them.
 
 use crate::state::{LiveScheduleId, Schedule, Space};
 use tenure_core::names::{Owner, ScheduleId};
@@ -20,7 +20,7 @@ impl Space {
         self.add_schedule(&Schedule::shell(id.clone()))
     }
 
-    /// Takes a schedule with an id that none has.
+    /// Adds a schedule whose id is free.
     fn add_schedule(&mut self, schedule: &Schedule) -> LiveScheduleId {
         let slot = self.schedules.insert(schedule);
         let Space { schedules, schedule_by_id, .. } = self;
@@ -28,7 +28,7 @@ impl Space {
         slot
     }
 
-    /// Takes a schedule out of the index; nothing points to it.
+    /// Removes a schedule from the index; nothing points to it.
     pub(crate) fn drop_schedule(&mut self, slot: LiveScheduleId) {
         self.leave_orders(slot);
         self.out.dirty_schedules.remove(&slot);
@@ -43,7 +43,7 @@ impl Space {
         }
     }
 
-    /// Of all schedules, or those of an owner, the ones behind an id, in the order of their ids.
+    /// The schedules behind an id, of all or of one owner, in the order of their ids.
     pub(crate) fn schedules_behind<'a>(
         &'a self,
         owner: Option<&Owner>,
@@ -57,7 +57,7 @@ impl Space {
         ranked.map(|ranked| ranked.from(before)).into_iter().flatten()
     }
 
-    /// Gives a schedule to an owner, or takes it from the one that it has.
+    /// Gives a schedule to an owner, or takes it from its present one.
     pub(crate) fn set_owner(&mut self, slot: LiveScheduleId, owner: Option<Owner>) {
         let s = self.schedules.open(slot);
         if s.owner == owner {
@@ -82,8 +82,8 @@ impl Space {
 
     // ---- A start ----
 
-    /// Takes a schedule from its row; `None` if its id is taken. At a start it is packed once, with the place at which it
-    /// fires where no clock decides that.
+    /// Restores a schedule from its row; `None` if its id is taken. At a start it is packed once, with its place in the
+    /// firing order if that does not depend on a clock.
     pub(crate) fn restore_schedule(&mut self, mut schedule: Schedule) -> Option<()> {
         if self.schedule_with_id(schedule.id.as_str()).is_some() {
             return None;
@@ -110,7 +110,7 @@ impl Space {
         Some(())
     }
 
-    /// After the last row.
+    /// Sorts all schedules after the last row.
     pub(crate) fn restored_schedules(&mut self, now: Moment) {
         let Space { schedules, firing, .. } = self;
         firing.sort(|(one, slot), (other, beside)| {
@@ -123,17 +123,17 @@ impl Space {
         self.schedules.pack_all();
     }
 
-    /// Puts a schedule into the order in which schedules fire. Its place is its own to remember.
+    /// Puts a schedule into the firing order. The schedule must remember its place.
     pub(crate) fn enter_firing(&mut self, place: Moment, slot: LiveScheduleId) {
         let Space { schedules, firing, .. } = self;
         let key = (place, schedules.id_of(slot));
         firing.insert((place, slot), |(at, there)| {
-            // Few have one moment, so few ids are looked up.
+            // Few share one time, so few ids are looked up.
             at.cmp(&key.0).then_with(|| schedules.id_of(there).cmp(key.1))
         });
     }
 
-    /// Takes a schedule out of the order in which schedules fire.
+    /// Removes a schedule from the firing order.
     pub(crate) fn leave_firing(&mut self, place: Moment, slot: LiveScheduleId) {
         let Space { schedules, firing, .. } = self;
         let key = (place, schedules.id_of(slot));

@@ -1,8 +1,8 @@
 //! A schedule as text: the value of its row, and its form in memory while no step changes it.
 //!
-//! Nearly all of a million schedules rest, and a schedule that rests lacks most of what one can have: a pause, a moved
-//! moment, a plan, jobs that it made. So bits at the front say which values follow, and no other value is written. In
-//! memory the values that a start computes anew stand behind those of the row.
+//! Nearly all of a million schedules rest, and a resting schedule lacks most of the possible values: a pause, a moved
+//! occurrence, a plan, jobs that it made. So bits at the front mark the values that follow, and no other value is
+//! written. In memory, values that a start computes again follow those of the row.
 
 use std::collections::VecDeque;
 
@@ -16,41 +16,41 @@ use tenure_core::schedule::{
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 
-/// A job that is longer has a row of its own: otherwise each moment that fires would write it again.
+/// A longer job has a row of its own: otherwise each occurrence would write it again.
 const JOB_WITH_ROW_MAX: usize = 512;
 
-/// Which of its values a text has; those that are common stand first.
+/// The values that a text has; common ones first.
 struct Present(u64);
 
 impl Present {
-    /// Bits in the order of these.
+    /// The bits, in the order of these values.
     fn of(values: &[bool]) -> Self {
         let bits = values.iter().enumerate().map(|(at, is)| u64::from(*is) << at);
         Present(bits.sum())
     }
-    /// Takes the next bit off: whether that value is there.
+    /// Takes the next bit: true if that value is present.
     fn take(&mut self) -> bool {
         let bit = self.0 & 1 != 0;
         self.0 >>= 1;
         bit
     }
-    /// Whether all bits were taken. One that is left stands for a value that this release does not know.
+    /// True if all bits were taken. A remaining bit stands for a value that this release does not know.
     fn is_over(&self) -> bool {
         self.0 == 0
     }
-    /// Reads the value of the next bit, if it is there; `None`: it cannot be read.
+    /// Reads the value of the next bit, if it is present; `None`: it cannot be read.
     fn value<T>(&mut self, read: impl FnOnce() -> Option<T>) -> Option<Option<T>> {
         if self.take() { read().map(Some) } else { Some(None) }
     }
 }
 
 impl Schedule {
-    /// Whether its job has a row of its own.
+    /// True if its job has a row of its own.
     pub(crate) fn has_job_row(&self) -> bool {
         self.job.len() > JOB_WITH_ROW_MAX
     }
 
-    /// The value of its row.
+    /// The text of its row.
     pub(crate) fn row(&self) -> String {
         let job = if self.has_job_row() { 0 } else { self.job.len() };
         let mut w = TextWriter::with_capacity(96 + job);
@@ -58,7 +58,7 @@ impl Schedule {
         w.finish()
     }
 
-    /// A schedule as its row has it, without a plan: one is wanted at once.
+    /// A schedule from its row, without a plan: it asks for one at once.
     pub(crate) fn of_row(id: ScheduleId, value: &str) -> Option<Schedule> {
         let r = &mut TextReader::new(value);
         let read = Schedule::read_row(id, r)?;
@@ -199,7 +199,7 @@ impl Schedule {
         write_some(&mut w, Some(self.unfinished).filter(|count| *count != 0), TextWriter::u64);
         write_some(&mut w, self.wanted_at, TextWriter::moment);
         write_some(&mut w, Some(&self.plan).filter(|plan| !plan.is_empty()), write_plan);
-        // A copy: an allocator may leave a text that shrinks in its place, with all the room that it had.
+        // A copy: an allocator may leave a shrunk text in its place, with its former capacity.
         Box::from(w.finish().as_str())
     }
 
@@ -218,7 +218,7 @@ impl Schedule {
         (present.is_over() && r.is_at_end()).then_some(s)
     }
 
-    /// The id in such a text.
+    /// The id in a packed text.
     pub(crate) fn id_of_packed(text: &str) -> Option<&str> {
         TextReader::new(text).text()
     }
@@ -234,7 +234,7 @@ fn job_id(r: &mut TextReader<'_>) -> Option<JobId> {
     JobId::known(r.text()?).ok()
 }
 
-/// Each moment by how far it is from the one before it, and when it is due by how far that is from it.
+/// Each occurrence by its distance from the one before, and its due time by the distance from it.
 fn write_plan(w: &mut TextWriter, plan: &VecDeque<PlannedMoment>) {
     w.u64(plan.len() as u64);
     let mut before = 0;
@@ -260,7 +260,7 @@ fn read_plan(r: &mut TextReader<'_>) -> Option<VecDeque<PlannedMoment>> {
     (0..len).map(|_| next()).collect()
 }
 
-/// The job that each moment of a schedule makes, without the values that are at their defaults.
+/// The job of each occurrence of a schedule, without values at their defaults.
 pub(crate) fn job_text(job: &ScheduledJob) -> Box<str> {
     let ScheduledJob { queue, kind, payload, priority, group, needs, retry, .. } = job;
     let payload_text = payload.as_ref().map(Json::text);
@@ -297,7 +297,7 @@ pub(crate) fn job_text(job: &ScheduledJob) -> Box<str> {
     w.finish().into_boxed_str()
 }
 
-/// `None` if the text is none of [`job_text`].
+/// The job of such a text; `None` if it is not one of [`job_text`].
 pub(crate) fn job_of_text(text: &str) -> Option<ScheduledJob> {
     let r = &mut TextReader::new(text);
     let mut present = Present(r.u64()?);
@@ -320,9 +320,9 @@ pub(crate) fn job_of_text(text: &str) -> Option<ScheduledJob> {
     (present.is_over() && r.is_at_end()).then_some(job)
 }
 
-/// Writes a value that few schedules have. It is read when a moment fires, and not at a start.
+/// Writes a value that few schedules have. It is read when an occurrence fires, and not at a start.
 fn write_json(w: &mut TextWriter, value: &impl serde::Serialize) {
-    // Needs, retries and labels are plain numbers and texts, for which writing JSON cannot fail.
+    // Needs, retries and labels are plain numbers and texts, so writing JSON cannot fail.
     w.text(&serde_json::to_string(value).unwrap_or_default());
 }
 

@@ -1,17 +1,17 @@
-//! A table whose entries are named by a small number; the number of a removed entry is used again.
+//! A table whose entries are named by small numbers; the number of a removed entry is used again.
 //!
 //! `slab` would do, except that it never shrinks, and that its panic on a broken link does not name the table. Entries
-//! lie in chunks. An empty chunk is dropped, and an insert takes the lowest free slot, so that the entries that are left
-//! after a peak gather in few chunks. A chunk is as long as its last entry asks for: a server holds thousands of namespaces,
-//! and each has a dozen tables with one entry.
+//! are in chunks. An empty chunk is dropped, and an insert takes the lowest free slot, so that the entries that remain
+//! after a peak gather in few chunks. A chunk is only as long as its last entry needs: a server holds thousands of
+//! namespaces, and each has a dozen tables with one entry.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 
-/// The number of an entry in a table of `T`. Numbers of two tables are two types, so that neither can name an entry of
-/// the other.
+/// The number of an entry in a table of `T`. Each table has its own type of numbers, so a number cannot name an entry
+/// of another table.
 pub(crate) struct Id<T> {
     number: u32,
     table: PhantomData<fn() -> T>,
@@ -26,7 +26,7 @@ impl<T> Id<T> {
     }
 }
 
-// Derived, they would hold only for a `T` for which they hold.
+// Derived impls would require the same traits of `T`.
 impl<T> Clone for Id<T> {
     fn clone(&self) -> Self {
         *self
@@ -67,24 +67,24 @@ impl<T> std::fmt::Display for Id<T> {
 
 const CHUNK: usize = 64;
 
-/// See the module.
+/// A table of `T`, in chunks.
 #[derive(Debug)]
 pub(crate) struct Slots<T> {
     chunks: Vec<Option<Chunk<T>>>,
-    /// Chunks with a free slot, dropped ones included.
+    /// Chunks with a free slot, including dropped ones.
     roomy: BTreeSet<u32>,
 }
 
 #[derive(Debug)]
 struct Chunk<T> {
-    /// One bit per entry that is present.
+    /// One bit per present entry.
     used: u64,
-    /// Up to its last entry that is present.
+    /// Up to its last present entry.
     entries: Vec<Option<T>>,
 }
 
 impl<T> Chunk<T> {
-    /// Puts an entry into the lowest free slot; its place.
+    /// Puts an entry into the lowest free slot. Returns its place.
     fn put(&mut self, entry: T) -> u32 {
         let at = self.used.trailing_ones();
         self.used |= 1 << at;
@@ -92,7 +92,7 @@ impl<T> Chunk<T> {
             Some(slot) => *slot = Some(entry),
             None => {
                 if self.entries.len() == self.entries.capacity() {
-                    // A vector would begin with room for four.
+                    // A vector would start with a capacity of four.
                     self.entries.reserve_exact(self.entries.len().max(1));
                 }
                 self.entries.push(Some(entry));
@@ -187,8 +187,8 @@ impl<T> Slots<T> {
     }
 }
 
-/// An id that the state itself holds names an entry that is there: the audit proves it, and a broken link is a bug that
-/// must not be written to disk, so it ends the process.
+/// Panics if there is no such entry. Every id in the state names an entry: the audit proves it, and a broken link is a
+/// bug that must not reach a disk, so it ends the process.
 impl<T> std::ops::Index<Id<T>> for Slots<T> {
     type Output = T;
     fn index(&self, id: Id<T>) -> &T {

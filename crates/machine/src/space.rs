@@ -1,8 +1,7 @@
-//! A namespace as a whole: one step of it, and when it ends.
+//! A namespace as a whole: one step of it, and its end.
 //!
-//! A namespace is there while something is in it, and for a day after its last call. Fences stay above
-//! all that were given there: a fence is never below the clock, and no namespace ends while its own is
-//! above it.
+//! A namespace exists while it has content, and for a day after its last call. Its fences stay above all earlier ones:
+//! a fence is never below the clock, and no namespace ends while its own fence is above it.
 
 use super::state::{CALLERS, Seq, Space};
 use super::{Command, Done, Rest};
@@ -12,7 +11,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
-    /// Applies one command at what the engine's clock says.
+    /// Applies one command at the time of the engine's clock.
     pub(super) fn step(
         &mut self,
         command: Command,
@@ -48,7 +47,7 @@ impl Space {
         done
     }
 
-    /// Whether it is as one that was never used, but for its numbers.
+    /// True if it is like one that was never used, except for its numbers.
     pub(super) fn holds_nothing(&self) -> bool {
         self.queue_by_name.is_empty()
             && self.limit_settings.is_empty()
@@ -73,13 +72,13 @@ impl Space {
             && self.out.rows.is_empty()
     }
 
-    /// When it ends if nobody calls; `None` while something is in it.
+    /// Its end if no call comes; `None` while it has content.
     pub(super) fn ends_at(&self) -> Option<Moment> {
         self.holds_nothing().then(|| ends_at(self.used_at, self.fence))
     }
 }
 
-/// When a namespace ends that holds nothing, if nobody calls.
+/// The end of an empty namespace if no call comes.
 pub(super) fn ends_at(used_at: Moment, fence: Fence) -> Moment {
     used_at.plus(Span::from_us(FORGET_US)).max(Moment::from_us(fence.get()))
 }

@@ -1,4 +1,4 @@
-//! A job as its row holds it: the shape that many share, and the life that is its own.
+//! A job in its row's form: the shape that many jobs share, and the life that is its own.
 
 use data_encoding::HEXLOWER;
 
@@ -20,7 +20,7 @@ use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 use tenure_core::trace::TraceParent;
 
-/// What many jobs have in common.
+/// The common part of many jobs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoredShape {
     pub queue: QueueName,
@@ -80,7 +80,7 @@ impl StoredShape {
         }
         w.option(self.timeout, |w, span| w.span(span));
         w.option(self.retain, |w, span| w.span(span));
-        // Without it a shape is that of earlier releases, which is shared with theirs.
+        // Without this field a shape has the bytes of earlier releases, and is shared with theirs.
         if let Some(most) = self.retry.max_snoozes {
             w.u32(most);
         }
@@ -146,21 +146,21 @@ pub(crate) struct StoredLease {
     pub limits: Vec<(LimitName, u32, u32)>,
     pub resources: Vec<(PoolName, ResourceId)>,
     pub request: Option<RequestId>,
-    /// It was granted to the process that had the store open.
+    /// True if its holder is in the process that had the store open.
     pub local: bool,
-    /// Its job had never run before.
+    /// True if its job had never run before.
     pub first: bool,
 }
 
 impl StoredLease {
-    /// The row of a lease without a job: a row is text, so these bytes are written in hexadecimal.
+    /// The row of a lease without a job: a row is text, so these bytes are in hexadecimal.
     pub(crate) fn row(&self) -> String {
         let mut w = Writer::default();
         self.encode(&mut w);
         HEXLOWER.encode(&w.finish())
     }
 
-    /// What such a row says; `None` if it is none.
+    /// Parses such a row; `None` if it has another form.
     pub(crate) fn of_row(row: &str) -> Option<Self> {
         let bytes = HEXLOWER.decode(row.as_bytes()).ok()?;
         Self::decode(&mut Reader(&bytes))
@@ -210,7 +210,7 @@ impl StoredLease {
     }
 }
 
-/// What is a job's own.
+/// The part of a job that is its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct StoredLife {
     pub arrival: u64,
@@ -315,14 +315,14 @@ impl Kin {
         })
     }
 
-    /// The parents of a job that has ended, as its row holds them until it has let them all go.
+    /// The parents of an ended job, as its row has them until it has let them all go.
     pub(crate) fn row_of(parents: &std::sync::Arc<[Parent]>) -> String {
         let mut w = Writer::default();
         Kin { parents: parents.clone(), ..Kin::none() }.encode(&mut w);
         HEXLOWER.encode(&w.finish())
     }
 
-    /// What such a row says; `None` if it is none.
+    /// Parses such a row; `None` if it has another form.
     pub(crate) fn of_row(row: &str) -> Option<Kin> {
         Kin::decode(&mut Reader(&HEXLOWER.decode(row.as_bytes()).ok()?))
     }
@@ -377,7 +377,7 @@ impl StoredLife {
             }
         });
         w.option(self.kin.as_ref(), |w, kin| kin.encode(w));
-        // A row of a job that never snoozed is that of earlier releases.
+        // The row of a job that never snoozed equals that of earlier releases.
         if self.snoozed > 0 {
             w.u32(self.snoozed);
         }
@@ -461,22 +461,22 @@ impl StoredLife {
     }
 }
 
-/// What filters ask of a job's life, and what tells whether its content changed since it was read.
+/// Fields of a job's life for filters, and for the check that its content is unchanged since a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LifeSeen {
-    /// When the job ended.
+    /// The time of the job's end.
     pub finished_at: Option<Moment>,
-    /// How often its kind, its labels or its last error have changed.
+    /// Number of changes of its kind, its labels or its last error.
     pub edits: u32,
 }
 
-/// What the life in a job's row says of these; `None` if it is not of this format.
+/// These fields from the life in a job's row; `None` if it is not of this format.
 pub fn seen_in_life(life: &[u8]) -> Option<LifeSeen> {
     let StoredLife { finished_at, edits, .. } = StoredLife::decode(life)?;
     Some(LifeSeen { finished_at, edits })
 }
 
-/// Whether a filter lets a job with this life, by its flow and by the schedule that made it.
+/// True if a filter accepts a job with this life, by its flow and its schedule.
 pub fn lets_origin_of_life(filter: &JobFilter, life: &[u8]) -> bool {
     if filter.flow.is_none() && filter.schedule.is_none() {
         return true;
@@ -487,17 +487,17 @@ pub fn lets_origin_of_life(filter: &JobFilter, life: &[u8]) -> bool {
     })
 }
 
-/// How the row of a job ends of which nobody knows any more how far it was.
+/// The end for the row of a job whose progress is unknown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnreadableEnd {
-    /// Its life.
+    /// The encoded life with that end.
     pub life: Vec<u8>,
-    /// Kept until then, as a failed job.
+    /// The time until which it is kept, as a failed job.
     pub until: Moment,
 }
 
-/// A job whose shape is known and whose life is not ends as failed, with the error `unreadable`: it may
-/// have run or not, so only its owner can say whether it is to run again. `None` if the shape is none.
+/// A job with a readable shape but an unreadable life ends as failed, with the error `unreadable`: it may have run or
+/// not, so only its owner can decide to run it again. `None` if the shape is unreadable too.
 pub fn unreadable_end(shape: &[u8], now: Moment) -> Option<UnreadableEnd> {
     let shape = StoredShape::decode(shape)?;
     let life = StoredLife {
@@ -528,18 +528,17 @@ pub fn unreadable_end(shape: &[u8], now: Moment) -> Option<UnreadableEnd> {
     Some(UnreadableEnd { life: life.encode(), until })
 }
 
-/// The id of a lease: what it holds is found by its fence, and by the job's row number when the
-/// lease is over.
+/// The id of a lease: its fence finds it while it lives, and the job's row number afterwards.
 pub fn lease_id(fence: Fence, seq: Seq) -> String {
     use std::fmt::Write as _;
-    // Made for each grant: room at once, instead of growing twice.
+    // Made for each grant: full capacity at once, without growing twice.
     let mut id = String::with_capacity(24);
-    // Writing into a text cannot fail.
+    // Writing to a string cannot fail.
     let _ = write!(id, "{:x}-{:x}", fence.get(), seq.get());
     id
 }
 
-/// The fence and the job's row number (0 without a job) of a lease id; `None` if it is none.
+/// The fence and the job's row number (0 without a job) of a lease id; `None` for another text.
 pub fn parse_lease_id(id: &str) -> Option<(Fence, Seq)> {
     let (fence, seq) = id.split_once('-')?;
     let hex = |text: &str| {
@@ -552,57 +551,54 @@ pub fn parse_lease_id(id: &str) -> Option<(Fence, Seq)> {
     Some((Fence::new(hex(fence)?), Seq::new(hex(seq)?)))
 }
 
-/// What only the machine knows of a job that waits.
+/// The part of a waiting job's state that only the machine has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stands {
-    /// Where it stands: what waits in line is ready or blocked.
+    /// Its state: a job in line is ready or blocked.
     pub state: JobState,
-    /// For how many parents it waits.
+    /// Number of parents that it waits for.
     pub waiting_on: u32,
 }
 
 impl Default for Stands {
-    /// Of a job of which the machine knows nothing any more.
+    /// For a job that the machine no longer has.
     fn default() -> Self {
         Stands { state: JobState::Ready, waiting_on: 0 }
     }
 }
 
-/// The columns of a job's row, as a store reads them.
+/// The columns of a job's row, from a store.
 #[derive(Clone, Debug)]
 pub struct StoredJob {
-    /// Row number.
     pub seq: Seq,
-    /// Its id.
     pub id: JobId,
-    /// What a worker dispatches on.
+    /// The name that a worker dispatches on.
     pub kind: String,
-    /// Where it stands; `Ready` for what waits, be it ready or blocked.
+    /// Its state; `Ready` for every job in line, ready or blocked.
     pub state: JobState,
-    /// See `StoredShape`.
+    /// The bytes of a `StoredShape`.
     pub shape: Vec<u8>,
-    /// See `StoredLife`.
+    /// The bytes of a `StoredLife`.
     pub life: Vec<u8>,
-    /// Its payload, unless it was not asked for.
+    /// Its payload; `None` if it was not requested.
     pub payload: Option<Json>,
-    /// Its labels.
     pub labels: Labels,
-    /// The trace that it was pushed in, unless the payload was not asked for.
+    /// The trace of its push; `None` if the payload was not requested.
     pub traceparent: Option<TraceParent>,
-    /// What it succeeded with.
+    /// The result of a succeeded job.
     pub result: Option<Json>,
-    /// The last error.
+    /// The last error, if it has one.
     pub error: Option<String>,
-    /// The last errors.
+    /// The most recent errors of its runs.
     pub errors: Vec<JobError>,
-    /// What its holder reported last.
+    /// The last progress report of its holder.
     pub progress: Option<Json>,
 }
 
 impl StoredJob {
-    /// As the contract shows it; `None` if the row is not of this format. What only the machine knows of a job that waits
-    /// is `stands`: whether one that is `Ready` in its row is blocked, and for how many parents a dependent one waits. The
-    /// row may be newer, so it counts for a row that says the same.
+    /// The view of the contract; `None` if the row is not of this format. `stands` is the machine's part: if a `Ready`
+    /// row is blocked, and the number of parents of a dependent job. The row may be newer, so `stands` counts only if
+    /// the row has the same state.
     pub fn view(self, stands: Stands) -> Option<JobView> {
         let shape = StoredShape::decode(&self.shape)?;
         let life = StoredLife::decode(&self.life)?;
@@ -610,7 +606,7 @@ impl StoredJob {
             (JobState::Ready, JobState::Blocked) => JobState::Blocked,
             (state, _) => state,
         };
-        // A job that waits no more waits for nobody.
+        // Only a dependent job waits for parents.
         let waiting_on = if state == JobState::Dependent { stands.waiting_on } else { 0 };
         let running = state == JobState::Running;
         let full = self.payload.is_some();
@@ -761,7 +757,7 @@ mod tests {
 
     #[test]
     fn a_life_of_format_3_is_read() {
-        // It ended with its undelivered leases.
+        // It ended with its unacknowledged leases.
         let pushed = StoredLife { origin: None, edits: 0, ..life(Some(lease())) };
         let bytes = pushed.encode();
         let old = StoredLife::decode(&bytes[..bytes.len() - 3]).unwrap();

@@ -1,16 +1,16 @@
-//! The codec of rows that are text: about as short as [`codec`](super::codec), and always valid UTF-8.
+//! The codec of text rows: about as short as [`codec`](super::codec), and always valid UTF-8.
 //!
-//! A number is digits of five bits, the lowest first: the last digit lies from `0` on, each before it from `P` on. A text
-//! is its length and itself. Reading such a row needs no parser for JSON, and the table of rows holds it as any other row.
-//! The store's format number stands for this layout too. Reading never panics: a text that is not of this form is `None`.
+//! A number is digits of five bits, the lowest first: the last digit starts at `0`, each before it at `P`. A text is
+//! its length and itself. Reading such a row needs no JSON parser, and the table of rows holds it like any other row.
+//! The store's format number stands for this layout too. Reading never panics: a text of another form is `None`.
 
 use tenure_core::time::{Moment, Span};
 
-/// The last digit of a number.
+/// The base of a number's last digit.
 const LAST: u8 = b'0';
-/// A digit that others follow.
+/// The base of a digit that others follow.
 const MORE: u8 = b'P';
-/// Bits of a digit.
+/// Bits in one digit of a number.
 const BITS: u32 = 5;
 
 /// Writes values one after another.
@@ -51,7 +51,7 @@ impl<'a> TextReader<'a> {
     pub(crate) fn new(text: &'a str) -> Self {
         TextReader(text)
     }
-    /// Whether all was read.
+    /// True if all of the text was read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }
@@ -131,7 +131,7 @@ mod tests {
         for text in ["", "P", "!", "oooooooooooooo0", "ooooooooooooO"] {
             assert_eq!(TextReader::new(text).u64(), None, "{text}");
         }
-        // Longer than what is there, and an end within a letter.
+        // Longer than the rest, and an end within a letter.
         for text in ["2a", "1ü"] {
             assert_eq!(TextReader::new(text).text(), None, "{text}");
         }

@@ -1,8 +1,8 @@
-//! `tick`: the only step that ends or starts what time ends or starts.
+//! `tick`: the only step that starts or ends things because of time.
 //!
-//! Reaps, deadlines, due jobs, due doors, reservations, purges: at most 256 of each, oldest first;
-//! what is left is due now. No other call does due work, so a settle that comes before the tick
-//! that would reap is honoured, however late it is.
+//! Reaps, deadlines, due jobs, due wait queues, reservations, purges: at most 256 of each, oldest first; the rest is
+//! due at once again. No other call does due work, so a settle before the tick that would reap is honoured, however
+//! late it is.
 
 use super::ending::End;
 use super::mutant::{Mutant, forgets};
@@ -19,13 +19,13 @@ use tenure_core::sentences::{clock_behind, clock_leapt, deaf};
 use tenure_core::time::{Moment, Span};
 
 impl Space {
-    /// The moment of a call: the engine's clock, but never before what was seen.
+    /// The time of a call: the engine's clock, but never before an earlier time.
     pub(crate) fn advance(&mut self, clock: Moment) -> Moment {
         self.last = self.last.max(clock);
         self.last
     }
 
-    /// When the next tick is due.
+    /// The time of the next tick.
     pub(crate) fn next_due(&self) -> Option<Moment> {
         if !self.pending.is_empty()
             || !self.families.is_empty()
@@ -56,14 +56,14 @@ impl Space {
         housekeeping.into_iter().flatten().chain(self.next_change()).min()
     }
 
-    /// The soonest moment at which time alone may change what a lease call is answered.
+    /// The earliest time at which time alone may change the answer of a lease call.
     pub(crate) fn next_change(&self) -> Option<Moment> {
         let first = |set: &std::collections::BTreeSet<Due>| set.first().map(|first| first.at);
         let ends = [self.expiries.next(), self.deadlines.next()].into_iter().flatten().min();
         [
             first(&self.due),
             first(&self.expiring),
-            // No lease ends by time while it recovers.
+            // No lease ends by time during a recovery.
             self.recovers_until.or(ends),
             self.door_timers.next(),
             self.limit_timers.next(),
@@ -75,8 +75,8 @@ impl Space {
         .min()
     }
 
-    /// One tick at what the engine's clock says; `leapt` is what that clock gained on a monotonic clock since the last
-    /// tick. Returns the calls whose wait is over: they are answered once all is opened that this tick has freed, so
+    /// One tick at the time of the engine's clock; `leapt` is that clock's gain over a monotonic clock since the last
+    /// tick. Returns the calls whose wait is over: they are answered after this tick has opened all that it frees, so
     /// that they get it or see it.
     pub(crate) fn tick(
         &mut self,
@@ -85,7 +85,7 @@ impl Space {
         archive: &dyn Archive,
     ) -> Vec<TakerId> {
         let now = self.look_at_clock(clock);
-        // A holder works by its own clock, which did not leap: a ttl that is shorter than the leap would end early.
+        // A holder works by its own clock, which did not leap: a ttl shorter than the leap would end early.
         if leapt > Span::from_us(LEAP_US)
             && !self.leases.is_empty()
             && !forgets(Mutant::LeapIsNoEvent)
@@ -139,8 +139,8 @@ impl Space {
         self.happens(EventType::ClockBehind, About { why, ..About::default() }, now);
     }
 
-    /// The clock is accepted although it is behind: what is stored further ahead than its own
-    /// length is cut. It happens at most once per step of the clock, so it may look at everything.
+    /// Accepts a clock that is behind: cuts stored times that are further ahead than their own length. At most once per
+    /// step of the clock, so it may look at everything.
     fn set_back(&mut self, clock: Moment) {
         self.last = clock;
         self.deaf_at = clock;
@@ -210,7 +210,7 @@ impl Space {
         self.move_door_timers(clock);
     }
 
-    /// Doors that time opens are looked at by the next tick that comes at this moment or later.
+    /// The next tick at this time or later checks the wait queues with timers.
     pub(crate) fn move_door_timers(&mut self, to: Moment) {
         for (at, door) in self.door_timers.drain() {
             self.door_timers.set(at.min(to), door);
@@ -243,13 +243,13 @@ impl Space {
         }
     }
 
-    /// A job that does not run is cancelled.
+    /// Cancels a job that does not run.
     pub(crate) fn call_off(&mut self, slot: LiveJobId, error: Option<String>, now: Moment) {
         self.stop_waiting(slot, now);
         self.cancelled_at_rest(slot, error, now);
     }
 
-    /// The same of one that waits nowhere yet.
+    /// The same for a job that waits nowhere yet.
     pub(crate) fn cancelled_at_rest(
         &mut self,
         slot: LiveJobId,
@@ -262,7 +262,7 @@ impl Space {
         self.finish(slot, JobState::Cancelled, None, error, now);
     }
 
-    /// Takes a job that is not running out of where it waits.
+    /// Removes a job that is not running from its place.
     pub(crate) fn stop_waiting(&mut self, slot: LiveJobId, now: Moment) {
         let job = &self.jobs[slot];
         let (seq, run_at, arrival) = (job.seq, job.run_at, job.arrival);
@@ -304,7 +304,7 @@ impl Space {
             // The timer is gone already; put it back for `end_lease` to clear.
             self.expiries.set(at, fence);
             let end = match lease.deadline {
-                // Its holder stops at the deadline, so one that died with its process died before.
+                // A holder stops at the deadline, so one that died with its process died before.
                 Some(deadline) if deadline <= at && !lease.orphaned => End::TimedOut,
                 _ => self.lost_end(fence),
             };
@@ -317,9 +317,8 @@ impl Space {
         }
     }
 
-    /// A worker that lives and works extends each fifth of the ttl: one that is heard of in the second
-    /// half and never extended does not know of its lease. In the first half it may have asked once
-    /// more before the job killed it.
+    /// A living, working holder extends each fifth of the ttl: a worker that calls in the second half of the ttl and
+    /// never extended does not know its lease. In the first half it may have called once more before the job killed it.
     fn lost_end(&self, fence: Fence) -> End {
         let Some(lease) = self.leases.get(&fence) else { return End::Forced };
         let half = lease.expires_at.minus(Span::from_us(lease.ttl.us() / 2));
@@ -355,7 +354,7 @@ impl Space {
         }
     }
 
-    /// The calls whose wait is over. Places end that were kept for who is gone.
+    /// Takes the calls whose wait is over. Ends places that were kept for absent callers.
     fn tick_waits(&mut self, now: Moment) -> Vec<TakerId> {
         let due = |_| self.waits.take_due(now).map(|(_, taker)| taker);
         let over = (0..TICK_MAX).map_while(due).collect();
@@ -387,7 +386,7 @@ impl Space {
         }
     }
 
-    /// Looks at queues that nobody may need any more; each costs a look at all workers.
+    /// Checks queues that may be unused; each check looks at all workers.
     fn tick_queues(&mut self, now: Moment) {
         for _ in 0..STEPS_MAX {
             let Some((_, queue)) = self.queue_ends.take_due(now) else { break };
@@ -416,7 +415,7 @@ impl Space {
         for job in over {
             self.forget_archived(&job);
         }
-        // What ended in this very tick, or is kept no longer for others, is not in the archive yet.
+        // Jobs that ended in this very tick, or lost their last dependent in it, are not in the archive yet.
         let kept = |change: &JobChange| {
             let end = change.end.as_ref().map(|end| end.until);
             end.or_else(|| change.kept.as_ref().map(|kept| kept.until))
@@ -427,7 +426,7 @@ impl Space {
         self.purge_at = if more { Some(now) } else { next };
     }
 
-    /// A finished job goes for good.
+    /// Purges a finished job.
     pub(crate) fn forget_archived(&mut self, job: &super::rows::Archived) {
         if let Some(kin) = Space::kin_in(&job.life) {
             if let Some(flow) = &kin.flow {

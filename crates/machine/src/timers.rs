@@ -1,10 +1,10 @@
-//! Things that happen at a moment, earliest first. It never acts: `tick` takes what is due.
+//! Timers: keys by time, earliest first. It never acts: `tick` takes the due ones.
 
 use std::collections::BTreeSet;
 
 use tenure_core::time::Moment;
 
-/// A set of (moment, what).
+/// A set of (time, key) pairs.
 #[derive(Debug)]
 pub(crate) struct Timers<K: Ord>(BTreeSet<(Moment, K)>);
 
@@ -30,14 +30,14 @@ impl<K: Ord + Clone> Timers<K> {
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
-    /// The first if it is due.
+    /// Takes the first if it is due.
     pub(crate) fn take_due(&mut self, now: Moment) -> Option<(Moment, K)> {
         if self.next()? > now {
             return None;
         }
         self.0.pop_first()
     }
-    /// Takes all of it out, to be set anew (a clock that was set back).
+    /// Takes all timers, so that they are set again (after the clock was set back).
     pub(crate) fn drain(&mut self) -> BTreeSet<(Moment, K)> {
         std::mem::take(&mut self.0)
     }

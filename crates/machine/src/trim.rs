@@ -11,12 +11,12 @@ use hashbrown::{HashMap, HashTable};
 use super::order::hash_seq;
 use super::state::Space;
 
-/// Smaller tables are left alone.
+/// Smaller tables, in bytes, do not shrink.
 const BYTES_MIN: usize = 64 * 1024;
-/// A table shrinks when its entries would fit in it this many times.
+/// A table shrinks if its entries would fit in it this many times.
 const TIMES: usize = 8;
 
-/// Whether a table with this many entries should shrink, to room for twice as many.
+/// True if a table with this many entries should shrink, to room for twice as many.
 fn is_sparse(entries: usize, entry_bytes: usize, table_bytes: usize) -> bool {
     table_bytes > BYTES_MIN && entries * entry_bytes.max(1) * TIMES < table_bytes
 }
@@ -40,7 +40,7 @@ fn trim_ring<T>(ring: &mut VecDeque<T>) {
 }
 
 impl Space {
-    /// Shrinks every sparse table. Shrinking costs a step per remaining entry, and comes at most once per seven times as
+    /// Shrinks every sparse table. A shrink costs a step per remaining entry, and comes at most once per seven times as
     /// many removed ones.
     pub(super) fn trim(&mut self) {
         let (hasher, jobs) = (self.keys.hasher(), &self.jobs);
@@ -61,8 +61,8 @@ impl Space {
 }
 
 impl Space {
-    /// Drops the tables of a namespace in which nothing lives and nobody called of late: a queue that is left there for a day
-    /// must not keep them.
+    /// Drops the tables of a namespace without live jobs and recent calls: a queue that is left there for a day must
+    /// not keep them.
     pub(super) fn drop_empty_tables(&mut self) {
         let is_quiet = self.by_id.is_empty()
             && self.leases.is_empty()

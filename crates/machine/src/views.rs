@@ -1,4 +1,4 @@
-//! How settings and what they govern are shown. It only reads.
+//! Views of settings and of the things that they govern. It only reads.
 
 use super::line::InLine;
 use super::state::{DoorKey, LiveResourceId, PoolId, QueueId, Space, is_recent};
@@ -18,7 +18,7 @@ use tenure_core::settings::{
 };
 use tenure_core::time::Moment;
 
-/// What stands behind the page's cursor, in order of names. A long list that is read in pages would else cost its square.
+/// The items behind the page's cursor, in order of names. Without it, paging through a long list would cost its square.
 pub(crate) fn behind<'a, K: Borrow<str> + Ord, V>(
     all: &'a BTreeMap<K, V>,
     page: &Page,
@@ -27,7 +27,7 @@ pub(crate) fn behind<'a, K: Borrow<str> + Ord, V>(
     all.range::<str, _>((from, Bound::Unbounded))
 }
 
-/// A page of what is listed by name: of what stands behind its cursor, in order of names.
+/// A page of a list by name, from the items behind its cursor.
 pub(crate) fn page<K: ToString, T>(behind: impl Iterator<Item = (K, T)>, page: &Page) -> Listed<T> {
     let mut items = Vec::new();
     let mut last = None;
@@ -90,8 +90,8 @@ impl Space {
         })
     }
 
-    /// Since when the oldest ready job is ready: the least over the heads of open lanes, of which
-    /// at most a thousand are looked at.
+    /// The time since which the oldest ready job is ready: the least over the heads of open lanes; looks at a thousand
+    /// at most.
     fn oldest_ready(&self, queue: QueueId) -> Option<Moment> {
         let q = &self.queues[queue];
         if q.place != super::state::Place::Open {
@@ -120,7 +120,7 @@ impl Space {
 
     pub(crate) fn list_queues(&self, p: &Page, now: Moment) -> Listed<QueueView> {
         let there = behind(&self.queue_by_name, p).filter(|(_, slot)| !self.queues[**slot].hidden);
-        // Once for all: to ask each worker for each queue is the product of both.
+        // Once for all queues: asking each worker for each queue would cost the product of both.
         let mut workers: HashMap<QueueId, u64> = HashMap::new();
         for queue in self.workers.values().flat_map(|w| w.asked_lately(now)) {
             *workers.entry(queue).or_default() += 1;
@@ -185,7 +185,7 @@ impl Space {
         }
     }
 
-    /// What is set, and what is in use.
+    /// A page of limits that have a setting or are in use.
     pub(crate) fn list_limits(&self, p: &Page, now: Moment) -> Listed<LimitView> {
         let lock = LimitName::parse("lock:*").ok();
         let lock =
@@ -229,7 +229,7 @@ impl Space {
         page(there.map(|(name, slot)| (name, self.pool_view(*slot))), p)
     }
 
-    /// A resource; the engine adds its data, masked.
+    /// A resource; the engine adds its masked data.
     pub(crate) fn resource_view(&self, resource: LiveResourceId, now: Moment) -> ResourceView {
         let r = &self.resources[resource];
         let paced = r.state == ResourceState::Available && r.paced_until > now;
@@ -374,7 +374,7 @@ impl Space {
         stats
     }
 
-    /// The name of what a door belongs to.
+    /// The name of the limit or pool of a wait queue.
     pub(crate) fn door_name(&self, key: &DoorKey) -> String {
         match key {
             DoorKey::Limit(limit) => self.limits[*limit].name.to_string(),
@@ -383,7 +383,7 @@ impl Space {
     }
 }
 
-/// A filter that is absent, or the same.
+/// A filter that is absent, or equal.
 trait NoneOrSame<T> {
     fn is_none_or_same(&self, other: &Option<T>) -> bool;
 }

@@ -1,7 +1,7 @@
-//! Calls that wait: takers of queues, and callers who stand in line for needs alone.
+//! Waiting calls: job waiters of queues, and lock waiters for needs alone.
 //!
-//! A waiting call is state: what frees is handed to it in the very step that frees it, in the order
-//! of the line. Nobody polls, so no wake-up can be lost.
+//! A waiting call is state: the step that frees something hands it over at once, in the order of the line. Callers do
+//! not poll, so no wake-up can be lost.
 
 use super::ending::End;
 use super::facts::{Delivery, Granted};
@@ -23,7 +23,7 @@ pub(crate) const TRIES_MAX: usize = 1_000;
 impl Space {
     // ---- Workers ----
 
-    /// A worker called.
+    /// Notes a call of a worker, and the queues in it.
     pub(crate) fn see_worker(&mut self, worker: &Worker, queues: &[QueueId], now: Moment) {
         for queue in queues {
             self.queues[*queue].asked_at = Some(now);
@@ -43,7 +43,7 @@ impl Space {
         }
     }
 
-    /// A worker gave a sign of life by one of its leases.
+    /// Notes a sign of life of a worker, by one of its leases.
     pub(crate) fn hear_worker(&mut self, id: Option<&WorkerId>, now: Moment) {
         if let Some(worker) = id.and_then(|id| self.workers.get_mut(id)) {
             worker.seen_at = now;
@@ -68,9 +68,9 @@ impl Space {
         }
     }
 
-    // ---- Takers of jobs ----
+    // ---- Job waiters ----
 
-    /// A lease call for jobs waits.
+    /// Registers a lease call for jobs that has to wait.
     pub(crate) fn wait_for_jobs(&mut self, id: TakerId, taker: Taker) {
         for queue in &taker.queues {
             self.queues[*queue].takers.insert(id);
@@ -101,7 +101,7 @@ impl Space {
         Some(taker)
     }
 
-    /// Hands what is open to who waits, as far as bounded work goes.
+    /// Hands open jobs and needs to waiting calls, as far as bounded work goes.
     pub(crate) fn serve(&mut self, now: Moment) {
         let mut steps = STEPS_MAX;
         loop {
@@ -145,9 +145,9 @@ impl Space {
         }
     }
 
-    // ---- Callers for needs alone ----
+    // ---- Lock waiters ----
 
-    /// A caller stands in line; granted at once if it may go.
+    /// Puts a lock waiter in line; grants it at once if that is possible.
     pub(crate) fn call(&mut self, caller: NewCaller, now: Moment) -> Result<Called, Refusal> {
         let key = LaneKey {
             queue: CALLERS,
@@ -210,7 +210,7 @@ impl Space {
         (waiting > LINE_MAX as u64).then(|| LeaseRefusal::LineFull { most: LINE_MAX }.into())
     }
 
-    /// Grants callers that may go, lane by lane.
+    /// Grants lock waiters that may go, lane by lane.
     fn serve_callers(&mut self, steps: &mut usize, now: Moment) {
         while *steps > 0 {
             *steps -= 1;
@@ -250,7 +250,7 @@ impl Space {
         Some(caller)
     }
 
-    /// A caller leaves the line; its place is kept for a while if it has a name for it.
+    /// Takes a lock waiter out of line; its place is kept for a while if it has a request id.
     fn leave_line(&mut self, taker: TakerId, now: Moment) -> Option<CallerId> {
         let slot = self.caller_by_taker.get(&taker).copied()?;
         let (lane, arrival) = (self.callers[slot].lane, self.callers[slot].arrival);
@@ -282,8 +282,8 @@ impl Space {
 
     // ---- The end of a wait ----
 
-    /// The time of these calls is over. Callers behind them in line move up; then the calls that wait for
-    /// an end look.
+    /// Ends the waits of calls whose time is over. Lock waiters behind them move up; then the calls that wait for an
+    /// end look.
     pub(crate) fn end_waits(&mut self, over: &[TakerId], now: Moment) {
         for taker in over {
             self.end_wait(*taker, now);
@@ -294,9 +294,9 @@ impl Space {
         }
     }
 
-    /// The wait is over, or the same request came again: answered with an empty list.
+    /// The wait is over, or the same request came again: the answer is an empty list.
     pub(crate) fn end_wait(&mut self, id: TakerId, now: Moment) {
-        // Callers for needs alone are told what they waited for.
+        // Lock waiters get the reasons for their wait.
         let caller = self.caller_by_taker.get(&id).copied();
         let reasons = caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();
         let known = self.forget_taker(id).is_some() || self.leave_line(id, now).is_some();
@@ -308,7 +308,7 @@ impl Space {
         }
     }
 
-    /// The connection of a waiting call broke: it is answered nothing.
+    /// The connection of a waiting call broke: there is no answer.
     pub(crate) fn drop_wait(&mut self, id: TakerId, now: Moment) {
         if self.forget_taker(id).is_none() && self.forget_awaiting(id).is_none() {
             self.leave_line(id, now);
@@ -325,7 +325,7 @@ pub(crate) struct NewCaller {
     pub until: Moment,
 }
 
-/// What came of it.
+/// The outcome of a lock waiter's call.
 pub(crate) enum Called {
     Granted(Granted),
     Waits,

@@ -1,4 +1,4 @@
-//! Audit of jobs that wait for others, and of flows: what is counted beside the edges agrees with them.
+//! Audit of dependencies and flows: the counts beside the edges must agree with the edges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::state::{Seq, Space, Stand};
 impl Space {
     pub(crate) fn audit_kin(&self, found: &mut Findings) {
         let mut open = self.count_open_edges();
-        // One that has ended counts as a child until it has let the parent go.
+        // An ended job counts as a child until it has let this parent go.
         let leaving: BTreeSet<Seq> = self.leaving.iter().map(|leaving| leaving.child).collect();
         for (parent, edges) in &self.edges {
             found.check(!edges.open.is_empty() || !edges.told.is_empty(), || {
@@ -19,7 +19,7 @@ impl Space {
             found.check(edges.told.keys().all(follows), || {
                 format!("{parent:?} has told children that are not there any more")
             });
-            // One that has ended is passed over until it has let all its parents go.
+            // An ended job is skipped until it has let all its parents go.
             let is_waiting = |(child, turn): (&Seq, &u32)| {
                 self.waits_in_turn(*child, *turn) || leaving.contains(child)
             };

@@ -1,5 +1,5 @@
-//! The audit of schedules: their unfinished jobs are counted anew, and each order is compared with where the schedules
-//! say that they stand. It only reads.
+//! Audit of schedules: counts their unfinished jobs again, and compares each order with the schedules' own data. It
+//! only reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,7 +81,7 @@ impl Space {
     }
 }
 
-/// That a schedule stands where something moves it on.
+/// Checks that a schedule is in an order that moves it on.
 fn check_place(found: &mut Findings, s: &Schedule, now: Moment) {
     let stands = s.place.is_some() || s.wanted_at.is_some() || s.awaits_job;
     let fires = !s.shell && !s.has_ended() && s.pause(now) != Some(Moment::MAX);
@@ -93,7 +93,7 @@ fn check_place(found: &mut Findings, s: &Schedule, now: Moment) {
         format!("schedule \"{}\" waits for no job", s.id)
     });
     let due = s.next_known().map(|next| next.due);
-    // One that was left due stands behind those that came meanwhile.
+    // A schedule that was left due stands behind those that came meanwhile.
     let agree = |due: Moment, place| due == place || due.max(place) <= now;
     let agrees = s.place.is_none_or(|place| due.is_some_and(|due| agree(due, place)));
     found.check(agrees, || {

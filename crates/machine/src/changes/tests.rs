@@ -30,7 +30,7 @@ fn pushed(id: &str) -> JobChange {
     }
 }
 
-/// Each field of each part at least once, each option in each of its forms.
+/// Every field of every part at least once, and every option in all its forms.
 fn everything() -> Changes {
     let end = |id: &str, result| JobEnd {
         namespace: named("other"),
@@ -130,13 +130,13 @@ fn the_numbers_of_a_namespace_take_few_bytes_and_come_back_letter_by_letter() {
     };
     let whole = r#"{"fence":3,"arrival":200,"used":4,"last":1800000000000000}"#;
     assert!(bytes(whole) < 32);
-    // Of an earlier or later release.
+    // Texts of an earlier or later release.
     for other in ["{}", "", &whole.replace(',', ", "), &whole.replace('}', ",\"more\":1}")] {
         assert!(bytes(other) > other.len());
     }
 }
 
-/// Journals of releases before are read by this one: who changes the layout raises its number, and this text.
+/// This release reads journals of earlier ones: a change of the layout raises its number and this text.
 #[test]
 fn the_layout_is_that_of_its_number() {
     let hex: String = everything().encode().iter().map(|byte| format!("{byte:02x}")).collect();

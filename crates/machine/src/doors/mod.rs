@@ -1,9 +1,8 @@
-//! Doors: where what lacks a need stands, in order, and how an event opens them.
+//! Wait queues (`Door`): entries that lack a need stand here in order, and events open them.
 //!
-//! The invariant that the rest depends on: the first entry of a queue at a door cannot be served,
-//! or that queue has an entry that this door offered, or the door is pending. Every event by which a
-//! door may serve more goes through [`Space::door_due`]; nothing else opens a door, and no call
-//! does more than a bounded number of steps.
+//! The invariant that the rest depends on: in each wait queue, the first entry of a job queue cannot be served, or an
+//! entry of that job queue is offered, or the wait queue is pending. Every event that lets a wait queue serve more goes
+//! through [`Space::door_due`]; nothing else opens it, and every call makes a bounded number of steps.
 
 mod parking;
 mod passes;
@@ -14,19 +13,19 @@ use super::state::{
 };
 use tenure_core::time::Moment;
 
-/// Whether a need can be served now.
+/// The possible answers to a need at the current time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fit {
-    /// It can.
+    /// The need can be served now.
     Yes,
-    /// It cannot; by time alone it may at this moment, if that can be said.
+    /// The need cannot be served now; time alone may allow it at this moment, if that is known.
     No(Option<Moment>),
-    /// It never can as the settings are.
+    /// The need can never be served under the current settings.
     Never,
 }
 
 impl Space {
-    /// The door of a need.
+    /// The wait queue of a need.
     pub(crate) fn door_key(need: &HeldNeed) -> DoorKey {
         match need {
             HeldNeed::Limit { limit, .. } => DoorKey::Limit(*limit),
@@ -65,7 +64,7 @@ impl Space {
         door
     }
 
-    /// Drops what nobody stands at.
+    /// Drops the parts of a wait queue that hold no entry.
     fn tidy_door(&mut self, door: DoorId, queue: QueueId) {
         let d = &mut self.doors[door];
         if let Some(line) = d.lines.get(&queue)
@@ -95,8 +94,8 @@ impl Space {
         }
     }
 
-    /// This door may serve more than before: lengthens its pass to a whole lap from where it is.
-    /// It never starts one again from the front, or the queues behind would be forgotten.
+    /// This wait queue may serve more than before: extends its pass to a whole lap from its current place. It never
+    /// restarts at the front, because the queues behind would starve.
     pub(crate) fn door_due(&mut self, door: DoorId) {
         let d = &mut self.doors[door];
         if d.lines.is_empty() && d.retry.is_empty() {
@@ -112,8 +111,8 @@ impl Space {
         }
     }
 
-    /// The settings behind a door changed: what could never fit may fit now. They are tried again
-    /// one by one, as steps of what is pending.
+    /// The settings behind a wait queue changed: unsatisfiable entries may fit now. They are tried again one by one, as
+    /// pending steps.
     pub(crate) fn retry_misfits(&mut self, door: DoorId) {
         let d = &mut self.doors[door];
         if d.retry.is_empty() {
@@ -125,7 +124,7 @@ impl Space {
         self.door_due(door);
     }
 
-    /// The doors of a pool, those of these tags and ids only if they are named.
+    /// The wait queues of a pool; wait queues of tags and ids only if they are named.
     pub(crate) fn pool_doors_due(
         &mut self,
         pool: PoolId,
@@ -154,7 +153,7 @@ impl Space {
         }
     }
 
-    /// The lane whose head is the first of an entry.
+    /// The lane whose head is the first job of an entry.
     pub(crate) fn entry_lane(&self, entry: Entry) -> Option<LaneId> {
         match entry {
             Entry::Bundle(bundle) => self.bundles[bundle].open.first().map(|first| first.1),
@@ -163,7 +162,7 @@ impl Space {
         }
     }
 
-    /// `None`: a queue as a whole is of no group.
+    /// `None`: a whole queue belongs to no group.
     fn entry_group(&self, entry: Entry) -> Option<TurnId> {
         match entry {
             Entry::Bundle(bundle) => Some(self.bundles[bundle].group),

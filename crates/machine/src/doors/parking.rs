@@ -1,7 +1,6 @@
-//! Places at a door: who is parked, who leaves, and since when each head stands.
+//! Places in a wait queue: blocks entries, removes them, and keeps the time since which each head stands.
 //!
-//! It keeps the order at a door and says when a door is due. It never opens one to serve: that is
-//! for `passes`.
+//! It keeps the order in a wait queue and marks it as due. It never opens a wait queue to serve: `passes` does.
 
 use crate::mutant::{Mutant, forgets};
 use crate::order::rank_of;
@@ -12,7 +11,7 @@ use tenure_core::events::{About, BlockedOn, EventType};
 use tenure_core::time::Moment;
 
 impl Space {
-    /// Parks an entry at the door of a need that its head lacks.
+    /// Blocks an entry in the wait queue of a need that its head lacks.
     pub(crate) fn park(&mut self, entry: Entry, key: DoorKey, now: Moment) {
         let door = self.door_for(key);
         let head = self.entry_head(entry).unwrap_or(0);
@@ -31,15 +30,15 @@ impl Space {
         self.head_is_blocked(entry, door);
     }
 
-    /// Somebody stands here now, perhaps only because the gauge has not been read lately. One that is put aside is counted
-    /// in its line, too.
+    /// The gauge has a new user, perhaps only because it was not read lately. Unsatisfiable entries count in its line,
+    /// too.
     fn somebody_stands(&mut self, door: DoorId, now: Moment) {
         if let DoorKey::Limit(limit) = self.doors[door].key {
             self.order_gauge(limit, now);
         }
     }
 
-    /// Puts an entry aside: as the settings are it can never be served here.
+    /// Marks an entry as unsatisfiable: under the current settings it can never be served here.
     pub(crate) fn park_misfit(&mut self, entry: Entry, key: DoorKey) {
         let door = self.door_for(key);
         self.doors[door].misfits.insert(entry);
@@ -55,15 +54,15 @@ impl Space {
         self.head_is_blocked(entry, door);
     }
 
-    /// Lanes that other doors opened now stand with their bundle: those doors go on. Each such
-    /// lane was opened by a step of its own, so this costs what was paid before.
+    /// Lanes that other wait queues opened are blocked with their lane group again, so those wait queues go on. Each
+    /// such lane was opened by a step of its own, so this work was already paid for.
     fn outs_stand_again(&mut self, bundle: BundleId) {
         while let Some(lane) = self.bundles[bundle].outs.first().copied() {
             self.clear_out(Entry::Lane(lane));
         }
     }
 
-    /// The job at the head of a lane lacks a need. It is told once for each need since the job became ready.
+    /// The job at the head of a lane lacks a need. Emits one event per need since the job became ready.
     fn head_is_blocked(&mut self, entry: Entry, door: DoorId) {
         let Some(lane) = self.entry_lane(entry) else { return };
         let Some((arrival, head)) = self.head(lane) else { return };
@@ -102,8 +101,8 @@ impl Space {
             return;
         }
         let at_door = line.groups.entry(group).or_default();
-        // A group's time at a door is that of its last arrival there: what it is granted
-        // elsewhere does not move those who stand, since that would be no event of this door.
+        // A group's virtual time in a wait queue is that of its last arrival there: grants elsewhere do not move its
+        // entries here, because they are no event of this wait queue.
         at_door.tag = at_door.tag.max(tag);
         at_door.entries.insert((head, entry));
         reorder(line, group, rank);
@@ -125,8 +124,8 @@ impl Space {
         }
     }
 
-    /// Takes an entry away from its door and opens it. The door is due, since its first may be
-    /// another now; `tidy` follows when nothing is offered.
+    /// Takes an entry from its wait queue and opens it. The wait queue becomes due, because it may have a new first
+    /// entry; `tidy` follows when nothing is offered.
     pub(crate) fn unpark(&mut self, entry: Entry) -> Option<DoorId> {
         let (place, head) = match entry {
             Entry::Bundle(bundle) => (self.bundles[bundle].place, self.bundles[bundle].parked_key),
@@ -157,7 +156,7 @@ impl Space {
         Some(door)
     }
 
-    /// As [`Space::unpark`], for good: the door goes on to the next.
+    /// Like [`Space::unpark`], for good: the wait queue goes on to the next entry.
     pub(crate) fn leave_door(&mut self, entry: Entry) {
         let queue = self.entry_queue(entry);
         if let Some(door) = self.unpark(entry) {
@@ -168,7 +167,7 @@ impl Space {
         }
     }
 
-    /// What a lane's new head, new length or end means for where it stands.
+    /// Moves a lane whose head, length or end changed to its right place.
     pub(crate) fn lane_changed(&mut self, lane: LaneId, now: Moment) {
         let head = self.head(lane).map(|head| head.0);
         if self.lanes[lane].reserving
@@ -216,7 +215,7 @@ impl Space {
         self.door_due(door);
     }
 
-    /// An entry that was offered is tried, or is empty: its queue stands at the door again.
+    /// An offered entry was tried, or is empty: the wait queue counts its job queue again.
     pub(crate) fn clear_out(&mut self, entry: Entry) {
         let door = match entry {
             Entry::Bundle(bundle) => self.bundles[bundle].offered_by.take(),
@@ -242,7 +241,7 @@ impl Space {
 
     fn start_wait(&mut self, entry: Entry, head: u64, now: Moment) {
         self.stop_wait(entry);
-        // The head may have stood elsewhere before, as a lane in a bundle or the other way.
+        // The head may have been blocked elsewhere before, alone or with its lane group.
         let known = match entry {
             Entry::Bundle(bundle) => {
                 let b = &self.bundles[bundle];
@@ -267,14 +266,14 @@ impl Space {
         self.impatient.insert((try_at, entry));
     }
 
-    /// Takes an entry out of the list of those who lose patience; what is known of its head stays.
+    /// Removes an entry from the list of those that lose patience; the record of its head stays.
     pub(crate) fn stop_wait(&mut self, entry: Entry) {
         if let Some(try_at) = self.wait_mut(entry).and_then(|wait| wait.try_at.take()) {
             self.impatient.remove(&(try_at, entry));
         }
     }
 
-    /// Tries an entry for a reservation later again.
+    /// Tries the reservation of an entry again later.
     pub(crate) fn wait_on(&mut self, entry: Entry, try_at: Moment) {
         self.stop_wait(entry);
         if let Some(wait) = self.wait_mut(entry) {
@@ -283,7 +282,7 @@ impl Space {
         }
     }
 
-    /// A lane that reserves is first at its door; one that does no more stands in its order again.
+    /// A reserving lane is first in its wait queue; otherwise it stands in its order again.
     pub(crate) fn move_reserving(&mut self, lane: LaneId, set: impl FnOnce(&mut Self)) {
         let (place, head) = (self.lanes[lane].place, self.lanes[lane].parked_key);
         match place {
@@ -298,7 +297,7 @@ impl Space {
     }
 }
 
-/// Puts a group in its place in a queue's order at a door.
+/// Sorts a group into a queue's order in a wait queue.
 fn reorder(line: &mut DoorLine, group: TurnId, rank: i16) {
     let Some(at_door) = line.groups.get_mut(&group) else { return };
     if let Some((rank, tag, arrival)) = at_door.ordered.take() {

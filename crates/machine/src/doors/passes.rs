@@ -1,6 +1,6 @@
-//! Passes: a door that is due tries the first entry of each queue, one bounded step at a time.
+//! Passes: a due wait queue tries the first entry of each queue, one bounded step at a time.
 //!
-//! It opens what may be served and never grants: who was opened is tried in the ready order.
+//! It opens entries that may be served, and never grants: the ready order decides their tries.
 
 use super::Fit;
 use crate::mutant::{Mutant, forgets};
@@ -9,8 +9,8 @@ use crate::state::{CALLERS, DoorId, DoorKey, Entry, LaneId, Place, QueueId, Spac
 use tenure_core::time::Moment;
 
 impl Space {
-    /// The first entry of a queue at a door: one that reserves if it can be served, else the
-    /// first in order, since what is beyond a reservation is free for all.
+    /// The first entry of a queue in a wait queue: a reserving one if it can be served, otherwise
+    /// the first in order, because capacity beyond a reservation is free for all.
     pub(crate) fn first_entry(
         &mut self,
         door: DoorId,
@@ -28,7 +28,7 @@ impl Space {
         }
     }
 
-    /// Whether a lane must stand behind others of its own queue at this door.
+    /// True if a lane must stand behind others of its own queue in this wait queue.
     pub(crate) fn must_stand_behind(&mut self, door: DoorId, lane: LaneId) -> bool {
         if forgets(Mutant::Barging) {
             return false;
@@ -49,12 +49,12 @@ impl Space {
         first.3 != own_group && (first.0, first.1, first.2) < (rank, g.own.max(v), arrival)
     }
 
-    /// Whether the first entry of a queue could be served at this door now.
+    /// The answer of this wait queue to the first entry of a queue, now.
     pub(crate) fn entry_fits(&self, door: DoorId, entry: Entry, now: Moment) -> Fit {
         let key = &self.doors[door].key;
         let Some(lane) = self.entry_lane(entry) else {
             return match key {
-                // Its own limit is not set any more: the queue is open.
+                // Its own limit is no longer set: the queue is open.
                 DoorKey::Limit(limit) if !self.is_set(*limit) => Fit::Yes,
                 DoorKey::Limit(limit) => self.limit_fit(*limit, 1, 1, None, now),
                 DoorKey::Pool(..) => Fit::Yes,
@@ -63,12 +63,12 @@ impl Space {
         let needs = &self.lanes[lane].key.needs;
         match needs.iter().find(|need| Space::door_key(need) == *key) {
             Some(need) => self.need_fit(need, lane, now),
-            // Cannot be: an entry stands at the door of one of its needs. Trying it says so.
+            // Impossible: an entry stands in the wait queue of one of its needs. A try shows that.
             None => Fit::Yes,
         }
     }
 
-    /// Sets the door's timer to the moment when a queue's first entry, or the one that reserves
+    /// Sets the wait queue's timer to the time when a queue's first entry, or a reserving one
     /// beside it, may fit by time alone.
     pub(crate) fn arm_door(&mut self, door: DoorId, queue: QueueId, now: Moment) {
         let Some(line) = self.doors[door].lines.get(&queue) else { return };
@@ -84,7 +84,7 @@ impl Space {
             match self.entry_fits(door, first, now) {
                 Fit::No(Some(at)) => self.arm_door_at(door, at),
                 Fit::No(None) => {}
-                // It may be served: what made it so has made the door due, or makes it now.
+                // It may be served: the event behind that made the wait queue due, or this does.
                 Fit::Yes | Fit::Never => self.door_due(door),
             }
         }
@@ -100,7 +100,7 @@ impl Space {
         }
     }
 
-    /// One bounded step of what is pending; `false` if nothing is.
+    /// One bounded pending step; `false` if nothing is pending.
     pub(crate) fn step_pending(&mut self, now: Moment) -> bool {
         let Some(door) = self.pending.front().copied() else { return self.step_family() };
         if let Some(entry) = self.doors[door].retry.first().copied() {
@@ -117,7 +117,7 @@ impl Space {
             return true;
         }
         d.pass -= 1;
-        // The next queue behind the cursor, round and round.
+        // The next queue behind the cursor, in a circle.
         let after = d.cursor.and_then(|cursor| {
             use std::ops::Bound::{Excluded, Unbounded};
             d.lines.range((Excluded(cursor), Unbounded)).next().map(|(queue, _)| *queue)
@@ -144,15 +144,15 @@ impl Space {
                 if let Entry::Lane(lane) = entry {
                     let bundle = self.lanes[lane].bundle;
                     if self.bundles[bundle].place != Place::Open {
-                        // It lacks a plain need too, and stands there with its bundle: this door
-                        // goes on to the next.
+                        // It lacks a plain need too, and is blocked there with its lane group: this
+                        // wait queue goes on to the next.
                         self.bundle_changed(bundle, now);
                         self.door_due(door);
                         return true;
                     }
                 }
                 if self.is_suspect(entry) {
-                    // Some workers may not have it, so the door does not wait for it to be tried.
+                    // Some workers may not take it, so the pass does not wait for a try.
                     self.door_due(door);
                     return true;
                 }

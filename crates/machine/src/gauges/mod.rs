@@ -1,7 +1,9 @@
-//! Gauges: when each is read, what a reading says of work outside, and which permits rest until the next one.
+//! Gauges: the times of their readings, the outside work that a reading shows, and the permits that rest until the next
+//! one.
 //!
-//! In use are the permits of live leases, those that rest, and `external`. Every run of ours is in one of the first two
-//! until a reading was asked that shows what has become of it, so none falls between two counts. Nothing here reads.
+//! Used permits are those of live leases, those that rest, and `external`. Each of our runs is in one of the first two
+//! until a reading that was requested late enough to show it, so none falls between two counts. This module reads no
+//! address.
 
 pub(crate) mod own_runs;
 pub(crate) mod rows;
@@ -24,7 +26,7 @@ use tenure_core::time::{Moment, Span};
 impl Space {
     // ---- Settings ----
 
-    /// Gives a limit this gauge, or none. The same again does nothing.
+    /// Gives a limit this gauge, or none. The same gauge again changes nothing.
     pub(crate) fn set_gauge(&mut self, limit: LimitId, gauge: Option<Box<Gauge>>, now: Moment) {
         let l = &mut self.limits[limit];
         if l.gauge.as_ref().map(|state| &state.gauge) == gauge.as_ref() {
@@ -37,7 +39,7 @@ impl Space {
                 self.gauges_due.remove(&(due, limit));
             }
         }
-        // What was observed or read of another gauge says nothing any more.
+        // Observations and readings of another gauge no longer count.
         let counts_from = gauge.as_ref().map(|gauge| self.readings_count_from(gauge));
         let counts_from = counts_from.unwrap_or_default();
         let l = &mut self.limits[limit];
@@ -58,7 +60,7 @@ impl Space {
 
     // ---- When it is read ----
 
-    /// Somebody holds the limit or stands in its line.
+    /// True if the limit has a holder, or an entry in its line.
     fn is_wanted(&self, limit: LimitId) -> bool {
         self.limits[limit].in_use > 0 || self.stands_at(limit)
     }
@@ -68,7 +70,7 @@ impl Space {
         door.is_some_and(|door| !door.lines.is_empty())
     }
 
-    /// When an attempt at this gauge is to begin; `None` while one is claimed, or nobody needs it.
+    /// The start of the next attempt at this gauge; `None` while one is claimed, or without a user of the limit.
     pub(crate) fn next_attempt(&self, limit: LimitId, now: Moment) -> Option<Moment> {
         let g = self.limits[limit].gauge.as_ref()?;
         if g.claim.is_some() || !self.is_wanted(limit) {
@@ -77,8 +79,8 @@ impl Space {
         Some(g.next_attempt(self.stands_at(limit), now))
     }
 
-    /// Puts a gauge in its place in the order in which gauges are read; nothing of a limit without one. An attempt that
-    /// has begun stays: it fails if nobody claims it.
+    /// Sorts a gauge into the order of readings; does nothing for a limit without one. An attempt that has begun stays:
+    /// it fails if no process claims it.
     pub(crate) fn order_gauge(&mut self, limit: LimitId, now: Moment) {
         let Some(g) = &self.limits[limit].gauge else { return };
         let old = g.due;
@@ -100,13 +102,13 @@ impl Space {
         self.arm_limit(limit);
     }
 
-    /// The soonest moment at which a process that reads has a gauge to claim.
+    /// The earliest time at which a reading process has a gauge to claim.
     pub(crate) fn next_gauge(&self) -> Option<Moment> {
         self.gauges_due.first().map(|(at, _)| *at)
     }
 
-    /// Claims the gauges that are due for a process that reads. `others` read too: one that failed leaves a gauge to
-    /// those that did not.
+    /// Claims the due gauges for a reading process. `others` read too: a process that failed leaves a gauge to those
+    /// that did not.
     pub(crate) fn claim_gauges(
         &mut self,
         reader: &str,
@@ -121,7 +123,7 @@ impl Space {
                 break;
             }
             if self.next_attempt(limit, now).is_none() {
-                // Nobody needs it any more.
+                // The gauge has no user any more.
                 self.order_gauge(limit, now);
                 continue;
             }
@@ -149,7 +151,7 @@ impl Space {
 
     // ---- What is read ----
 
-    /// Takes the answer to a claim; one whose claim is over is dropped without a word.
+    /// Accepts the answer to a claim; silently drops one whose claim is over.
     pub(crate) fn take_reading(&mut self, reading: Reading, now: Moment) {
         let Reading { limit, number, asked_at, result } = reading;
         let Some(limit) = self.limit_by_name.get(&limit).copied() else { return };
@@ -198,8 +200,8 @@ impl Space {
         held.filter(|held| held.limit == limit).map(|held| u64::from(held.weight)).sum()
     }
 
-    /// How many of these runs are work outside. Of the runs with the id of a job that holds the limit one is ours,
-    /// unless it may be the run of a holder that died before.
+    /// The number of these runs that are outside work. Of the runs with the id of a job that holds the limit, one is
+    /// ours, unless it may be the run of an earlier, dead holder.
     fn not_ours(&self, limit: LimitId, ids: &[String], asked_at: Moment) -> u64 {
         let mut listed: HashMap<&str, u64> = HashMap::new();
         for id in ids {
@@ -247,7 +249,7 @@ impl Space {
         self.gauge_changed(limit, now);
     }
 
-    /// An attempt failed that began at `asked_at`; `reader` is `None` if nobody claimed it.
+    /// An attempt that began at `asked_at` failed; `reader` is `None` if no process claimed it.
     fn gauge_failed(
         &mut self,
         limit: LimitId,
@@ -277,7 +279,7 @@ impl Space {
         self.happens(kind, About { limit: name, ..about }, now);
     }
 
-    /// What follows from every change of what is known of a gauge.
+    /// The consequences of any change of a gauge's state.
     fn gauge_changed(&mut self, limit: LimitId, now: Moment) {
         self.out.dirty_limits.insert(limit);
         self.order_gauge(limit, now);
@@ -288,7 +290,7 @@ impl Space {
 
     // ---- Time ----
 
-    /// Ends what time ends at a gauge: an attempt without an answer, rests that no reading ends.
+    /// Ends the timed parts of a gauge: an attempt without an answer, and rests that no reading ends.
     pub(crate) fn tick_gauge(&mut self, limit: LimitId, now: Moment) {
         let Some(g) = &mut self.limits[limit].gauge else { return };
         if g.attempt_ends().is_some_and(|ends| ends <= now) {
@@ -315,7 +317,7 @@ impl Space {
         }
     }
 
-    /// The clock was set back: nothing was asked, failed or ended later than now.
+    /// The clock was set back: moves all later times of requests, failures and ends to now.
     pub(crate) fn set_gauge_back(&mut self, limit: LimitId, clock: Moment) {
         let Some(g) = &mut self.limits[limit].gauge else { return };
         let due = g.due.take();
@@ -347,7 +349,7 @@ impl Space {
 
     // ---- Rests ----
 
-    /// A permit came back: it rests until a reading shows what has become of its run. `false` without a gauge.
+    /// A returned permit rests until a reading shows the end of its run. `false` without a gauge.
     pub(crate) fn rest_for_gauge(
         &mut self,
         limit: LimitId,

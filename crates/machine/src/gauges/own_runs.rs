@@ -1,7 +1,7 @@
-//! Runs that go on although their holder died. The job of such a run has its permit already, so it does not stand in line
-//! behind its own run: whoever is granted it finds the run, and can be told to stop it.
+//! Runs that go on after the death of their holder. The job of such a run already has its permit, so it does not wait
+//! behind its own run: its next holder finds the run, and can be told to stop it.
 //!
-//! Which jobs these are says the last reading alone. It is kept in memory, since the next reading says it again.
+//! Only the last reading knows these jobs. They are kept in memory, because the next reading lists them again.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::state::{CALLERS, Entry, HeldNeed, LaneId, LimitId, Place, QueueId, Se
 use tenure_core::bounds::STEPS_MAX;
 use tenure_core::time::Moment;
 
-/// How many runs of each job a reading lists whose holder died.
+/// The number of listed runs of each job whose holder died.
 pub(crate) type OwnRuns = BTreeMap<Seq, u32>;
 
 impl Space {
-    /// Those of the listed runs that belong to a job which lost its holder and has no new one.
+    /// Listed runs of jobs that lost their holder and have no new one.
     pub(super) fn own_runs(&self, ids: &[String]) -> OwnRuns {
         let mut own = OwnRuns::new();
         for slot in ids.iter().filter_map(|id| self.job_by_id(id)) {
             let job = &self.jobs[slot];
-            // The run of a job that nobody ever lost is none of ours, whatever its id.
+            // If the job never lost a holder, the run is outside work, even with the job's id.
             if job.ended_unsettled && !matches!(job.stand, Stand::Running(_)) {
                 *own.entry(job.seq).or_default() += 1;
             }
@@ -28,7 +28,7 @@ impl Space {
         own
     }
 
-    /// Permits of a limit that the job at the head of a lane has already.
+    /// Permits of a limit that the job at the head of a lane already has.
     pub(crate) fn own_permits(&self, limit: LimitId, lane: Option<LaneId>) -> u32 {
         let Some(gauge) = &self.limits[limit].gauge else { return 0 };
         let (Some(lane), false) = (lane, gauge.own_runs.is_empty()) else { return 0 };
@@ -42,7 +42,7 @@ impl Space {
         gauge.own_runs.get(&self.jobs[head.job()].seq).copied().unwrap_or(0)
     }
 
-    /// Whether the job that is next in a queue has the permit of the queue's own limit already.
+    /// True if the next job of a queue already has the permit of the queue's own limit.
     pub(crate) fn next_has_own_run(
         &self,
         queue: QueueId,
@@ -57,8 +57,8 @@ impl Space {
         self.own_permits(limit, lane) > 0 && self.limit_fit(limit, 1, 1, lane, now) == Fit::Yes
     }
 
-    /// A job is granted: the permits of its run are those of its lease from now on, and no work outside. `true` if it has
-    /// such a run.
+    /// A job is granted: the permits of its run now belong to its lease, and no longer count as outside work. `true` if
+    /// it has such a run.
     pub(crate) fn own_run_is_held(&mut self, limit: LimitId, seq: Seq, weight: u32) -> bool {
         let l = &mut self.limits[limit];
         let Some(own) = l.gauge.as_mut().and_then(|gauge| gauge.own_runs.remove(&seq)) else {
@@ -69,13 +69,13 @@ impl Space {
         true
     }
 
-    /// Jobs whose runs were just listed leave the line of the limit, in which others may stand before them. At most so
-    /// many at once; the others have their turn at the door.
+    /// Jobs of newly listed runs leave the line of the limit, where others may stand before them. A bounded number do
+    /// so at once; the wait queue opens the others.
     pub(super) fn open_own_runs(&mut self, limit: LimitId, now: Moment) {
         let Some(gauge) = &self.limits[limit].gauge else { return };
         let jobs: Vec<Seq> = gauge.own_runs.keys().copied().take(STEPS_MAX).collect();
         for slot in jobs.into_iter().filter_map(|seq| self.job_by_seq(seq)).collect::<Vec<_>>() {
-            // The last one to leave it takes the door with it.
+            // The last one to leave it removes the wait queue.
             let Some(door) = self.limits[limit].door else { return };
             let Stand::Waiting(lane) = self.jobs[slot].stand else { continue };
             if self.head(lane).is_none_or(|(_, head)| head.job() != slot) {
@@ -89,10 +89,10 @@ impl Space {
                 }
                 _ => None,
             });
-            // Without a need of its own it is the queue's.
+            // Without a need of its own it uses the queue's.
             let (weight, cost) = need.unwrap_or((1, 1));
             if self.limit_fit(limit, weight, cost, Some(lane), now) != Fit::Yes {
-                // It goes on standing there, so that the gauge is read.
+                // It stays there, so that the gauge is read.
                 continue;
             }
             let bundle = self.lanes[lane].bundle;
@@ -100,7 +100,7 @@ impl Space {
                 self.leave_door(Entry::Queue(queue));
             } else if self.lanes[lane].place == Place::Parked(door) {
                 self.leave_door(Entry::Lane(lane));
-                // It may stand with its bundle at another door.
+                // It may be blocked with its lane group in another wait queue.
                 self.bundle_changed(bundle, now);
             } else if self.bundles[bundle].place == Place::Parked(door) {
                 self.leave_door(Entry::Bundle(bundle));

@@ -1,5 +1,4 @@
-//! What is on disk of a gauge: its settings beside those of its limit, and what is known of it beside what its limit
-//! remembers.
+//! Rows of gauges: the settings beside those of the limit, and the state beside that of the limit.
 
 use serde::{Deserialize, Serialize};
 use tenure_core::gauge::Gauge;
@@ -9,7 +8,7 @@ use tenure_core::time::Moment;
 use crate::drain::moment;
 use crate::state::{GaugeRest, GaugeState, GoodReading, OpenClaim, ReadingFailure};
 
-/// What a limit was set to.
+/// The settings of a limit.
 #[derive(Serialize, Deserialize, Debug)]
 pub(crate) struct SettingRow {
     #[serde(flatten)]
@@ -18,26 +17,26 @@ pub(crate) struct SettingRow {
     pub gauge: Option<Box<Gauge>>,
 }
 
-/// What is known of a gauge. All moments are in microseconds.
+/// The state of a gauge. All times are in microseconds.
 #[derive(Serialize, Deserialize, Debug, Default)]
 #[serde(default)]
 pub(crate) struct GaugeRow {
     pub number: u64,
     pub asked_at: Option<u64>,
-    /// When the open claim was made.
+    /// The time of the open claim.
     pub claimed_at: Option<u64>,
-    /// When the last good reading was asked, what it counted, and what of that was work outside.
+    /// The last good reading: the time of its request, its count, and the outside work in it.
     pub reading: Option<(u64, u64, u32)>,
-    /// Since when reading fails, when it failed last, and why.
+    /// Failing readings: the time of the first, the time of the last, and the reason.
     pub failure: Option<(u64, u64, String)>,
     pub rests: Vec<StoredRest>,
 }
 
-/// Permits that rest: the end of their lease, its grant if that end was no settle, their number, the end of their gap.
+/// Resting permits: the end of their lease, its grant if that end was no settle, their number, the end of their gap.
 type StoredRest = (u64, Option<u64>, u32, u64);
 
 impl GaugeRow {
-    /// The row of what is known of a gauge.
+    /// The row of a gauge's state.
     pub(crate) fn of(g: &GaugeState) -> Self {
         let rest = |rest: &GaugeRest| {
             let GaugeRest { ended_at, unsettled, weight, until } = rest;
@@ -53,7 +52,7 @@ impl GaugeRow {
         }
     }
 
-    /// What a row says of a gauge.
+    /// The state from a row.
     pub(crate) fn read(self, gauge: Box<Gauge>) -> GaugeState {
         let rest = |(ended_at, unsettled, weight, until): StoredRest| GaugeRest {
             ended_at: moment(ended_at),
@@ -65,7 +64,7 @@ impl GaugeRow {
             |(asked_at, sum, external)| GoodReading { asked_at: moment(asked_at), sum, external };
         let failure =
             |(since, at, error)| ReadingFailure { since: moment(since), at: moment(at), error };
-        // The process that was to answer is gone, or is known by another name.
+        // The process that should answer is gone, or has another name now.
         let claim = |at| OpenClaim { asked_at: moment(at), reader: String::new() };
         GaugeState {
             number: self.number,

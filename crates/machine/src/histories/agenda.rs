@@ -1,5 +1,4 @@
-//! Random steps in some of many namespaces: what the agenda says of all of them is what they say themselves,
-//! and one in which nothing happens is not looked at.
+//! Random steps in some of many namespaces: the agenda must agree with every namespace, and must not look at idle ones.
 
 use std::collections::BTreeMap;
 
@@ -130,7 +129,7 @@ impl Many {
         }
     }
 
-    /// Time goes on, and seldom leaps or steps back.
+    /// Time goes on, and rarely leaps or steps back.
     fn tick(&mut self) {
         let mut leapt = Span::ZERO;
         self.now = match self.chance.below(20) {
@@ -165,7 +164,7 @@ impl Many {
         }
     }
 
-    /// Asks every namespace, those at rest too, which the machine must never do.
+    /// Asks every namespace, including resting ones, which the machine must never do.
     fn asked(&self, duty: fn(&Space) -> Option<Moment>) -> BTreeMap<Namespace, Moment> {
         let awake = self.machine.spaces.values().map(|space| (space.name.clone(), duty(space)));
         let resting = self.machine.woken().map(|space| (space.name.clone(), duty(&space)));
@@ -242,7 +241,7 @@ fn the_audit_finds_a_moment_that_is_not_noted() {
     many.push(&namespace(1));
     many.drain();
     assert!(many.machine.audit(many.now).ok);
-    // Nothing but a step may change it, and this is none.
+    // Only a step may change it, and this is not a step.
     let space = many.machine.spaces.get_mut(&namespace(1)).unwrap();
     space.purge_at = Some(Moment::from_us(1));
     let audit = many.machine.audit(many.now);

@@ -1,4 +1,4 @@
-//! Faults that are made by hand, which the audit must find: those of schedules, which no random history has.
+//! Hand-made faults that the audit must find: those of schedules, which no random history has.
 
 use super::store::Store;
 use crate::state::{LiveScheduleId, Space};
@@ -25,8 +25,8 @@ fn settings(timing: TimingSpec, overlap: Overlap) -> Box<ScheduleSettings> {
     })
 }
 
-/// A machine with an interval whose job has not ended, one whose due moment waits for such a job, and a cron expression
-/// that wants a plan.
+/// A machine with an interval whose job has not ended, an interval whose due occurrence waits for such a job, and a
+/// cron expression that wants a plan.
 fn machine() -> Machine {
     let (mut machine, store) = (Machine::new(Config::default()), Store::default());
     let ns = Namespace::main();

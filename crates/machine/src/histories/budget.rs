@@ -1,4 +1,4 @@
-//! The byte budget of finished jobs when it shrinks: told step by step, never by chance.
+//! The byte budget of finished jobs when it shrinks: a fixed history, step by step.
 
 use super::store::Store;
 use crate::TakerId;
@@ -9,7 +9,8 @@ use tenure_core::names::{JobId, Namespace, QueueName};
 use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
 use tenure_core::time::{Moment, Span};
 
-/// Ends so many jobs, and hands back what is on disk and the bytes of failed and of other jobs.
+/// Ends these numbers of jobs. Returns the disk's content and the bytes of failed and of other
+/// jobs.
 fn ended(failed: usize, succeeded: usize, now: Moment) -> (Store, [u64; 2]) {
     let (mut store, space) = (Store::default(), Namespace::main());
     let mut machine = Machine::new(Config::default());

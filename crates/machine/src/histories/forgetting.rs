@@ -1,4 +1,4 @@
-//! What is forgotten when nobody needs it any more, told step by step: groups, queues, namespaces.
+//! Removal of unused things, step by step: groups, queues, namespaces.
 
 use super::store::Store;
 use crate::TakerId;
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Groups that are remembered, and their rows on the disk.
+    /// Remembered groups, and their rows on the disk.
     fn groups(&self) -> (usize, usize) {
         let groups = self.machine.spaces.values().map(|space| space.groups.iter().count()).sum();
         (groups, self.store.count(Kind::Turn))
@@ -125,7 +125,7 @@ fn a_deleted_queue_does_not_come_back_with_its_groups() {
     }
     world.run(GROUPS);
     world.now = world.now.plus(Span::from_s(1));
-    // Finished jobs go with the first tick; so many groups do not.
+    // Finished jobs go with the first tick; this many groups do not.
     world.machine.tick(world.now, Span::ZERO, &world.store);
     world.store.write(world.machine.drain().rows);
     let before = world.groups();
@@ -138,21 +138,21 @@ fn a_deleted_queue_does_not_come_back_with_its_groups() {
 }
 
 impl World {
-    /// Queues that a list shows.
+    /// Number of queues in a list.
     fn queues(&self) -> usize {
         let spaces = self.machine.spaces.values();
         spaces.flat_map(|space| space.queues.iter()).filter(|(_, q)| !q.hidden).count()
     }
 }
 
-// ---- Deleted queues that somebody still needs ----
+// ---- Deleted queues that are still needed ----
 
 impl World {
     fn delete_queue(&mut self) {
         self.apply(Command::Request(DeleteQueue { queue: queue() }.into()));
     }
 
-    /// Queues with a name, hidden ones too, and limits.
+    /// Numbers of limits and of queues with a name, including hidden ones.
     fn entries(&self) -> (usize, usize) {
         let spaces = || self.machine.spaces.values();
         let queues =
@@ -189,7 +189,7 @@ fn a_deleted_queue_goes_with_the_last_call_that_waits_for_it() {
     assert_eq!(world.entries(), (0, 0));
 }
 
-// ---- Queues and namespaces that were used once ----
+// ---- Queues and namespaces after a single use ----
 
 const DAY: u64 = 86_400;
 
@@ -254,7 +254,7 @@ fn a_namespace_at_rest_has_its_numbers_and_no_tables() {
     assert!(fence > Fence::default(), "a lease was granted");
     let before = world.machine.durable(world.now);
     world.delete_limit("l");
-    // What is remembered of the lease goes within the hour.
+    // The record of the lease goes within the hour.
     for _ in 0..60 {
         world.now = world.now.plus(Span::from_s(60));
         world.ticks();
@@ -311,7 +311,7 @@ fn one_namespace_more_than_there_may_be_is_refused() {
     assert!(put(&mut world, "a").is_ok() && put(&mut world, Namespace::main().as_str()).is_ok());
     assert_eq!(put(&mut world, "b"), Err(Code::NamespacesFull));
     assert!(put(&mut world, "a").is_ok(), "those that are there go on");
-    // One at rest counts: it has rows and events.
+    // A resting namespace counts: it has rows and events.
     world.delete_limit("l");
     assert_eq!(world.machine.resting.len(), 1);
     assert_eq!(put(&mut world, "b"), Err(Code::NamespacesFull));
@@ -377,7 +377,7 @@ fn names_of_queues_that_were_used_once_leave_nothing_behind() {
     let space = &world.machine.spaces[&Namespace::main()];
     let names: Vec<&str> = space.queue_by_name.keys().map(QueueName::as_str).collect();
     assert_eq!(names, ["waits"]);
-    // The queue of callers has no name.
+    // The queue of lock waiters has no name.
     assert_eq!((space.queues.iter().count(), space.limit_by_name.len()), (2, 1));
     assert!(space.workers.is_empty() && space.queue_ends.len() == 1);
     let rows = [Kind::Queue, Kind::Turn, Kind::Limit].map(|kind| world.store.count(kind));

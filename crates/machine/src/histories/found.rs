@@ -1,5 +1,4 @@
-//! Histories that once failed, in their shortest form. They stay, so that what was found once needs
-//! no luck to be found again.
+//! Histories that once failed, in their shortest form. They stay, so that finding these faults again needs no luck.
 
 use super::world::{Step, World};
 
@@ -9,8 +8,8 @@ fn play(steps: &[Step]) {
     }
 }
 
-/// The timer of a door was set for the first in its order alone. A lane that reserves stands there
-/// beside it, and may fit sooner: what it keeps is kept from the others, not from itself.
+/// The timer of a wait queue was only set for the first in its order. A reserving lane stands beside it, and may fit
+/// sooner: its reservation is kept from others, not from itself.
 #[test]
 fn time_opens_a_door_for_the_lane_that_reserves_too() {
     play(&[
@@ -58,8 +57,8 @@ fn time_opens_a_door_for_the_lane_that_reserves_too() {
     ]);
 }
 
-/// The check of the order, not the machine, was wrong: a lane may reserve at a door while a bundle
-/// of its queue is offered by it, and what is beyond the reservation is free for all.
+/// The check of the order, not the machine, was wrong: a lane may reserve in a wait queue while the wait queue offers a
+/// lane group of its queue, and capacity beyond the reservation is free for all.
 #[test]
 fn what_a_lane_reserves_is_all_that_is_kept_from_later_ones() {
     play(&[
@@ -115,8 +114,8 @@ fn what_a_lane_reserves_is_all_that_is_kept_from_later_ones() {
     ]);
 }
 
-/// The check of the order again: one call grants a later job from what is beyond a reservation, and
-/// then the head that reserved, behind which others of its lane wait.
+/// The check of the order again: one call grants a later job from capacity beyond a reservation, and then the reserving
+/// head, with others of its lane behind it.
 #[test]
 fn what_is_beyond_a_reservation_is_free_until_its_head_goes() {
     play(&[
@@ -212,8 +211,8 @@ fn what_is_beyond_a_reservation_is_free_until_its_head_goes() {
     ]);
 }
 
-/// A child that was told of its parent's end was cancelled, and had not let the parent go when the machine was opened anew:
-/// what was told is forgotten there.
+/// A child that was notified of its parent's end was cancelled, and had not let the parent go at the next start: a
+/// start forgets the notification.
 #[test]
 fn a_child_that_has_ended_is_not_told_again_after_a_start() {
     play(&[

@@ -1,8 +1,8 @@
 //! Random histories of a limit with a gauge, with the outside as witness: it knows each run, ours and others', from its
-//! start to its end, whatever leases say.
+//! start to its end, independently of leases.
 //!
-//! Runs of ours start up to `lag` after their grant, end before or after their lease does, and go on when their holder
-//! dies. The fault is a grant while runs of ours and those outside runs that the last reading could know exceed the cap.
+//! Our runs start up to `lag` after their grant, end before or after their lease does, and go on when their holder
+//! dies. The fault is a grant while our runs, and outside runs that the last reading could know, exceed the cap.
 
 use super::number;
 use super::place::Chance;
@@ -18,24 +18,24 @@ use tenure_core::requests::{Extend, GetLimit, Lease, Push, PushAnswer, PutLimit,
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
 
-/// Time goes on by this.
+/// The length of one step of time.
 const STEP: Span = Span::from_ms(100);
 const TTL: Span = Span::from_s(2);
 
-/// A run at the address that the gauge asks.
+/// A run at the address of the gauge.
 struct WitnessedRun {
     id: String,
     weight: u64,
-    /// Ours, so that it counts from its grant on.
+    /// True for our run, which counts from its grant on.
     ours: bool,
     starts_at: Moment,
     ends_at: Moment,
 }
 
-/// A lease that a worker of ours holds.
+/// A lease of one of our workers.
 struct Held {
     lease: String,
-    /// When the worker settles it; `None`: it died, and nobody does.
+    /// The time of the worker's settle; `None`: it died, and there is no settle.
     settles_at: Option<Moment>,
 }
 
@@ -48,14 +48,14 @@ struct Outside {
     cap: u64,
     runs: Vec<WitnessedRun>,
     held: Vec<Held>,
-    /// Claims, when each is answered, and with what.
+    /// Claims, each with the time and content of its answer.
     asked: Vec<(Moment, GaugeClaim, GaugeResult)>,
-    /// When the last good reading was asked that is stored.
+    /// The time at which the last good, stored reading was requested.
     read_at: Moment,
-    /// When an attempt failed last.
+    /// The time of the last failed attempt.
     failed_at: Option<Moment>,
     jobs: u64,
-    /// Runs of others and deaths of workers end with this.
+    /// Ends outside runs and deaths of workers.
     calm: bool,
 }
 
@@ -143,14 +143,16 @@ impl Outside {
         for grant in granted.grants {
             let (Some(lease), Some(seq)) = (grant.lease.lease, grant.seq) else { continue };
             let (id, weight) = self.job_in(seq);
-            // Whoever starts runs under the ids of jobs looks first whether there is one: the holder before may have died.
+            // A worker that starts a run under the id of its job first looks for an earlier one: the former holder may
+            // have died.
             let goes_on = self.goes_on(&id);
             let starts_at = self.now.plus(self.span_below(self.gauge.lag));
             let length = Span::from_ms(100 + self.chance.below(6_000));
             let ends_at = goes_on.unwrap_or(starts_at.plus(length));
             let dies = !self.calm && self.chance.below(20) == 0;
-            // A worker notices an end late. One that settles before its run is quite over, but not before it began, is seen by what counts;
-            // a list of ids cannot tell the end of that run from the start of the next one of its job.
+            // A worker notices an end late. A settle before the end of its run, but not before its start, is noticed by
+            // a gauge that counts; a list of ids cannot tell the end of that run from the start of the next one of its
+            // job.
             let notices = match self.chance.below(4) {
                 0 if self.counts_by_weight() => {
                     let early = ends_at.minus(self.span_below(Span::from_ms(300)));
@@ -167,7 +169,7 @@ impl Outside {
         Ok(())
     }
 
-    /// When the run ends that the address lists now under the id of a job, if it lists ids at all.
+    /// The end of the run that the address lists now under the id of a job, if it lists ids at all.
     fn goes_on(&self, id: &str) -> Option<Moment> {
         let mut listed = self
             .runs
@@ -214,7 +216,7 @@ impl Outside {
                 1 => Ending::Released,
                 _ => Ending::Succeeded { result: None },
             };
-            // One that was reaped meanwhile is refused in its item.
+            // An item whose lease was reaped meanwhile is refused.
             self.apply(Command::Request(Settle::of(vec![SettleItem::new(lease, ending)]).into()));
         }
         let alive = self.held.iter().filter(|held| held.settles_at.is_some());
@@ -238,7 +240,7 @@ impl Outside {
         self.runs.push(WitnessedRun { id, weight, ours: false, starts_at: self.now, ends_at });
     }
 
-    /// What the address answers now.
+    /// The present answer of the address.
     fn shown(&self) -> GaugeResult {
         let live =
             self.runs.iter().filter(|run| run.starts_at <= self.now && run.ends_at > self.now);
@@ -253,7 +255,7 @@ impl Outside {
             let claim = Command::ClaimGauges { reader: "r".to_owned(), others: Vec::new() };
             let Done::Claimed(claims) = self.apply(claim) else { panic!("no claims") };
             for claim in claims {
-                // The answer is made some time after it was asked, and read some time after that.
+                // The answer is made some time after the request, and read some time after that.
                 let ms =
                     self.chance.below(3) * 100 + self.chance.below(2) * self.chance.below(1_500);
                 let answered_at = self.now.plus(Span::from_ms(ms));
@@ -316,7 +318,7 @@ impl Outside {
         if before == after { Ok(()) } else { Err(format!("{before:#?}\nis now\n{after:#?}")) }
     }
 
-    /// Plays a history. At its end everybody works well, and every job must come to its end by events alone.
+    /// Plays a history. At its end all parties work well, and every job must come to its end by events alone.
     fn play(mut self) -> Result<(), String> {
         for n in 0..600 {
             self.step().map_err(|why| format!("after step {n}: {why}"))?;
@@ -354,7 +356,7 @@ fn random_histories_of_a_gauge_never_go_over_the_cap() {
     }
 }
 
-/// Whether the outside sees a machine that forgets this.
+/// True if the outside notices that the machine lacks this rule.
 fn caught(mutant: Mutant) -> bool {
     ON.with(|on| on.set(Some(mutant)));
     let found = std::panic::catch_unwind(|| first_fault(300)).unwrap_or(None);

@@ -1,7 +1,7 @@
-//! Random histories of holders who live through losses of their store, by clocks of their own that never leap: a holder
-//! stops when 0.8 of its ttl have passed since it sent the last call that was answered well.
+//! Random histories of holders that live through losses of their store, by clocks of their own that never leap: a
+//! holder stops when 0.8 of its ttl have passed since it sent its last successful call.
 //!
-//! The faults are two holders of one lock or one resource, and a lease that is taken back from a holder who goes on.
+//! The faults are two holders of one lock or one resource, and a lease that is taken back from a holder that goes on.
 
 use super::number;
 use super::place::Chance;
@@ -21,10 +21,10 @@ use tenure_core::time::{Moment, Span};
 
 const STEPS: usize = 400;
 
-/// A lease, as its holder knows it.
+/// A lease, in its holder's view.
 struct Held {
     lease: String,
-    /// What it is about alone: locks and resources.
+    /// Its exclusive locks and resources.
     things: Vec<String>,
     ttl: Span,
     /// By the holder's own clock.
@@ -35,18 +35,18 @@ struct Losing {
     chance: Chance,
     machine: Machine,
     store: Store,
-    /// What the store goes back to when it forgets.
+    /// The state that the store returns to at a loss.
     older: Store,
-    /// The engine's clock.
+    /// The time of the engine's clock.
     clock: Moment,
-    /// What it gained since the last tick.
+    /// Its leap since the last tick.
     leapt: Span,
-    /// Everybody else's.
+    /// The time of all other clocks.
     now_us: u64,
     held: Vec<Held>,
-    /// As an owner notes it with each append.
+    /// As a leader notes it with each append.
     largest_ttl: Span,
-    /// The highest that was ever given.
+    /// The highest fence ever given.
     fence: Fence,
     jobs: u64,
     takers: u64,
@@ -83,7 +83,7 @@ impl Losing {
 
     fn step(&mut self, what: u64) -> Result<(), String> {
         let ms = [0, 10, 300, 1_000, 4_000][self.chance.below(5) as usize];
-        // Microseconds, so that no two fences are alike, also where the clock was set back.
+        // Microseconds, so that no two fences are alike, even after the clock was set back.
         let us = self.chance.below(ms * 1_000 + 1);
         self.pass(Span::from_us(us));
         if self.chance.below(12) == 0 {
@@ -230,7 +230,7 @@ impl Losing {
         self.apply(Command::Request(request.into())).map(drop)
     }
 
-    /// Somebody who goes on; nobody else calls.
+    /// A holder that goes on; the others make no calls.
     fn holder(&mut self) -> Option<usize> {
         let now_us = self.now_us;
         self.held.retain(|held| held.until_us > now_us);
@@ -240,7 +240,7 @@ impl Losing {
 
     fn beat(&mut self) -> Result<(), String> {
         let Some(at) = self.holder() else { return Ok(()) };
-        // A holder that has changed its ttl names it each time: the store may have forgotten the change.
+        // A holder with a changed ttl names it each time: the store may have forgotten the change.
         let ttl = match self.chance.below(3) {
             0 => self.a_ttl(),
             _ => self.held[at].ttl,
@@ -280,14 +280,14 @@ impl Losing {
 
     // ---- Losses ----
 
-    /// The owner dies, and the store goes back to what it was a while ago, or to nothing.
+    /// The leader dies, and the store returns to an earlier state, or to nothing.
     fn forget(&mut self) -> Result<(), String> {
         self.store = match self.chance.below(3) {
             0 => Store::default(),
             _ => self.older.clone(),
         };
         self.older = self.store.clone();
-        // That a store forgets and its clock goes back is admitted: its fences come again, and so do names of leases.
+        // After a loss and a step back of the clock, repeated fences are admitted, and so are repeated lease ids.
         self.clock = self.clock.max(Moment::from_us(self.fence.next().get()));
         self.machine = self.store.open(Config::default(), self.clock);
         self.leapt = Span::ZERO;
@@ -296,7 +296,7 @@ impl Losing {
         self.make_pool()
     }
 
-    /// The owner dies, and nothing is lost. A recovery that was not over begins anew.
+    /// The leader dies, and nothing is lost. An unfinished recovery starts again.
     fn take_over(&mut self) -> Result<(), String> {
         let recovers = self.machine.recovers_until().is_some();
         self.machine = self.store.open(Config::default(), self.clock);
@@ -307,7 +307,7 @@ impl Losing {
         self.drain()
     }
 
-    /// All holders are silent from now on: after the longest ttl everything is granted to somebody else.
+    /// All holders are silent from now on: after the longest ttl everything is granted again.
     fn all_is_free_in_the_end(&mut self) -> Result<(), String> {
         for _ in 0..200 {
             self.pass(Span::from_ms(500));

@@ -1,4 +1,4 @@
-//! A job that has ended and has not let all its parents go yet.
+//! An ended job that has not let all its parents go yet.
 
 use super::store::Store;
 use crate::{Command, Config, Machine};

@@ -1,4 +1,4 @@
-//! A change of many against rows that are older than what the machine knows.
+//! A change of many jobs by rows that are older than the machine's state.
 
 use super::store::Store;
 use crate::{ChangeMany, Command, Config, Done, Machine, ManyDone, Seq};
@@ -68,7 +68,7 @@ fn a_job_whose_content_is_another_by_now_stops_the_change() {
     assert_eq!(done, ManyDone { done: 1, stopped_at: Some(seen[1].seq), untold: None });
     assert_eq!(done.stopped_at.map(Seq::get), Some(2), "j1; j0 behind it is left alone too");
     small.write();
-    // Its row is looked at again.
+    // Its row is read again.
     let again = small.store.seen(1, 2);
     assert_eq!(again[0].edits, seen[1].edits + 1);
     assert_eq!(small.change(by_kind(), again).done, 2);

@@ -1,9 +1,9 @@
-//! Random histories against the invariants: the test that the lanes and doors are built on.
+//! Random histories against the invariants: the main test of lanes and wait queues.
 //!
-//! A history is a list of steps; after each the audit must be clean (it proves that no lane is
-//! stranded, among all else), no cap may be exceeded by a grant, fences must rise, order must hold.
-//! At the end everything is set free and every job must come to its end by events alone: a wake-up
-//! that was lost shows here. Mutants of the machine prove that these checks see what they look for.
+//! A history is a list of steps; after each the audit must be clean (it also proves that no lane is stranded), no cap
+//! may be exceeded by a grant, fences must rise, order must hold. At the end everything is set free and every job must
+//! come to its end by events alone: a lost wake-up shows here. Mutants of the machine prove that these checks find
+//! their faults.
 
 mod agenda;
 mod audited;
@@ -96,8 +96,8 @@ fn run(cases: u32, steps: usize, seed: u64) -> Result<(), String> {
         .map_err(|failure| failure.to_string())
 }
 
-/// `TENURE_HISTORIES` is how many are played. `TENURE_SEED` is which: the same in each run unless it says others, or
-/// `random`.
+/// `TENURE_HISTORIES` sets their number. `TENURE_SEED` chooses them: by default the same in each run, otherwise a seed
+/// or `random`.
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
@@ -117,8 +117,8 @@ fn random_histories_keep_every_invariant() {
     }
 }
 
-/// Switches a mutant on for the histories of this thread. They end with the first that finds it: one in a few hundred does,
-/// and which one hangs on the seed and on all steps there are.
+/// Switches a mutant on for the histories of this thread. They end with the first that finds it: one in a few hundred
+/// does, and the seed and the set of steps decide which.
 fn caught(mutant: Mutant) -> bool {
     ON.with(|on| on.set(Some(mutant)));
     let found = std::panic::catch_unwind(|| run(2_000, 300, 7).is_err()).unwrap_or(true);
@@ -156,7 +156,7 @@ fn histories_catch_a_leap_of_the_clock_that_ends_leases_early() {
     assert!(caught(Mutant::LeapIsNoEvent));
 }
 
-/// Opens a limit that the lanes of a hundred queues stand at, while events come with every call.
+/// Opens a limit that blocks the lanes of a hundred queues, with events at every call.
 fn queues_that_were_reached() -> usize {
     use crate::{Command, Config, Machine};
     use tenure_core::names::{JobId, LimitName, Namespace, QueueName};

@@ -1,5 +1,5 @@
-//! The place in line against the grants themselves: random lines, whose places are asked for and which are
-//! then granted to their end.
+//! Places in line against the grants themselves: random lines, whose places are asked for, and which are then granted
+//! to their end.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use tenure_core::requests::{
 };
 use tenure_core::settings::{LimitSettings, QueueSettings};
 
-/// A line of numbers that a seed decides.
+/// A sequence of numbers that a seed decides.
 pub(super) struct Chance(pub(super) u64);
 
 impl Chance {
@@ -34,7 +34,7 @@ fn need(name: &str) -> Need {
 struct Line {
     world: World,
     chance: Chance,
-    /// Jobs that wait, with their queues.
+    /// Waiting jobs, with their queues.
     jobs: BTreeMap<String, QueueName>,
     pushed: usize,
     takers: u64,
@@ -75,7 +75,7 @@ impl Line {
         let done = self.world.apply(Command::Lease(Box::new(ask), TakerId::new(self.takers)));
         let Done::Lease(LeaseOutcome::Now(granted)) = done else { panic!("{done:?}") };
         let grant = granted.grants.first()?;
-        // Rows have numbers in the order of their pushes, from 1.
+        // Row numbers follow the order of pushes, from 1.
         let id = format!("j{}", grant.seq?.get() - 1);
         self.jobs.remove(&id);
         Some((grant.lease.lease.clone()?, id))
@@ -96,7 +96,7 @@ impl Line {
     }
 }
 
-/// Plays one line: places as they are told, and jobs as they are granted.
+/// Plays one line: reported places against actual grants.
 fn play(seed: u64, queues: usize, needing: bool) {
     let (world, chance) = (World::new(), Chance(seed));
     let mut line = Line { world, chance, jobs: BTreeMap::new(), pushed: 0, takers: 0 };

@@ -1,4 +1,4 @@
-//! A machine whose store may have forgotten answered grants: what it tells of its leases, and what it does until it has
+//! A machine whose store may have lost answered grants: its reports about leases, and its behaviour until it has
 //! recovered.
 
 use super::forgetting::World;
@@ -58,9 +58,9 @@ fn the_largest_ttl_is_that_of_any_lease_ever_granted_extended_or_restored() {
     assert_eq!(world.machine.largest_ttl(), Span::from_s(120), "after a start");
 }
 
-// ---- What a machine does while it recovers ----
+// ---- The machine during a recovery ----
 
-/// As long as the largest ttl that is noted in the store.
+/// Equal to the largest ttl that the store notes.
 const SPAN: Span = Span::from_s(30);
 
 fn limit(name: &str) -> Need {
@@ -76,7 +76,7 @@ fn queue(name: &str) -> QueueName {
     QueueName::parse(name).unwrap()
 }
 
-/// A machine over a store that has a pool and some limits, and what happened in it.
+/// A machine over a store that has a pool and some limits, with its events.
 struct Recovering {
     world: World,
     events: Vec<Happened>,
@@ -99,7 +99,7 @@ impl Recovering {
         Recovering { world, events: Vec::new() }
     }
 
-    /// One that begins to recover.
+    /// A machine that begins to recover.
     fn begun() -> Self {
         let mut here = Recovering::new();
         here.world.machine.recover_for(SPAN, here.world.now);
@@ -114,7 +114,7 @@ impl Recovering {
         self.world.apply(Command::Request(push.into()));
     }
 
-    /// Whether a job of this queue is granted at once.
+    /// True if a job of this queue is granted at once.
     fn takes(&mut self, name: &str) -> bool {
         let ask = Lease { ttl: Span::from_s(5), ..Lease::jobs(vec![queue(name)], 1) };
         match self.world.apply(Command::Lease(Box::new(ask), TakerId::new(1))) {
@@ -138,7 +138,7 @@ impl Recovering {
         self.events.extend(effects.events.into_iter().flat_map(|(_, events)| events));
     }
 
-    /// Time passes, and the engine ticks as often as anything is due.
+    /// Time passes, and the engine ticks whenever something is due.
     fn passes(&mut self, span: Span) {
         let end = self.world.now.plus(span);
         for _ in 0..1_000 {
@@ -260,7 +260,7 @@ fn a_recovery_may_be_ended_before_its_time() {
 #[test]
 fn a_recovery_lasts_as_long_by_a_clock_that_does_not_leap() {
     let s = Span::from_s;
-    // After ten seconds the clock is set; so long it recovers from then.
+    // The clock is set after ten seconds; `left` is the length of the recovery from then.
     for (what, ahead, back, left) in [
         ("nothing", 0, 0, 20),
         ("a leap ahead", 100, 0, 20),
@@ -374,8 +374,8 @@ fn nothing_is_kept_for_who_waits_long_while_all_wait() {
     assert!(space.reservations.is_empty(), "{:?}", space.reservations);
 }
 
-/// Whether a permit of a limit with a gauge goes on a reading that was asked `after` the store forgot, once it has
-/// recovered.
+/// True if, after the recovery, a permit of a limit with a gauge is granted on a reading that was requested `after` the
+/// loss.
 fn goes_on_a_reading(after: Span) -> bool {
     let mut here = Recovering::new();
     let url = GaugeAddress::parse("http://host").unwrap();

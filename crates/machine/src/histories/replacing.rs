@@ -1,4 +1,4 @@
-//! Pushes that replaced the content of a job: how long they are remembered, and what of them a start finds again.
+//! Pushes that replaced the content of a job: the time that they are remembered, and their state after a start.
 
 use super::forgetting::World;
 use crate::rows::Kind;
@@ -35,7 +35,7 @@ fn space(world: &World) -> &Space {
     &world.machine.spaces[&Namespace::main()]
 }
 
-/// All that is remembered, and when each of it ends.
+/// All remembered pushes, with their ends.
 fn remembered(world: &World) -> Vec<String> {
     let space = space(world);
     let mut all: Vec<String> = space
@@ -47,7 +47,7 @@ fn remembered(world: &World) -> Vec<String> {
     all
 }
 
-/// A job whose content these pushes replaced, one after the other.
+/// A job whose content these pushes replaced in turn.
 fn replaced(pushes: usize) -> World {
     let mut world = World::new();
     push(&mut world, "a");

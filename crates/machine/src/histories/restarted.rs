@@ -1,4 +1,4 @@
-//! Schedules before and after a start: what a row holds is read, and where each stands is found anew.
+//! Schedules before and after a start: rows are read, and places are computed again.
 
 use super::store::Store;
 use crate::rows::Kind;
@@ -12,7 +12,7 @@ use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
 const NOW: Moment = Moment::from_us(1_700_000_000_000_000);
-/// Of a payload that makes a job long, and of one that does not.
+/// Payload sizes that make a job long, or not.
 const LONG: usize = 5_000;
 const SHORT: usize = 3;
 
@@ -50,12 +50,12 @@ impl Restarted {
         self.store.write(self.machine.drain().rows);
     }
 
-    /// All that is known of each schedule, and the order in which they fire.
+    /// The full state of each schedule, and the firing order.
     fn known(&self) -> Vec<String> {
         let space = &self.machine.spaces[&Namespace::main()];
         let all = space.schedule_by_id.iter().map(|slot| {
             let s: Schedule = space.schedules.read(slot).into_owned();
-            // A plan is made anew, and is wanted at once.
+            // A plan is computed again, and is requested at once.
             format!("{:?}", Schedule { wanted_at: s.wanted_at.map(|_| NOW), ..s })
         });
         let fires = space.firing.iter().map(|(at, slot)| {
@@ -77,7 +77,7 @@ fn schedules_are_after_a_start_as_they_were_before_it() {
     let mut world = Restarted { machine, store };
     let cron = TimingSpec { cron: Some("* * * * *".to_owned()), ..TimingSpec::default() };
     let over = TimingSpec { ends_at: Some(NOW.plus(Span::from_s(70))), ..every(Span::from_s(60)) };
-    // More than one run of an order, and several of one moment.
+    // More than one run of an order, and several at one time.
     for n in 0..600 {
         world.apply(put(&format!("interval-{n}"), every(Span::from_s(1 + n % 90)), SHORT), NOW);
     }

@@ -1,4 +1,4 @@
-//! Rows in memory: what a disk would hold. A machine is made anew from it at any point.
+//! Rows in memory, like those on a disk. A machine can be rebuilt from them at any point.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ pub(super) struct Store {
     jobs: BTreeMap<Seq, JobRow>,
     other: BTreeMap<RowKey, String>,
     data: BTreeMap<DataKey, Json>,
-    /// The highest row number ever used: an engine stores it, so that none is given twice.
+    /// The highest row number ever used: an engine stores it, so that no number is used twice.
     last_seq: Seq,
 }
 
 impl Store {
-    /// Writes what is left of rows after they went through a journal, which must be all of them.
+    /// Sends rows through the journal's encoding, which must keep all of them, and writes them.
     pub(super) fn write(&mut self, rows: Rows) {
         let changes = Changes { rows, ..Changes::default() };
         let read = Changes::decode(&changes.encode()).expect("what was encoded is decoded");
@@ -99,7 +99,7 @@ impl Store {
         }
     }
 
-    /// Some jobs as a look at rows finds them, newest first.
+    /// Some jobs, as a search in rows finds them, newest first.
     pub(super) fn seen(&self, skip: usize, max: usize) -> Vec<SeenJob> {
         let seen = |(seq, row): (&Seq, &JobRow)| {
             let life = seen_in_life(&row.life).expect("a good life");
@@ -108,12 +108,12 @@ impl Store {
         self.jobs.iter().rev().skip(skip).take(max).map(seen).collect()
     }
 
-    /// All rows.
+    /// The number of all rows.
     pub(super) fn rows(&self) -> usize {
         self.other.len() + self.jobs.len() + self.data.len()
     }
 
-    /// Rows of a kind.
+    /// The number of rows of a kind.
     pub(super) fn count(&self, kind: Kind) -> usize {
         self.other.keys().filter(|key| key.kind == kind).count()
     }

@@ -1,4 +1,4 @@
-//! Numbers that are cached beside the edges, counted anew: a start sets them, and an audit compares them.
+//! Counts that are cached beside the edges: a start sets them, and an audit compares them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use crate::state::{Flow, LiveJobId, Parent, ParentKey, Seq, Space, Stand};
 use tenure_core::time::Moment;
 
 impl Space {
-    /// Of each dependent job how many of its edges are open.
+    /// The number of open edges of each dependent job.
     pub(crate) fn count_open_edges(&self) -> BTreeMap<Seq, u32> {
         let mut open = BTreeMap::new();
         for (child, turn) in self.edges.values().flat_map(|edges| &edges.open) {
@@ -17,7 +17,7 @@ impl Space {
         open
     }
 
-    /// Of each job that is named how many unfinished ones name it, with those that have not let it go yet.
+    /// The number of unfinished dependents of each named job; jobs that have not yet let it go count.
     pub(crate) fn count_followers(&self) -> BTreeMap<Seq, u32> {
         let mut named = BTreeMap::new();
         let kin = self.jobs.iter().filter_map(|(_, job)| job.kin.as_deref());
@@ -42,12 +42,13 @@ impl Space {
         kin.is_some_and(|kin| kin.follows && kin.turn == turn)
     }
 
-    /// After the last row of a start: the counts, and who is still to be told.
+    /// After the last row of a start: sets the counts, and continues the notifications.
     pub(crate) fn restored_kin(&mut self, now: Moment) {
         for (seq, followers) in self.count_followers() {
             self.followed.entry(seq).or_default().followers = followers;
         }
-        // Who was told in an earlier turn, or by a life of a key's holder that is over, follows nobody of that time.
+        // A job notified in an earlier `turn`, or in an earlier life of its key's holder, no longer depends on that
+        // parent.
         let mut edges = std::mem::take(&mut self.edges);
         edges.retain(|_, edges| {
             edges.told.retain(|child, turn| self.follows_in_turn(*child, *turn));
@@ -65,7 +66,7 @@ impl Space {
         for parent in &ended {
             self.tell_end(parent);
         }
-        // Nothing but a damaged row can leave a job that waits for nobody.
+        // Only a damaged row can leave a dependent job without an open parent.
         let waits_for_nobody = |slot: &LiveJobId| {
             self.jobs[*slot].stand == Stand::Dependent && self.waiting_on(*slot) == 0
         };
@@ -77,7 +78,7 @@ impl Space {
         }
     }
 
-    /// At the end of a start: a flow of which nothing is left goes with the next step. A call may have waited for it.
+    /// At the end of a start: marks empty flows, which go with the next step. A call may have waited for one.
     pub(crate) fn loosen_idle_flows(&mut self) {
         let is_idle = |flow: &Flow| flow.rows == 0 && flow.members.is_empty();
         let idle = self.flows.iter().filter(|(_, flow)| is_idle(flow));

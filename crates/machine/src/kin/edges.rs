@@ -1,4 +1,4 @@
-//! Edges, and who is told of an end. What a job looks at before it waits is not here.
+//! Edges, and the notification of children at an end. The checks before a job waits are in `parents`.
 
 use super::PORTION;
 use crate::rows::Archive;
@@ -9,13 +9,13 @@ use tenure_core::sentences::StoredNote;
 use tenure_core::time::Moment;
 
 impl Space {
-    /// How many of a job's edges are open.
+    /// The number of open edges of a job.
     pub(crate) fn waiting_on(&self, slot: LiveJobId) -> u32 {
         self.jobs[slot].kin.as_ref().map_or(0, |kin| kin.open)
     }
 
-    /// A job that lives, waiting nowhere yet, waits for these parents in its present turn; and each job that it names
-    /// has a follower more.
+    /// A live job that waits nowhere yet waits for these parents in its present turn; each parent counts one more
+    /// dependent.
     pub(crate) fn wait_for_parents(
         &mut self,
         slot: LiveJobId,
@@ -63,7 +63,7 @@ impl Space {
         self.jobs[slot].kin.get_or_insert_with(|| Box::new(Kin::none()))
     }
 
-    /// Takes an open edge away; of a job it stays among those that its list of children shows.
+    /// Removes an open edge; a job parent keeps it in its list of children.
     fn close_edge(&mut self, parent: &ParentKey, child: Seq) -> Option<u32> {
         let edges = self.edges.get_mut(parent)?;
         let turn = edges.open.remove(&child)?;
@@ -83,7 +83,7 @@ impl Space {
         Some(turn)
     }
 
-    /// A child is free of a parent, whether it was told or not.
+    /// Frees a child from a parent, notified or not.
     pub(super) fn forget_edge(&mut self, parent: &ParentKey, child: Seq) {
         self.close_edge(parent, child);
         if let Some(edges) = self.edges.get_mut(parent) {
@@ -99,7 +99,7 @@ impl Space {
         }
     }
 
-    /// A parent has ended: those that wait for it are told, behind those of earlier ends.
+    /// A parent has ended: its children are queued for notification, behind those of earlier ends.
     pub(crate) fn tell_end(&mut self, parent: &ParentKey) {
         let Some(edges) = self.edges.get_mut(parent) else { return };
         if edges.telling.is_none() && !edges.open.is_empty() {
@@ -109,24 +109,24 @@ impl Space {
         }
     }
 
-    /// It is unfinished again: those that are not told yet wait for its new end.
+    /// The parent is unfinished again: children without a notification wait for its new end.
     pub(crate) fn stop_telling(&mut self, parent: &ParentKey) {
         if let Some(place) = self.edges.get_mut(parent).and_then(|edges| edges.telling.take()) {
             self.telling.remove(&place);
         }
     }
 
-    /// Whether those who wait for a finished job are still being told.
+    /// True while the children of a finished job are being notified.
     pub(crate) fn is_telling(&self, seq: Seq) -> bool {
         self.edges.get(&ParentKey::Job(seq)).is_some_and(|edges| edges.telling.is_some())
     }
 
-    /// Whether a tick has to go on with what calls left.
+    /// True if a tick must continue the work that calls left.
     pub(crate) fn has_untold(&self) -> bool {
         !self.telling.is_empty() || !self.leaving.is_empty()
     }
 
-    /// At the end of a call, before the doors: children are told, parents are let go.
+    /// At the end of a call, before the wait queues: notifies children and lets parents go.
     pub(crate) fn tell(&mut self, now: Moment) {
         for _ in 0..PORTION {
             let Some(parent) = self.next_to_tell() else { break };
@@ -137,7 +137,7 @@ impl Space {
         self.drop_empty_flows();
     }
 
-    /// The first whose end is told. A flow that has unfinished members again keeps the rest waiting.
+    /// The first parent with children to notify. A flow with unfinished members again makes the rest wait.
     fn next_to_tell(&mut self) -> Option<ParentKey> {
         loop {
             let parent = self.telling.first_key_value()?.1.clone();
@@ -183,7 +183,7 @@ impl Space {
         }
         if is_free {
             self.stop_waiting(slot, now);
-            // It arrives now, not when it was pushed.
+            // It arrives now, not at the time of its push.
             let job = &mut self.jobs[slot];
             job.run_at = job.run_at.max(now);
             self.go_from(slot, now);
@@ -193,7 +193,7 @@ impl Space {
         }
     }
 
-    /// A job that waits nowhere yet goes where it belongs: it waits on for its parents, for its moment, or in line.
+    /// Puts a job that waits nowhere yet in its place: it waits for its parents, for its time, or in line.
     pub(crate) fn go_from(&mut self, slot: LiveJobId, now: Moment) {
         if self.waiting_on(slot) > 0 {
             self.depend(slot)
@@ -204,7 +204,7 @@ impl Space {
         }
     }
 
-    /// Whether a parent has ended: nothing of a flow is unfinished.
+    /// True if a parent has ended; a flow ends with its last unfinished member.
     pub(crate) fn has_ended(&self, parent: &ParentKey) -> bool {
         match parent {
             ParentKey::Job(seq) => self.job_by_seq(*seq).is_none(),

@@ -1,4 +1,4 @@
-//! Finished jobs that are kept for those that name them, and jobs that let their parents go.
+//! Finished jobs that are kept for their dependents, and jobs that let their parents go.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use tenure_core::sentences::FlowRefusal;
 use tenure_core::time::Moment;
 
 impl Space {
-    /// A job has ended, or is gone: those that it named are free of it.
+    /// A job has ended, or is gone: frees the jobs that it named.
     pub(crate) fn let_parents_go(&mut self, child: Seq, parents: &Arc<[Parent]>) {
         if parents.is_empty() {
             return;
         }
         let mut leaving = Leaving { child, parents: parents.clone(), from: 0 };
-        // Who came first lets go first.
+        // In order of arrival.
         if self.leaving.is_empty() {
             self.go_on_leaving(&mut leaving);
         }
@@ -28,7 +28,7 @@ impl Space {
         }
     }
 
-    /// At the end of a call: jobs that have not let all their parents go let more go. The next call has a new portion.
+    /// At the end of a call: lets more parents go. The next call has a new portion.
     pub(super) fn let_more_go(&mut self) {
         while self.lets_go > 0 {
             let Some(mut leaving) = self.leaving.pop_front() else { break };
@@ -69,7 +69,7 @@ impl Space {
         self.followed_row(*seq);
     }
 
-    /// A child lives again before it has let all its parents go: the rest goes now, and is named anew.
+    /// A child lives again before it has let all its parents go: it lets go of the rest now, and names them again.
     pub(crate) fn finish_leaving(&mut self, child: Seq) {
         let Some(at) = self.leaving.iter().position(|leaving| leaving.child == child) else {
             return;
@@ -82,8 +82,8 @@ impl Space {
         self.leaving_row(child, None);
     }
 
-    /// A job has ended that others name: it is kept for them, and takes nothing of the budget meanwhile. The end is that
-    /// of its row: until when, and how many bytes.
+    /// An ended job with dependents is kept for them, and does not count in the budget. Returns the end and the bytes
+    /// for its row.
     pub(crate) fn hold_for_followers(&mut self, seq: Seq, held: HeldJob) -> (Moment, u32) {
         match self.followed.get_mut(&seq).filter(|followed| followed.followers > 0) {
             Some(followed) => {
@@ -95,7 +95,7 @@ impl Space {
         }
     }
 
-    /// A job that had ended when it was named is kept from now on.
+    /// A job that had ended before it was named is kept from now on.
     pub(super) fn hold_finished(&mut self, seq: Seq, archive: &dyn Archive) {
         let is_held = self.followed.get(&seq).is_some_and(|followed| followed.held.is_some());
         if is_held || self.job_by_seq(seq).is_some() {
@@ -119,14 +119,14 @@ impl Space {
         }
     }
 
-    /// Nobody names a finished job any more: from now on it is kept as any other.
+    /// The last dependent is gone: the finished job is kept like any other from now on.
     fn release_held(&mut self, seq: Seq, held: HeldJob) {
         self.keep_finished(seq, held.until, held.bytes);
         self.purge_at = Some(self.purge_at.map_or(held.until, |at| at.min(held.until)));
         self.out.archived.push((held.state, u64::from(held.bytes)));
     }
 
-    /// A finished job lives again. What its end did to its children stays, and is answered.
+    /// A finished job lives again. The cancels of its children stay; returns their number.
     pub(crate) fn forget_cancelled_children(&mut self, seq: Seq) -> u64 {
         let Some(followed) = self.followed.get_mut(&seq) else { return 0 };
         followed.held = None;
@@ -138,14 +138,14 @@ impl Space {
         cancelled
     }
 
-    /// The row of a job goes, and with it what it shows of its children.
+    /// The row of a job goes, and with it its list of children.
     pub(crate) fn children_rows_go(&mut self, seq: Seq, kin: &Kin) {
         if kin.has_children {
             self.out.rows.childless.push((self.name.clone(), seq));
         }
     }
 
-    /// Refuses to forget a job for which unfinished ones wait.
+    /// Refuses to delete a job that unfinished ones wait for.
     pub(crate) fn check_unfollowed(&self, seq: Seq, job: &JobId) -> Result<(), Refusal> {
         if self.followed.get(&seq).is_none_or(|followed| followed.followers == 0) {
             return Ok(());

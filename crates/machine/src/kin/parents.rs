@@ -1,4 +1,4 @@
-//! Parents as a push or a retry finds them. It only reads.
+//! Parents at a push or a retry. It only reads.
 
 use crate::rows::{Archive, Archived};
 use crate::state::{Kin, LiveJobId, Parent, ParentKey, Seq, Space};
@@ -9,22 +9,22 @@ use tenure_core::refusal::Refusal;
 use tenure_core::sentences::FlowRefusal;
 use tenure_core::time::Moment;
 
-/// Where a parent stands.
+/// The state of a parent.
 pub(crate) enum ParentNow {
-    /// It is unfinished, and above a flow or not.
+    /// It is unfinished; `above`: it is above a flow.
     Open { above: bool },
     /// It ended well, or is a flow whose members did.
     Done,
     /// It failed or was cancelled.
     Failed(JobState),
-    /// A flow without unfinished members, of which one failed or was cancelled.
+    /// A flow without unfinished members; one of them failed or was cancelled.
     FlowFailed,
-    /// It is not there.
+    /// There is no such job or flow.
     Gone,
 }
 
 impl Space {
-    /// Where one of a job's parents stands.
+    /// The state of one of a job's parents.
     pub(crate) fn parent_now(
         &self,
         parent: &Parent,
@@ -54,12 +54,12 @@ impl Space {
         self.jobs[slot].kin.as_ref().is_some_and(|kin| kin.above)
     }
 
-    /// A finished job: of an earlier item of the same call, or of the archive.
+    /// A finished job, from an earlier item of the same call or from the archive.
     pub(crate) fn ended_or_kept(&self, seq: Seq, archive: &dyn Archive) -> Option<Archived> {
         self.ended_now(seq).or_else(|| self.as_changed(archive.by_seq(&self.name, seq)?))
     }
 
-    /// How a retried job waits for its parents: those that are unfinished, and whether it is above a flow now.
+    /// The unfinished parents of a retried job, and its new position above a flow.
     pub(crate) fn parents_of_retry(
         &self,
         job: &Archived,
@@ -96,7 +96,7 @@ impl Space {
         }
     }
 
-    /// What a finished job's life says of others.
+    /// The dependencies in a finished job's row.
     pub(crate) fn kin_in(life: &[u8]) -> Option<Kin> {
         StoredLife::decode(life)?.kin.map(|kin| *kin)
     }

@@ -1,7 +1,7 @@
-//! The rows of jobs that wait for others, and of flows: written, and read back at a start.
+//! The rows of dependencies and flows: written, and read back at a start.
 //!
-//! The key of an edge begins with its parent and ends with the row number of its child, of one width, so that the
-//! children of a job stand side by side in the order of their pushes.
+//! The key of an edge begins with its parent and ends with the row number of its child, at a fixed width, so that the
+//! children of a job are adjacent, in the order of their pushes.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,10 +13,10 @@ use tenure_core::job::JobState;
 use tenure_core::names::FlowName;
 use tenure_core::time::Moment;
 
-/// The digits of a row number, so that texts are in the order of numbers.
+/// The digits of a row number, so that texts sort like numbers.
 const DIGITS: usize = 20;
 
-/// What stands before the row numbers of the children of a job.
+/// The prefix before the row numbers of a job's children.
 pub fn children_prefix(parent: Seq) -> String {
     format!("job:{:0DIGITS$}/", parent.get())
 }
@@ -55,7 +55,7 @@ pub(crate) struct EdgeRow {
     pub open: bool,
 }
 
-/// Moments are microseconds.
+/// Row of a finished job that is kept for others; times in microseconds.
 #[derive(Serialize, Deserialize, Debug)]
 pub(crate) struct FollowedRow {
     pub cancelled: u64,
@@ -79,13 +79,13 @@ pub(crate) struct FlowRow {
 }
 
 impl Space {
-    /// An edge was opened, or closed; `None`: it goes.
+    /// Writes an open or closed edge; `None` deletes it.
     pub(crate) fn edge_row(&mut self, parent: &ParentKey, child: Seq, edge: Option<(u32, bool)>) {
         let row = edge.map(|(turn, open)| EdgeRow { turn, open });
         self.put_row(Kind::Edge, edge_key(parent, child), row.as_ref());
     }
 
-    /// What is kept of a job for others has changed. Followers are counted at a start.
+    /// Writes the row of a finished job that is kept for others. A start counts the dependents again.
     pub(crate) fn followed_row(&mut self, seq: Seq) {
         let row = self
             .followed
@@ -102,7 +102,7 @@ impl Space {
         self.put_row(Kind::Followed, seq.to_string(), row.as_ref());
     }
 
-    /// A job has not let all its parents go, or has by now.
+    /// Writes or deletes the row of a job that has parents to let go.
     pub(crate) fn leaving_row(&mut self, child: Seq, parents: Option<&Arc<[Parent]>>) {
         let row = parents.map(Kin::row_of);
         self.put_text(Kind::Leaving, child.to_string(), row);
@@ -121,7 +121,7 @@ impl Space {
         }
     }
 
-    /// One of these rows, at a start. Followers, members and how many edges of a job are open come from its own row.
+    /// Reads one of these rows at a start. Dependents, members and open edges of a job come from its own row.
     pub(crate) fn restore_kin(&mut self, kind: Kind, key: &str, value: &str) -> Option<()> {
         match kind {
             Kind::Edge => {

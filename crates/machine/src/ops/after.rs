@@ -1,5 +1,5 @@
-//! What becomes of pushed jobs that wait for others or belong to a flow: decided before anything is changed, parents
-//! first, so that no job of a call is looked at before those it waits for.
+//! Fates of pushed jobs with dependencies or a flow: decided before any change, parents first, so that no job of a call
+//! is decided before the jobs it waits for.
 
 use hashbrown::HashMap;
 
@@ -14,20 +14,20 @@ use tenure_core::refusal::Refusal;
 use tenure_core::sentences::{FlowRefusal, StoredNote};
 use tenure_core::time::Moment;
 
-/// What becomes of a new job.
+/// The fate of a new job.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fate {
     pub kin: Option<Box<Kin>>,
     pub way: Way,
 }
 
-/// Where a new job goes.
+/// The first place of a new job.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Way {
-    /// As any: it is ready or scheduled.
+    /// As usual: it is ready or scheduled.
     #[default]
     Free,
-    /// It waits for these.
+    /// It waits for these parents.
     Waits(Vec<ParentKey>),
     /// It is cancelled at its push, with this error.
     Cancelled(Option<StoredNote>),
@@ -43,11 +43,11 @@ impl Fate {
     }
 }
 
-/// The flow of a job that is settled, to which what it pushes belongs.
+/// The flow of a settled job, which its follow-ups join.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Heir {
     pub flow: FlowName,
-    /// The job was asked to stop, so what it pushes into its flow is called off.
+    /// The job was asked to stop, so its pushes into its flow are cancelled.
     pub called_off: bool,
 }
 
@@ -58,12 +58,12 @@ struct NewMembers {
     cancelled: u64,
 }
 
-/// A call while its items are decided.
+/// The decision state of a call.
 struct Deciding<'a> {
     space: &'a Space,
     jobs: &'a [NewJob],
     plans: &'a [PushPlan],
-    /// The job that stands for each item.
+    /// The job of each item.
     items: Vec<(Seq, JobId)>,
     kinship: Kinship,
     fates: Vec<Fate>,
@@ -74,7 +74,7 @@ struct Deciding<'a> {
 }
 
 impl Space {
-    /// The fates of the new items of a push; those of the others are free.
+    /// The fates of the new items of a push; the other items are `Free`.
     pub(crate) fn fates(
         &self,
         (jobs, kinship): (&[NewJob], Kinship),
@@ -184,7 +184,7 @@ impl Deciding<'_> {
             (false, None) => inherited.or_else(|| self.heir.map(|heir| heir.flow.clone())),
         };
         if parents.is_empty() {
-            // What would become of it is of no parent: it is not kept, as of a job without a flow.
+            // Without parents the setting means nothing; like a job without a flow, it keeps none.
             kin.on_failure = OnParentFailure::default();
         }
         kin.parents = parents.into();
@@ -210,7 +210,7 @@ impl Deciding<'_> {
         Ok(())
     }
 
-    /// The new item that an item stands for, if it is one.
+    /// The new item behind an item, if there is one.
     fn new_item(&self, item: usize) -> Option<usize> {
         match self.plans[item] {
             PushPlan::Store(_) => Some(item),
@@ -219,7 +219,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// The parent that an entry names, and where it stands; `None` if it is not there.
+    /// The parent that an entry names, and its state; `None` if it does not exist.
     fn look(&self, named: &KinRef) -> Option<(Parent, ParentNow)> {
         let (seq, id) = match named {
             KinRef::Item(item) => {
@@ -285,7 +285,7 @@ impl Deciding<'_> {
         }
     }
 
-    /// An item that is a duplicate may stand for a job that is gone: one that holds its unique key for a time yet.
+    /// A duplicate item may refer to a job that is gone but still holds its unique key for a time.
     fn unknown(&self, named: &KinRef) -> FlowRefusal {
         match named {
             KinRef::Flow(flow) => FlowRefusal::UnknownFlow { flow: flow.clone() },
@@ -296,14 +296,14 @@ impl Deciding<'_> {
         }
     }
 
-    /// Whether a flow is being called off, so that what is pushed into it is cancelled.
+    /// True if a flow is being cancelled, so that pushes into it are cancelled too.
     fn is_called_off(&self, flow: &FlowName) -> bool {
         self.space.flows.get(flow).is_some_and(|flow| flow.cancelling.is_some())
             || self.heir.is_some_and(|heir| heir.called_off && heir.flow == *flow)
     }
 }
 
-/// What is shown of a parent that was not there; of a key that nobody holds there is nothing to show.
+/// The record of a parent that did not exist; a free key leaves no record.
 fn gone(named: &KinRef) -> Option<Parent> {
     match named {
         KinRef::Flow(flow) => Some(Parent::Flow(flow.clone())),

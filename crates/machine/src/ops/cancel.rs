@@ -1,5 +1,5 @@
-//! cancel and delete: a job that is not running is called off at once; a running one learns it by
-//! its next extend.
+//! Cancel and delete: a job that is not running ends at once; a running one learns it by its next
+//! extend.
 
 use crate::answer::{Act, Context, JobAt};
 use crate::rows::{Archive, Archived};
@@ -12,7 +12,7 @@ use tenure_core::requests::{CancelJob, DeleteJob};
 use tenure_core::sentences::JobRefusal;
 use tenure_core::time::Moment;
 
-/// What a path names.
+/// The job that a path names.
 pub(crate) enum Named {
     Live(LiveJobId),
     Finished(Archived),
@@ -67,7 +67,7 @@ impl Space {
         }
     }
 
-    /// Cancels and forgets.
+    /// Cancels a job, and deletes it.
     fn delete_job(
         &mut self,
         job: &JobRef,
@@ -92,7 +92,7 @@ impl Space {
         Ok(())
     }
 
-    /// Cancels a job that does not run, and forgets it.
+    /// Cancels a job that does not run, and deletes it.
     pub(crate) fn delete_live(&mut self, slot: LiveJobId, now: Moment) {
         self.job_happens(slot, EventType::JobDeleted, now);
         self.stop_waiting(slot, now);
@@ -113,7 +113,7 @@ impl Space {
         self.kin_ended(job.seq, job.kin.as_deref(), None, now);
     }
 
-    /// Forgets a finished job before its time.
+    /// Deletes a finished job before its time.
     pub(crate) fn delete_finished(&mut self, job: &Archived, now: Moment) {
         self.happens(EventType::JobDeleted, about_archived(job), now);
         self.forget_archived(job);
@@ -126,7 +126,7 @@ impl Space {
         }
     }
 
-    /// A job that is forgotten holds no key, whatever time was asked for.
+    /// A deleted job holds no key, even within the key's time.
     fn forget_key(&mut self, key: &tenure_core::names::UniqueKey, seq: Seq) {
         let holds = self.keys.get(key).filter(|holder| holder.seq == seq).map(|h| h.until);
         if let Some(until) = holds {
@@ -139,7 +139,7 @@ impl Space {
     }
 }
 
-/// What an event names of a job that is finished.
+/// The common fields of an event of a finished job.
 fn about_archived(job: &Archived) -> About {
     let life = crate::stored::StoredLife::decode(&job.life);
     let (kin, origin) = life.map_or((None, None), |life| (life.kin, life.origin));

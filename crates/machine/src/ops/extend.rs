@@ -1,4 +1,4 @@
-//! extend: keeps leases alive, tells those that are lost and those whose job should stop.
+//! Extend: keeps leases alive, and names those that are lost and those whose job should stop.
 
 use crate::answer::{Act, Context};
 use crate::grant::quarter;
@@ -12,7 +12,7 @@ use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
 impl Space {
-    /// Extends what lives. An extend that comes before the tick that reaps is honoured.
+    /// Extends live leases. An extend before the tick that reaps is honoured.
     pub(crate) fn extend(&mut self, ask: Extend, archive: &dyn Archive, now: Moment) -> Extended {
         let mut answer = Extended::default();
         for item in ask.leases {
@@ -31,7 +31,7 @@ impl Space {
             {
                 lease.ttl = ttl;
                 self.largest_ttl = self.largest_ttl.max(ttl);
-                // The ttl is what the lease is given after a restart, so it is a row.
+                // A lease gets its ttl again after a restart, so the ttl is stored in a row.
                 match lease.job {
                     Some(slot) => self.dirty_job(slot),
                     None => self.lease_row(fence),
@@ -45,7 +45,7 @@ impl Space {
             let expires_at = expires_at.max(lease.expires_at);
             let old = std::mem::replace(&mut lease.expires_at, expires_at);
             lease.extended = true;
-            // A sign of life is after the deafness that was over in the same moment.
+            // A sign of life is later than a deafness that ended at the same time.
             lease.seen_at = now.max(self.deaf_at.plus(Span::from_us(1)));
             let (job, holder) = (lease.job, lease.holder.clone());
             if old != expires_at {
@@ -64,8 +64,8 @@ impl Space {
         answer
     }
 
-    /// A holder reports: the job shows it until the next report, also in its next runs. Of a lease without a job there is
-    /// nothing that could show it, and JSON's `null` is no report.
+    /// Stores a holder's progress: the job shows it until the next report, also in its next runs. A lease without a job
+    /// cannot show it, and JSON's `null` is no report.
     pub(crate) fn report(&mut self, fence: Fence, progress: Option<Json>) -> Option<LiveJobId> {
         let progress = progress.filter(|progress| !progress.is_null())?;
         let slot = self.leases.get(&fence)?.job?;

@@ -1,4 +1,4 @@
-//! What shows flows, parents and children, and the cancel of a whole flow.
+//! Views of flows, parents and children, and the cancel of a whole flow.
 
 use crate::answer::{Act, Context};
 use crate::ops::cancel::Named;
@@ -11,12 +11,12 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{CancelFlow, GetFlow, ListChildren, ListFlows, ListParents, Listed};
 use tenure_core::sentences::FlowRefusal;
 
-/// A parent of a job, as far as the machine knows it.
+/// A parent of a job, in the machine's view.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ParentAt {
-    /// The job of this row; one that is finished may be gone by now.
+    /// The job of this row; a finished one may be gone by now.
     Job(Seq, JobId),
-    /// A parent that is shown as it is here.
+    /// A parent that is shown as it is.
     Shown(ParentView),
 }
 
@@ -25,20 +25,20 @@ pub enum ParentAt {
 pub struct ParentsAt {
     /// In the order of `after`.
     pub items: Vec<ParentAt>,
-    /// How many parents stand before them.
+    /// The number of parents before them.
     pub from: usize,
     /// The cursor of the next page.
     pub next: Option<String>,
-    /// With their results.
+    /// True if results are shown.
     pub full: bool,
 }
 
-/// The list of a job's children is kept by its row number.
+/// The list of a job's children; it is stored by the job's row number.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChildrenAt {
-    /// The row of the parent.
+    /// The row number of the parent.
     pub parent: Seq,
-    /// As the request says.
+    /// Copied from the request.
     pub request: ListChildren,
 }
 

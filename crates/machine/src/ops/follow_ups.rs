@@ -1,7 +1,7 @@
-//! The jobs that a settle pushes: stored before its lease is ended, in the same step.
+//! Follow-ups: jobs that a settle pushes, stored before its lease ends, in the same step.
 //!
-//! Except one under the id of the very job that is settled, where that job goes with its end: its id
-//! is free only then. It must never refuse after the first of them is stored.
+//! One is stored after the end: a job with the id of the settled job, if that job goes with its end and only then frees
+//! its id. It must never refuse after the first of them is stored.
 
 use std::borrow::Cow;
 
@@ -18,14 +18,14 @@ use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
 use tenure_core::time::{Moment, Span};
 
-/// Jobs of a call, and who of them waits for whom.
+/// Jobs of a call, and their dependencies.
 pub(crate) type JobsAndKinship = (Vec<NewJob>, Kinship);
 
-/// Follow-ups of one settle, by when they are stored. Each knows its place in the item.
+/// Follow-ups of one settle, by the time of their storage. Each knows its place in the item.
 pub(crate) struct FollowUps {
     before: JobsAndKinship,
     after: JobsAndKinship,
-    /// For each of the item, whether it is stored after the end.
+    /// For each follow-up of the item, true if it is stored after the end.
     is_after: Vec<bool>,
 }
 
@@ -51,7 +51,7 @@ impl FollowUps {
         std::mem::take(&mut self.after)
     }
 
-    /// What became of them, in the order of the item.
+    /// The results, in the order of the item.
     pub(crate) fn in_order(self, before: Vec<PushedOne>, after: Vec<PushedOne>) -> Vec<PushedOne> {
         let (mut before, mut after) = (before.into_iter(), after.into_iter());
         let one = |is_after| if is_after { after.next() } else { before.next() };
@@ -59,7 +59,7 @@ impl FollowUps {
     }
 }
 
-/// Which follow-ups are stored after the end: the one that takes the id of the settled job, and those that wait for it.
+/// Marks the follow-ups to store after the end: the one with the id of the settled job, and those that wait for it.
 fn stored_after(jobs: &[NewJob], kinship: &Kinship, goes: Option<&Goes>) -> Vec<bool> {
     let Some(goes) = goes else { return vec![false; jobs.len()] };
     let mut after: Vec<bool> = jobs.iter().map(|job| job.id.as_ref() == Some(&goes.id)).collect();
@@ -78,9 +78,9 @@ fn stored_after(jobs: &[NewJob], kinship: &Kinship, goes: Option<&Goes>) -> Vec<
     }
 }
 
-/// Some items of a call as a call of their own, these being their places. What they name of the others goes by their
-/// ids, and may be gone by then: it was checked before the first of them was stored. Who waits for whom is not decided
-/// anew, since items of one id are one job in the whole call, and a part may have only one of them.
+/// Some items of a call, at these places, as a call of their own. They name the other items by their ids, which may be
+/// gone by then: the check came before the first was stored. The dependencies are not computed again, because items of
+/// one id are one job in the whole call, and a part may have only one of them.
 fn part_of(kinship: &Kinship, jobs: &[NewJob], places: &[usize]) -> Kinship {
     if kinship.is_empty() {
         return Kinship::default();
@@ -105,7 +105,7 @@ fn part_of(kinship: &Kinship, jobs: &[NewJob], places: &[usize]) -> Kinship {
     }
 }
 
-/// Who of these follow-ups waits for whom. It is told from the call alone.
+/// The dependencies between these follow-ups, from the call alone.
 pub(crate) fn kinship_of(jobs: &[NewJob]) -> Result<Kinship, Refusal> {
     Kinship::of(jobs).map_err(|no| {
         let at = no.index.map_or_else(|| "/push".to_owned(), |index| format!("/push/{index}"));
@@ -114,7 +114,7 @@ pub(crate) fn kinship_of(jobs: &[NewJob]) -> Result<Kinship, Refusal> {
 }
 
 impl Space {
-    /// The job of a lease, if such a settle finishes it and nothing of it is kept.
+    /// The job of a lease, if such a settle finishes it without keeping it.
     pub(crate) fn goes_with_its_end(&self, fence: Fence, ending: &Ending) -> Option<Goes> {
         let job = &self.jobs[self.leases.get(&fence)?.job?];
         let shape = &self.shapes[job.shape];
@@ -132,14 +132,14 @@ impl Space {
         (is_finished && !is_kept).then(|| Goes { seq: job.seq, id: job.id.clone() })
     }
 
-    /// The flow of the job of a lease, to which its follow-ups belong.
+    /// The flow of a lease's job, which its follow-ups join.
     pub(crate) fn heir(&self, fence: Fence) -> Option<Heir> {
         let job = &self.jobs[self.leases.get(&fence)?.job?];
         let flow = job.flow()?.clone();
         Some(Heir { flow, called_off: job.cancel_requested })
     }
 
-    /// Checks follow-ups in the order in which they are stored; a refusal names the place in the item.
+    /// Checks follow-ups in the order of their storage; a refusal names the place in the item.
     pub(crate) fn check_follow_ups(
         &self,
         (jobs, kinship): (&[NewJob], &Kinship),
@@ -161,7 +161,7 @@ impl Space {
         let first_after = before.len();
         let order = [before, after].concat();
         let mut kinship = part_of(kinship, jobs, &order);
-        // Of those with one unique key the first that is stored is the job, and it may be a later item.
+        // With equal unique keys, the first one to be stored is the job, and may be a later item.
         kinship.order.sort_by_key(|at| *at >= first_after);
         self.check_push((&stored, kinship), goes, heir, archive, now).map_err(|mut no| {
             no.index = no.index.and_then(|index| order.get(index).copied());
@@ -170,8 +170,8 @@ impl Space {
         })
     }
 
-    /// A repeated settle pushes nothing again; it shows what its jobs are, where they are kept, and those whose content
-    /// they replaced.
+    /// A repeated settle pushes nothing again; it shows its jobs that are still kept, and those whose content they
+    /// replaced.
     pub(crate) fn pushed_before(
         &self,
         jobs: &[NewJob],

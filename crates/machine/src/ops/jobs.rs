@@ -1,4 +1,4 @@
-//! What only shows jobs, and what goes through many of them: only rows find these, so the engine does it.
+//! Views of jobs, and changes of many: only rows find these, so the engine runs them.
 
 use crate::answer::{Act, Context, Elsewhere, ExplainedAt, JobAt};
 use crate::ops::cancel::Named;
@@ -12,13 +12,13 @@ use tenure_core::requests::{
 };
 
 impl Space {
-    /// A job that lives, as it is shown.
+    /// The view of a live job.
     pub(crate) fn job_at(&self, job: JobRef, seq: Seq) -> JobAt {
         let stands = self.job_by_seq(seq).map(|slot| self.stands_of(slot)).unwrap_or_default();
         JobAt { job, seq, stands }
     }
 
-    /// What a path names, as it is shown.
+    /// The view of the job that a path names.
     fn named_at(&self, job: JobRef, named: &Named) -> JobAt {
         let (seq, stands) = match named {
             Named::Live(slot) => (self.jobs[*slot].seq, self.stands_of(*slot)),

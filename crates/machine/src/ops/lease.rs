@@ -1,4 +1,4 @@
-//! lease: asks for jobs of queues, or for needs alone; answered at once, or when something frees.
+//! Lease: asks for jobs of queues, or for needs alone; answered at once, or when something frees.
 
 use std::borrow::Cow;
 
@@ -16,14 +16,14 @@ use tenure_core::secret::Json;
 use tenure_core::sentences::{LeaseRefusal, NeedRefusal};
 use tenure_core::time::{Moment, Span};
 
-/// What a lease call comes to.
+/// The outcome of a lease call.
 #[derive(Clone, PartialEq, Debug)]
 pub enum LeaseOutcome {
-    /// It is answered.
+    /// The answer is ready.
     Now(Granted),
-    /// It waits; a delivery answers it.
+    /// The call waits; a delivery answers it.
     Waits,
-    /// Its bounded work was not enough: apply it again.
+    /// Its bounded work was not enough: the caller must apply it again.
     Again,
 }
 
@@ -50,9 +50,8 @@ impl Space {
         }
     }
 
-    /// A repeat gets those of its leases that live, and never a second grant.
-    /// While the store recovers, one that holds what is exclusive is not told again: what was forgotten may have ended it and
-    /// granted the same to somebody else.
+    /// A repeat gets those of its leases that live, and never a second grant. During a recovery it gets no exclusive
+    /// lease: forgotten steps may have ended that lease and made the same grant to another holder.
     fn repeated(&mut self, request: Option<&RequestId>, now: Moment) -> Option<LeaseOutcome> {
         let mut fences = self.requests.get(request?)?.fences.clone();
         if self.closed_until(now).is_some() {
@@ -67,7 +66,7 @@ impl Space {
         Some(LeaseOutcome::Now(Granted { grants, answer: Leased::default() }))
     }
 
-    /// Whether a lease has permits of a limit with a concurrency, or a resource.
+    /// True if a lease has permits of a limit with a concurrency, or a resource.
     fn holds_exclusive(&self, fence: Fence) -> bool {
         self.leases.get(&fence).is_some_and(|lease| {
             let is_capped = |held: &HeldLimit| {
@@ -97,7 +96,7 @@ impl Space {
         if let Some(again) = self.repeated(ask.request_id.as_ref(), now) {
             return Ok(again);
         }
-        // The same request while the first still waits takes its place over.
+        // A repeated request takes over the place of the first, which still waits.
         if let Some(first) = ask.request_id.as_ref().and_then(|id| self.waiting_requests.get(id)) {
             self.end_wait(*first, now);
         }
@@ -158,7 +157,7 @@ impl Space {
         }
     }
 
-    /// `ttl: 0s` leaves no lease, so it goes only with needs that leave nothing to give back.
+    /// `ttl: 0s` leaves no lease, so it is only for needs that are never given back.
     fn check_tokens(&self, ask: &Lease, needs: &[Need]) -> Result<(), Refusal> {
         let is_rate = |need: &Need| match need {
             Need::Limit { limit, .. } => self
@@ -172,10 +171,10 @@ impl Space {
         Err(Refusal::from(LeaseRefusal::TtlNeedsRates).at("/ttl"))
     }
 
-    // ---- What can never be is said at once ----
+    // ---- Refusals of needs that can never be met ----
 
-    /// A job's needs, or its queue's, filled in from its payload: unknown names, what never fits, and a payload that lacks a
-    /// field are refused.
+    /// Checks a job's needs, or its queue's, filled in from its payload: refuses unknown names, needs that never fit,
+    /// and a payload that lacks a field.
     pub(crate) fn check_needs_exist(
         &self,
         needs: Option<&[Need]>,
@@ -188,7 +187,7 @@ impl Space {
         }
     }
 
-    /// What a job with this payload needs by the settings of its queue.
+    /// The needs of a job with this payload, by the settings of its queue.
     pub(crate) fn queue_needs(
         &self,
         queue: &QueueName,
@@ -253,7 +252,7 @@ impl Space {
     }
 }
 
-/// A lease call is a command of its own, since it may wait: see [`crate::Command::Lease`].
+/// A lease call is a command of its own, because it may wait: see [`crate::Command::Lease`].
 impl Act for Lease {
     type Known = Elsewhere;
     fn act(self, _: Context<'_>) -> Result<Self::Known, Refusal> {

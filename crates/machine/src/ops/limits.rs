@@ -1,5 +1,5 @@
-//! limits: caps that are set, paused and observed at run time. A change takes effect at once, also
-//! for those who wait already.
+//! Limits: caps that are set, paused and observed at run time. A change takes effect at once, also for waiting calls
+//! and jobs.
 
 use crate::answer::{Act, Context};
 use crate::state::Space;
@@ -21,7 +21,7 @@ pub(crate) fn limit_not_found(limit: &LimitName) -> Refusal {
 }
 
 impl Space {
-    /// A limit that has a setting of its own, a template's, or is in use.
+    /// True for a limit with a setting of its own or a template's, or in use.
     pub(crate) fn limit_is_known(&self, name: &LimitName) -> bool {
         self.setting_of(name).is_some()
             || name.is_template()
@@ -36,7 +36,7 @@ impl Space {
         self.happens(kind, About { limit: Some(name.clone()), ..about }, now);
     }
 
-    /// The gauge that a limit was given.
+    /// The gauge of a limit, if it has one.
     pub(crate) fn gauge_of(&self, name: &LimitName) -> Option<&Gauge> {
         let limit = self.limit_by_name.get(name)?;
         Some(&self.limits[*limit].gauge.as_ref()?.gauge)
@@ -63,8 +63,8 @@ impl Space {
         Ok(old.is_none() && !built_in)
     }
 
-    /// Changes a limit that is set. A member of a template is not: settings of its own would replace the template whole,
-    /// and a change names only some of them.
+    /// Changes a limit that is set. A limit under a template has no setting to change: its own would replace the whole
+    /// template, and a change names only some fields.
     pub(crate) fn patch_limit(&mut self, patch: PatchLimit, now: Moment) -> Result<bool, Refusal> {
         let mut settings = match self.limit_settings.get(&patch.limit) {
             Some(settings) => *settings,
@@ -104,7 +104,7 @@ impl Space {
             }
             return Ok(());
         }
-        // An observation is all that is left of it.
+        // Only an observation of it is left.
         let Some(limit) = limit.filter(|limit| self.limits[*limit].external > 0) else {
             return Err(limit_not_found(name));
         };
@@ -129,7 +129,7 @@ impl Space {
         Ok(())
     }
 
-    /// Nobody is granted it before; the later moment holds.
+    /// Pauses the limit until a time; the later of two ends holds.
     pub(crate) fn pause_limit_until(&mut self, name: &LimitName, until: Moment, now: Moment) {
         let limit = self.limit_for(name);
         let l = &mut self.limits[limit];

@@ -1,9 +1,9 @@
-//! cancel, retry and delete of many: what becomes of jobs that a store found by a filter.
+//! Cancel, retry and delete of many jobs that a store found by a filter.
 //!
-//! A store looks at rows, which may be older than what the machine knows. So each job is compared with the filter once
-//! more, in the step that changes it: what does not match by now is passed over. Kind, labels and the last error are in
-//! rows alone; where the filter asks for these and they have changed since, the step stops in front of the job, and the
-//! store looks at its row again.
+//! A store looks at rows, which may be older than the machine's state. So the step that changes a job first compares it
+//! with the filter again, and skips it if it no longer matches. Only rows have kind, labels and the last error; if the
+//! filter asks for these and they have changed since, the step stops before the job, and the store looks at its row
+//! again.
 
 use crate::rows::{Archive, Archived};
 use crate::state::{LiveJobId, Seq, Space, Stand};
@@ -15,22 +15,22 @@ use tenure_core::time::Moment;
 /// A job whose row matched.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SeenJob {
-    /// The number of its row.
+    /// The row number of the job.
     pub seq: Seq,
-    /// How often its content had changed then, see [`seen_in_life`]; not looked at if the filter does not ask for
+    /// The number of changes of its content at that time, see [`seen_in_life`]; ignored if the filter does not ask for
     /// content.
     pub edits: u32,
 }
 
-/// How far a step came with many jobs.
+/// The progress of a step over many jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ManyDone {
-    /// Jobs that were changed.
+    /// The number of changed jobs.
     pub done: u64,
-    /// The job in front of which it stopped, since its content is not what was seen: neither it nor those behind it
-    /// were changed.
+    /// The job before which it stopped, because its content is not the one that was seen: this job and those behind it
+    /// are unchanged.
     pub stopped_at: Option<Seq>,
-    /// The first job that could not be retried yet, since those who wait for it are still being told of its end.
+    /// The first job that could not be retried yet, because its children are still being notified of its end.
     pub untold: Option<Seq>,
 }
 
@@ -41,7 +41,7 @@ enum Now {
 }
 
 impl Space {
-    /// Changes those of these jobs that match, in their order.
+    /// Changes the jobs among these that match, in order.
     pub(crate) fn change_many(
         &mut self,
         change: BulkChange,
@@ -78,7 +78,7 @@ impl Space {
         }
     }
 
-    /// Whether what the machine knows of a job is what the filter asks for.
+    /// True if the machine's state of a job matches the filter.
     fn still_matches(&self, filter: &JobFilter, job: &Now) -> bool {
         let lets_state = |state| filter.states.is_empty() || filter.states.contains(&state);
         let lets_queue = |name: Option<&QueueName>| {
@@ -111,7 +111,7 @@ impl Space {
         filter.lets_origin(job.flow(), job.origin.as_ref().map(|origin| &origin.by.id))
     }
 
-    /// Whether the job was changed.
+    /// Changes one job; false if there was nothing to change.
     fn change_one(
         &mut self,
         change: BulkChange,
@@ -120,7 +120,7 @@ impl Space {
         now: Moment,
     ) -> bool {
         match (change, job) {
-            // Asking a second time would not stop it sooner.
+            // A second request would not stop it sooner.
             (BulkChange::Cancel, Now::Live(slot)) => {
                 let asks = !self.jobs[slot].cancel_requested;
                 if asks {
@@ -149,7 +149,7 @@ impl Space {
         }
     }
 
-    /// What jobs that live are shown with. `None` for a job that does not live.
+    /// The views of live jobs; `None` for a job that does not live.
     pub(crate) fn states_of(&self, seqs: &[Seq]) -> Vec<Option<Stands>> {
         seqs.iter().map(|seq| Some(self.stands_of(self.job_by_seq(*seq)?))).collect()
     }

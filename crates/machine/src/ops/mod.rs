@@ -1,7 +1,7 @@
-//! The operations: what each call does to a namespace, one file each.
+//! The operations: the effect of each call on a namespace, one file each.
 //!
-//! An operation first checks all that can be refused and only then changes anything: a refused call
-//! changed nothing.
+//! An operation first makes all checks that can refuse, and only then changes anything: a refused
+//! call changes nothing.
 
 pub(crate) mod after;
 pub(crate) mod cancel;

@@ -1,5 +1,5 @@
-//! patch: changes a job that is neither running nor finished. It keeps its age in the order, unless
-//! the moment at which it may run is changed.
+//! Patch: changes a job that is neither running nor finished. It keeps its age in the order, unless
+//! its `run_at` changes.
 
 use crate::answer::{Act, Context, JobAt};
 use crate::ops::cancel::Named;
@@ -45,7 +45,7 @@ impl Space {
                     Patch::Set(payload) => {
                         filled(&settings.needs, payload, &new.queue)?.into_owned()
                     }
-                    // Only the row knows the payload that is there.
+                    // Only the row has the existing payload.
                     Patch::Keep if has_templates(&settings.needs) => {
                         let queue = new.queue.clone();
                         let no = NeedRefusal::PatchLacksPayload { queue };
@@ -67,7 +67,7 @@ impl Space {
         if new.needs != old.needs {
             self.check_needs(&new.needs).map_err(|no| no.below("/needs"))?;
         }
-        // All is checked; from here on it changes.
+        // All checks are done; changes begin here.
         let seq = self.jobs[slot].seq;
         let is_content = patch.payload.is_named() || patch.labels.is_named();
         if is_content {
@@ -117,8 +117,8 @@ impl Space {
                 job.wait = Span::ZERO;
                 job.keeps_place = false;
             }
-            // Its arrival is its age: a higher priority, another group, other needs put it into
-            // another line, where it stands by that age.
+            // Its arrival is its age: a higher priority, another group or other needs move it to
+            // another line, where its place is by that age.
             None => job.keeps_place |= waited,
         }
         self.go_from(slot, now);

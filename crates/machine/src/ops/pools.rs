@@ -1,4 +1,4 @@
-//! pools: sets of resources with settings; and what a path names of them.
+//! Pools: sets of resources with settings, and the lookup of a path.
 
 use crate::answer::{Act, Context};
 use crate::state::{DoorId, LiveResourceId, PoolId, Space};
@@ -72,7 +72,7 @@ impl Space {
         }
         let resources: Vec<LiveResourceId> = self.pools[pool].resources.values().copied().collect();
         self.pool_happens(name, EventType::PoolDeleted, now);
-        // Its jobs wait with `never_fits` until it is there again.
+        // Its jobs wait with `never_fits` until the pool is back.
         self.pools[pool].settings = None;
         self.forget_pool_row(name);
         self.out.dirty_pools.remove(&pool);
@@ -93,7 +93,7 @@ impl Space {
         Ok(())
     }
 
-    /// The pool of a sync or an add, made if it is not there.
+    /// The pool of a sync or an add; makes it if necessary.
     pub(super) fn pool_made(&mut self, name: &PoolName, now: Moment) -> PoolId {
         let pool = self.pool_for(name);
         if self.pools[pool].settings.is_none() {

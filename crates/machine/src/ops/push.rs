@@ -1,4 +1,4 @@
-//! push: stores jobs, all or none, each once by its id and by its unique key.
+//! Push: stores jobs, all or none, each once by its id and by its unique key.
 
 use std::sync::Arc;
 
@@ -20,71 +20,71 @@ use tenure_core::requests::Push;
 use tenure_core::sentences::{JobRefusal, QueueRefusal};
 use tenure_core::time::{Moment, Span};
 
-/// What became of one pushed job.
+/// The result of one pushed job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PushedOne {
-    /// Row number of the job that is there now.
+    /// The row number of the stored job.
     pub seq: Seq,
-    /// Its id.
+    /// The id of the stored job; a duplicate has the existing one's.
     pub id: JobId,
-    /// It was there already.
+    /// True if the job existed before.
     pub duplicate: bool,
-    /// It was there already, and got the new content.
+    /// True if the job existed before, and got the new content.
     pub replaced: bool,
-    /// Nobody asked for its queue within the last minute.
+    /// True if no worker asked for its queue within the last minute.
     pub unasked: bool,
-    /// Of a job that was there already: what is shown if its row is gone when it is read. It may end,
-    /// or be deleted, between this step and the read.
+    /// For an existing job: its view in case its row is gone when it is read. It may end, or be deleted, between this
+    /// step and the read.
     pub known: Option<Box<JobView>>,
 }
 
-/// What a push would do with one job, decided before anything is changed.
+/// The plan of a push for one job, made before any change.
 pub(crate) enum PushPlan {
-    /// A new job. With it goes a finished job of the same id whose time is over.
+    /// A new job. A finished job of the same id whose time is over is deleted with it.
     Store(Option<Box<Archived>>),
-    /// A job with this id, or the holder of the key.
+    /// A job with this id exists, or holds the key.
     Duplicate(Seq, JobId),
     /// An earlier job of the same call has the key.
     Earlier(usize),
     /// An earlier item of the same call has the id: it is the same push.
     Again(usize),
     Replace(LiveJobId),
-    /// The holder of the key is finished, but holds it for a time yet.
+    /// The holder of the key is finished, but still holds it for a time.
     Revive(Seq),
 }
 
-/// Which wait a push goes into whose key is held.
+/// The wait of a push whose key is held.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum KeyWait {
-    /// That of the job which waits.
+    /// The wait of the waiting job.
     GoesOn,
-    /// A new one: the holder was finished.
+    /// A new wait: the holder was finished.
     Begins,
 }
 
-/// A job that is finished in this step and not kept: its id is free for what is stored after it.
+/// A job that this step finishes without keeping it: its id is free for jobs stored after it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Goes {
     pub seq: Seq,
     pub id: JobId,
 }
 
-/// A new job whose fate is known.
+/// A new job with its fate.
 pub(crate) struct Arriving {
     pub job: NewJob,
     pub seq: Seq,
-    /// It may lie before the present moment.
+    /// May be in the past.
     pub run_at: Moment,
     pub origin: Option<Origin>,
     pub fate: Fate,
 }
 
-/// How many jobs a call brings to each of its queues.
+/// The number of jobs that a call adds to each of its queues.
 #[derive(Default)]
 struct QueueRoom<'j>(Vec<(&'j QueueName, u64)>);
 
 impl<'j> QueueRoom<'j> {
-    /// One more; how many those are by now.
+    /// Counts one more. Returns the number for its queue.
     fn take(&mut self, queue: &'j QueueName) -> u64 {
         let at = match self.0.iter().position(|(name, _)| *name == queue) {
             Some(at) => at,
@@ -98,25 +98,25 @@ impl<'j> QueueRoom<'j> {
     }
 }
 
-/// Who pushes jobs, if it is no caller.
+/// The origin of pushed jobs, except for a caller's push.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct PushedBy<'a> {
-    /// A schedule.
+    /// The schedule whose occurrence makes the job.
     pub origin: Option<&'a Origin>,
-    /// A job of this flow that is settled.
+    /// A settled job of this flow.
     pub heir: Option<&'a Heir>,
-    /// What the same settle stored before: to a unique key they are earlier items of one array.
+    /// Jobs that the same settle stored before: for unique keys they are earlier items of one array.
     pub brought: &'a [PushedOne],
 }
 
-/// What earlier jobs of a call bring.
+/// The contributions of earlier jobs of a call.
 #[derive(Default)]
 struct Brought<'a> {
     ids: hashbrown::HashMap<JobId, usize>,
     keys: hashbrown::HashMap<tenure_core::names::UniqueKey, usize>,
-    /// Jobs that are stored already.
+    /// Jobs that are already stored.
     stored: &'a [PushedOne],
-    /// Jobs that were there before the call and that it names by their ids: it repeats an earlier one.
+    /// Jobs from before the call that it names by their ids: it repeats an earlier call.
     repeated: hashbrown::HashSet<Seq>,
 }
 
@@ -125,14 +125,14 @@ impl Brought<'_> {
         self.stored.iter().any(|one| one.seq == seq && (one.replaced || !one.duplicate))
     }
 
-    /// Whether a job is one of the call, of this one or of the one that it repeats.
+    /// True if a job belongs to this call, or to the one that it repeats.
     fn has(&self, seq: Seq) -> bool {
         self.has_stored(seq) || self.repeated.contains(&seq)
     }
 }
 
 impl Space {
-    /// Stores jobs. The ids were filled in by the engine.
+    /// Stores jobs. The engine has filled in the ids.
     pub(crate) fn push(
         &mut self,
         jobs: Vec<NewJob>,
@@ -140,12 +140,12 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<Vec<PushedOne>, Refusal> {
-        // The call alone tells whether its jobs wait for each other: nothing is looked up before.
+        // The dependencies come from the call alone: nothing is looked up before.
         let kinship = Kinship::of(&jobs)?;
         self.push_from((jobs, kinship), PushedBy::default(), next_seq, archive, now)
     }
 
-    /// The same for jobs that a schedule makes, or that a settle pushes.
+    /// The same for jobs of a schedule or a settle.
     pub(crate) fn push_from(
         &mut self,
         (jobs, kinship): JobsAndKinship,
@@ -158,8 +158,7 @@ impl Space {
         Ok(self.store_push(jobs, planned, by.origin, next_seq, archive, now))
     }
 
-    /// Checks a push without changing anything. `goes`: a job that is gone by the time when jobs under
-    /// its id are stored.
+    /// Checks a push without a change. `goes`: a job that is gone by the time when jobs with its id are stored.
     pub(crate) fn check_push(
         &self,
         pushed: (&[NewJob], Kinship),
@@ -168,7 +167,7 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<(), Refusal> {
-        // Row numbers of jobs that are not stored yet mean nothing here but that they differ.
+        // Row numbers of jobs that are not stored yet only need to differ here.
         let by = PushedBy { heir, ..PushedBy::default() };
         self.plan_push(pushed, goes, by, Seq::new(1 << 62), archive, now).map(drop)
     }
@@ -189,7 +188,7 @@ impl Space {
             let plans = self.plan_all((jobs, brought), goes, Some(&mut room), archive, now)?;
             return Ok(plans.into_iter().map(|plan| (plan, Fate::default())).collect());
         }
-        // A job that is cancelled at its push takes no room, so that is known first.
+        // A job that is cancelled at its push takes no room, so fates come first.
         let plans = self.plan_all((jobs, brought), goes, None, archive, now)?;
         let fates = self.fates((jobs, kinship), &plans, heir, next_seq, archive, now)?;
         let mut room = QueueRoom::default();
@@ -222,7 +221,7 @@ impl Space {
                 self.check_room(&job.queue, waiting).map_err(|no| no.item(index))?;
             }
             if many && !matches!(plan, PushPlan::Duplicate(..) | PushPlan::Again(_)) {
-                // A push that replaces is known by its id as one that stores a job is.
+                // A replacing push is recognised by its id, like one that stores a job.
                 if let Some(id) = &job.id
                     && (!matches!(plan, PushPlan::Earlier(_)) || may_replace(job))
                 {
@@ -265,7 +264,7 @@ impl Space {
                 if there.until > now {
                     return Ok(PushPlan::Duplicate(there.seq, id.clone()));
                 }
-                // No tick has forgotten it yet, and whoever reads it later finds it gone.
+                // No tick has purged it yet, and a later read finds it gone.
                 over = Some(Box::new(there));
             }
             if let Some(past) = self.replaced_before(job, now) {
@@ -317,7 +316,7 @@ impl Space {
         }
     }
 
-    /// The finished job with this id: of the archive, or of an earlier item of the same call.
+    /// The finished job with this id, from the archive or from an earlier item of the same call.
     pub(crate) fn ended(&self, id: &JobId, archive: &dyn Archive) -> Option<Archived> {
         match self.out.ended.get(id) {
             Some(seq) => self.ended_now(*seq),
@@ -325,8 +324,8 @@ impl Space {
         }
     }
 
-    /// A finished job of the archive as this step has left it: one whose last follower ended in it is kept for its own
-    /// time again.
+    /// A finished job of the archive, with the changes of this step: if its last dependent ended in it, its own time
+    /// applies again.
     pub(crate) fn as_changed(&self, mut there: Archived) -> Option<Archived> {
         let Some(change) = self.out.rows.jobs.get(&there.seq) else { return Some(there) };
         if let Some(kept) = &change.kept {
@@ -335,7 +334,7 @@ impl Space {
         (!change.deleted).then_some(there)
     }
 
-    /// Forgets a job that is kept beyond its time: it goes with the job that takes its id.
+    /// Drops a job that is kept beyond its time: it is deleted with the job that takes its id.
     pub(crate) fn forget_over(&mut self, over: &Archived) {
         self.out.ended.remove(&over.id);
         self.forget_archived(over);
@@ -356,7 +355,7 @@ impl Space {
         })
     }
 
-    /// What is known now of a job that was there already.
+    /// The present view of an existing job.
     pub(crate) fn known_job(
         &self,
         seq: Seq,
@@ -429,8 +428,8 @@ impl Space {
                 PushPlan::Earlier(index) => {
                     let seq = done[index].seq;
                     let id = done[index].id.clone();
-                    // What the same call stored a moment ago may be replaced as any other, and as
-                    // any other never by a job of another queue.
+                    // A job that the same call just stored may be replaced like any other, but never by a job of
+                    // another queue.
                     let replace = may_replace(&job);
                     let there = self.job_by_seq(seq).filter(|slot| {
                         let queue = self.shapes[self.jobs[*slot].shape].queue;
@@ -473,13 +472,13 @@ impl Space {
         done
     }
 
-    /// Whether nobody asked for a queue within the last minute.
+    /// True if no worker asked for a queue within the last minute.
     pub(crate) fn is_unasked(&self, queue: QueueId, now: Moment) -> bool {
         let asked = self.queues[queue].asked_at;
         asked.is_none_or(|at| !is_recent(at, now))
     }
 
-    /// Stores a job. One whose `run_at` is over is ready; it may be older than the job.
+    /// Stores a job. With a past `run_at` it is ready; `run_at` may be older than the job.
     pub(crate) fn store_job(
         &mut self,
         arriving: Arriving,
@@ -566,11 +565,11 @@ impl Space {
         id
     }
 
-    /// The job that is there gets the new content, and its attempts start again; its id stays.
+    /// The existing job gets the new content, and its attempts start again; its id stays.
     fn replace_job(&mut self, slot: LiveJobId, job: NewJob, wait: KeyWait, now: Moment) {
         let mut shape = self.shape_of(&job);
         let old = &self.shapes[self.jobs[slot].shape];
-        // What `replace` does not name stays: retry, timeout and retain of the job that is there.
+        // `replace` keeps the fields that it does not name: retry, timeout and retain of the existing job.
         (shape.retry, shape.timeout, shape.retain) = (old.retry.clone(), old.timeout, old.retain);
         self.stop_waiting(slot, now);
         self.reshape(slot, &shape, now);
@@ -607,7 +606,7 @@ impl Space {
         let NewJob { kind, payload, labels, traceparent, .. } = job;
         let change = self.out.rows.job(seq);
         match &mut change.new {
-            // A row that this very step makes is made with the new content.
+            // A row that this very step makes gets the new content.
             Some(new) => {
                 Arc::make_mut(new).2 = JobContent { kind, payload, labels, traceparent };
             }
@@ -626,7 +625,7 @@ impl Space {
         self.go_from(slot, now);
     }
 
-    /// Gives a job that waits nowhere another shape.
+    /// Gives another shape to a job that waits nowhere.
     pub(crate) fn reshape(&mut self, slot: LiveJobId, shape: &StoredShape, now: Moment) {
         let bytes = shape.encode();
         let Some(new) = self.shape_for(&bytes, now) else {
@@ -641,8 +640,8 @@ impl Space {
         self.dirty_job(slot);
     }
 
-    /// A finished job lives again: out of the archive, into the index, waiting nowhere yet. Its
-    /// attempts start again, its errors are kept.
+    /// A finished job lives again: out of the archive, into the index, waiting nowhere yet. Its attempts start again;
+    /// its errors stay.
     pub(crate) fn revive(
         &mut self,
         there: &crate::rows::Archived,
@@ -673,7 +672,7 @@ impl Space {
             released: 0,
             undelivered: 0,
             snoozed: 0,
-            // The run of a holder that died before it ended may go on.
+            // The run of a holder that died before may still go on.
             ended_unsettled: life.ended_unsettled,
             cancel_requested: false,
             keeps_place: false,
@@ -703,7 +702,7 @@ impl Space {
         }
         self.out.ended.remove(&there.id);
         let change = self.out.rows.job(there.seq);
-        // One that ended in this very step has no row that says so.
+        // A job that ended in this very step has no row with its end.
         change.revived = change.end.take().is_none();
         change.kept = None;
         change.error = Some(None);

@@ -1,4 +1,4 @@
-//! queues: defaults, shares, pause, delete.
+//! Queues: defaults, shares, pause, delete.
 
 use crate::answer::{Act, Context};
 use crate::state::{Entry, Place, QueueId, Space};
@@ -93,8 +93,8 @@ impl Space {
             return Err(QueueRefusal::NotEmpty { queue: name.clone(), unfinished }.into());
         }
         self.queue_happens(queue, EventType::QueueDeleted, None, now);
-        // Finished jobs are kept in the archive, and who waits for the queue goes on waiting, so
-        // what goes is what was set, not the entry that these still need.
+        // Finished jobs stay in the archive, and waiting calls keep waiting. So only the settings go; the entry itself
+        // is still needed.
         self.queues[queue].settings = QueueSettings::default();
         self.clear_pause(queue);
         self.queues[queue].asked_at = None;
@@ -108,7 +108,7 @@ impl Space {
         Ok(())
     }
 
-    /// A queue that was deleted goes as soon as nobody needs it; meanwhile it is hidden.
+    /// Drops a deleted, hidden queue once it is unused.
     pub(crate) fn drop_hidden_queue_if_idle(&mut self, queue: QueueId) {
         let left_over = self.queues.get(queue).filter(|q| q.is_left_over());
         if let Some(name) = left_over.and_then(|q| q.name.clone()) {
@@ -116,8 +116,8 @@ impl Space {
         }
     }
 
-    /// To be called when a finished job of a queue went, or a call that waited for it. A deleted queue that nobody needs
-    /// any more goes with the next tick; not at once, since the step that freed it may still name it.
+    /// For calls after a finished job of a queue went, or a call that waited for it. A deleted, unused queue goes with
+    /// the next tick; not at once, because the step that freed it may still name it.
     pub(crate) fn freed_queue(&mut self, queue: QueueId) {
         let now = self.last;
         let Some(q) = self.queues.get_mut(queue) else { return };
@@ -128,7 +128,7 @@ impl Space {
         }
     }
 
-    /// Somebody needs a queue. Its row tells so to the hour, so that few uses cost a write.
+    /// Notes a use of a queue. Its row has the hour of it, so that few uses cost a write.
     pub(crate) fn use_queue(&mut self, queue: QueueId, now: Moment) {
         let q = &mut self.queues[queue];
         q.used_at = q.used_at.max(now);
@@ -137,8 +137,8 @@ impl Space {
         }
     }
 
-    /// A queue that holds nothing and that nobody has set is forgotten a day after its last use;
-    /// otherwise every name that was ever pushed to would stay for ever.
+    /// An empty queue without settings is dropped a day after its last use; otherwise every name ever pushed to would
+    /// stay forever.
     pub(crate) fn forget_unused_queue(&mut self, queue: QueueId, now: Moment) {
         let Some(q) = self.queues.get(queue) else { return };
         let Some(name) = q.name.clone() else { return };
@@ -157,7 +157,7 @@ impl Space {
         self.queue_ends.set(again, queue);
     }
 
-    /// Takes a queue out of the index; nothing points to it.
+    /// Removes a queue from the index; nothing points to it.
     fn drop_queue(&mut self, queue: QueueId, name: &QueueName) {
         self.queues_to_serve.remove(&queue);
         for worker in self.workers.values_mut() {

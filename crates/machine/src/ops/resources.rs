@@ -1,7 +1,6 @@
-//! resources: synced from outside, added, changed, cooled, banned, restored.
+//! Resources: synced from outside, added, changed, cooled, banned, restored.
 //!
-//! A sync changes id, data, tags and slots and nothing else. It is one step: others see the old set
-//! or the new one.
+//! A sync changes id, data, tags and slots and nothing else. It is one step: others see the old set or the new one.
 
 use crate::answer::{Act, Context, WithoutData};
 use crate::rows::DataKey;
@@ -138,8 +137,8 @@ impl Space {
         Upserted::Updated
     }
 
-    /// Hands it out no more; `true` if it is gone, `false` if it goes when it is free. One that a sync drops may be named
-    /// again, and is banned then as it was; who takes it away by hand means it.
+    /// Stops grants of a resource; `true` if it is gone, `false` if it goes once it is free. If a sync drops it and a
+    /// later one names it, its ban returns; a removal by hand is final.
     fn retire(&mut self, resource: LiveResourceId, by_sync: bool, now: Moment) -> bool {
         self.resources[resource].dropped = by_sync;
         if !self.resources[resource].retiring {
@@ -219,7 +218,7 @@ impl Space {
         Ok(slot)
     }
 
-    /// Available again; ends no lease. Its uses count anew, or `max_uses` would ban it at once.
+    /// Available again; ends no lease. At `max_uses` its uses start again from 0; otherwise it would be banned at once.
     pub(crate) fn restore_resource(
         &mut self,
         pool: &PoolName,

@@ -1,4 +1,4 @@
-//! retry and run-now: a finished job is ready again; a scheduled one does not wait for its moment.
+//! Retry and run-now: a finished job is ready again; a scheduled one does not wait for its time.
 
 use crate::answer::{Act, Context, JobAt};
 use crate::ops::cancel::Named;
@@ -13,21 +13,20 @@ use tenure_core::requests::{RetryJob, RunJobNow};
 use tenure_core::sentences::{FlowRefusal, JobRefusal};
 use tenure_core::time::Moment;
 
-/// How a retried job waits for its parents.
+/// The parents that a retried job waits for.
 #[derive(Default)]
 struct Waits {
-    /// Those that are unfinished.
     open: Vec<ParentKey>,
-    /// It waits for a flow, or an unfinished parent does.
+    /// True if it waits for a flow, or an unfinished parent does.
     above: bool,
 }
 
 /// A job that was retried.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RetriedAt {
-    /// Where it is.
+    /// The job, as callers see it.
     pub at: JobAt,
-    /// Those that its failure had cancelled.
+    /// The number of children that its failure had cancelled.
     pub cancelled_children: u64,
 }
 
@@ -90,7 +89,7 @@ impl Space {
         }
     }
 
-    /// Answers how many of those that waited for it were cancelled by its failure.
+    /// Retries a finished job. Returns the number of children that its failure had cancelled.
     fn retry_archived(
         &mut self,
         job: &Archived,
@@ -116,7 +115,7 @@ impl Space {
         cancelled
     }
 
-    /// Retries a finished job if nothing speaks against it; whether it did.
+    /// Retries a finished job if that is allowed. Returns false otherwise.
     pub(crate) fn retry_one(&mut self, job: &Archived, archive: &dyn Archive, now: Moment) -> bool {
         let life = StoredLife::decode(&job.life);
         match self.check_retry(job, life.as_ref(), archive, now) {

@@ -1,4 +1,4 @@
-//! schedules: put, patch, delete, pause, resume, run-now, a synced set of an owner, and `next_in`.
+//! Schedules: put, patch, delete, pause, resume, run-now, a synced set of an owner, and `next_in`.
 
 use crate::firing::SKIPPED_BY_JOB;
 use std::collections::BTreeSet;
@@ -26,21 +26,21 @@ use tenure_core::schedule::{
 use tenure_core::sentences::{Coming, ScheduleRefusal, TimingRefusal};
 use tenure_core::time::{Moment, Span};
 
-/// A schedule without its next moments, which only a calendar knows.
+/// A schedule without its next occurrences, which only a calendar knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WithoutNext {
-    /// What the machine knows.
+    /// The machine's part of the view.
     pub view: Box<ScheduleView>,
-    /// From where the next moments are computed.
+    /// The start for the computation of the next occurrences.
     pub basis: NextBasis,
 }
 
-/// A job that a run-now made or found, as it is shown.
+/// A job that a run-now made or found, for the reply.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PushedAt {
-    /// The job.
+    /// The job, new or found.
     pub one: PushedOne,
-    /// What its row does not know.
+    /// The part of its state that is not in its row.
     pub stands: Stands,
 }
 
@@ -54,7 +54,7 @@ impl Space {
             .ok_or_else(|| ScheduleRefusal::NotFound { schedule: id.clone() }.into())
     }
 
-    /// Checks what a schedule makes, as a push would.
+    /// Checks the job of a schedule, as a push would.
     fn check_scheduled(&self, settings: &ScheduleSettings) -> Result<(), Refusal> {
         let job = &settings.job;
         let payload = job.payload.clone().unwrap_or_default();
@@ -62,7 +62,7 @@ impl Space {
             .map_err(|no| no.below("/job"))
     }
 
-    /// Whether a timing has a moment after the cursor that it would begin with.
+    /// Checks that a timing has an occurrence after its first cursor.
     fn check_fires(
         &self,
         id: &ScheduleId,
@@ -103,7 +103,7 @@ impl Space {
         Ok((slot, old.is_none()))
     }
 
-    /// Makes a schedule what these settings say; the same again do nothing. Whether anything changed.
+    /// Gives a schedule these settings; equal ones change nothing. Returns true if it changed.
     fn set_schedule(
         &mut self,
         id: &ScheduleId,
@@ -193,7 +193,7 @@ impl Space {
         }
     }
 
-    /// A pause begins, changes or is ended: what lies before its end does not count.
+    /// A pause begins, changes or is ended: occurrences before its end do not count.
     fn begin_again(&mut self, slot: LiveScheduleId, until: Option<Moment>, now: Moment) {
         self.leave_orders(slot);
         let version = self.next_arrival();
@@ -237,7 +237,7 @@ impl Space {
         }
     }
 
-    /// The job that is there already is made ready, as run-now of a job does it.
+    /// Makes the existing job ready, as run-now of a job does.
     fn run_unfinished_now(
         &mut self,
         slot: LiveScheduleId,
@@ -264,8 +264,8 @@ impl Space {
 
     // ---- next_in ----
 
-    /// A job of a schedule says when the next moment is. When that is, if it says anything: `Some(None)` if the schedule
-    /// has no moment any more, `None` if the word of this job means nothing.
+    /// A job of a schedule sets the next occurrence. Returns its time: `Some(None)` if the schedule has no occurrence
+    /// any more, `None` if this job may not move it.
     pub(crate) fn move_schedule(
         &mut self,
         origin: &Origin,
@@ -459,7 +459,7 @@ fn settings_of(schedule: &Schedule) -> ScheduleSettings {
     }
 }
 
-/// What a schedule makes. Of a text that cannot be read nothing is known.
+/// The job that a schedule makes; an empty one if its text cannot be read.
 fn job_of(schedule: &Schedule) -> ScheduledJob {
     schedule.scheduled_job().unwrap_or_else(|| ScheduledJob::new(unnamed_queue()))
 }

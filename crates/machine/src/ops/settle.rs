@@ -1,7 +1,7 @@
-//! settle: ends leases with an outcome; and the ends that nobody asked for, by force or undelivered.
+//! Settle: ends leases with an outcome; also ends by force, and of unacknowledged grants.
 //!
-//! Only the holder may settle, once. A late or foreign settle changes nothing; the same settle again
-//! is answered as the first was.
+//! Only the holder may settle, once. A late or foreign settle changes nothing; a repeat of the same settle gets the
+//! first answer.
 
 use crate::answer::{Act, Context};
 use crate::ending::End;
@@ -23,13 +23,13 @@ use tenure_core::time::{Moment, Span};
 /// The answer to one settle, before pushed jobs are shown.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SettledOne {
-    /// The lease.
+    /// The id of the lease.
     pub lease: String,
-    /// What became of it, or why it was not settled.
+    /// Its new state, or the reason why it was not settled.
     pub result: Result<SettledAs, Code>,
-    /// The follow-up jobs.
+    /// Jobs that the settle pushed.
     pub pushed: Vec<PushedOne>,
-    /// Another lease call waits for a job of this queue: its worker can take the next one too.
+    /// True if another lease call waits for a job of this queue: its worker can take the next job too.
     pub others_wait: bool,
 }
 
@@ -43,18 +43,18 @@ impl SettledOne {
     }
 }
 
-/// How a settle was answered.
+/// The answer to a settle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SettledAs {
-    /// Where the job stood then; `None` for a lease without a job.
+    /// The state of the job then; `None` for a lease without a job.
     pub state: Option<JobState>,
-    /// When it was to run again.
+    /// The time of its next run, if it had one.
     pub run_at: Option<Moment>,
-    /// The next moment of the job's schedule, where the settle moved it; `Some(None)` if it has none any more.
+    /// The next occurrence of the job's schedule, if the settle moved it; `Some(None)` if no occurrence is left.
     pub next_at: Option<Option<Moment>>,
 }
 
-/// What a lease id means now.
+/// The machine's knowledge of a lease id.
 enum KnownLease {
     Live(Fence),
     /// Settled before, with this outcome and answer.
@@ -63,7 +63,7 @@ enum KnownLease {
 }
 
 impl Space {
-    /// Settles leases. Follow-up jobs had their ids filled in by the engine.
+    /// Settles leases. The engine has filled in the ids of follow-up jobs.
     pub(crate) fn settle(
         &mut self,
         items: Vec<SettleItem>,
@@ -72,8 +72,8 @@ impl Space {
         now: Moment,
     ) -> Result<Vec<SettledOne>, Refusal> {
         let of_item = |no: Refusal, index: usize| no.below(&format!("/settle/{index}")).item(index);
-        // The call alone tells whether its follow-ups wait for each other: what is wrong with that refuses the call, whatever
-        // became of its leases.
+        // The dependencies of follow-ups come from the call alone: a fault in them refuses the call, whatever the state
+        // of its leases.
         let mut kinships = Vec::with_capacity(items.len());
         for (index, item) in items.iter().enumerate() {
             kinships.push(kinship_of(&item.push).map_err(|no| of_item(no, index))?);
@@ -89,7 +89,7 @@ impl Space {
         Ok(answers)
     }
 
-    /// Whether the holder of a lease has settled it.
+    /// True if the holder of a lease has settled it.
     pub(crate) fn was_settled(&self, id: &str, archive: &dyn Archive) -> bool {
         matches!(self.known(id, archive), KnownLease::Past(..))
     }
@@ -117,7 +117,7 @@ impl Space {
         let find = |settles: &[PastSettle]| settles.iter().find(|s| s.fence == fence).map(answer);
         match self.job_by_seq(seq) {
             Some(slot) => find(&self.jobs[slot].settles).unwrap_or(KnownLease::Lost),
-            // An earlier item of the same call may have ended it: then only its row says so.
+            // If an earlier item of the same call ended it, only its row says so.
             None => {
                 let row = self.out.rows.jobs.get(&seq);
                 let row = row.filter(|change| change.end.is_some() && !change.deleted);
@@ -135,7 +135,7 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<(), Refusal> {
-        // A lost lease is answered in its item, and what it says of its needs no longer matters.
+        // A lost lease is answered in its item, so its statements about needs no longer matter.
         let KnownLease::Live(fence) = self.known(&item.lease, archive) else { return Ok(()) };
         let Some(lease) = self.leases.get(&fence) else { return Ok(()) };
         if lease.job.is_none()
@@ -191,7 +191,7 @@ impl Space {
         let fence = match self.known(&item.lease, archive) {
             KnownLease::Live(fence) => fence,
             KnownLease::Past(before, answer) => {
-                // Without a job both endings mean the same.
+                // Without a job both outcomes mean the same.
                 let same =
                     before == outcome || answer.state.is_none() && outcome == Outcome::Succeeded;
                 let pushed =
@@ -286,7 +286,7 @@ impl Space {
         Ok(SettledOne { lease: item.lease, result: Ok(answer), pushed, others_wait })
     }
 
-    /// The holder of a job says when the next moment of its schedule is.
+    /// The holder of a job sets the next occurrence of its schedule.
     fn say_next(
         &mut self,
         fence: Fence,
@@ -301,7 +301,7 @@ impl Space {
         next_at
     }
 
-    /// By force: as a reap, but counted nowhere.
+    /// Ends a lease by force: like a reap, but counted nowhere.
     fn force_lease(&mut self, id: &str, now: Moment) -> Result<(), Refusal> {
         let live = parse_lease_id(id)
             .filter(|(fence, seq)| self.leases.get(fence).is_some_and(|l| l.seq == *seq));
@@ -312,9 +312,8 @@ impl Space {
         Ok(())
     }
 
-    /// The caller was gone when its grant was made: it is undone, and counts nowhere. A lease that
-    /// was extended since, or answered to a repeat of its call, is left alone: the first answer was
-    /// lost, but somebody holds it, and two must not.
+    /// Undoes grants whose caller was gone; they count nowhere. A lease that was extended since, or answered to a
+    /// repeat of its call, stays: the first answer was lost, but it has a holder, and must not get a second one.
     pub(crate) fn undo(&mut self, fences: &[Fence], now: Moment) {
         for fence in fences {
             let Some(lease) = self.leases.get(fence) else { continue };
@@ -337,7 +336,7 @@ impl Space {
     }
 }
 
-/// The settles alone: the lease call that came with them is the engine's next command, since it may wait.
+/// The settles alone: the lease call of the same request is the engine's next command, because it may wait.
 impl Act for Settle {
     type Known = Vec<SettledOne>;
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {

@@ -1,4 +1,4 @@
-//! What is told of a namespace as a whole: workers, totals, the audit.
+//! Views of a whole namespace: workers, totals, the audit.
 
 use crate::answer::{Act, Compared, Context, Totals};
 use tenure_core::refusal::Refusal;

@@ -18,7 +18,7 @@ fn job() -> ScheduledJob {
     job
 }
 
-/// An interval of which nothing is known but what was said.
+/// An interval with only its required values.
 fn new() -> Schedule {
     Schedule {
         shell: false,
@@ -36,7 +36,7 @@ fn new() -> Schedule {
     }
 }
 
-/// One that has all that a schedule can have.
+/// A schedule with every possible value.
 fn full() -> Schedule {
     let job = |name| JobId::parse(name).unwrap();
     let planned = |us| PlannedMoment { moment: at(us), due: at(us + 5), passed: us };

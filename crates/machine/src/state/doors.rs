@@ -1,4 +1,4 @@
-//! Doors: where those stand who lack a need, and what a lane keeps for itself. They never open by
+//! Wait queues (`Door`): entries that lack a need stand here, and lanes reserve capacity. They never open by
 //! themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use super::{BundleId, LaneId, LimitId, PoolId, QueueId, TurnId, Which};
 use tenure_core::time::Moment;
 
-/// What stands at a door.
+/// An entry in a wait queue.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Entry {
     Bundle(BundleId),
@@ -16,14 +16,14 @@ pub(crate) enum Entry {
     Queue(QueueId),
 }
 
-/// Where the waiters of one need stand.
+/// The need that a wait queue belongs to.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum DoorKey {
     Limit(LimitId),
     Pool(PoolId, Which),
 }
 
-/// Entries of one group at a door, by arrival.
+/// Entries of one group in a wait queue, by arrival.
 #[derive(Debug, Default)]
 pub(crate) struct DoorGroup {
     /// Key in the order: negated priority, virtual time, first arrival.
@@ -32,18 +32,18 @@ pub(crate) struct DoorGroup {
     pub entries: BTreeSet<(u64, Entry)>,
 }
 
-/// Entries of one queue at a door.
+/// Entries of one queue in a wait queue.
 #[derive(Debug, Default)]
 pub(crate) struct DoorLine {
-    /// The queue as a whole, whose own limit this is.
+    /// True if the whole queue is blocked here, on its own limit.
     pub whole: bool,
-    /// Lanes that reserve are first.
+    /// Reserving lanes, which go first.
     pub reserving: BTreeSet<(u64, Entry)>,
     pub order: BTreeSet<(i16, u64, u64, TurnId)>,
     pub groups: HashMap<TurnId, DoorGroup>,
-    /// The entry that was opened and is not yet tried.
+    /// The entry that was opened and not tried yet.
     pub offered: Option<Entry>,
-    /// Callers or jobs in it.
+    /// Number of jobs or lock waiters in it.
     pub waiting: u64,
 }
 
@@ -58,33 +58,33 @@ impl DoorLine {
     }
 }
 
-/// See [`DoorKey`].
+/// The wait queue of one need.
 #[derive(Debug)]
 pub(crate) struct Door {
     pub key: DoorKey,
     pub lines: BTreeMap<QueueId, DoorLine>,
-    /// A pass that runs: how many queues it still looks at. The cursor is kept when it ends, so
-    /// that the next pass goes on behind the queue that was opened last.
+    /// Queues that the running pass still looks at. The cursor stays after a pass, so that the next pass continues
+    /// behind the queue that was opened last.
     pub pass: usize,
     pub cursor: Option<QueueId>,
-    /// Set while the door is in `pending`.
+    /// True while the wait queue is in `pending`.
     pub pending: bool,
-    /// When its first lanes may fit by time alone.
+    /// The time at which its first lanes may fit by time alone.
     pub timer: Option<Moment>,
-    /// What can never fit as the settings are.
+    /// Entries that are unsatisfiable under the current settings.
     pub misfits: BTreeSet<Entry>,
-    /// Misfits that are tried again, since a setting changed.
+    /// Unsatisfiable entries that are tried again after a changed setting.
     pub retry: BTreeSet<Entry>,
-    /// Jobs and callers that stand here, misfits too.
+    /// Number of jobs and lock waiters here, including unsatisfiable ones.
     pub waiting: u64,
 }
 
-/// A lane that reserves: from when all its needs were reserved for it until its head is granted, or another head or a
+/// A reserving lane: from the reservation of all its needs until its head is granted, or until another head or a
 /// changed setting ends it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Reservation {
     pub lane: LaneId,
-    /// Arrival of the head for which it reserves.
+    /// The arrival of the head for which it reserves.
     pub head: u64,
     pub since: Moment,
 }

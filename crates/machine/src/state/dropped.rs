@@ -1,5 +1,5 @@
-//! Resources that a sync dropped while they were banned or rested, for a sync that names them again. They are in no pool:
-//! nobody is shown them, and nobody is granted them.
+//! Resources that a sync dropped while they were banned or resting, for a later sync that names them again. They are in
+//! no pool: views and grants ignore them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,14 +8,14 @@ use tenure_core::names::ResourceId;
 use tenure_core::settings::ResourceState;
 use tenure_core::time::{Moment, Span};
 
-/// What is remembered of one.
+/// The record of one dropped resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Dropped {
-    /// `Cooling` or `Banned`.
+    /// Always `Cooling` or `Banned`.
     pub state: ResourceState,
-    /// Until when it is cooling.
+    /// The end of its cooling.
     pub until: Moment,
-    /// How long that is, to cut it by when the clock was set back.
+    /// The length of the cooling, a cap for it after the clock was set back.
     pub rest: Span,
     pub reason: Option<String>,
     pub uses: u64,
@@ -26,19 +26,19 @@ pub(crate) struct Dropped {
 }
 
 impl Dropped {
-    /// Whether it counts at this moment.
+    /// True if the record still counts.
     pub fn is_remembered(&self, now: Moment) -> bool {
         self.ends_at() > now
     }
 
-    /// When it is forgotten.
+    /// The time at which the record is forgotten.
     fn ends_at(&self) -> Moment {
         let most = self.dropped_at.plus(Span::from_us(DROPPED_US));
         if self.state == ResourceState::Cooling { self.until.min(most) } else { most }
     }
 }
 
-/// Those of one pool.
+/// The dropped resources of one pool.
 #[derive(Debug, Default)]
 pub(crate) struct DroppedResources {
     by_id: BTreeMap<ResourceId, Dropped>,
@@ -55,14 +55,14 @@ impl DroppedResources {
         }
     }
 
-    /// Takes one out; it may be over by now.
+    /// Takes a record out; it may be over by now.
     pub fn take(&mut self, id: &ResourceId) -> Option<Dropped> {
         let dropped = self.by_id.remove(id)?;
         self.by_end.remove(&(dropped.ends_at(), id.clone()));
         Some(dropped)
     }
 
-    /// Forgets the next one that is over, or that is one too many.
+    /// Forgets the next record that is over, or exceeds the limit.
     pub fn forget(&mut self, now: Moment) -> Option<ResourceId> {
         let (at, _) = self.by_end.first()?;
         if *at > now && self.by_id.len() <= DROPPED_MAX {
@@ -77,7 +77,7 @@ impl DroppedResources {
         self.by_id.iter()
     }
 
-    /// Whether both orders tell the same.
+    /// True if both orders agree.
     pub fn is_whole(&self) -> bool {
         let has = |(id, one): (&ResourceId, &Dropped)| {
             one.state != ResourceState::Available

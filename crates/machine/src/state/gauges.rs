@@ -1,4 +1,4 @@
-//! What is known of a limit's gauge: the last reading, the open claim, and the permits that rest until the next reading.
+//! State of a limit's gauge: the last reading, the open claim, and the permits that rest until the next reading.
 
 use std::collections::BTreeMap;
 
@@ -15,49 +15,49 @@ use crate::mutant::{Mutant, forgets};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct GoodReading {
     pub asked_at: Moment,
-    /// The sum of the numbers, or how many ids were listed.
+    /// The sum of the numbers, or the count of the listed ids.
     pub sum: u64,
-    /// What of that was work outside when it was stored.
+    /// The part of it that was outside work when it was stored.
     pub external: u32,
 }
 
-/// Readings that failed since the last good one.
+/// Failed readings since the last good one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ReadingFailure {
-    /// The first of them.
+    /// The time of the first of them.
     pub since: Moment,
-    /// The last of them: the last good reading may be used for a while from then.
+    /// The time of the last of them: the last good reading may be used for a while from then.
     pub at: Moment,
     pub error: String,
 }
 
-/// A process is reading the gauge.
+/// The claim of a process that reads the gauge.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct OpenClaim {
     pub asked_at: Moment,
-    /// Who took it; empty after a start, whose readers are others.
+    /// The process that took it; empty after a start, when all readers are new.
     pub reader: String,
 }
 
-/// Permits whose lease has ended, and whose run a reading may still miss.
+/// Permits of an ended lease, whose run a reading may still miss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct GaugeRest {
     pub ended_at: Moment,
-    /// When the lease was granted, if it did not end by a settle: its run may not even have begun.
+    /// The time of the grant, if the lease did not end by a settle: its run may not even have begun.
     pub unsettled: Option<Moment>,
     pub weight: u32,
-    /// The end of the gap or the quarantine that it owes besides; `ended_at` if it owes none.
+    /// The end of an additional gap or quarantine; `ended_at` without one.
     pub until: Moment,
 }
 
 impl GaugeRest {
-    /// A reading that is asked later than this shows what the run has become.
+    /// A reading that is requested after this time shows the end of the run.
     pub fn shown_after(&self, lag: Span) -> Moment {
         let begun = self.unsettled.map_or(Moment::ZERO, |granted| granted.plus(lag));
         self.ended_at.max(begun)
     }
 
-    /// When it is over although the gauge is not read.
+    /// The end of the rest if the gauge is not read.
     pub fn kept_until(&self, lag: Span) -> Moment {
         self.shown_after(lag).max(self.ended_at.plus(lag))
     }
@@ -66,9 +66,9 @@ impl GaugeRest {
 /// A process that cannot read a gauge.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct BadReader {
-    /// Failures in a row.
+    /// Number of failures in a row.
     pub failures: u32,
-    /// It leaves the gauge to others before.
+    /// The process leaves the gauge to others until this time.
     pub passed_over_until: Moment,
 }
 
@@ -77,22 +77,22 @@ pub(crate) struct BadReader {
 pub(crate) struct GaugeState {
     pub gauge: Box<Gauge>,
     pub reading: Option<GoodReading>,
-    /// Runs that this reading lists of jobs whose holder died. Only in memory.
+    /// Runs in this reading whose holder died, by job. Only in memory.
     pub own_runs: OwnRuns,
-    /// A reading that was asked before says nothing of runs that the store has forgotten. Zero if it forgot none.
+    /// Earlier readings show nothing about lost runs of the store. Zero without a loss.
     pub counts_from: Moment,
-    /// Since the last good reading; `None` after a good one.
+    /// Failures since the last good reading; `None` after a good one.
     pub failure: Option<ReadingFailure>,
     pub claim: Option<OpenClaim>,
-    /// Of the last claim; 0 before the first.
+    /// The number of the last claim; 0 before the first.
     pub number: u64,
-    /// When the last attempt was claimed, or was to be.
+    /// The time at which the last attempt was claimed, or should have been.
     pub asked_at: Option<Moment>,
-    /// When the next attempt begins or has begun, unclaimed; its place in `gauges_due`.
+    /// The start of the next attempt, or of an unclaimed one; its place in `gauges_due`.
     pub due: Option<Moment>,
-    /// In the order of their ends.
+    /// Ordered by the ends of the leases.
     pub rests: Vec<GaugeRest>,
-    /// Processes that failed last. Only in memory: a start gives each a new chance.
+    /// Processes whose last attempt failed. Only in memory: a start gives each a new chance.
     pub bad_readers: BTreeMap<String, BadReader>,
 }
 
@@ -113,8 +113,8 @@ impl GaugeState {
         }
     }
 
-    /// Whether a permit may be granted on what is known: a reading that is fresh, or an older one for a while after an
-    /// attempt at a new one failed.
+    /// True if a grant may rely on the gauge: on a fresh reading, or on an older one for a while after a failed
+    /// attempt.
     pub fn may_be_used(&self, now: Moment) -> bool {
         let Some(reading) = &self.reading else { return false };
         if reading.asked_at < self.counts_from && !forgets(Mutant::ForgottenRunsAreShown) {
@@ -125,7 +125,7 @@ impl GaugeState {
         fresh || self.has_failed(now) && counts
     }
 
-    /// Whether the last attempt failed a short time ago: until it is over the next one keeps to `every`.
+    /// True if an attempt failed a short time ago: meanwhile the next one keeps to `every`.
     pub fn has_failed(&self, now: Moment) -> bool {
         let until = |failure: &ReadingFailure| {
             failure.at.plus(self.gauge.every).plus(Span::from_us(GAUGE_ATTEMPT_US))
@@ -133,12 +133,12 @@ impl GaugeState {
         self.failure.as_ref().is_some_and(|failure| until(failure) > now)
     }
 
-    /// Whether the last good reading counts as `on_stale` says.
+    /// True if `on_stale` applies to the last good reading.
     pub fn is_stale(&self, now: Moment) -> bool {
         self.reading.is_some_and(|reading| reading.asked_at.plus(self.gauge.stale) <= now)
     }
 
-    /// When the next attempt begins, if somebody holds the limit or stands at its door (`stands`).
+    /// The start of the next attempt, if the limit has a holder or an entry in its wait queue (`stands`).
     pub fn next_attempt(&self, stands: bool, now: Moment) -> Moment {
         let Some(asked_at) = self.asked_at else { return now };
         let soonest = asked_at.plus(Span::from_us(GAUGE_CLAIM_US_MIN));
@@ -148,20 +148,20 @@ impl GaugeState {
         }
         let reading_is_fresh = self.may_be_used(now) || self.has_failed(now);
         let wanted = if reading_is_fresh { None } else { Some(soonest.max(self.counts_from)) };
-        // Only a reading that is asked later than this lets a permit go.
+        // Only a reading that is requested later releases a permit.
         let after = self.rests.iter().map(|rest| rest.shown_after(self.gauge.lag));
         let after = after.filter(|after| *after >= asked_at).min();
         let frees = after.map(|after| soonest.max(after.plus(Span::from_us(1))));
         [Some(at), wanted, frees].into_iter().flatten().min().unwrap_or(at)
     }
 
-    /// When an attempt that nobody answers, or nobody claims, has failed.
+    /// The time at which an unanswered or unclaimed attempt has failed.
     pub fn attempt_ends(&self) -> Option<Moment> {
         let began = self.claim.as_ref().map(|claim| claim.asked_at).or(self.due)?;
         Some(began.plus(Span::from_us(GAUGE_ATTEMPT_US)))
     }
 
-    /// When the first permit stops resting although the gauge is not read.
+    /// The end of the first rest if the gauge is not read.
     pub fn kept_rest_ends(&self) -> Option<Moment> {
         if self.gauge.on_stale != OnStale::Keep {
             return None;
@@ -171,13 +171,13 @@ impl GaugeState {
         Some(first.max(stale_at))
     }
 
-    /// Notes how an attempt of a process went.
+    /// Notes the result of a process's attempt.
     pub fn tell_of(&mut self, reader: &str, failed_at: Option<Moment>, passed_over: Span) {
         let Some(at) = failed_at else {
             self.bad_readers.remove(reader);
             return;
         };
-        // Nobody reads for more processes than this; what is forgotten is only that one failed.
+        // More processes than this never read; the only loss is the memory of a failure.
         if self.bad_readers.len() > tenure_core::bounds::GAUGE_CLAIMS_MAX {
             self.bad_readers.clear();
         }
@@ -188,12 +188,12 @@ impl GaugeState {
         }
     }
 
-    /// Whether a process leaves this gauge to others now.
+    /// True if a process leaves this gauge to others now.
     pub fn passes_over(&self, reader: &str, now: Moment) -> bool {
         self.bad_readers.get(reader).is_some_and(|bad| bad.passed_over_until > now)
     }
 
-    /// What is shown of it; `None` before the first attempt.
+    /// The view of the last reading; `None` before the first attempt.
     pub fn shown(&self) -> Option<GaugeReading> {
         let (reading, failure) = (self.reading.as_ref(), self.failure.as_ref());
         (reading.is_some() || failure.is_some()).then(|| GaugeReading {
@@ -206,5 +206,5 @@ impl GaugeState {
     }
 }
 
-/// When each attempt at a gauge is due, and of which limit.
+/// The due times of attempts at gauges, with their limits.
 pub(crate) type GaugesDue = std::collections::BTreeSet<(Moment, LimitId)>;

@@ -1,5 +1,5 @@
-//! Live jobs, what many of them share, who holds a unique key, and which pushes replaced a job. Finished jobs are never
-//! here, only rows know them.
+//! Live jobs, their shared shapes, holders of unique keys, and replacing pushes. Finished jobs are never here; only
+//! rows have them.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tenure_core::names::{FlowName, Group, JobId, QueueName};
 use tenure_core::schedule::MadeBy;
 use tenure_core::time::{Moment, Span};
 
-/// What many jobs have in common, stored once.
+/// The common part of many jobs, stored once.
 #[derive(Debug)]
 pub(crate) struct Shape {
-    /// The encoded form: its identity, and what the job's row holds.
+    /// The encoded form: its identity, and the bytes in the job's row.
     pub bytes: Arc<[u8]>,
     pub queue: QueueId,
     pub priority: i8,
@@ -22,37 +22,37 @@ pub(crate) struct Shape {
     pub retry: Retry,
     pub timeout: Option<Span>,
     pub retain: Option<Span>,
-    /// Jobs that have it; it goes with the last.
+    /// Number of jobs with it; it goes with the last.
     pub jobs: u32,
-    /// Its lane, once a job of it stood in line.
+    /// Its lane, once one of its jobs was in line.
     pub lane: Option<LaneId>,
 }
 
-/// Where a live job stands.
+/// The place of a live job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stand {
     /// In `due`, until `run_at`.
     Scheduled,
     /// In this lane's line, by its arrival.
     Waiting(LaneId),
-    /// Until those it waits for have ended.
+    /// Waits until its parents have ended.
     Dependent,
     /// Held by this lease.
     Running(Fence),
 }
 
-/// One settle a job remembers, so that a repeat is answered as the first was.
+/// A settle that a job remembers, so that a repeat gets the same answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PastSettle {
     pub fence: Fence,
     pub outcome: Outcome,
     pub state: tenure_core::job::JobState,
     pub run_at: Option<Moment>,
-    /// The next moment of the job's schedule, where the settle moved it; `Some(None)` if it has none any more.
+    /// The next occurrence of the job's schedule, if the settle moved it; `Some(None)` if no occurrence is left.
     pub next_at: Option<Option<Moment>>,
 }
 
-/// A job in a list by moments; with its row number, so that jobs of one moment come in the order of their pushes.
+/// A job in a list by time; its row number sorts jobs of one time in the order of their pushes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Due {
     pub at: Moment,
@@ -60,83 +60,82 @@ pub(crate) struct Due {
     pub job: LiveJobId,
 }
 
-/// Which schedule made a job; it never changes.
+/// The schedule that made a job; never changes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Origin {
     pub by: MadeBy,
-    /// The era of the schedule then: the word of a job of an earlier era moves nothing.
+    /// The era of the schedule then: a job of an earlier era cannot move the schedule.
     pub era: u64,
 }
 
-/// A job that is not finished. Payload, labels, errors and progress are rows, not here.
+/// An unfinished job. Payload, labels, errors and progress are only in rows.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub seq: Seq,
     pub id: JobId,
     pub shape: ShapeId,
     pub stand: Stand,
-    /// Its place in the order; 0 until it first became ready.
+    /// Its number in the order; 0 until it first became ready.
     pub arrival: u64,
     pub created_at: Moment,
-    /// When it may run, or might first; the moment it became due.
+    /// The time at which it may run, or became due.
     pub run_at: Moment,
     pub started_at: Option<Moment>,
     pub expires_at: Option<Moment>,
-    /// Length of a wait that the engine chose (retry, snooze, suspect), to cut it by when the
-    /// clock was set back; zero for a moment that the client chose.
+    /// Length of a wait that the engine chose (retry, snooze, suspect), a cap for it after the clock was set back; zero
+    /// for a time that the client chose.
     pub wait: Span,
-    /// Runs that ended in `succeeded` or `failed`.
+    /// Number of runs that ended in `succeeded` or `failed`.
     pub ended: u32,
     /// Reaps in a row; 1 or more makes it a suspect.
     pub lost: u32,
-    /// `released` in a row.
+    /// Number of `released` in a row.
     pub released: u32,
-    /// Leases in a row that were never delivered; starts at 0, again with every accepted settle,
-    /// and when they were counted as one `lost`.
+    /// Unacknowledged grants in a row; 0 at first, after every accepted settle, and once they were counted as one
+    /// `lost`.
     pub undelivered: u32,
-    /// Runs that ended in `snoozed`: starts at 0, again when the job is retried or its content is replaced.
+    /// Runs that ended in `snoozed`; 0 at first, and after a retry or a replaced content.
     pub snoozed: u32,
-    /// A lease of it ended once otherwise than by a settle: starts as false, and stays. A run of it may go on that
-    /// nobody holds.
+    /// True once a lease of it ended without a settle, and stays. A run without a holder may then go on.
     pub ended_unsettled: bool,
     pub cancel_requested: bool,
-    /// It keeps its arrival when it becomes due: it was released or lost, not delayed.
+    /// True if it keeps its arrival when it becomes due: it was released or lost, not delayed.
     pub keeps_place: bool,
     pub unique: Option<Box<JobKey>>,
     /// The schedule that made it.
     pub origin: Option<Box<Origin>>,
-    /// What it has to do with other jobs.
+    /// Its flow and dependencies, if it has any.
     pub kin: Option<Box<Kin>>,
     pub settles: Vec<PastSettle>,
-    /// What the settle that ends its run said of the next moment of its schedule; taken in the same step.
+    /// The next occurrence that the settle at the end of its run chose; taken in the same step.
     pub next_at: Option<Option<Moment>>,
-    /// Changes of what only the row knows and filters ask for: kind, labels, last error. Counted from its push on; a
-    /// call on many jobs that has read the row compares it again before it changes the job.
+    /// Changes of data that only the row has and filters use: kind, labels, last error. Counted from its push; a change
+    /// of many jobs compares it again before it changes a job whose row it has read.
     pub edits: u32,
-    /// About what its row takes on disk, for the byte budget.
+    /// Approximate size of its row on disk, for the byte budget.
     pub bytes: u32,
-    /// It is in the list of rows to write.
+    /// True while it is in the list of rows to write.
     pub dirty: bool,
 }
 
 impl Job {
-    /// What it belongs to.
+    /// The flow that it belongs to.
     pub fn flow(&self) -> Option<&FlowName> {
         self.kin.as_ref()?.flow.as_ref()
     }
 }
 
-/// The unique key of a job, as its row holds it.
+/// The unique key of a job, as in its row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct JobKey {
     pub unique: Unique,
-    /// When the wait began by which `within` is counted: set by a push that lets the finished job live again; until
-    /// then the wait began with the job's own push.
+    /// The start of the wait that `within` is measured from, set by a push that lets the finished job live again;
+    /// before that, the wait began with the job's own push.
     pub began: Option<Moment>,
 }
 
 impl JobKey {
-    /// The key of a job that is pushed.
+    /// The key of a pushed job.
     pub fn of(unique: Unique) -> Self {
         JobKey { unique, began: None }
     }
@@ -149,20 +148,20 @@ impl std::ops::Deref for JobKey {
     }
 }
 
-/// Who holds a unique key.
+/// The holder of a unique key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct KeyHolder {
     pub seq: Seq,
     pub id: JobId,
-    /// Held in any case until then.
+    /// The key is held until this time in any case.
     pub until: Option<Moment>,
-    /// Held by the job's life too (not yet started or ended, as `until` says).
+    /// True if the job's life holds it too (until its start or its end, as `until` says).
     pub by_job: bool,
-    /// What became of the job, if it is finished.
+    /// The finished job, if it is finished.
     pub ended: Option<Box<EndedJob>>,
 }
 
-/// A push that replaced the content of a job, and the job as its answer showed it.
+/// A push that replaced the content of a job, and the job in its answer.
 #[derive(Debug)]
 pub(crate) struct Replacing {
     pub seq: Seq,

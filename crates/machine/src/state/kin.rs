@@ -1,4 +1,4 @@
-//! Who waits for whom, and what belongs together. Nothing here acts.
+//! Dependencies and flows of jobs: data without actions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use tenure_core::job::JobState;
 use tenure_core::names::{FlowName, JobId};
 use tenure_core::time::Moment;
 
-/// One of those that a job waits for, as its push resolved it.
+/// A parent of a job, as its push resolved it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Parent {
-    /// A job.
+    /// The row and the id of a job.
     Job(Seq, JobId),
-    /// A job that was not there, which counted as done.
+    /// A job that did not exist, which counted as done.
     Gone(JobId),
-    /// A flow.
+    /// A flow, which ends with its last member.
     Flow(FlowName),
 }
 
 impl Parent {
-    /// Where its edges are kept; one that was not there has none.
+    /// The key of its edges; a parent that did not exist has none.
     pub fn key(&self) -> Option<ParentKey> {
         match self {
             Parent::Job(seq, _) => Some(ParentKey::Job(*seq)),
@@ -40,31 +40,31 @@ impl Parent {
     }
 }
 
-/// Whose end is told.
+/// A parent whose end notifies its children.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum ParentKey {
     Job(Seq),
     Flow(FlowName),
 }
 
-/// What a job has to do with others; most jobs have none of it.
+/// The dependencies of a job; most jobs have none.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Kin {
-    /// What it belongs to; it never changes.
+    /// Its flow; never changes.
     pub flow: Option<FlowName>,
-    /// Whom it waits or waited for, in the order of its `after`; it never changes.
+    /// Its parents, in the order of its `after`; never changes.
     pub parents: Arc<[Parent]>,
     pub on_failure: OnParentFailure,
-    /// Which wait this is: one more with each retry. An edge of an older one means nothing.
+    /// The number of its wait: one more with each retry. An edge of an older one means nothing.
     pub turn: u32,
-    /// It waits for a flow, or did an unfinished parent when that was looked at last: then it belongs to no flow.
+    /// True if it waits for a flow, or an unfinished parent did at the last check: then it belongs to no flow.
     pub above: bool,
-    /// It counts among the followers of those it names, as it does from its push or its retry to its end. A finished
-    /// holder of a key that lives again with new content follows nobody.
+    /// True if it counts among the dependents of its parents, from its push or its retry to its end. A finished holder
+    /// of a key that lives again with new content has no parents.
     pub follows: bool,
-    /// A job waited for it at some time, so that it has a list of children.
+    /// True if a job has ever waited for it, so that it has a list of children.
     pub has_children: bool,
-    /// How many of its edges are open. A cache, which `audit` counts anew; it is not stored.
+    /// Number of its open edges. A cache, which `audit` checks; not stored.
     pub open: u32,
 }
 
@@ -87,25 +87,25 @@ impl Kin {
     }
 }
 
-/// The unfinished jobs that wait or waited for one thing, by their row numbers.
+/// The unfinished children of one parent, by their row numbers.
 #[derive(Default, Debug)]
 pub(crate) struct Edges {
-    /// Those that wait, each with the turn of its waiting.
+    /// Waiting children, each with the turn of its waiting.
     pub open: BTreeMap<Seq, u32>,
-    /// Those that were told of the end of a job, each with the turn in which it waited.
+    /// Children that were notified of a job's end, each with the turn in which it waited.
     pub told: BTreeMap<Seq, u32>,
-    /// Its place among those whose end is being told.
+    /// Its place in the order of notifications, while they go on.
     pub telling: Option<u64>,
 }
 
 /// A job that unfinished jobs name in their `after`, or whose failure cancelled some.
 #[derive(Default, Debug)]
 pub(crate) struct Followed {
-    /// Unfinished jobs that name it. A cache, which `audit` counts anew.
+    /// Number of its unfinished dependents. A cache, which `audit` checks.
     pub followers: u32,
-    /// Children that its failure cancelled; a retry answers them and begins anew.
+    /// Number of children that its failure cancelled; a retry returns it and starts again at 0.
     pub cancelled: u64,
-    /// It is finished, and is kept until the last of them has ended.
+    /// Set if it is finished, and kept until its last dependent has ended.
     pub held: Option<HeldJob>,
 }
 
@@ -113,30 +113,30 @@ pub(crate) struct Followed {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HeldJob {
     pub state: JobState,
-    /// Until when it would be kept by itself.
+    /// The end of its own retention.
     pub until: Moment,
     pub bytes: u32,
 }
 
-/// A job that has ended and has not let all its parents go yet.
+/// An ended job that has not let all its parents go yet.
 #[derive(Debug)]
 pub(crate) struct Leaving {
     pub child: Seq,
     pub parents: Arc<[Parent]>,
-    /// Those before this place are let go.
+    /// The parents before this index are let go.
     pub from: usize,
 }
 
 /// Jobs that belong together.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    /// Unfinished members.
+    /// Row numbers of unfinished members.
     pub members: BTreeSet<Seq>,
-    /// Members that ended, also those whose rows are gone by time. `unfinished` is not kept here: `members` says it.
+    /// Counts of ended members, including those whose rows are purged. `unfinished` is not kept here: `members` has it.
     pub ended: FlowCounts,
-    /// Rows of members that there are.
+    /// Number of existing rows of members.
     pub rows: u64,
-    /// Its members are being called off; those up to this one are.
+    /// Set while its members are being cancelled; those up to this one are done.
     pub cancelling: Option<Seq>,
     pub created_at: Moment,
     pub finished_at: Option<Moment>,
@@ -154,7 +154,7 @@ impl Flow {
         }
     }
 
-    /// A member that ended in this state does not count as ended any more.
+    /// Removes a member that ended in this state from the counts.
     pub fn uncount(&mut self, state: JobState) {
         let ended = self.ended.ended(state);
         *ended = ended.saturating_sub(1);

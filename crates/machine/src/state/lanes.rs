@@ -1,4 +1,4 @@
-//! Lanes and the bundles that they park in: where jobs stand in line. They hold places, never a job
+//! Lanes and lane groups (`Bundle`): the places of jobs in line. They hold places, never a job
 //! itself.
 
 use std::collections::BTreeSet;
@@ -10,24 +10,24 @@ use crate::line::Line;
 use tenure_core::names::Group;
 use tenure_core::time::Moment;
 
-/// Where a lane, a bundle or a queue stands.
+/// The place of a lane, a lane group or a queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     /// In its queue's ready order, if it is not empty.
     Open,
-    /// At this door.
+    /// Blocked, in this wait queue's line.
     Parked(DoorId),
-    /// In this door's list of what can never fit as the settings are.
+    /// Unsatisfiable under the current settings, in this wait queue's list.
     Misfit(DoorId),
 }
 
-/// Since when a head stands parked; counts anew for each head.
+/// The time since which a head is blocked; starts again with each head.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HeadWait {
-    /// The head that this is about, by its arrival.
+    /// The arrival of the head.
     pub head: u64,
     pub since: Moment,
-    /// When it is tried for a reservation, while it is in that list.
+    /// The time of its next try for a reservation, while it is in that list.
     pub try_at: Option<Moment>,
 }
 
@@ -38,22 +38,22 @@ pub(crate) struct Lane {
     pub bundle: BundleId,
     pub line: Line,
     pub place: Place,
-    /// The door that opened it and waits for it to be tried.
+    /// The wait queue that opened it and waits for a try.
     pub offered_by: Option<DoorId>,
-    /// Its key in the bundle's order, while it is in it.
+    /// Its key in the lane group's order, while it is in it.
     pub ordered: Option<u64>,
-    /// Its key at the door, while it is parked.
+    /// Its key in the wait queue, while it is blocked.
     pub parked_key: u64,
     pub wait: HeadWait,
-    /// Its head, by its arrival, and what everybody was told that it lacks.
+    /// The arrival of its head, and the missing need in that head's last event.
     pub told: Option<(u64, BlockedOn)>,
-    /// It reserves.
+    /// True while the lane has a reservation.
     pub reserving: bool,
-    /// Shapes that point here; the lane goes when there is none and it is empty.
+    /// Number of shapes that point here; an empty lane goes with the last of them.
     pub shapes: u32,
 }
 
-/// What makes a lane.
+/// The identity of a lane.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct LaneKey {
     pub queue: QueueId,
@@ -64,7 +64,7 @@ pub(crate) struct LaneKey {
     pub suspect: bool,
 }
 
-/// Lanes of one queue, priority and group with the same plain needs: they park as one.
+/// Lanes of one queue, priority and group with the same plain needs: they are blocked as one.
 #[derive(Debug)]
 pub(crate) struct Bundle {
     pub queue: QueueId,
@@ -73,14 +73,14 @@ pub(crate) struct Bundle {
     pub suspect: bool,
     /// Non-empty open lanes, by the arrival of their heads.
     pub open: BTreeSet<(u64, LaneId)>,
-    /// Jobs in its open lanes.
+    /// Number of jobs in its open lanes.
     pub waiting: u64,
     pub place: Place,
     pub offered_by: Option<DoorId>,
     pub ordered: Option<u64>,
     pub parked_key: u64,
     pub wait: HeadWait,
-    /// Its lanes that are out for a door.
+    /// Its lanes that wait queues have opened for a try.
     pub outs: BTreeSet<LaneId>,
     pub lanes: u32,
 }

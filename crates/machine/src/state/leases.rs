@@ -1,5 +1,4 @@
-//! Live leases, what each holds, and what is remembered of those that ended. They never outlive
-//! `until`.
+//! Live leases and their contents, and records of ended ones. No record outlives its `until`.
 
 use super::{LimitId, LiveJobId, LiveResourceId, PoolId, Seq};
 use tenure_core::job::Outcome;
@@ -14,20 +13,20 @@ pub(crate) struct HeldRes {
     pub resource: LiveResourceId,
 }
 
-/// Permits and tokens that a lease holds of a limit.
+/// Permits and tokens of a limit that a lease holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct HeldLimit {
     pub limit: LimitId,
     pub weight: u32,
-    /// Tokens booked, 0 if there was no rate.
+    /// Booked tokens; 0 if there was no rate.
     pub cost: u32,
 }
 
-/// A live lease.
+/// A lease that has not ended; its fence is its key.
 #[derive(Debug)]
 pub(crate) struct LeaseState {
     pub fence: Fence,
-    /// The job's slot; `None` if needs alone are held.
+    /// The job's slot; `None` for needs alone.
     pub job: Option<LiveJobId>,
     /// The job's row number; 0 without a job.
     pub seq: Seq,
@@ -39,32 +38,32 @@ pub(crate) struct LeaseState {
     pub limits: Vec<HeldLimit>,
     pub resources: Vec<HeldRes>,
     pub request: Option<RequestId>,
-    /// Its holder extended it at least once.
+    /// True if its holder extended it at least once.
     pub extended: bool,
-    /// A repeat of its call was answered with it: an undo of the first answer no longer counts. Not
-    /// a row, since whoever undoes dies with the process.
+    /// True if a repeat of its call was answered with it: an undo of the first answer no longer counts. Not in a row,
+    /// because a caller of undo dies with the process.
     pub answered_again: bool,
-    /// The last sign of life.
+    /// The time of the last sign of life.
     pub seen_at: Moment,
-    /// It was granted to the process that had the store open.
+    /// True if its holder is in the process that had the store open.
     pub local: bool,
-    /// Its job had never run before: if nobody receives it, the job still has not.
+    /// True for the first run of its job: if the grant never arrives, the job has not started.
     pub first: bool,
-    /// That process ended with it: set at an opening, and the first tick takes it back.
+    /// True if that process ended with it: set at an opening; the first tick takes the lease back.
     pub orphaned: bool,
-    /// The run of the holder before was listed at its grant, and is its run. Only in memory: after a start that run counts
-    /// as work outside until it must be shown.
+    /// True if the run of the former holder was listed at its grant, and became its run. Only in memory: after a start
+    /// that run counts as outside work until it must be shown.
     pub goes_on: bool,
 }
 
-/// What a request id was granted.
+/// The grants of a request id.
 #[derive(Debug)]
 pub(crate) struct PastRequest {
     pub fences: Vec<Fence>,
     pub until: Moment,
 }
 
-/// A lease without a job, after its end.
+/// A tombstone: a lease without a job, after its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stub {
     pub outcome: Outcome,

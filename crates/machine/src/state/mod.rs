@@ -1,8 +1,8 @@
-//! What a namespace knows: the structures, and nothing that acts on them.
+//! State of a namespace: the structures, and nothing that acts on them.
 //!
-//! Truth is the jobs, the leases, the settings and the resources. Everything else here (lines,
-//! doors, sums, sets of what is free) is an index of it, kept in the same step, and `audit` proves
-//! that it agrees.
+//! Truth is the jobs, the leases, the settings and the resources. Everything else here (lines, wait
+//! queues, sums, sets of free resources) is an index of it, kept in the same step, and `audit`
+//! proves that it agrees.
 
 mod doors;
 mod dropped;
@@ -50,22 +50,22 @@ pub(crate) type DoorId = Id<Door>;
 pub(crate) type LimitId = Id<Limit>;
 pub(crate) type PoolId = Id<Pool>;
 pub(crate) type ShapeId = Id<Shape>;
-/// A schedule, or the shell of one that was deleted. (`ScheduleId` is the id that users see.)
+/// A schedule, or the shell of a deleted one. (`ScheduleId` is the id that users see.)
 pub(crate) type LiveScheduleId = Id<PackedSchedule>;
 pub(crate) type CallerId = Id<Caller>;
 /// A job that has not ended. (`JobId` is the id that users see, and outlives it.)
 pub(crate) type LiveJobId = Id<Job>;
-/// A resource of a pool that is there. (`ResourceId` is the id that users see, unique in its pool.)
+/// A resource of a pool that exists. (`ResourceId` is the id that users see, unique in its pool.)
 pub(crate) type LiveResourceId = Id<Resource>;
 tenure_core::number! {
     /// Row number of a job: from 1, grows with every push, never used again.
     Seq
 }
-/// The row number that no job has: of a lease without a job, and of a key without one.
+/// The row number of no job: for a lease without a job, and a key without one.
 pub const NO_JOB: Seq = Seq::new(0);
 tenure_core::number! {
-    /// Who waits: chosen by the engine, growing.
+    /// The number of a waiting call; the engine chooses it, and it grows.
     TakerId
 }
-/// The queue of callers who wait for needs alone. It has no name, so no job can be in it.
+/// The queue of lock waiters. It has no name, so no job can be in it.
 pub(crate) const CALLERS: QueueId = Id::new(0);

@@ -1,9 +1,9 @@
-//! Needs as the state sees them: names are slots. What a need takes is never counted here.
+//! Needs in the state's form: names are slots. Usage is never counted here.
 
 use super::{LimitId, PoolId};
 use tenure_core::names::{ResourceId, Tag};
 
-/// A need as the state sees it: names are slots, and a lane's needs are in the one fixed order.
+/// A need in the state's form: names are slots, and a lane's needs are in the one fixed order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum HeldNeed {
     Limit { limit: LimitId, weight: u32, cost: u32, keyed: bool },
@@ -11,7 +11,8 @@ pub(crate) enum HeldNeed {
 }
 
 impl HeldNeed {
-    /// Plain needs (limits without a key, pools) park a whole bundle; others a lane.
+    /// True for plain needs (limits without a key, pools), which block a whole lane group; others
+    /// block a lane.
     pub(crate) fn is_plain(&self) -> bool {
         match self {
             HeldNeed::Limit { keyed, .. } => !keyed,
@@ -20,7 +21,7 @@ impl HeldNeed {
     }
 }
 
-/// Which resources of a pool would do.
+/// The resources of a pool that would do.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Which {
     Any,

@@ -1,5 +1,4 @@
-//! Pools and their resources, and which are free. The data of a resource is never here: it is a
-//! row.
+//! Pools and their resources, and the sets of free ones. The data of a resource is never here: it is in a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +8,7 @@ use tenure_core::names::{PoolName, ResourceId, Tag};
 use tenure_core::settings::{PoolSettings, ResourceState};
 use tenure_core::time::{Moment, Span};
 
-/// One thing of a pool.
+/// One resource of a pool.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub pool: PoolId,
@@ -17,38 +16,38 @@ pub(crate) struct Resource {
     pub tags: Vec<Tag>,
     pub slots: u32,
     pub state: ResourceState,
-    /// Until when it is cooling.
+    /// The end of its cooling.
     pub until: Moment,
-    /// How long that is, to cut it by when the clock was set back.
+    /// The length of the cooling, a cap for it after the clock was set back.
     pub rest: Span,
     pub reason: Option<String>,
     pub holders: Vec<Fence>,
     pub uses: u64,
-    /// A counter, not a time: least recently used first.
+    /// A counter, not a time: the least recently used one is first.
     pub used: u64,
     pub last_used_at: Option<Moment>,
     pub tat: Moment,
-    /// Not before this, by the pool's rate.
+    /// Not handed out before this time, by the pool's rate.
     pub paced_until: Moment,
     pub retiring: bool,
-    /// A sync left it out, so it is remembered if it goes while it is banned or rests.
+    /// True if a sync left it out: it is remembered if it goes while it is banned or resting.
     pub dropped: bool,
     pub generation: u64,
-    /// Kept for this lane, which reserves.
+    /// The reserving lane for which it is kept.
     pub kept_for: Option<LaneId>,
-    /// Its key in the sets of what is free, while it is in them.
+    /// Its key in the sets of free ones, while it is in them.
     pub free: Option<u64>,
     pub timer: Option<Moment>,
 }
 
-/// What a pool keeps for a lane: from when the lane reserves until it is granted or ceases to reserve.
+/// A lane's reservation of a pool, until the lane is granted or stops reserving.
 #[derive(Debug)]
 pub(crate) struct PoolReservation {
     pub lane: LaneId,
     pub which: Which,
-    /// How many resources the lane needs.
+    /// Number of resources that the lane needs.
     pub count: u32,
-    /// Those that are kept so far, at most `count`: nobody else is granted them.
+    /// Resources kept up to now, at most `count`: no other lane is granted these.
     pub kept: Vec<LiveResourceId>,
 }
 
@@ -56,26 +55,26 @@ pub(crate) struct PoolReservation {
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub name: PoolName,
-    /// `None`: it is not there, but jobs need it.
+    /// `None`: the pool does not exist, but jobs need it.
     pub settings: Option<PoolSettings>,
     pub uses: u32,
     pub resources: BTreeMap<ResourceId, LiveResourceId>,
-    /// Banned and resting ones that a sync dropped.
+    /// Banned and resting resources that a sync dropped.
     pub dropped: DroppedResources,
-    /// Resources that may be handed out: by last use.
+    /// Resources that may be handed out, by last use.
     pub free: BTreeSet<(u64, LiveResourceId)>,
     pub free_by_tag: BTreeMap<Tag, BTreeSet<(u64, LiveResourceId)>>,
-    /// Resources that have each tag.
+    /// Number of resources with each tag.
     pub tagged: BTreeMap<Tag, u64>,
     pub doors: BTreeMap<Which, DoorId>,
-    /// What is kept here for the one lane that reserves.
+    /// The reservation of the one lane that reserves here.
     pub reservation: Option<PoolReservation>,
-    /// The last finished sync.
+    /// The version of the last finished sync.
     pub version: u64,
     pub generation: u64,
     pub leased: u64,
     pub cooling: u64,
     pub banned: u64,
-    /// A pick that is not `lru` draws its keys from here.
+    /// The source of keys for a pick that is not `lru`.
     pub draw: u64,
 }

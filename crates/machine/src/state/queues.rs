@@ -1,5 +1,4 @@
-//! Queues, their priorities and the turns of their groups: the ready order. They never say why
-//! something is blocked.
+//! Queues, their priorities and the turns of their groups: the ready order. They never have the reason of a block.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use tenure_core::names::{Group, QueueName};
 use tenure_core::settings::QueueSettings;
 use tenure_core::time::{Moment, Span};
 
-/// Who shares the turns of a queue and a priority.
+/// A group that shares the turns of a queue and a priority.
 #[derive(Debug)]
 pub(crate) struct GroupTurn {
     pub queue: QueueId,
@@ -23,7 +22,7 @@ pub(crate) struct GroupTurn {
     pub open: BTreeSet<(u64, BundleId)>,
     /// Its key in the priority's order, while it is in it.
     pub ordered: Option<(u64, u64)>,
-    /// Suspects have bundles of their own: who may have none must not try their bundle.
+    /// Suspects have lane groups of their own: a worker that may take no suspect must not try theirs.
     pub bundles: HashMap<(Arc<[HeldNeed]>, bool), BundleId>,
 }
 
@@ -32,27 +31,27 @@ pub(crate) struct GroupTurn {
 pub(crate) struct PriorityTurns {
     /// V: the virtual time of the last grant, or the highest finish since the priority was empty.
     pub v: u64,
-    /// The highest finish (`own`) that was ever booked here: V rises to it when nobody waits.
+    /// The highest finish (`own`) ever booked here: V rises to it when the priority is empty.
     pub top: u64,
-    /// Jobs in its lanes, wherever these stand.
+    /// Number of jobs in its lanes, in any place.
     pub waiting: u64,
     pub groups: BTreeMap<Option<Group>, TurnId>,
     /// Groups with an open lane: virtual time, arrival of the head, group.
     pub open: BTreeSet<(u64, u64, TurnId)>,
     /// Groups without a lane, by virtual time: forgotten once it is not above `v`.
     pub idle: BTreeSet<(u64, TurnId)>,
-    /// A group with a name was here: the times have rows.
+    /// True once a group with a name was here: then the times have rows.
     pub grouped: bool,
 }
 
 impl PriorityTurns {
-    /// Whether there is an idle group whose time is not above V.
+    /// True if there is an idle group whose time is not above V.
     pub(crate) fn has_void(&self) -> bool {
         self.idle.first().is_some_and(|(own, _)| *own <= self.v)
     }
 }
 
-/// Live jobs of a queue; what of `waiting` is blocked.
+/// Numbers of live jobs of a queue, and of blocked ones among `waiting`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Counts {
     pub dependent: u64,
@@ -68,7 +67,7 @@ pub(crate) struct Counts {
 /// A named line of jobs.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// `None`: the queue of callers.
+    /// `None`: the queue of lock waiters.
     pub name: Option<QueueName>,
     pub settings: QueueSettings,
     /// `Some(Moment::MAX)`: until it is resumed.
@@ -78,29 +77,29 @@ pub(crate) struct Queue {
     pub counts: Counts,
     /// Waiting lease calls that name it, in order.
     pub takers: BTreeSet<TakerId>,
-    /// When it was last asked for.
+    /// The time of the last lease call that named it.
     pub asked_at: Option<Moment>,
-    /// The limit `queue:NAME`, if such a name can be.
+    /// The limit `queue:NAME`, if that is a valid name.
     pub limit: Option<LimitId>,
-    /// `Parked`: its own limit is taken; it stands at that door as a whole.
+    /// `Parked`: its own limit is taken, and it is blocked in that wait queue as a whole.
     pub place: Place,
     pub offered_by: Option<DoorId>,
-    /// It was deleted, and only finished jobs or who waits for it keep it here.
+    /// True if it was deleted, and only finished jobs or waiting calls keep it here.
     pub hidden: bool,
-    /// Moments of schedules that were skipped since it is there.
+    /// Occurrences of schedules that were skipped since it exists.
     pub skipped: u64,
-    /// When it was first used.
+    /// The time of its first use.
     pub since: Moment,
     /// The last push, lease call, end of a job or change of it.
     pub used_at: Moment,
-    /// `used_at` as its row has it; written again when it is an hour old.
+    /// `used_at` in its row, which is written again an hour later.
     pub noted_at: Moment,
-    /// Its timer in `queue_ends`: when it is looked at whether anybody still needs it.
+    /// Its timer in `queue_ends`: the time of the next check that it is still needed.
     pub look_at: Moment,
 }
 
 impl Queue {
-    /// A queue without settings, jobs or takers; the queue of callers has no name and is hidden.
+    /// A queue without settings, jobs or job waiters; the queue of lock waiters has no name and is hidden.
     pub(crate) fn new(name: Option<QueueName>, limit: Option<LimitId>, since: Moment) -> Self {
         Queue {
             hidden: name.is_none(),
@@ -122,8 +121,8 @@ impl Queue {
         }
     }
 
-    /// Whether it holds nothing: no job (a finished one that is kept counts), no caller that waits
-    /// for it, no group whose time is still remembered.
+    /// True if it holds nothing: no job (finished ones that are kept count), no waiting call, no group whose time is
+    /// remembered.
     pub(crate) fn is_idle(&self) -> bool {
         let c = &self.counts;
         c.waiting + c.scheduled + c.running + c.succeeded + c.failed + c.cancelled == 0
@@ -131,7 +130,7 @@ impl Queue {
             && self.priorities.is_empty()
     }
 
-    /// Whether it was deleted and nobody needs it any more. (The queue of callers has no name and stays.)
+    /// True if it was deleted and is unused. (The queue of lock waiters has no name and stays.)
     pub(crate) fn is_left_over(&self) -> bool {
         self.hidden && self.name.is_some() && self.is_idle()
     }

@@ -1,7 +1,7 @@
-//! A sorted set of small keys that do not tell their own order: numbers of a table's entries, sorted by the names of the
+//! A sorted set of small keys without an order of their own: numbers of a table's entries, sorted by the names of the
 //! entries.
 //!
-//! A `BTreeSet` would hold the names as well, 16 bytes in each key, and its leaves stay half empty where keys come in
+//! A `BTreeSet` would hold the names as well, 16 bytes in each key, and its leaves stay half empty if keys come in
 //! ascending order, as those of a synced set do. Here each call brings a comparison, and such runs are full.
 
 use std::cmp::Ordering;
@@ -9,10 +9,10 @@ use std::cmp::Ordering;
 /// Keys in one run.
 const RUN: usize = 256;
 
-/// The set. A call that looks for a key takes a function that compares any key of the set with it.
+/// The set. A call that searches a key passes a function that compares any key of the set with it.
 #[derive(Debug)]
 pub(crate) struct Ranked<K> {
-    /// Ascending, none of them empty.
+    /// Ascending; no run is empty.
     runs: Vec<Vec<K>>,
     len: usize,
 }
@@ -41,7 +41,7 @@ impl<K: Copy> Ranked<K> {
         *self = Ranked::default();
     }
 
-    /// The keys from the first on that is not `before`; all that are stand in front of it.
+    /// The keys from the first that is not `before`; all that are stand in front of it.
     pub(crate) fn from(&self, before: impl Fn(K) -> bool) -> impl Iterator<Item = K> {
         let ends_before = |run: &Vec<K>| run.last().is_some_and(|last| before(*last));
         let first = self.runs.partition_point(ends_before);
@@ -54,7 +54,7 @@ impl<K: Copy> Ranked<K> {
         Some(self.runs[run][at])
     }
 
-    /// Puts a key in, unless it is there.
+    /// Inserts a key, unless it is there.
     pub(crate) fn insert(&mut self, key: K, compare: impl Fn(K) -> Ordering) {
         let Err((mut run, mut at)) = self.place(compare) else { return };
         self.len += 1;
@@ -73,7 +73,7 @@ impl<K: Copy> Ranked<K> {
         self.runs[run].insert(at, key);
     }
 
-    /// Puts a key behind all others, wherever it belongs: nothing may be looked for before [`Ranked::sort`].
+    /// Appends a key without sorting: [`Ranked::sort`] must follow before any search.
     pub(crate) fn push(&mut self, key: K) {
         match self.runs.last_mut().filter(|run| run.len() < RUN) {
             Some(run) => run.push(key),
@@ -82,15 +82,15 @@ impl<K: Copy> Ranked<K> {
         self.len += 1;
     }
 
-    /// Puts all keys where they belong.
+    /// Restores the order after [`Ranked::push`].
     pub(crate) fn sort(&mut self, compare: impl Fn(K, K) -> Ordering) {
         let mut all: Vec<K> = self.iter().collect();
-        // Often they are sorted, or parts of them are; a stable sort is quick with these.
+        // Often they, or parts of them, are sorted; a stable sort is quick then.
         all.sort_by(|one, other| compare(*one, *other));
         self.runs = all.chunks(RUN).map(<[K]>::to_vec).collect();
     }
 
-    /// Takes a key out, if it is there.
+    /// Removes a key, if it is there.
     pub(crate) fn remove(&mut self, compare: impl Fn(K) -> Ordering) {
         let Ok((run, at)) = self.place(compare) else { return };
         self.len -= 1;
@@ -110,10 +110,11 @@ impl<K: Copy> Ranked<K> {
         }
     }
 
-    /// Where a key is (`Ok`) or would be (`Err`): the run, and the place in it. Behind a full last run it begins another.
+    /// The place of a key (`Ok`), or its future place (`Err`): the run, and the index in it. Behind a full last run it
+    /// begins another.
     fn place(&self, compare: impl Fn(K) -> Ordering) -> Result<(usize, usize), (usize, usize)> {
         let Some(last) = self.runs.len().checked_sub(1) else { return Err((0, 0)) };
-        // Many come in ascending order: a set that is synced, and the rows at a start.
+        // Many come in ascending order: a synced set, and the rows at a start.
         if self.runs[last].last().is_some_and(|key| compare(*key) == Ordering::Less) {
             let len = self.runs[last].len();
             return Err(if len == RUN { (last + 1, 0) } else { (last, len) });

@@ -1,8 +1,8 @@
-//! The table of schedules, in which those that rest are packed.
+//! The table of schedules, which keeps resting ones packed.
 //!
 //! An open schedule has room for every value and takes some 700 bytes; nearly all of a million rest. A packed one is a
-//! single text, little longer than its id, its settings and its job. A step that changes a schedule opens it, and the next
-//! drain packs it again; a step that changes many packs each of them at once.
+//! single text, little longer than its id, its settings and its job. A step that changes a schedule opens it, and the
+//! next drain packs it again; a step that changes many packs each of them at once.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use hashbrown::HashMap;
 use super::{LiveScheduleId, Schedule};
 use crate::slots::Slots;
 
-/// A schedule as text, as it was when it was packed last. Its id never changes.
+/// A schedule as text, in its state at the last packing. Its id never changes.
 #[derive(Debug)]
 pub(crate) struct PackedSchedule(Box<str>);
 
@@ -28,8 +28,8 @@ impl PackedSchedule {
         PackedSchedule(schedule.packed())
     }
 
-    /// The text was written by this process and never left it: one that cannot be read is a bug that must not be written
-    /// to disk, so it ends the process, as a broken link to an entry does.
+    /// Panics on an unreadable text. This process wrote it, and it never left the process: an unreadable one is a bug
+    /// that must not reach a disk, so it ends the process, like a broken link to an entry.
     fn read(&self) -> Schedule {
         match Schedule::unpacked(&self.0) {
             Some(schedule) => schedule,
@@ -48,7 +48,7 @@ impl ScheduleTable {
         Some(self.open.remove(&slot).map_or_else(|| packed.read(), |schedule| *schedule))
     }
 
-    /// A schedule as it is now, for reading.
+    /// The present state of a schedule, for reading.
     pub(crate) fn read(&self, slot: LiveScheduleId) -> Cow<'_, Schedule> {
         self.seen(slot, &self.slots[slot])
     }
@@ -64,7 +64,7 @@ impl ScheduleTable {
         }
     }
 
-    /// A schedule as it is now, for changing.
+    /// The present state of a schedule, for a change.
     pub(crate) fn open(&mut self, slot: LiveScheduleId) -> &mut Schedule {
         let ScheduleTable { slots, open } = self;
         open.entry(slot).or_insert_with(|| Box::new(slots[slot].read()))
@@ -76,14 +76,14 @@ impl ScheduleTable {
         Some(self.open(slot))
     }
 
-    /// Packs a schedule that the step is done with. A later change in the same step opens it again.
+    /// Packs a schedule that the step has finished with. A later change in the same step opens it again.
     pub(crate) fn pack(&mut self, slot: LiveScheduleId) {
         if let Some(schedule) = self.open.remove(&slot) {
             self.slots[slot] = PackedSchedule::of(&schedule);
         }
     }
 
-    /// Packs all that were opened: the step is over.
+    /// Packs all open schedules at the end of a step.
     pub(crate) fn pack_all(&mut self) {
         for (slot, schedule) in std::mem::take(&mut self.open) {
             self.slots[slot] = PackedSchedule::of(&schedule);

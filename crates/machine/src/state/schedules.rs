@@ -1,4 +1,4 @@
-//! Schedules: what is set, how far their moments are decided, and what is planned. Nothing here acts.
+//! Schedules: settings, decided occurrences and the plan. Data without actions.
 
 use std::collections::VecDeque;
 
@@ -9,41 +9,41 @@ use tenure_core::schedule::{
 };
 use tenure_core::time::Moment;
 
-/// A timing, the job that each of its moments makes, and a little state. In memory it lies packed, see [`ScheduleTable`].
+/// A timing, the job of each occurrence, and a little state. In memory it lies packed, see [`ScheduleTable`].
 ///
 /// [`ScheduleTable`]: super::ScheduleTable
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     pub id: ScheduleId,
-    /// It was deleted, and stays until the last of its jobs has ended, so that it still counts them if it is made again
-    /// meanwhile. Nobody sees it.
+    /// True if it was deleted: it stays until the last of its jobs has ended, so that it still counts them if it is
+    /// made again meanwhile. No view shows it.
     pub shell: bool,
     pub owner: Option<Owner>,
     pub timing: TimingSpec,
     pub overlap: Overlap,
     pub catch_up: CatchUp,
     pub catch_up_max: u32,
-    /// The job that each moment makes, as text: only what fires or is shown reads it.
+    /// The job of each occurrence, as text: only an occurrence that fires or a view reads it.
     pub job: Box<str>,
     /// A new number of the namespace at its creation and with every change of its timing, pause, resume or `next_in`.
     pub version: u64,
-    /// Its version at its creation or last change of timing; each of its jobs knows the era that made it.
+    /// Its version at its creation or last change of timing; each of its jobs has the era that made it.
     pub era: u64,
-    /// Moments up to it are decided or do not count.
+    /// Occurrences up to it are decided or do not count.
     pub cursor: Moment,
-    /// The newest moment that was decided; the first moment there is until one was.
+    /// The newest decided occurrence; the earliest possible time before the first.
     pub decided: Moment,
-    /// Cron only: the next moments, ascending, all after the cursor. It is not stored: an engine that starts plans anew.
+    /// Cron only: the next occurrences, ascending, all after the cursor. Not stored: an engine plans again at a start.
     pub plan: VecDeque<PlannedMoment>,
-    /// Cron only: no moment follows those of the plan.
+    /// Cron only: true if no occurrence follows those of the plan.
     pub planned_all: bool,
-    /// The moment that a `next_in` set. An interval counts from it until the timing changes.
+    /// The occurrence that a `next_in` set. An interval counts from it until the timing changes.
     pub moved: Option<Moment>,
     /// `Some(Moment::MAX)`: until it is resumed.
     pub paused_until: Option<Moment>,
-    /// Jobs that it made and that have not ended. A cache, which `audit` counts anew.
+    /// Number of its jobs that have not ended. A cache, which `audit` checks.
     pub unfinished: u64,
-    /// The job that it made, or that was retried, last.
+    /// The last job that it made, or that was retried.
     pub last_made: Option<JobId>,
     pub last: Option<LastFired>,
     pub last_ended: Option<LastEnded>,
@@ -53,16 +53,16 @@ pub(crate) struct Schedule {
     pub missed: u64,
     pub created_at: Moment,
     pub changed_at: Moment,
-    /// Its place in the order in which schedules fire, while it stands there.
+    /// Its place in the firing order, while it is there.
     pub place: Option<Moment>,
     /// Its place among those that want a plan, while it wants one.
     pub wanted_at: Option<Moment>,
-    /// A moment is due and waits until its own jobs have ended; it stands in no order meanwhile.
+    /// True while a due occurrence waits until its own jobs have ended; it is in no order meanwhile.
     pub awaits_job: bool,
 }
 
 impl Schedule {
-    /// What is left of a schedule of which nothing but unfinished jobs is known.
+    /// A deleted schedule with nothing but a count of unfinished jobs.
     pub(crate) fn shell(id: ScheduleId) -> Self {
         Schedule {
             id,
@@ -97,33 +97,33 @@ impl Schedule {
         }
     }
 
-    /// A shell in its place, which counts its unfinished jobs and knows the last of them.
+    /// A shell in its place, with the count of its unfinished jobs and the last of them.
     pub(crate) fn emptied(&mut self) -> Self {
         let last_made = self.last_made.take();
         Schedule { unfinished: self.unfinished, last_made, ..Schedule::shell(self.id.clone()) }
     }
 
-    /// What each of its moments makes; `None` if the text that is kept cannot be read.
+    /// The job of each occurrence; `None` if the stored text cannot be read.
     pub(crate) fn scheduled_job(&self) -> Option<ScheduledJob> {
         job_of_text(&self.job)
     }
 
-    /// Whether its moments come from a calendar; otherwise they are arithmetic.
+    /// True if its occurrences come from a calendar; otherwise they are arithmetic.
     pub(crate) fn is_cron(&self) -> bool {
         self.timing.cron.is_some()
     }
 
-    /// How many of the due moments may fire.
+    /// The number of due occurrences that may fire.
     pub(crate) fn keeps(&self) -> usize {
         keeps(self.catch_up, self.catch_up_max)
     }
 
-    /// Until when it is paused at `now`; `None` if it is not.
+    /// The end of its pause at `now`; `None` if it is not paused.
     pub(crate) fn pause(&self, now: Moment) -> Option<Moment> {
         self.paused_until.filter(|until| *until > now)
     }
 
-    /// The last moment that is known: the last that is planned, else the cursor.
+    /// The last known occurrence: the last planned one, otherwise the cursor.
     pub(crate) fn last_known(&self) -> Moment {
         self.plan.back().map_or(self.cursor, |planned| planned.moment)
     }

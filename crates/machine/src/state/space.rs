@@ -1,5 +1,5 @@
-//! A namespace as a whole, and what its steps did since the last drain. It holds the structures and
-//! never acts on them.
+//! A namespace as a whole, and the effects of its steps since the last drain. It holds the structures and never acts on
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -28,23 +28,23 @@ use tenure_core::schedule::PlanWanted;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::{Moment, Span};
 
-/// A namespace.
+/// The whole state of one namespace.
 #[derive(Debug)]
 pub(crate) struct Space {
     pub name: Namespace,
     pub patience: Span,
-    /// The last call of any kind but ticks; a start counts as one.
+    /// The last call of any kind except ticks; a start counts as one.
     pub used_at: Moment,
     // Time.
     pub last: Moment,
     pub pulse: Moment,
     pub deaf_at: Moment,
     pub behind: Option<Span>,
-    /// The longest ttl of any lease that was granted, extended or restored here. It never falls.
+    /// The longest ttl of any lease that was granted, extended or restored here. Never falls.
     pub largest_ttl: Span,
-    /// As long as the store may have forgotten what was answered: until when, as far as is known.
+    /// Set while the store may have lost answered grants: the end of that time, as far as it is known.
     pub recovers_until: Option<Moment>,
-    /// When it last began to recover; zero if it never did.
+    /// The time at which the last recovery began; zero without any.
     pub recovered_at: Moment,
     // Numbers.
     pub fence: Fence,
@@ -60,15 +60,15 @@ pub(crate) struct Space {
     pub expiring: BTreeSet<Due>,
     pub keys: HashMap<UniqueKey, KeyHolder>,
     pub key_ends: Timers<UniqueKey>,
-    /// The soonest moment at which an archived job may have to go.
+    /// The earliest time at which an archived job may have to go.
     pub purge_at: Option<Moment>,
     // Lines.
     pub queues: Slots<Queue>,
     pub queue_by_name: BTreeMap<QueueName, QueueId>,
     pub queue_pauses: Timers<QueueId>,
-    /// When each queue is looked at whether anybody still needs it.
+    /// The times at which queues are checked for being unused.
     pub queue_ends: Timers<QueueId>,
-    /// Queues and negated priorities with more idle groups to forget than one step may: the next tick goes on.
+    /// Queues and negated priorities with more idle groups to forget than one step may: the next tick continues.
     pub void_turns: BTreeSet<(QueueId, i16)>,
     pub groups: Slots<GroupTurn>,
     pub bundles: Slots<Bundle>,
@@ -78,7 +78,7 @@ pub(crate) struct Space {
     pub pending: VecDeque<DoorId>,
     pub families: VecDeque<(String, Option<LimitName>)>,
     pub door_timers: Timers<DoorId>,
-    /// Queues in which something may be granted now; served before the step ends.
+    /// Queues that may have something to grant now; served before the step ends.
     pub queues_to_serve: BTreeSet<QueueId>,
     pub impatient: BTreeSet<(Moment, Entry)>,
     pub reservations: BTreeMap<LaneId, Reservation>,
@@ -88,7 +88,7 @@ pub(crate) struct Space {
     pub limits: Slots<Limit>,
     pub limit_by_name: BTreeMap<LimitName, LimitId>,
     pub limit_timers: Timers<LimitId>,
-    /// The order in which gauges are read: by when the attempt begins or has begun.
+    /// The order in which gauges are read: by the start of the attempt.
     pub gauges_due: GaugesDue,
     pub pools: Slots<Pool>,
     pub pool_by_name: BTreeMap<PoolName, PoolId>,
@@ -98,34 +98,34 @@ pub(crate) struct Space {
     pub schedules: ScheduleTable,
     /// All schedules and shells, sorted by their ids.
     pub schedule_by_id: Ranked<LiveScheduleId>,
-    /// How many of them are shells: all others are seen. A cache, which `audit` counts anew.
+    /// Number of shells among them; views show all others. A cache, which `audit` checks.
     pub shells: usize,
     /// The schedules of each owner, sorted by their ids.
     pub schedules_by_owner: BTreeMap<Owner, Ranked<LiveScheduleId>>,
-    /// Versions of the sets that were synced.
+    /// Versions of the synced sets.
     pub synced_sets: BTreeMap<Owner, u64>,
-    /// The order in which schedules fire: by their place, then by their id.
+    /// The firing order: by place, then by id.
     pub firing: Ranked<(Moment, LiveScheduleId)>,
-    /// Schedules that want a plan, by when they asked.
+    /// Schedules that want a plan, by the time of their request.
     pub planning: BTreeSet<(Moment, ScheduleId)>,
-    /// Schedules with a due moment that waits for their own jobs or for a plan, by that moment.
+    /// Schedules with a due occurrence that waits for their own jobs or for a plan, by that occurrence.
     pub waiting_schedules: BTreeSet<(Moment, ScheduleId)>,
-    // Jobs that wait for others.
+    // Dependencies between jobs.
     pub edges: HashMap<ParentKey, Edges>,
     pub followed: HashMap<Seq, Followed>,
-    /// Parents that have ended and have not told all who wait for them, in the order of their ends.
+    /// Ended parents with children still to notify, in the order of their ends.
     pub telling: BTreeMap<u64, ParentKey>,
     /// The last place in that order.
     pub told: u64,
-    /// Jobs that have ended and have not let all their parents go, in the order of their ends.
+    /// Ended jobs that have not let all their parents go, in the order of their ends.
     pub leaving: VecDeque<Leaving>,
     /// Parents that this call may still let go.
     pub lets_go: usize,
     pub flows: BTreeMap<FlowName, Flow>,
-    /// Flows that are being called off.
+    /// Flows whose cancel is not complete.
     pub cancelling: BTreeSet<FlowName>,
-    /// Schedules that were paused when they last changed, by the end of the pause: one that is over stays until the
-    /// schedule changes, since a pause that ends by itself is no step.
+    /// Schedules that were paused at their last change, by the end of the pause: an expired pause stays until the
+    /// schedule changes, because its end is no step.
     pub paused_schedules: BTreeSet<(Moment, ScheduleId)>,
     // Leases.
     pub leases: BTreeMap<Fence, LeaseState>,
@@ -138,30 +138,30 @@ pub(crate) struct Space {
     pub replacing_ends: Timers<JobId>,
     pub stubs: HashMap<Fence, Stub>,
     pub stub_ends: Timers<Fence>,
-    // Who waits and who works.
+    // Waiting calls and workers.
     pub takers: BTreeMap<TakerId, Taker>,
     pub callers: Slots<Caller>,
     pub caller_by_taker: BTreeMap<TakerId, CallerId>,
     pub waiting_requests: HashMap<RequestId, TakerId>,
-    /// Jobs of which a report was told within the last second, and whether another came since.
+    /// Jobs with a published report in the last second; true if another report came since.
     pub reported: BTreeMap<Seq, bool>,
-    /// When that second is over.
+    /// The end of that second.
     pub reported_until: Timers<Seq>,
     pub awaiting: BTreeMap<TakerId, AwaitingCall>,
     pub awaited: BTreeMap<Awaited, BTreeSet<TakerId>>,
-    /// When each waiting call of any kind is answered in any case.
+    /// The time at which each waiting call gets its answer in any case.
     pub waits: Timers<TakerId>,
     pub places: HashMap<RequestId, KeptPlace>,
     pub place_ends: Timers<RequestId>,
     pub workers: BTreeMap<WorkerId, WorkerState>,
     pub worker_ends: Timers<WorkerId>,
     pub holding: HashMap<Option<WorkerId>, Holding>,
-    // What the steps since the last drain did.
+    // Effects of the steps since the last drain.
     pub out: Out,
 }
 
 impl Space {
-    /// A namespace that knows nothing yet.
+    /// A namespace without content.
     pub(crate) fn new(name: Namespace, patience: Span) -> Self {
         let mut queues = Slots::default();
         let callers = queues.insert(Queue::new(None, None, Moment::ZERO));
@@ -261,7 +261,7 @@ impl Space {
     }
 }
 
-/// What steps did, until the engine takes it.
+/// Effects of steps, until the engine takes them.
 #[derive(Debug, Default)]
 pub(crate) struct Out {
     pub rows: Rows,
@@ -279,17 +279,17 @@ pub(crate) struct Out {
     pub dirty_flows: BTreeSet<FlowName>,
     /// Flows whose last member ended in this call.
     pub ended_flows: BTreeSet<FlowName>,
-    /// Flows that lost a row, a job that waits for them or a call that does, in this call: nothing may be left of them.
+    /// Flows that lost a row, a dependent job or a waiting call in this call: they may be empty.
     pub loosened_flows: BTreeSet<FlowName>,
-    /// Schedules that the last tick asks plans for.
+    /// Schedules for which the last tick asks plans.
     pub wanted: Vec<PlanWanted>,
-    /// Ends since the engine last looked: how, and about how many bytes.
+    /// Ends since the engine last looked: the state, and approximate bytes.
     pub archived: Vec<(tenure_core::job::JobState, u64)>,
-    /// Jobs that ended in this very step: the archive does not know them before the drain.
+    /// Jobs that ended in this very step: the archive has them only after the drain.
     pub ended: HashMap<JobId, Seq>,
-    /// Archived jobs that went.
+    /// Archived jobs that were purged.
     pub purged: Vec<(tenure_core::job::JobState, u64)>,
     pub forgotten_turns: Vec<(QueueName, i16, Option<Group>)>,
-    /// Numbers as they were written last.
+    /// The numbers of the namespace at their last write.
     pub written: Option<(Fence, u64, u64)>,
 }

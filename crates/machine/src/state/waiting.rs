@@ -1,5 +1,5 @@
-//! Who waits and who works: calls, places in line, holders. What they are granted is never here, it
-//! is a lease.
+//! Waiting calls and workers: calls, places in line, holders. Grants are never here; they are
+//! leases.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tenure_core::bounds::WORKER_US;
 use tenure_core::names::{FlowName, RequestId, WorkerId};
 use tenure_core::time::{Moment, Span};
 
-/// A waiting lease call for jobs.
+/// A job waiter: a waiting lease call for jobs.
 #[derive(Clone, Debug)]
 pub(crate) struct Taker {
     pub queues: Vec<QueueId>,
@@ -18,35 +18,35 @@ pub(crate) struct Taker {
     pub until: Moment,
 }
 
-/// Who asks, and for how long.
+/// The caller of a lease call, and the ttl that it wants.
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     pub worker: Option<WorkerId>,
     pub ttl: Span,
     pub request: Option<RequestId>,
-    /// It is in the process that has the store open.
+    /// True if it is in the process that has the store open.
     pub local: bool,
 }
 
-/// A waiting lease call for needs alone; it stands in a lane of [`CALLERS`].
+/// A lock waiter: a waiting lease call for needs alone, in a lane of [`CALLERS`].
 #[derive(Debug)]
 pub(crate) struct Caller {
     pub taker: TakerId,
     pub lane: LaneId,
     pub arrival: u64,
     pub asker: Asker,
-    /// The id that its place is kept under.
+    /// The request id that its place is kept under.
     pub place: Option<RequestId>,
     pub since: Moment,
     pub until: Moment,
 }
 
-/// What a call waits for the end of.
+/// The thing whose end a call waits for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Awaited {
-    /// The job of this row; it is not finished.
+    /// The unfinished job of this row.
     Job(Seq),
-    /// This flow; a member of it is unfinished.
+    /// This flow, which has an unfinished member.
     Flow(FlowName),
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum Awaited {
 pub(crate) struct AwaitingCall {
     pub on: Awaited,
     pub until: Moment,
-    /// It looks when a holder reports progress, too.
+    /// True if it also looks at each progress report.
     pub progress: bool,
 }
 
@@ -68,20 +68,20 @@ pub(crate) struct KeptPlace {
     pub until: Moment,
 }
 
-/// What a holder holds.
+/// Numbers of a holder's jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Holding {
     pub leases: u64,
-    /// Of these, jobs that are suspects; at most one at a time.
+    /// Suspects among these; at most one at a time.
     pub suspects: u64,
 }
 
-/// Whether a call of then still says that its caller is there.
+/// True if a call at that time still shows that its caller is there.
 pub(crate) fn is_recent(at: Moment, now: Moment) -> bool {
     at.plus(Span::from_us(WORKER_US)) > now
 }
 
-/// Who called within the last minute.
+/// A worker that called within the last minute.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerState {
     pub host: Option<String>,
@@ -89,12 +89,12 @@ pub(crate) struct WorkerState {
     pub version: Option<String>,
     pub queues: BTreeMap<QueueId, Moment>,
     pub seen_at: Moment,
-    /// Lease calls that wait now.
+    /// Number of its lease calls that wait now.
     pub waiting: u32,
 }
 
 impl WorkerState {
-    /// The queues that it asked for lately.
+    /// The queues that it asked for recently.
     pub(crate) fn asked_lately(&self, now: Moment) -> impl Iterator<Item = QueueId> + use<'_> {
         let lately = self.queues.iter().filter(move |(_, at)| is_recent(**at, now));
         lately.map(|(queue, _)| *queue)

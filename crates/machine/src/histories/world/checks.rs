@@ -1,5 +1,5 @@
-//! What must hold after each step and at the end of a history. It reads the machine, and changes it
-//! only to set everything free.
+//! Checks after each step and at the end of a history. They read the machine, and change it only to
+//! set everything free.
 
 use super::World;
 use super::things::{LIMITS, queue, resource};
@@ -17,7 +17,7 @@ use tenure_core::requests::{
 use tenure_core::settings::{LimitSettings, PoolSettings, Rate};
 use tenure_core::time::Span;
 
-/// A grant: its fence, its job, and how that stood in line.
+/// A grant: its fence, its job, and the job's arrival in line.
 type Granted = (Fence, Option<JobId>, u64);
 
 impl World {
@@ -109,7 +109,7 @@ impl World {
     }
 
     /// No barging: of jobs of one queue, priority and group that need one and the same limit alone,
-    /// none is granted while one that came before still waits in line.
+    /// no job is granted while an earlier one still waits in line.
     fn check_order(&self, granted: &[Granted]) -> Result<(), String> {
         let Some(space) = self.machine.spaces.get(&self.namespace) else { return Ok(()) };
         // The head of this lane went in the same step, and had reserved until then.
@@ -148,10 +148,10 @@ impl World {
                     && key.group == shape.group
                     && !key.suspect
                     && other == limit
-                    // A lane that reserves is kept what it needs; what is beyond is free for all.
+                    // A reserving lane keeps its own needs; capacity beyond is free for all.
                     && !lane.reserving
                     && !reserved_until_now(key)
-                    // What can never fit stands aside.
+                    // Unsatisfiable entries stand aside.
                     && !matches!(lane.place, Place::Misfit(_))
                     && !matches!(space.bundles[lane.bundle].place, Place::Misfit(_));
                 if let Some((first, _)) = lane.line.first()
@@ -165,14 +165,15 @@ impl World {
         Ok(())
     }
 
-    /// Everything is set free: each job must come to its end by events alone.
+    /// Sets everything free: each job must come to its end by events alone.
     pub(super) fn everything_ends(&mut self) -> Result<(), String> {
         let last = self.machine.last_in(&self.namespace).unwrap_or_default();
         self.go_on(self.clock.max(last));
         self.tick();
         self.check()?;
         self.takers.clear();
-        // Who waits, waits: at least one taker for all queues, and it asks only once it was served.
+        // Waiting calls go on: at least one job waiter for all queues; it asks again only after an
+        // answer.
         for name in LIMITS.into_iter().filter(|name| !name.contains('*')) {
             let limit = LimitName::parse(name).unwrap();
             let _ = self.request(ResumeLimit { limit: limit.clone() }.into());
@@ -246,7 +247,7 @@ impl World {
 fn check_rate(rate: &Rate, tokens: &[(u64, u64)]) -> Result<(), String> {
     let Some((to, _)) = tokens.last() else { return Ok(()) };
     let mut sum = 0u128;
-    // What was granted before the clock was set back is measured by another clock.
+    // Grants from before the clock was set back are measured by another clock.
     for (from, cost) in tokens.iter().rev().take_while(|(from, _)| from <= to) {
         sum += u128::from(*cost);
         let w = u128::from(to - from + 1);

@@ -1,5 +1,5 @@
-//! One history: plays steps on a machine and checks what must hold after each. It never decides
-//! what comes next: that is in its steps.
+//! One history: plays steps on a machine and checks the invariants after each. It never chooses a step: the history has
+//! them all.
 
 mod checks;
 mod signs;
@@ -28,7 +28,7 @@ use tenure_core::settings::{LimitSettings, Rate};
 use tenure_core::time::{Moment, Span};
 use things::{LIMITS, flow_name, needs, queue, resource};
 
-/// A rate, and what was granted under it: when, how many.
+/// A rate, and its grants: time and number.
 type Tokens = (Option<Rate>, Vec<(u64, u64)>);
 
 pub(super) struct World {
@@ -37,7 +37,7 @@ pub(super) struct World {
     now: Moment,
     /// The clock of the engine, which may be behind `now`.
     clock: Moment,
-    /// What the clock leapt ahead since the last tick.
+    /// The leap of the clock since the last tick.
     leapt: Span,
     /// Signs of life of all holders, by a clock that never leaps.
     signs: Signs,
@@ -45,11 +45,11 @@ pub(super) struct World {
     jobs: Vec<JobId>,
     leases: Vec<String>,
     takers: Vec<TakerId>,
-    /// Those of them that wait for the end of a job.
+    /// Calls that wait for the end of a job.
     awaiting: Vec<TakerId>,
     next: u64,
     fence: Fence,
-    /// Tokens of each limit since its setting changed last: when, how many.
+    /// Granted tokens of each limit since the last change of its setting: time and number.
     tokens: BTreeMap<String, Tokens>,
     /// Heads that reserved: they are exempt from the order.
     reserved: std::collections::BTreeSet<JobId>,
@@ -95,7 +95,7 @@ impl Default for World {
 }
 
 impl World {
-    /// Plays a history to its end; the first thing that does not hold ends it.
+    /// Plays a history to its end; the first broken check ends it.
     pub(super) fn play(mut self, steps: &[Step]) -> Result<(), String> {
         for (n, step) in steps.iter().enumerate() {
             self.step(step)
@@ -130,7 +130,7 @@ impl World {
         }
     }
 
-    /// What is refused changes nothing: a template has no gauge.
+    /// A refusal changes nothing: a template has no gauge.
     fn put_gauge(&mut self, name: &str, settings: LimitSettings, gauge: Gauge) {
         let limit = LimitName::parse(name).unwrap();
         let of_template = limit.is_template();
@@ -149,7 +149,7 @@ impl World {
         let Some(claim) = youngest.cloned() else { return };
         let result = match (&claim.gauge.source, what % 8) {
             (_, 0) => GaugeResult::failed("no"),
-            // It is not of the gauge's kind.
+            // A value of the wrong kind for the gauge.
             (_, 1) => GaugeResult::Ids(vec!["x".to_owned()]),
             (GaugeSource::Count { .. }, _) => GaugeResult::Sum(u64::from(what / 8)),
             (GaugeSource::Scrapyd { .. }, _) => {
@@ -167,7 +167,7 @@ impl World {
         self.forget_tokens();
     }
 
-    /// A rate that changed counts anew.
+    /// Tokens count again from zero after a change of the rate.
     fn forget_tokens(&mut self) {
         for name in LIMITS {
             let rate = self.rate_of(name);
@@ -185,7 +185,7 @@ impl World {
 
     fn job(&self, n: u8) -> Option<JobRef> {
         let at = usize::from(n) % self.jobs.len().max(1);
-        // The youngest are the most telling.
+        // The youngest are the most revealing.
         self.jobs.iter().rev().nth(at).cloned().map(JobRef::Id)
     }
 
@@ -203,7 +203,7 @@ impl World {
         job
     }
 
-    /// A few jobs that have to do with each other, with one that is there, or with a flow.
+    /// A few jobs that depend on each other, on an existing one, or on a flow.
     fn kin(&mut self, q: u8, count: u8, what: u8, parent: u8, flow: u8) -> Vec<NewJob> {
         let there = self.job(parent);
         let name = |n: u8| Ref::parse(&format!("r{n}")).unwrap();
@@ -268,13 +268,13 @@ impl World {
         let last = |machine: &Machine| machine.last_in(&self.namespace);
         let before = last(&self.machine);
         self.machine.tick(self.clock, leapt, &self.store);
-        // It has accepted a clock that was set back: what was granted before is measured by another clock.
+        // It has accepted a clock that was set back: earlier grants are measured by another clock.
         if last(&self.machine) < before {
             self.tokens.values_mut().for_each(|seen| seen.1.clear());
         }
     }
 
-    /// Time goes on to a moment of the engine's clock.
+    /// Moves time on to a time of the engine's clock.
     fn go_on(&mut self, to: Moment) {
         self.signs.go_on(to.since(self.clock));
         self.clock = to;
@@ -299,7 +299,7 @@ impl World {
         Err(format!("due work does not end: {:?}", self.machine.next_due()))
     }
 
-    /// A crash at this point: all that was drained is on disk, and the machine is made from it.
+    /// A crash at this point: all drained rows are on disk, and a new machine is made from these.
     fn reopen(&mut self) -> Result<(), String> {
         self.check()?;
         let now = self.machine.last_in(&self.namespace).unwrap_or_default().max(self.clock);

@@ -1,5 +1,5 @@
-//! When each holder gave its last sign of life, by a clock that never leaps: a holder works by that one, and stops at
-//! 0.8 of its ttl. No lease may be taken back before.
+//! The last sign of life of each holder, by a clock that never leaps: a holder works by that clock, and stops at 0.8 of
+//! its ttl. No lease may be taken back earlier.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use tenure_core::bounds::LEAP_US;
 use tenure_core::lease::Fence;
 use tenure_core::time::Span;
 
-/// See the module.
+/// Signs of life, by lease.
 #[derive(Default)]
 pub(super) struct Signs {
-    /// Starts at zero, and goes on as time does.
+    /// Starts at zero, and moves with time.
     now_us: u64,
-    /// Of each lease that lives: the last sign of life, and its ttl.
+    /// For each live lease: the last sign of life, and its ttl.
     last: BTreeMap<Fence, (u64, Span)>,
 }
 
@@ -40,7 +40,7 @@ impl Signs {
         self.last.remove(&fence);
     }
 
-    /// A lease ended: not by a reap as long as its holder may work.
+    /// A lease ended: a reap is an error while its holder may still work.
     pub(super) fn ended(&mut self, fence: Fence, reaped: bool) -> Result<(), String> {
         let Some((at, ttl)) = self.last.remove(&fence) else { return Ok(()) };
         let quiet = self.now_us - at;

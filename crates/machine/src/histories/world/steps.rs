@@ -1,4 +1,4 @@
-//! The steps of a history and what each asks of the machine. What it must answer is not said here.
+//! The steps of a history and their calls to the machine. The expected answers are in `checks`.
 
 use super::World;
 use super::things::{LIMITS, flow_name, gauge, needs, queue, resource};
@@ -16,7 +16,7 @@ use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, PoolSettings, Rate};
 use tenure_core::time::Span;
 
-/// One step; its numbers choose among the few names there are.
+/// One step; its numbers choose among a few names.
 #[derive(Clone, Debug)]
 pub(in crate::histories) enum Step {
     Push {
@@ -37,7 +37,7 @@ pub(in crate::histories) enum Step {
         policy: u8,
         needs: u8,
     },
-    /// A few jobs that wait for each other, for one that is there, or for a flow.
+    /// A few jobs that wait for each other, for an existing one, or for a flow.
     PushKin {
         queue: u8,
         n: u8,
@@ -48,7 +48,7 @@ pub(in crate::histories) enum Step {
     CancelFlow {
         flow: u8,
     },
-    /// A settle that pushes jobs which wait for the one that is settled.
+    /// A settle that pushes jobs which wait for the settled one.
     SettleAndPush {
         lease: u8,
         how: u8,
@@ -76,7 +76,7 @@ pub(in crate::histories) enum Step {
         lease: u8,
         how: u8,
     },
-    /// In one call, twice.
+    /// Both in one call, sent twice.
     SettleAndLease {
         lease: u8,
         how: u8,
@@ -136,7 +136,7 @@ pub(in crate::histories) enum Step {
         cap: u8,
         how: u8,
     },
-    /// Claims gauges that are due, and answers a claim, which may be over.
+    /// Claims due gauges, and answers a claim, which may be over.
     ReadGauge {
         claim: u8,
         what: u8,
@@ -192,7 +192,7 @@ pub(in crate::histories) enum Step {
     Pass {
         ms: u32,
     },
-    /// Nobody ticks for so long.
+    /// No tick comes for this long.
     Leap {
         s: u32,
     },
@@ -207,7 +207,7 @@ pub(in crate::histories) enum Step {
 }
 
 impl World {
-    /// What became of the only job of a push; `None` if it was refused.
+    /// The result of the only job of a push; `None` if it was refused.
     fn pushed_alone(&mut self, push: Push) -> Option<PushedOne> {
         match self.request(push.into()) {
             Ok(Done::Request(Known::Push(mut pushed))) => pushed.pop(),
@@ -307,7 +307,8 @@ impl World {
                 self.settle(&lease, how);
                 self.ask(call.clone());
                 let granted = self.granted_under(&call);
-                // Its repeat: settled leases are told as before, and nothing is granted twice.
+                // A repeat: settled leases get the same answers as before, and nothing is granted
+                // twice.
                 self.settle(&lease, how);
                 self.ask(call.clone());
                 let again = self.granted_under(&call);
@@ -377,7 +378,7 @@ impl World {
             Step::Many { what, queue: q, max, skip } => {
                 let change = [BulkChange::Cancel, BulkChange::Retry, BulkChange::Delete]
                     [usize::from(what % 3)];
-                // Some ask for a kind: then rows are compared by how often they were edited.
+                // Some ask for a kind: then rows are compared by their number of edits.
                 let kind = (what & 4 > 0).then(String::new);
                 let filter = JobFilter { queue: Some(queue(q)), kind, ..JobFilter::default() };
                 let seen = self.store.seen(usize::from(skip % 8), usize::from(max % 8));
@@ -543,7 +544,7 @@ impl World {
         }
     }
 
-    /// What a call was granted, as it is remembered for its repeats.
+    /// The grants of a call that are remembered for its repeats.
     fn granted_under(&self, call: &Lease) -> Vec<Fence> {
         let space = self.machine.spaces.get(&self.namespace);
         let past = space.zip(call.request_id.as_ref()).and_then(|(s, id)| s.requests.get(id));

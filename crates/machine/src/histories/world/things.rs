@@ -1,4 +1,4 @@
-//! The few things that histories are about, chosen by number. It only makes values.
+//! The few names and values that histories use, chosen by number. It only makes values.
 
 use tenure_core::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};
 use tenure_core::job::Need;
