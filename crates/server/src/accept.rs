@@ -1,4 +1,4 @@
-//! Takes connections until it is told to stop, then drains.
+//! Accepts connections until the shutdown begins, then drains.
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -20,36 +20,36 @@ use crate::service::Service;
 use crate::strangers::{Strangers, StrangersMost};
 use crate::traffic::Traffic;
 
-/// After the system had no room for a connection, the next one is tried so much later.
+/// Pause before the next try, after the system had no room for a connection.
 const NO_ROOM: Duration = Duration::from_millis(50);
-/// How often a drain looks whether it is done.
+/// How often a drain checks for its end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a connection may take that has shown no token. As many of them are taken as fit into a part of the budget of bytes:
-/// what they hold is not counted by it.
+/// Memory that a connection without a token may take. The budget of bytes does not count it, so there are at most as
+/// many of them as fit into one part in `STRANGERS_PART` of that budget.
 const STRANGER_BYTES: usize = 16 * 1024;
 const STRANGERS_PART: usize = 16;
-/// So many are taken however small the budget is.
+/// The least number of such connections, however small the budget is.
 const STRANGERS_MIN: usize = 16;
 
-/// What a server did.
+/// The end of a server, in numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DrainReport {
     /// Requests that were answered, whatever the answer.
     pub answered: u64,
-    /// Connections that were cut off since the drain took too long.
+    /// Connections that were cut off because the drain took too long.
     pub cut: usize,
 }
 
-/// Serves until `shutdown` is done, then drains: whoever waits for a lease is answered with none, and new lease calls are
-/// refused. All else is answered, and each connection is told to close. The drain ends when the requests that it found are
-/// answered and no heartbeat or settle has come for [`Config::quiet`](crate::Config::quiet), at the latest after
-/// [`Config::drain_max`](crate::Config::drain_max). Dropping it cuts everything off.
+/// Serves until `shutdown` is done, then drains: lease calls that wait get an empty answer, and new ones are refused.
+/// All other calls are answered, and each connection closes after its answer. The drain ends when the requests that it
+/// found are answered and no heartbeat or settle has come for [`Config::quiet`](crate::Config::quiet), at the latest
+/// after [`Config::drain_max`](crate::Config::drain_max). Dropping the future cuts everything off.
 ///
-/// Where several servers share the store, the listener closes as soon as another one may lead it: at once, except on the leader,
-/// which hands the store over first. From then on heartbeats and settles do not prolong the drain.
+/// Where several servers share the store, the listener closes as soon as another one may lead it: at once, except on
+/// the leader, which hands the store over first. From then on heartbeats and settles do not prolong the drain.
 ///
-/// Whether it may listen there without a token is for [`may_listen`](crate::may_listen).
+/// [`may_listen`](crate::may_listen) decides whether a server without a token may listen there.
 pub async fn run(
     listener: TcpListener,
     deps: Deps,
@@ -107,9 +107,10 @@ pub async fn run(
     let is_quiet = tokio::select! {
         () = accepter.accept() => false,
         _ = &mut quiet => true,
-        // The next leader answers who connects from now on: callers move on to it, and none keeps this server from ending.
+        // From now on the next leader answers new connections: callers move to it, and none of them keeps this server
+        // from ending.
         () = whereabouts.handed_over() => {
-            // Those who connected before are in the listener's own line.
+            // Callers that connected before are in the listener's backlog.
             let _ = timeout(Duration::ZERO, accepter.accept()).await;
             false
         }
@@ -121,7 +122,7 @@ pub async fn run(
     }
     stage.send_replace(Stage::Ending);
     let all = async { while conns.join_next().await.is_some() {} };
-    // A connection that just got its last request is given a moment in any case.
+    // A connection whose last request has just come gets a moment in any case.
     let _ = timeout_at(end.max(Instant::now() + config.quiet), all).await;
     let cut = conns.len();
     if cut > 0 {
@@ -131,8 +132,8 @@ pub async fn run(
     DrainReport { answered: traffic.answered(), cut }
 }
 
-/// Answers `GET /metrics` at a port of its own and nothing else, until it is dropped: also while the server drains. `deps` are
-/// those of the server.
+/// Answers `GET /metrics` and nothing else at a port of its own, until the future is dropped: also while the server
+/// drains. `deps` are those of the server.
 pub async fn run_metrics(listener: TcpListener, deps: Deps) -> Infallible {
     let metrics = deps.metrics.map(|door| MetricsDoor { alone: true, ..door });
     let deps = Deps { config: deps.config.for_metrics(), pages: None, metrics, ..deps };
@@ -151,7 +152,7 @@ struct Accepter {
 }
 
 impl Accepter {
-    /// Takes connections for ever. May be dropped and called again.
+    /// Accepts connections for ever. The future may be dropped and the call repeated.
     async fn accept(&mut self) {
         let mut full = false;
         loop {
@@ -173,7 +174,7 @@ impl Accepter {
             };
             full = false;
             if self.room.available_permits() == 0 {
-                // Whoever has said nothing for longest makes room for whoever may have something to say.
+                // The connection that has been silent longest makes room for a new one.
                 self.strangers.end_oldest();
             }
             let Ok(room) = self.room.clone().acquire_owned().await else { return };
@@ -199,7 +200,7 @@ impl Accepter {
     }
 }
 
-/// Answers are small and waited for: never held back to be sent together.
+/// Answers are small and a caller waits for each: the system must not hold them back to send them together.
 fn ready(stream: TcpStream) -> TcpStream {
     if let Err(why) = stream.set_nodelay(true) {
         tracing::debug!(%why, "a connection cannot be set up");
@@ -207,7 +208,7 @@ fn ready(stream: TcpStream) -> TcpStream {
     stream
 }
 
-/// Whether only this one connection failed.
+/// Whether the error is about one connection only.
 fn is_of_one(why: &std::io::Error) -> bool {
     use std::io::ErrorKind as K;
     matches!(why.kind(), K::ConnectionAborted | K::ConnectionReset | K::ConnectionRefused)

@@ -1,4 +1,4 @@
-//! From an engine's reply to an answer: its status, and its JSON.
+//! Turns replies of an engine into answers: status and JSON.
 
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -19,25 +19,25 @@ use crate::out::Out;
 use crate::problem;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// An answer is true now, and may hold secrets.
+/// No cache may keep an answer: it is true only for a moment, and may contain secrets.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// More than this that is not used is given back before an answer waits to be read.
+/// Unused memory above this is freed before an answer waits for its reader.
 const SLACK_BYTES_MAX: usize = 64 * 1024;
-/// What a view has beside texts of any length, at most as a rule.
+/// Typical upper bound of a view, without its texts of any length.
 const VIEW_BYTES: usize = 2 * 1024;
 
-/// What is known of an answer before it is asked for.
+/// Size and kind of an answer, known before the engine is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Expected {
-    /// About its bytes, which are taken from the budget before the engine is asked.
+    /// Estimated bytes, taken from the budget before the call.
     pub bytes: usize,
-    /// Nothing is changed: an answer that is larger and does not fit may be refused afterwards.
+    /// The call changes nothing, so an answer that turns out too large may still be refused.
     pub is_read: bool,
 }
 
 impl Expected {
-    /// `body`: bytes of the request's own.
+    /// `body`: bytes of the request's body.
     pub(crate) fn of(request: &Request, body: usize) -> Self {
         use Request as R;
         let list = |max: usize, each: usize| (max * each).min(PAGE_BYTES_MAX);
@@ -67,7 +67,7 @@ impl Expected {
     }
 }
 
-/// This value, with a status.
+/// This value as JSON, with a status.
 pub(crate) fn json(status: u16, value: &impl Serialize) -> Response<Out> {
     let mut response = written(serde_json::to_vec(value));
     if response.status() == StatusCode::OK {
@@ -76,7 +76,7 @@ pub(crate) fn json(status: u16, value: &impl Serialize) -> Response<Out> {
     response
 }
 
-/// This text, of a media type that is not JSON.
+/// This text, with a media type other than JSON.
 pub(crate) fn text(text: String, media: &'static str) -> Response<Out> {
     let mut response = Response::new(Out::whole(text.into_bytes()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media));
@@ -84,7 +84,7 @@ pub(crate) fn text(text: String, media: &'static str) -> Response<Out> {
     response
 }
 
-/// This text of JSON.
+/// This JSON text, as an answer.
 fn written(text: serde_json::Result<Vec<u8>>) -> Response<Out> {
     match text {
         Ok(bytes) => {
@@ -100,7 +100,7 @@ fn written(text: serde_json::Result<Vec<u8>>) -> Response<Out> {
     }
 }
 
-/// One of many, where one object was sent.
+/// One item where the request sent one object, all items otherwise.
 fn some<T: Serialize>(
     one: bool,
     mut items: Vec<T>,
@@ -115,14 +115,14 @@ fn some<T: Serialize>(
     }
 }
 
-/// A page; its items leave memory one by one as they are written, so that it is never here twice.
+/// A page. Each item is freed as soon as it is written, so that the page is never in memory twice.
 fn page<T: Serialize>(list: Listed<T>) -> Response<Out> {
     let Listed { items, next, partial } = list;
     let shell = serde_json::to_string(&Listed::<()> { items: Vec::new(), next, partial });
     written(shell.and_then(|shell| streamed(&shell, items)))
 }
 
-/// `shell` with these items in its first array, which is empty in it.
+/// `shell` with these items in its first array, which is empty.
 fn streamed<T: Serialize>(shell: &str, items: Vec<T>) -> serde_json::Result<Vec<u8>> {
     let at = shell.find("[]").map_or(shell.len(), |at| at + 1);
     let (before, after) = shell.split_at(at);
@@ -140,9 +140,8 @@ fn streamed<T: Serialize>(shell: &str, items: Vec<T>) -> serde_json::Result<Vec<
     Ok(text)
 }
 
-/// A reply as an answer shows it; `one`: one object was sent where an array could have been.
+/// Turns a reply into an answer; `one`: the request sent one object where an array was possible.
 trait Respond {
-    /// The answer.
     fn respond(self, one: bool) -> Response<Out>;
 }
 
@@ -164,7 +163,7 @@ impl Respond for Pushed {
     }
 }
 
-/// A job that a run-now made, or that was there already.
+/// A job that a run-now made or found.
 impl Respond for Box<PushedJob> {
     fn respond(self, _: bool) -> Response<Out> {
         json(if self.duplicate { 200 } else { 201 }, &self)
@@ -195,7 +194,7 @@ impl Respond for Leased {
     }
 }
 
-/// What a lease call in it was answered stands beside what was settled; its refusal is told, and does not undo them.
+/// The reply of a lease call stands beside the settled leases; if it is refused, they stay settled.
 impl Respond for Settled {
     fn respond(self, _: bool) -> Response<Out> {
         #[derive(Serialize)]
@@ -213,7 +212,7 @@ impl Respond for Settled {
     }
 }
 
-/// One object with the members of two.
+/// One object with the members of both.
 fn joined(mut one: Vec<u8>, other: &[u8]) -> Vec<u8> {
     one.pop();
     one.push(b',');
@@ -252,7 +251,7 @@ plain!(
 
 macro_rules! responses {
     ($($request:ident)*) => {
-        /// A reply; `one`: one object was sent where an array could have been.
+        /// A reply; `one`: the request sent one object where an array was possible.
         pub(crate) fn reply(reply: Reply, one: bool) -> Response<Out> {
             match reply { $(Reply::$request(reply) => reply.respond(one)),* }
         }
@@ -260,14 +259,14 @@ macro_rules! responses {
 }
 tenure_core::each_operation!(responses);
 
-/// The answer of a lease call.
+/// Answers to lease calls.
 mod lease {
     use serde::Serialize;
     use tenure_core::lease::{Fence, Leased};
     use tenure_core::names::LimitName;
     use tenure_core::refusal::{Problem, Refusal};
 
-    /// A token that was granted and given back in one step has no more to show.
+    /// A token that was granted and returned in one step has nothing more to show.
     #[derive(Serialize)]
     struct Token<'a> {
         lease: Option<&'a str>,
@@ -280,7 +279,7 @@ mod lease {
         leases: Vec<Token<'a>>,
     }
 
-    /// As the contract shows it. Tokens come alone, one to a call.
+    /// As the contract shows it. A call for tokens grants one at most.
     pub(super) fn json(leased: Leased) -> serde_json::Result<Vec<u8>> {
         if leased.leases.iter().all(|lease| lease.lease.is_some()) {
             let Leased { leases, next_at, reasons } = leased;
@@ -293,7 +292,7 @@ mod lease {
         serde_json::to_vec(&Tokens { leases: leases.collect() })
     }
 
-    /// Nothing was granted, and why: where another answer of the same call is whole.
+    /// A refusal instead of a grant, inside an answer that succeeded.
     pub(super) fn refused(no: &Refusal) -> serde_json::Result<Vec<u8>> {
         #[derive(Serialize)]
         struct Refused<'a> {

@@ -1,8 +1,8 @@
-//! The engine of a program that takes part in a store of several servers: each call is answered by the one that owns the store,
-//! whether that is this process or another.
+//! The engine of a program that shares a store with other servers: the leader of the store answers each call, in this
+//! process or in another.
 //!
-//! It follows the rules by which calls of clients are passed on (`pass_on`), for calls that are made in this process. It decides
-//! nothing and counts nothing: what is counted is counted where the store is served.
+//! Calls of this process follow the rules by which calls of clients are forwarded (`pass_on`). The engine decides
+//! nothing and counts nothing: calls are counted where the store is served.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +21,10 @@ use crate::pass_on::{self, InVain, KeptPassesOn, NotYet, PassesOn};
 use crate::silence::Silence;
 use crate::whereabouts::{OwnerAddress, SILENT_BEFORE, Serves, Whereabouts};
 
-/// Answers calls wherever the store is served. A call that no owner answers for [`Config::pass_on_max`] is refused as
-/// unavailable, or its outcome is unknown if one sending of it may have been done. Clones share their connections.
+/// Answers calls wherever the store is served. A call that no leader answers within [`Config::pass_on_max`] is refused
+/// as unavailable, or its outcome is unknown if an attempt may have been executed. Clones share their connections.
 ///
-/// A call that is sent to another server needs a Tokio runtime. Gauges are read by who owns the store: its engine is asked for them.
+/// Calls to other servers need a Tokio runtime. The engine of the leader reads the gauges, and is asked for them.
 #[derive(Clone)]
 pub struct Anywhere(Arc<AnywhereInner>);
 
@@ -34,23 +34,23 @@ struct AnywhereInner {
     passes_on: KeptPassesOn,
     /// `None`: reads wait as long as other calls.
     silence: Option<Silence>,
-    /// The owner that was asked last, and what it was asked by. The connections to those before it are closed.
+    /// The leader that was called last, and the identity by which it was called. Connections to earlier leaders are
+    /// closed.
     remote: Mutex<Option<(Remote, Arc<PassesOn>)>>,
 }
 
 impl Anywhere {
-    /// Follows the store.
     pub fn new(whereabouts: Whereabouts) -> Self {
         Anywhere::trying_for(whereabouts, Config::default().pass_on_max)
     }
 
-    /// The same, with another time for which an owner is looked for.
+    /// The same, with another bound for the time without a leader.
     pub fn trying_for(whereabouts: Whereabouts, most: Duration) -> Self {
         Anywhere::with(whereabouts, most, None)
     }
 
-    /// Follows the store for pages that people look at: reads that nobody answers are refused after some 3 s, and sooner while
-    /// that lasts.
+    /// For pages that people look at: reads that nobody answers are refused after about 3 s, and sooner while the store
+    /// stays silent.
     pub fn for_pages(whereabouts: Whereabouts) -> Self {
         Anywhere::with(whereabouts, Config::default().pass_on_max, Some(Silence::default()))
     }
@@ -63,19 +63,19 @@ impl Anywhere {
 
 type CallAnswer = Result<Reply, CallError>;
 
-/// A call that is made here.
+/// A call of this process.
 struct OwnCall {
     namespace: Namespace,
-    /// With all ids that it needs to be repeated.
+    /// With all ids that a retry needs.
     request: Request,
-    /// Some sending of it may have been done.
+    /// An attempt may have been executed.
     unknown: bool,
-    /// Since when its caller has waited longer than the request knows.
+    /// Since when the caller has waited longer than the request says.
     waits_since: Instant,
 }
 
 impl OwnCall {
-    /// What is to be sent now.
+    /// The request of the next attempt.
     fn next(&mut self) -> Request {
         let now = Instant::now();
         self.request.waited(now.duration_since(self.waits_since).into());
@@ -83,12 +83,12 @@ impl OwnCall {
         self.request.clone()
     }
 
-    /// A second sending does nothing that the first has done.
+    /// A retry does nothing that the first attempt has done.
     fn is_repeatable(&self) -> bool {
         self.request.effect() != Effect::Adds
     }
 
-    /// What an answer of the engine of this process means. `left`: it serves the store no longer.
+    /// Reads an answer of this process's engine. `left`: the engine no longer serves the store.
     fn heard_here(&self, answer: CallAnswer, left: bool) -> Result<CallAnswer, NotYet> {
         match answer {
             Err(CallError::Fault(Fault::Unavailable(why) | Fault::StoreAway(why)))
@@ -104,19 +104,19 @@ impl OwnCall {
         }
     }
 
-    /// What a refusal means: an earlier sending may have done what cannot be done twice.
+    /// Reads a refusal: if it says that the work is done already, an earlier attempt may have done it.
     fn refused(&self, no: Refusal) -> CallAnswer {
         let done = self.request.done_already(no.code).filter(|_| self.unknown);
         done.ok_or(no.into())
     }
 
-    /// What an answer of the owner means: an answer for the caller, or that there is none yet.
+    /// Reads an answer of the leader: it is for the caller, or the call must be tried again.
     fn heard(&mut self, answer: CallAnswer, owner: &OwnerAddress) -> Result<CallAnswer, NotYet> {
         let because = |why: String| Err(NotYet::Because(pass_on::why_of(&owner.url, why)));
         match answer {
             Err(CallError::Refused(no)) => match no.code {
                 Code::NotOwner => because("it does not own it now".to_owned()),
-                // It hands the store over; the next owner answers.
+                // The leader hands the store over; the next one answers.
                 Code::Draining => Err(NotYet::Refused(no)),
                 _ => Ok(self.refused(no)),
             },
@@ -125,7 +125,7 @@ impl OwnCall {
                     because("it does not take the secret of this server".to_owned())
                 }
                 Fault::Unavailable(why) => because(why),
-                // What an earlier sending did is as unknown as before.
+                // The outcome of an earlier attempt is as unknown as before.
                 Fault::StoreAway(why) if self.unknown => because(why),
                 Fault::Unknown(why) => {
                     self.unknown = true;
@@ -143,7 +143,7 @@ impl AnywhereInner {
         self.passes_on.get(&self.whereabouts)
     }
 
-    /// The engine that is this owner.
+    /// An engine that calls this leader.
     fn remote(&self, owner: &OwnerAddress) -> Result<Remote, String> {
         let passes_on = self.passes_on().ok_or(pass_on::NO_SECRET)?;
         let mut kept = self.remote.lock().unwrap_or_else(PoisonError::into_inner);
@@ -172,7 +172,7 @@ impl AnywhereInner {
         answer
     }
 
-    /// Tries a call for `most` in vain. A server that is asked answers `before`, or takes as long as it needs.
+    /// Retries a call for at most `most` without an answer. An attempt ends at `before`, or takes as long as it needs.
     async fn tried(
         &self,
         call: &mut OwnCall,
@@ -180,7 +180,7 @@ impl AnywhereInner {
         before: Option<Instant>,
     ) -> CallAnswer {
         let mut vain = InVain::default();
-        // What is left after the silence that went before.
+        // A page waits no longer than the silence before it.
         let cut_off_most = before.map_or(most, |_| SILENT_BEFORE);
         loop {
             let serves = self.whereabouts.now();
@@ -221,7 +221,7 @@ impl AnywhereInner {
         }
     }
 
-    /// Asks the owner, as long as it is the owner.
+    /// Calls the leader, as long as it leads.
     async fn ask(
         &self,
         call: &mut OwnCall,
@@ -273,7 +273,7 @@ impl Engine for Anywhere {
         Box::pin(async move { inner.call(&mut call).await })
     }
 
-    /// As `/readyz` says it.
+    /// The same as `/readyz`.
     fn health(&self) -> Health {
         self.0.whereabouts.health()
     }
@@ -286,7 +286,7 @@ impl Engine for Anywhere {
         self.0.whereabouts.servers()
     }
 
-    /// What this process did with the store.
+    /// Work of this process on the store.
     fn store_work(&self) -> StoreWork {
         match self.0.whereabouts.now() {
             Serves::Here { engine, .. } => engine.store_work(),
@@ -302,12 +302,12 @@ impl Engine for Anywhere {
                     passes_on.undoing(&owner, namespace.clone())(leases);
                 }
             }
-            // They end with their ttl.
+            // The leases end with their ttl.
             Serves::Nobody(_) | Serves::Paused(_) => {}
         }
     }
 
-    /// Drains what is served here. Calls that wait at another server go on waiting.
+    /// Drains the engine of this process. Calls that wait at another server go on waiting.
     fn drain(&self) {
         self.0.whereabouts.drain();
     }

@@ -1,7 +1,7 @@
-//! Bodies as they come from a caller who may be slow, wrong or gone.
+//! Reads bodies from callers that may be slow, wrong or gone.
 //!
-//! No more than a bounded part of a body is ever held; what is refused before it was read is read
-//! on for a moment, so that its sender can see the answer.
+//! Only a bounded part of a body is ever in memory. The rest of a body that is refused early is
+//! read and dropped for a moment, so that the sender can see the answer.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -21,18 +21,16 @@ use tokio::time::{Instant, timeout_at};
 use crate::budget::HeldBytes;
 use crate::config::Config;
 
-/// What a body is said to be.
+/// The media type in the head of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Media {
-    /// `application/json`.
     Json,
-    /// `application/x-ndjson`.
     Lines,
-    /// Anything else, or nothing.
+    /// Any other type, or no header.
     Other,
 }
 
-/// What the headers say of the body.
+/// Reads the media type from the headers.
 pub(crate) fn media(headers: &HeaderMap) -> Media {
     let value = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let essence = value.split(|c| *c == b';').next().unwrap_or_default().trim_ascii();
@@ -45,7 +43,7 @@ pub(crate) fn media(headers: &HeaderMap) -> Media {
     }
 }
 
-/// Refuses a body that is coded: it would be read as it came, as something else than what was sent.
+/// Refuses an encoded body: its bytes would be read as they are, not decoded.
 pub(crate) fn codings(headers: &HeaderMap) -> Result<(), Refusal> {
     let shown = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let is = |value: &HeaderValue, word: &str| {
@@ -65,35 +63,33 @@ pub(crate) fn codings(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// The beginning of a header's value.
+/// The beginning of a header's value, short enough for a refusal.
 fn cut(text: &str) -> String {
     text.chars().take(60).collect()
 }
 
-/// A body that is being read.
 #[derive(Debug)]
 pub(crate) struct Reading {
     body: Incoming,
-    /// Its sender waits for leave to send.
+    /// The sender waits for `100 Continue`.
     expects: bool,
     ended: bool,
 }
 
-/// What came of a body.
+/// One step of a read.
 #[derive(Debug)]
 pub(crate) enum Piece {
-    /// Some bytes.
     Data(Bytes),
-    /// It is over.
+    /// The body is complete.
     End,
 }
 
-/// What is wrong with a body.
+/// Why a body cannot be read to its end.
 #[derive(Debug)]
 pub(crate) enum BodyError {
-    /// It is refused.
+    /// For an answer with this refusal.
     Refused(Refusal),
-    /// Its sender is gone.
+    /// The sender is gone.
     Gone,
 }
 
@@ -109,7 +105,7 @@ fn too_slow() -> BodyError {
     BodyError::Refused(ServerRefusal::BodyTooSlow.into())
 }
 
-/// The refusal of a body that is not of a taken type.
+/// The refusal of a media type that the route does not take.
 pub(crate) fn unsupported(takes_lines: bool) -> Refusal {
     match takes_lines {
         true => ServerRefusal::MediaTypeOrLines.into(),
@@ -128,12 +124,12 @@ impl Reading {
         self.ended
     }
 
-    /// Whether it is known to have bytes.
+    /// Whether the body is known to have bytes.
     pub(crate) fn is_long(&self) -> bool {
         self.body.size_hint().lower() > 0
     }
 
-    /// The next bytes.
+    /// Waits for the next bytes, until `until`.
     pub(crate) async fn next(&mut self, until: Instant) -> Result<Piece, BodyError> {
         loop {
             if self.ended {
@@ -153,7 +149,7 @@ impl Reading {
         }
     }
 
-    /// The next bytes, if they are here already.
+    /// The next bytes, if they are already here.
     pub(crate) async fn next_now(&mut self) -> Option<Result<Piece, BodyError>> {
         if self.ended {
             return Some(Ok(Piece::End));
@@ -166,22 +162,21 @@ impl Reading {
                 Some(Ok(Piece::End))
             }
             Poll::Ready(Some(Err(_))) => Some(Err(BodyError::Gone)),
-            // Trailers are nothing that anybody waits for.
+            // Nobody reads trailers.
             Poll::Ready(Some(Ok(frame))) => {
                 Some(Ok(Piece::Data(frame.into_data().unwrap_or_default())))
             }
         }
     }
 
-    /// Refuses a body that is said to be longer than this, before any of it is read.
+    /// Refuses a body by its announced length, before any of it is read.
     pub(crate) fn at_most(&self, most: usize) -> Result<(), BodyError> {
         let length = self.body.size_hint().lower();
         if length > most as u64 { Err(too_large(length, most)) } else { Ok(()) }
     }
 
-    /// All of it, at most `most` bytes.
-    /// What it is said to have is taken from the budget at its head, so that what was admitted can
-    /// be read to its end.
+    /// Reads the whole body, at most `most` bytes. Its announced length is taken from the budget at
+    /// the head, so that an admitted body can be read to its end.
     pub(crate) async fn whole(
         &mut self,
         most: usize,
@@ -207,7 +202,7 @@ impl Reading {
                     if have > length as usize {
                         held.grow(data.len()).map_err(BodyError::Refused)?;
                     }
-                    // Most bodies come in one piece, which need not be copied.
+                    // Most bodies come in one frame, which need not be copied.
                     if first.is_empty() && whole.is_empty() {
                         first = data;
                         continue;
@@ -222,9 +217,9 @@ impl Reading {
         }
     }
 
-    /// Reads on for a moment, and keeps nothing.
+    /// Reads the rest for a moment and drops it.
     pub(crate) fn linger(mut self, span: Duration) {
-        // Who waits for leave to send sees the answer instead.
+        // A sender that waits for `100 Continue` sees the answer instead.
         if self.ended || self.expects {
             return;
         }

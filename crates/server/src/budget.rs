@@ -1,12 +1,11 @@
 //! One budget of bytes for all bodies that are read and all answers that have not left.
 //!
-//! Without it, ten callers who ask for long lists and read none of them end the server. What is in
-//! flight is counted from the moment at which it is admitted until the system has taken its last
-//! byte, or its connection is gone. Beyond the budget a call is refused with `overloaded`
-//! before it does anything.
+//! Without it, ten callers that ask for long lists and read none of them bring the server down.
+//! Bytes count from their admission until the system has taken the last of them, or the connection
+//! is gone. Beyond the budget a call is refused with `overloaded` before it does anything.
 //!
-//! The last quarter is kept for calls that keep or give back what is held: holders must not lose
-//! their leases because others do not read.
+//! The last quarter is reserved for calls that keep or return leases: holders must not lose their
+//! leases because other callers do not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,19 +14,18 @@ use bytes::Bytes;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ServerRefusal;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Budget {
     max: usize,
     held: AtomicUsize,
 }
 
-/// Who asks for bytes.
+/// The part of the budget that a call may use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Rank {
-    /// A call that can be made later.
+    /// A call that can be repeated later: three quarters.
     Ordinary,
-    /// An extend or a settle: it may use the last quarter too.
+    /// An extend or a settle: the last quarter too.
     Vital,
 }
 
@@ -48,21 +46,21 @@ impl Budget {
         self.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, add).is_ok()
     }
 
-    /// Takes so many bytes, or refuses.
+    /// Takes this many bytes, or refuses.
     pub(crate) fn take(self: &Arc<Self>, bytes: usize, rank: Rank) -> Result<HeldBytes, Refusal> {
         let mut held = HeldBytes { budget: self.clone(), rank, bytes: 0 };
         held.grow(bytes)?;
         Ok(held)
     }
 
-    /// Bytes in flight.
+    /// Bytes that are taken now.
     #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.held.load(Ordering::Acquire)
     }
 }
 
-/// A part of the budget, given back when it is dropped.
+/// A part of the budget, returned on drop.
 #[derive(Debug)]
 pub(crate) struct HeldBytes {
     budget: Arc<Budget>,
@@ -78,12 +76,12 @@ impl HeldBytes {
         self.rank
     }
 
-    /// A part of the same budget that has nothing yet.
+    /// An empty part of the same budget.
     pub(crate) fn another(&self) -> HeldBytes {
         HeldBytes { budget: self.budget.clone(), rank: self.rank, bytes: 0 }
     }
 
-    /// Takes so many more, or refuses and keeps what it has.
+    /// Takes this many more bytes, or refuses and keeps the part as it is.
     pub(crate) fn grow(&mut self, by: usize) -> Result<(), Refusal> {
         if by > 0 && !self.budget.add(by, self.budget.most(self.rank)) {
             return Err(overloaded());
@@ -92,7 +90,7 @@ impl HeldBytes {
         Ok(())
     }
 
-    /// Holds this many from now on, or refuses and keeps what it has.
+    /// Changes the part to this many bytes, or refuses and keeps it as it is.
     pub(crate) fn set(&mut self, bytes: usize) -> Result<(), Refusal> {
         match bytes.checked_sub(self.bytes) {
             Some(more) => self.grow(more),
@@ -103,7 +101,8 @@ impl HeldBytes {
         }
     }
 
-    /// Holds this many, above the budget too: for the answer of a call that was done already.
+    /// Changes the part to this many bytes, above the budget too: for the answer of a call that is
+    /// already done.
     pub(crate) fn force(&mut self, bytes: usize) {
         if bytes >= self.bytes {
             self.budget.held.fetch_add(bytes - self.bytes, Ordering::AcqRel);
@@ -113,7 +112,7 @@ impl HeldBytes {
         self.bytes = bytes;
     }
 
-    /// These bytes, which give their part of the budget back when the last of them has left.
+    /// These bytes. They return their part of the budget when the last of them has left.
     pub(crate) fn with(self, bytes: Bytes) -> Bytes {
         Bytes::from_owner(Owned { bytes, _held: self })
     }
@@ -136,7 +135,7 @@ impl AsRef<[u8]> for Owned {
     }
 }
 
-/// The refusal of what does not fit now.
+/// The refusal of a call that does not fit into the budget now.
 pub(crate) fn overloaded() -> Refusal {
     ServerRefusal::Overloaded.into()
 }

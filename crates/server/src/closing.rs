@@ -1,4 +1,4 @@
-//! How a connection is closed: with the reason if there is one, and so that its caller can still read it.
+//! Closes connections: with a reason if there is one, and in such a way that the caller can still read it.
 
 use std::io;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use tokio::time::timeout;
 use crate::io::Stream;
 use crate::problem;
 
-/// Says why the connection ends. Its sender may still be sending, and is read on for a moment so that
-/// it sees the answer.
+/// Sends the reason for the end. The caller may still be sending, so its bytes are read for a moment, and it sees the
+/// answer.
 pub(crate) async fn last(mut stream: Stream, no: &Refusal, linger: Duration) {
     let (body, status) = (problem::json(no), no.code.status());
     let reason = StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason());
@@ -30,7 +30,7 @@ pub(crate) async fn last(mut stream: Stream, no: &Refusal, linger: Duration) {
     let _ = timeout(linger, said).await;
 }
 
-/// Says nothing more, and reads on until the other side does not either.
+/// Ends our side, and reads until the other side ends too.
 pub(crate) async fn end(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
     stream.shutdown().await?;
     let mut sink = [0; 4096];

@@ -1,4 +1,4 @@
-//! One connection: driven until it is over, too slow, or told to end.
+//! Drives one connection until it is over, too slow, or the server ends.
 
 use std::fmt;
 use std::pin::{Pin, pin};
@@ -24,23 +24,23 @@ use crate::service::Service;
 use crate::strangers::Stranger;
 use crate::traffic::{ConnectionTraffic, SocketVerdict};
 
-/// Requests that one connection of HTTP/2 may have at once: more wait at the caller.
+/// Requests that one connection of HTTP/2 may have at once; more wait at the caller.
 const STREAMS_MAX: u32 = 256;
-/// Bytes of one body, and of all bodies of a connection, that HTTP/2 keeps before anybody reads them. The budget of bytes does
-/// not see these: 20,000 connections could hold 5 GiB so, of callers whom nobody knows yet.
+/// Bytes of one body, and of all bodies of a connection, that HTTP/2 buffers before anybody reads them. The budget of
+/// bytes does not count these: 20,000 connections of unknown callers could hold 5 GiB in them.
 const STREAM_WINDOW_BYTES: u32 = 128 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 256 * 1024;
 
-/// What is told to all connections.
+/// The server's stage, which every connection follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// Go on.
+    /// Answers every request. The first stage.
     Serving,
-    /// Answer what is being asked, and close.
+    /// Each connection answers its current requests and closes.
     Ending,
 }
 
-/// A connection of a stranger has too many requests under way: this one is reset.
+/// Resets a request: its connection has shown no token and has too many requests under way.
 #[derive(Debug)]
 struct Crowded;
 
@@ -52,7 +52,7 @@ impl fmt::Display for Crowded {
 
 impl std::error::Error for Crowded {}
 
-/// What was granted and never left is undone, also if the connection's task is cut off.
+/// Undoes grants that never left, also if the connection's task is cut off.
 struct Over(Arc<ConnectionTraffic>);
 
 impl Drop for Over {
@@ -92,13 +92,13 @@ pub(crate) async fn drive(
     let answers = {
         let line = line.clone();
         service_fn(move |request: Request<Incoming>| {
-            // Begun here, not in the future: the head is whole now.
+            // Begins here, not in the future: the head is complete now.
             let turn = line.begin();
             let service = service.clone();
             let is_crowded = line.is_crowded();
             let answer = async move {
                 let (head, body) = request.into_parts();
-                // Requests of a caller come all at once as well: what this one shows counts.
+                // Requests of a known caller come all at once as well, so the token of this one counts.
                 if is_crowded && !service.knows(&head) {
                     return Err(Crowded);
                 }
@@ -110,8 +110,8 @@ pub(crate) async fn drive(
     if is_http2 {
         return many_at_once(io, answers, &line, &config, stage).await;
     }
-    // A caller who closes its side is gone: that is how a wait ends and a grant is undone. How long
-    // a head or an idle connection may last is looked after here, since a slow one is answered.
+    // A caller that closes its side is gone: that ends a wait and undoes a grant. The slow head and the idle connection
+    // are timed here, not by the library, since a slow head gets an answer.
     let mut conn = http1::Builder::new()
         .half_close(false)
         .header_read_timeout(None)
@@ -156,8 +156,8 @@ pub(crate) async fn drive(
     }
 }
 
-/// Drives a connection of HTTP/2, on which a caller has many requests at once. Whoever resets one of them is gone as whoever
-/// closes a connection of HTTP/1.1: its wait ends, and what was granted to it is undone.
+/// Drives a connection of HTTP/2, on which a caller has many requests at once. A caller that resets one of them is gone
+/// for that request, as if it had closed a connection of HTTP/1.1: its wait ends, and its grant is undone.
 async fn many_at_once<A>(
     io: Watched,
     answers: A,
@@ -189,14 +189,14 @@ async fn many_at_once<A>(
             () = line.flooded().notified(), if !floods => {
                 tracing::debug!("a connection sent too many control frames");
                 floods = true;
-                // It is told by a GOAWAY, and given a moment to read that. Nothing more is read of it.
+                // A GOAWAY notifies the caller, which has a moment to read it. Nothing more is read from the caller.
                 Pin::new(&mut conn).graceful_shutdown();
                 look.as_mut().reset(Instant::now() + config.linger);
             }
             () = &mut look => match line.look(config, Instant::now()) {
                 _ if floods => return,
                 SocketVerdict::Well(next) => look.as_mut().reset(next),
-                // A head that comes slowly is no reason of its own here: the connection is over when it has been idle for too long.
+                // A slow head needs no case of its own: the connection is over when it has been idle for too long.
                 SocketVerdict::Over | SocketVerdict::SlowHead => return,
             },
             changed = stage.changed(), if !told => {
@@ -213,7 +213,7 @@ fn slow_head() -> Refusal {
     ServerRefusal::HeadTooSlow.into()
 }
 
-/// What the parser would have answered with a status alone.
+/// The refusal for which the parser would have sent a status alone.
 fn not_http(status: u16) -> Refusal {
     match status {
         413 | 414 | 431 => ServerRefusal::HeadTooLong.into(),

@@ -1,31 +1,31 @@
-//! Frames of HTTP/2 that carry nothing of a request. Each costs the server work, a PING and a SETTINGS an answer too, and its
-//! sender next to nothing, so a connection may send so many of them and no more.
+//! Limits frames of HTTP/2 that carry nothing of a request. Each costs the server work (a PING and a SETTINGS an answer
+//! too) and costs its sender almost nothing, so a connection may send a limited number of them.
 //!
-//! The HTTP library bounds resets of requests that it has answered. It does not bound these.
+//! The HTTP library bounds resets of requests that it has answered, but not these frames.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Bytes that every client begins with.
+/// Every client begins with these bytes.
 const PREFACE_BYTES: usize = 24;
-/// Bytes before what a frame carries: its length, type, flags and stream.
+/// The head of a frame: its length, type, flags and stream.
 const HEAD_BYTES: usize = 9;
-/// Frames are counted anew after this.
+/// The count of frames starts from 0 after this.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Of a connection that has shown no token: settings, a few windows, a look whether the server is there.
+/// Most frames of a connection that has shown no token: settings, a few windows, a ping.
 const STRANGER_MAX: u32 = 100;
-/// Of a caller.
+/// Most frames of a caller with a token.
 const CALLER_MAX: u32 = 10_000;
 
-/// What a frame is counted as.
+/// The part that a frame plays for the limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FrameKind {
-    /// It carries a part of a request.
+    /// Carries a part of a request.
     Request,
-    /// It follows requests: a caller sends them as it reads and lets go of answers.
+    /// Follows requests: a caller sends such frames as it reads answers and drops requests.
     Follows,
-    /// PING, SETTINGS, PRIORITY, and what nobody knows.
+    /// PING, SETTINGS, PRIORITY, and unknown types.
     Control,
 }
 
@@ -41,10 +41,10 @@ impl FrameKind {
     }
 }
 
-/// Reads along with what comes of one connection. See the module.
+/// Counts the frames of one connection as its bytes come.
 #[derive(Debug)]
 pub(crate) struct ControlFrames {
-    /// Bytes to come that are no head of a frame.
+    /// Bytes to come that are not the head of a frame.
     skip: usize,
     head: [u8; HEAD_BYTES],
     /// Bytes of the head that have come.
@@ -54,12 +54,12 @@ pub(crate) struct ControlFrames {
 }
 
 impl ControlFrames {
-    /// Of a connection of which nothing has come.
+    /// For a connection that has sent nothing yet.
     pub(crate) fn new(now: Instant) -> Self {
         ControlFrames { skip: PREFACE_BYTES, head: [0; HEAD_BYTES], has: 0, since: now, count: 0 }
     }
 
-    /// Whether these bytes, which came next, may be answered; false: too many frames came.
+    /// Whether these next bytes may be answered; false: too many frames came.
     pub(crate) fn come(&mut self, mut bytes: &[u8], is_stranger: bool, now: Instant) -> bool {
         if now.duration_since(self.since) >= WINDOW {
             (self.since, self.count) = (now, 0);
@@ -96,7 +96,7 @@ mod tests {
 
     fn frame(number: u8, bytes: u8) -> Vec<u8> {
         let mut frame = vec![0, 0, bytes, number, 0, 0, 0, 0, 0];
-        // What it carries looks like heads of PING.
+        // The payload looks like heads of PING.
         frame.extend([0, 0, 0, 6, 0, 0, 0, 0, 0].iter().cycle().take(usize::from(bytes)));
         frame
     }

@@ -1,4 +1,4 @@
-//! What a server is started with: its store, its tokens and bounds, and what it serves beside the API.
+//! The parts that a server starts with: its store, tokens and bounds, and its pages beside the API.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,35 +13,34 @@ use crate::pages::Pages;
 use crate::tokens::Tokens;
 use crate::whereabouts::Whereabouts;
 
-/// What a server needs.
 #[derive(Clone)]
 pub struct Deps {
-    /// Where state lives: in this process, or with another server of the same store.
+    /// Where state lives: in this process, or at another server of the same store.
     pub whereabouts: Whereabouts,
-    /// A caller that shows one may call; if there are none, any caller by a loopback name may.
+    /// A caller that shows one of them may call. Without tokens, any caller by a loopback name may.
     pub tokens: Tokens,
-    /// Bounds.
+    /// Times, sizes and counts.
     pub config: Config,
-    /// The server speaks HTTPS with this alone; `None`: HTTP in clear.
+    /// With this the server speaks HTTPS only; `None`: HTTP in clear.
     pub tls: Option<ServerTls>,
-    /// Where a gauge may lead, beside what everybody may ask.
+    /// Hosts that a gauge may ask, beside those that any gauge may ask.
     pub gauge_hosts: GaugeHosts,
-    /// The time of the engine, if a test moves it: only then the routes of the test clock are there. Normally `None`.
+    /// The engine's time, if a test moves it: only then the routes of the test clock exist. Normally `None`.
     pub moved: Option<Arc<dyn MovedTime>>,
-    /// What stands at paths that are no route of the API; `None`: nothing does.
+    /// Pages at paths that are no route of the API; `None`: no pages.
     pub pages: Option<Arc<dyn Pages>>,
-    /// What `GET /metrics` answers; `None`: the path leads nowhere.
+    /// The answer to `GET /metrics`; `None`: the path leads nowhere.
     pub metrics: Option<MetricsDoor>,
 }
 
-/// The metrics of a server, and the token that reads them alone.
+/// The metrics of a server, and tokens that can read the metrics only.
 #[derive(Clone, Debug)]
 pub struct MetricsDoor {
-    /// They count the calls of this server, and ask its engine for the state of the store.
+    /// Counts the calls of this server, and asks its engine for the state of the store.
     pub metrics: Arc<Metrics>,
-    /// They read the metrics and nothing else; with none, only the server's own tokens are taken.
+    /// Tokens that read the metrics and nothing else; if there are none, only the server's own tokens are valid.
     pub tokens: Tokens,
-    /// Nothing else is answered: this port is for the metrics. Starts as false; `run_metrics` sets it.
+    /// The port answers nothing but the metrics. Initially false; `run_metrics` sets it.
     pub alone: bool,
 }
 

@@ -1,5 +1,6 @@
-//! What the servers of one store ask each other, beside calls that they pass on: whether one serves, to undo grants that did
-//! not reach their callers, and to write a snapshot for the owner. Only who shows the secret of the servers is answered; to anybody else these paths lead nowhere.
+//! Requests between the servers of one store, beside forwarded calls: does a server serve, undo grants that did not
+//! reach their callers, write a snapshot for the leader. Only a server that shows the secret of the servers is
+//! answered; for anybody else these paths lead nowhere.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,19 +27,19 @@ use crate::whereabouts::{Fellowship, Serves, Whereabouts};
 
 /// Where a server says whether it serves.
 const SERVER_PATH: &str = "/v1/server";
-/// A server that cannot say yet whether it serves is asked again after this long.
+/// A server that does not know its store yet is asked again after this.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// Where a server is asked to write a snapshot for the owner.
+/// Where the leader asks a server to write a snapshot.
 const SNAPSHOT_PATH: &str = "/v1/server/snapshot";
-/// The owner ends the call when it waits no longer, so this is only a bound.
+/// Only a bound: the leader ends the call when it no longer waits.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// More than this is no answer of a server.
+/// Longer answers do not come from a server of Tenure.
 const ANSWER_BYTES_MAX: usize = 4 * 1024;
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Debug, Serialize, Deserialize)]
 struct ServerSelf {
-    /// The id of its process, as 32 digits of base 16.
+    /// The id of its process, as 32 hexadecimal digits.
     server: String,
     /// The id of its store, likewise.
     store: String,
@@ -53,7 +54,7 @@ pub(crate) fn is_theirs(path: &str) -> bool {
     [SERVER_PATH, UNDO_PATH, SNAPSHOT_PATH].contains(&path)
 }
 
-/// Tells a thread that the call for which it works has ended.
+/// Notifies a thread that the call for which it works has ended.
 struct EndsWith(Arc<AtomicBool>);
 
 impl Drop for EndsWith {
@@ -62,7 +63,7 @@ impl Drop for EndsWith {
     }
 }
 
-/// Has a snapshot written, as long as this is polled.
+/// Writes a snapshot for as long as the future is polled.
 async fn written(body: &[u8], whereabouts: &Whereabouts) -> Option<WrittenSnapshot> {
     let (writes, asked) = (whereabouts.snapshots()?.clone(), serde_json::from_slice(body).ok()?);
     let is_over = Arc::new(AtomicBool::new(false));
@@ -71,7 +72,7 @@ async fn written(body: &[u8], whereabouts: &Whereabouts) -> Option<WrittenSnapsh
     spawn_blocking(move || writes.write(&asked, &goes_on)).await.ok().flatten()
 }
 
-/// Answers another server; `None`: not by this method. `drained` ends when this server drains.
+/// Answers another server; `None`: no such method. `drained` ends when this server drains.
 pub(crate) async fn answered(
     method: &Method,
     path: &str,
@@ -96,7 +97,7 @@ pub(crate) async fn answered(
             let Serves::Here { engine, .. } = serves else {
                 return Some(problem::response(&not_owner()));
             };
-            // What is no list of leases undoes nothing: an undo is a hint.
+            // A body that is no list of leases undoes nothing: an undo is a hint.
             engine.undo(namespace, serde_json::from_slice(body).unwrap_or_default());
             let mut response = Response::new(Out::whole(Vec::new()));
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -113,23 +114,23 @@ pub(crate) async fn answered(
     }
 }
 
-/// What is known of a server that was asked whether it serves.
+/// The answer of a server to [`AsksServers::ask`], or its absence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ServerSays {
     /// The process is gone: its address refuses connections, or another process answers there.
     Refused,
-    /// It did not answer in time. It may live.
+    /// It did not answer in time, and may still be alive.
     Silent,
-    /// It answered.
+    /// An answer of the process that was asked.
     Says {
         /// Whether it answers calls itself.
         serves: bool,
-        /// The last epoch at which an append of its was confirmed; `None`: none was.
+        /// The last epoch at which one of its appends was confirmed; `None`: no append was.
         served_at: Option<u64>,
     },
 }
 
-/// The future of a question to another server.
+/// The future of [`AsksServers::ask`].
 pub type ServerSaysFuture = Pin<Box<dyn Future<Output = ServerSays> + Send>>;
 
 /// Asks the other servers of a store whether they serve it.
@@ -137,7 +138,7 @@ pub type ServerSaysFuture = Pin<Box<dyn Future<Output = ServerSays> + Send>>;
 pub struct AsksServers(Arc<Fellowship>);
 
 impl AsksServers {
-    /// As a server of this store.
+    /// Asks as a server of this store.
     pub fn new(fellowship: Fellowship) -> Self {
         AsksServers(Arc::new(fellowship))
     }
@@ -158,8 +159,8 @@ impl AsksServers {
         })
     }
 
-    /// Has the server at this address write a snapshot for the owner. It goes on for as long as this is polled, which may be
-    /// minutes. `None`: it did not, or cannot be reached.
+    /// Has the server at this address write a snapshot for the leader. It writes for as long as the future is polled,
+    /// which may be minutes. `None`: it did not write one, or cannot be reached.
     pub fn write_snapshot(&self, url: &ServerUrl, asked: &AskedSnapshot) -> WrittenSnapshotFuture {
         let (fellowship, url) = (self.0.clone(), url.clone());
         let body = serde_json::to_vec(asked).unwrap_or_default();
@@ -171,10 +172,10 @@ impl AsksServers {
     }
 }
 
-/// The future of a snapshot that another server writes.
+/// The future of [`AsksServers::write_snapshot`].
 pub type WrittenSnapshotFuture = Pin<Box<dyn Future<Output = Option<WrittenSnapshot>> + Send>>;
 
-/// Asks once; `None`: it cannot say yet.
+/// Asks once; `None`: the server does not know its store yet.
 async fn asked(
     fellowship: &Fellowship,
     url: &ServerUrl,
@@ -192,17 +193,17 @@ async fn asked(
         Err(NotBegun::NotSent { refused: true, .. }) => return Some(ServerSays::Refused),
         Err(_) => return Some(ServerSays::Silent),
     };
-    // A server that has just started does not know its store yet, and cannot say who it is. It knows that some ms after it, or
-    // another server, has made the store: whoever asks it then would call it silent, and warn of a server that is well.
+    // A server that has just started does not know its store yet, and cannot identify itself for some ms, until the
+    // store exists. Without the retry a healthy server would count as silent, and a warning would name it.
     let (status, says) = answer_of::<ServerSelf>(begun).await;
     if status == StatusCode::SERVICE_UNAVAILABLE {
         return None;
     }
-    // A server that has another secret just now is a server, and a proxy that cannot reach one has not seen it end.
+    // A server with another secret right now is a server, and a proxy that cannot reach one has not seen it end.
     if status == StatusCode::UNAUTHORIZED || status.is_server_error() {
         return Some(ServerSays::Silent);
     }
-    // Whoever answers with anything else is not the process that was asked.
+    // Any other answer is not from the process that was asked.
     let says =
         says.filter(|says| says.server == hex(server) && says.store == hex(fellowship.store));
     Some(says.map_or(ServerSays::Refused, |says| ServerSays::Says {
@@ -211,7 +212,7 @@ async fn asked(
     }))
 }
 
-/// A call of a server, by which the others know it.
+/// A request that shows the secret of the servers.
 fn marked(
     fellowship: &Fellowship,
     url: &ServerUrl,
@@ -230,11 +231,11 @@ async fn said<T: DeserializeOwned>(begun: AnswerBegun<Full<Bytes>>) -> Option<T>
     answer_of(begun).await.1
 }
 
-/// The status, and what is said if that is 200.
+/// The status, and the parsed body if the status is 200.
 async fn answer_of<T: DeserializeOwned>(
     begun: AnswerBegun<Full<Bytes>>,
 ) -> (StatusCode, Option<T>) {
-    // The connection is closed after the one answer.
+    // The connection is closed after this one answer.
     let (head, body, _used) = begun.into_parts();
     let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await.map(Collected::to_bytes);
     let says = body.ok().filter(|_| head.status == StatusCode::OK);

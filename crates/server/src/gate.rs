@@ -1,8 +1,7 @@
-//! Who may call: the `Host` and `Origin` of a request, and its token.
+//! Admits callers, by the `Host` and `Origin` of a request and by its token.
 //!
-//! A web page must not drive a developer's workers: a page elsewhere is told by its `Origin`, and one
-//! that made its own name point here is told by its `Host`. Tokens are compared in constant time and
-//! shown to nobody.
+//! A web page must not drive a developer's workers. Its `Origin` gives away a page of another site, and its `Host` one
+//! that made its own name resolve to this machine. Tokens are compared in constant time and shown to nobody.
 
 use std::net::SocketAddr;
 
@@ -16,24 +15,24 @@ use crate::tokens::{Tokens, shown_token};
 /// Where a server is, as its own pages name it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Here {
-    /// The address of its listener; its port is that of its own origins.
+    /// The address of the listener; its port is the port of the server's own origins.
     pub at: SocketAddr,
-    /// That of its own origins: `http`, or `https` where it speaks TLS.
+    /// The scheme of the server's own origins: `http`, or `https` with TLS.
     pub scheme: &'static str,
 }
 
 /// Names by which only this machine reaches itself.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// Headers that a proxy adds to what it passes on.
+/// Headers that a proxy adds to a request.
 const PASSED_ON: [&str; 3] = ["x-forwarded-for", "forwarded", "x-real-ip"];
-/// By which a browser says whose page asks.
+/// Headers with which a browser describes the page that asks.
 const FETCH_SITE: &str = "sec-fetch-site";
 const FETCH_MODE: &str = "sec-fetch-mode";
 
-/// Refuses a request that comes from a web page of somebody else. `target` is the authority in the
-/// request line, if there is one: it stands above the header. `any_host`: who calls needs no name of this machine's own,
-/// since it shows a token, or asks for what everybody may know.
+/// Refuses a request from a web page of another site. `target` is the authority in the request line, if there is one:
+/// it takes precedence over the header. `any_host`: the host need not be a name of this machine, since the caller shows
+/// a token or asks for something public.
 pub(crate) fn origin(
     headers: &HeaderMap,
     target: Option<&Authority>,
@@ -48,7 +47,8 @@ pub(crate) fn origin(
             return Err(ServerRefusal::NotLoopback.into());
         }
         let says = |name, value: &str| headers.get_all(name).iter().any(|header| header == value);
-        // A link to a page of this server may stand anywhere: whoever follows it reads what comes, and the other page does not.
+        // Any page may link to a page of this server: the person that follows the link sees the answer, and the other
+        // page does not.
         let is_foreign = says(FETCH_SITE, "cross-site") && !says(FETCH_MODE, "navigate");
         if is_foreign {
             return Err(ServerRefusal::OtherOrigin.into());
@@ -67,7 +67,7 @@ pub(crate) fn origin(
     Err(ServerRefusal::OtherOrigin.into())
 }
 
-/// The only one.
+/// The value, if there is exactly one.
 fn one<'h>(values: &mut impl Iterator<Item = &'h HeaderValue>) -> Option<&'h HeaderValue> {
     values.next().filter(|_| values.next().is_none())
 }
@@ -84,8 +84,8 @@ fn is_loopback(host: &str) -> bool {
     })
 }
 
-/// Whether a page of this origin came from this server: by the name that it is called by now, or by
-/// a loopback name and the port that it listens on.
+/// Whether a page of this origin came from this server: by the name of this request, or by a loopback name and the port
+/// of the listener.
 fn is_own(origin: &str, headers: &HeaderMap, target: Option<&str>, here: Here) -> bool {
     let Some((scheme, place)) = origin.split_once("://") else { return false };
     let scheme = scheme.to_ascii_lowercase();
@@ -100,7 +100,7 @@ fn is_own(origin: &str, headers: &HeaderMap, target: Option<&str>, here: Here) -
     scheme == here.scheme && is_loopback(place) && place.ends_with(&port)
 }
 
-/// Refuses a request that does not show one of the tokens, if there are any.
+/// Refuses a request that does not show a valid token, if there are tokens.
 pub(crate) fn token(headers: &HeaderMap, tokens: &Tokens) -> Result<(), Refusal> {
     if !tokens.are_asked_for() {
         return Ok(());
@@ -119,7 +119,7 @@ pub(crate) fn token(headers: &HeaderMap, tokens: &Tokens) -> Result<(), Refusal>
 /// The header that names the namespace.
 pub(crate) const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");
 
-/// What it says; `None` if it is absent.
+/// The value of the header; `None` if it is absent.
 pub(crate) fn namespace(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut values = headers.get_all(NAMESPACE).iter();
     let Some(value) = values.next() else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The handshake of TLS: within a time, and with an answer for whoever speaks HTTP in clear.
+//! The handshake of TLS: limited in time, and with an answer for callers that speak HTTP in clear.
 
 use std::io;
 use std::net::IpAddr;
@@ -17,14 +17,15 @@ use crate::io::{Socket, Stream};
 /// The first byte of every handshake.
 const HANDSHAKE: u8 = 0x16;
 
-/// Handshakes that came to nothing, told at most once a minute.
+/// Failed handshakes, logged at most once a minute.
 #[derive(Debug, Default)]
 pub(crate) struct FailedHandshakes {
     in_clear: Mutex<Seldom>,
     failed: Mutex<Seldom>,
 }
 
-/// Shakes hands; `None`: there is no connection. Whoever takes longer than a head may take is let go.
+/// Shakes hands; `None`: there is no connection. A handshake that takes longer than a head may take
+/// is ended.
 pub(crate) async fn shake(
     tls: &ServerTls,
     socket: Socket,
@@ -34,7 +35,7 @@ pub(crate) async fn shake(
 ) -> Option<Stream> {
     let shaking = async {
         let mut first = [0];
-        // Whoever looks whether the port is open says nothing, and is worth no line.
+        // A port scan sends nothing, and is not worth a line.
         if !matches!(socket.stream.peek(&mut first).await, Ok(1)) {
             return None;
         }
@@ -42,7 +43,8 @@ pub(crate) async fn shake(
             HANDSHAKE => match tls.accept(socket).await {
                 Ok(stream) => Ok(stream),
                 Err((why, mut socket)) => {
-                    // It may have sent a request already, and hears nothing if that is not read.
+                    // The caller may have sent a request already, and sees no answer unless that is
+                    // read.
                     let _ = timeout(config.linger, end(&mut socket)).await;
                     Err(Some(why))
                 }
@@ -64,7 +66,7 @@ pub(crate) async fn shake(
 }
 
 impl FailedHandshakes {
-    /// `why` is `None` of a caller that spoke HTTP in clear.
+    /// `why` is `None` for a caller that spoke HTTP in clear.
     fn tell(&self, why: Option<io::Error>, peer: Option<IpAddr>) {
         let lines = if why.is_some() { &self.failed } else { &self.in_clear };
         let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);

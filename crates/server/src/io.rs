@@ -1,5 +1,5 @@
-//! A connection's stream, which tells its line what passes. It changes one thing: the parser's own
-//! answer to what is not HTTP has no body, so that it is held back, and a problem is written instead.
+//! A connection's stream, which reports traffic to its `ConnectionTraffic`. It changes one thing: the parser answers
+//! bytes that are not HTTP without a body, so that answer is held back, and a problem is written instead.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::control_frames::ControlFrames;
 use crate::traffic::ConnectionTraffic;
 
-/// The system's side of a connection, below TLS if there is any: it says whether the other side takes what is written.
+/// The socket of a connection, below TLS if there is any: it reports each write that the other side takes or holds up.
 #[derive(Debug)]
 pub(crate) struct Socket {
     pub stream: TcpStream,
@@ -67,7 +67,7 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// What HTTP is spoken over. One type for both, so that the HTTP library is compiled once.
+/// The transport of HTTP. One type for both, so that the HTTP library is compiled once.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Clear(Socket),
@@ -84,7 +84,7 @@ impl Stream {
     }
 }
 
-/// The same call on whichever stream it is.
+/// The same call on either stream.
 macro_rules! either {
     ($stream:expr, $inner:ident => $call:expr) => {
         match $stream {
@@ -130,22 +130,22 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// See the module.
+/// A stream whose traffic is reported, and whose parser answers are held back.
 #[derive(Debug)]
 pub(crate) struct Watched {
     stream: Stream,
     line: Arc<ConnectionTraffic>,
-    /// Bytes that one parser has read and another one is to read first; empty except where HTTP/2 begins in clear.
+    /// Bytes that one parser has read and the next one must read first; empty except where HTTP/2 begins in clear.
     again: Bytes,
-    /// The status of an answer that was held back; nothing is written after it.
+    /// The status of the answer that was held back; nothing is written after it.
     bare: Option<u16>,
-    /// Of HTTP/2.
+    /// Initially `None`; set where the connection speaks HTTP/2.
     frames: Option<ControlFrames>,
     /// Too many frames came that are no part of a request: nothing more is read.
     is_flooded: bool,
 }
 
-/// The status of an error that says nothing beside: no answer of ours to a caller is like it.
+/// The status of an error without a body: none of our own answers looks like it.
 fn bare(text: &[u8]) -> Option<u16> {
     let rest = text.strip_prefix(b"HTTP/1.1 4")?;
     let end = text.windows(4).position(|four| four == b"\r\n\r\n")?;
@@ -159,13 +159,13 @@ impl Watched {
         Watched { stream, line, again: Bytes::new(), bare: None, frames: None, is_flooded: false }
     }
 
-    /// From its first byte on it speaks HTTP/2.
+    /// The stream speaks HTTP/2 from its first byte on.
     pub(crate) fn counts_frames(mut self) -> Self {
         self.frames = Some(ControlFrames::new(Instant::now()));
         self
     }
 
-    /// Looks at bytes that are handed on.
+    /// Counts frames in bytes that go to the parser.
     fn count(&mut self, bytes: &[u8]) {
         let Some(frames) = &mut self.frames else { return };
         if !frames.come(bytes, self.line.is_of_a_stranger(), Instant::now()) {
@@ -191,7 +191,7 @@ impl Watched {
         self.bare.is_some()
     }
 
-    /// The stream again.
+    /// Gives the stream back.
     pub(crate) fn into_stream(self) -> Stream {
         self.stream
     }
@@ -204,7 +204,7 @@ impl AsyncRead for Watched {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.is_flooded {
-            // Nobody wakes it: the connection ends in a moment.
+            // Nothing wakes this task: the connection ends in a moment.
             return Poll::Pending;
         }
         let before = buf.filled().len();
@@ -248,7 +248,7 @@ impl AsyncWrite for Watched {
     fn is_write_vectored(&self) -> bool {
         self.stream.is_write_vectored()
     }
-    /// Called when everything before was taken by the system.
+    /// Runs when the system has taken everything before.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if matches!(flushed, Poll::Ready(Ok(()))) {

@@ -1,16 +1,17 @@
 //! Tenure over HTTP: any [`Engine`](tenure_seam::Engine) behind the routes of the contract.
 //!
-//! The way of a request: `accept` takes connections; `handshake` begins TLS, where it is spoken; `conn` drives one
-//! connection and ends it when it is too slow (`closing`); `service` takes one request through the `gate` (who may call), to its route in the
-//! table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
-//! `budget` of bytes. What is refused becomes a `problem`. If another server owns the store (`whereabouts`), `pass_on` sends the
-//! request there instead, and `anywhere` is an engine that does the same for calls of this process; what servers ask each other besides is answered by `fellows`.
+//! The path of a request: `accept` takes connections; `handshake` begins TLS, where it is used; `conn` drives one
+//! connection and ends it when it is too slow (`closing`); `service` takes one request through the `gate` (access)
+//! to its route in the table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
+//! `budget` of bytes. A refusal becomes a `problem`. If another server leads the store (`whereabouts`), `pass_on`
+//! forwards the request, and `anywhere` is an engine that does the same for calls of this process; `fellows` answers the
+//! other requests of servers.
 //!
-//! `program` is a server inside a Rust program (`Server`), behind the crate feature of this name; it alone opens stores.
+//! `program` is a server inside a Rust program (`Server`), behind the crate feature of that name; only this module
+//! opens stores.
 //!
-//! Nothing here decides anything about jobs or leases or logs payloads, resource data or tokens, and nothing but `program` knows
-//! which engine it speaks to. What bodies, queries and paths may say is read by
-//! `tenure_core::decode`.
+//! Nothing here decides anything about jobs or leases, or logs payloads, resource data or tokens, and only `program`
+//! knows which engine it calls. `tenure_core::decode` reads bodies, queries and paths.
 
 mod accept;
 mod answer;

@@ -1,22 +1,21 @@
-//! Where a server may listen: without a token on loopback only, beyond it with a good one.
+//! Permits addresses to listen on: loopback without a token, all others with a good one.
 
 use std::fmt;
 use std::net::SocketAddr;
 
 use tenure_core::secret::Secret;
 
-/// A token that is given to others than this machine has at least so many bytes.
+/// The least length of a token for callers on other machines.
 pub const TOKEN_BYTES_MIN: usize = 32;
 
-/// Whether a token is too short to be given to others than this machine has.
+/// Whether a token is too short for callers on other machines.
 pub fn is_short(token: &Secret) -> bool {
     token.reveal().chars().count() < TOKEN_BYTES_MIN
 }
 
-/// Why a server does not start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ListenRefused {
-    /// Everybody on the network could call.
+    /// Without a token everybody on the network could call.
     NoToken(SocketAddr),
     /// The token can be guessed.
     ShortToken(SocketAddr),
@@ -37,7 +36,8 @@ impl fmt::Display for ListenRefused {
 }
 impl std::error::Error for ListenRefused {}
 
-/// Whether a server with these tokens may listen there: each of them opens it.
+/// Checks that a server with these tokens may listen at this address. A caller needs only one of
+/// them, so each must be good.
 ///
 /// # Errors
 /// [`ListenRefused`] if the address is not loopback and there is no token, or a short one.

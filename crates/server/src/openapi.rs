@@ -1,4 +1,5 @@
-//! `/openapi.json`, made of the table of routes: it says what is there, and nothing else.
+//! Makes `/openapi.json` from the table of routes, so that it describes all of them and nothing
+//! else.
 
 use std::sync::OnceLock;
 
@@ -8,7 +9,7 @@ use tenure_core::requests::{Operation, ReadEvents};
 use crate::routes::{self, Route, Takes};
 use crate::schemas;
 
-/// The document.
+/// The document. Made once.
 pub fn document() -> &'static Value {
     static DOCUMENT: OnceLock<Value> = OnceLock::new();
     DOCUMENT.get_or_init(make)
@@ -112,7 +113,7 @@ fn operation(route: &Route) -> Value {
     operation
 }
 
-/// What a parameter of a path or a query means, wherever it stands.
+/// The meaning of a parameter of a path or a query, the same in every route.
 fn parameter(name: &str) -> &'static str {
     match name {
         "id" => {
@@ -171,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// The routes of CONTRACT.md that are built, by hand.
+    /// The routes of CONTRACT.md that exist, written by hand.
     const CONTRACT: &str = "
         POST /v1/jobs
         GET /v1/jobs
@@ -261,7 +262,7 @@ mod tests {
         assert_eq!(have, want);
     }
 
-    /// Each property and each parameter of the document, with where it stands.
+    /// Each property and each parameter of the document, with its place and its description.
     fn described(value: &Value, at: &str, into: &mut Vec<(String, Option<String>)>) {
         let said = |of: &Value| of["description"].as_str().map(str::to_owned);
         match value {
@@ -373,7 +374,7 @@ mod tests {
             if !required.is_empty() {
                 let no = read(b"{}").unwrap_or_else(|| panic!("{name} requires nothing"));
                 let pointer = no.pointer.clone().unwrap_or_default();
-                // A schedule lacks its timing first, which is one of two.
+                // The first missing field of a schedule is its timing, which is one of two.
                 let is_of_a_form = pointer == "/cron" && *name == "ScheduleSettings";
                 assert!(
                     required.contains(&pointer) || is_of_a_form,

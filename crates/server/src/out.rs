@@ -1,7 +1,7 @@
-//! The body of an answer: whole, lines as they come, or what another body gives.
+//! The body of an answer: in one piece, as lines while a task writes them, or as the body of another server's answer.
 //!
-//! It carries its request's turn, which so ends when the last of it is handed on to be sent. What was granted with it is
-//! followed further, until the last byte has left: see [`AnswerPart`].
+//! The body carries the turn of its request, which ends when its last bytes are handed on for sending. A grant in it is
+//! tracked until the last byte has left: see [`AnswerPart`].
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::traffic::{Outgoing, Turn};
 /// Answers up to this are not counted: counting costs more than they do.
 const SMALL_BYTES: usize = 4 * 1024;
 
-/// A task that ends with what holds this.
+/// A task that is aborted when the handle is dropped.
 #[derive(Debug)]
 pub(crate) struct Tied(pub AbortHandle);
 
@@ -33,44 +33,43 @@ impl Drop for Tied {
 #[derive(Debug)]
 enum From {
     Whole(Option<Bytes>),
-    /// What a task writes; the task ends with the answer.
+    /// Written by a task, which ends with the answer.
     Lines {
         lines: mpsc::Receiver<Bytes>,
         _task: Tied,
     },
-    /// What another server answers, as it comes.
+    /// The answer of another server, as it comes.
     Passed(UnsyncBoxBody<Bytes, io::Error>),
 }
 
-/// See the module.
+/// The body of an answer.
 #[derive(Debug)]
 pub(crate) struct Out {
     from: From,
-    /// Bytes in memory, unless they are few.
+    /// Bytes in memory; 0 for a small answer.
     counts: usize,
     turn: Option<Turn>,
 }
 
 impl Out {
-    /// These bytes.
     pub(crate) fn whole(bytes: Vec<u8>) -> Self {
         let counts = if bytes.capacity() > SMALL_BYTES { bytes.capacity() } else { 0 };
         let from = From::Whole((!bytes.is_empty()).then(|| Bytes::from(bytes)));
         Out { from, counts, turn: None }
     }
 
-    /// Bytes of the program itself, which cost nothing however many wait for them.
+    /// Bytes of the program itself, which cost nothing however many callers wait for them.
     pub(crate) fn unchanging(bytes: &'static [u8]) -> Self {
         let from = From::Whole((!bytes.is_empty()).then(|| Bytes::from_static(bytes)));
         Out { from, counts: 0, turn: None }
     }
 
-    /// What it takes of the budget, until the system has taken its last byte.
+    /// Bytes that the body takes from the budget, until the system has taken the last one.
     pub(crate) fn bytes(&self) -> usize {
         self.counts
     }
 
-    /// Gives this part of the budget back when the last byte has left.
+    /// Returns this part of the budget when the last byte has left.
     pub(crate) fn holding(mut self, mut held: HeldBytes) -> Self {
         if self.counts > 0
             && let From::Whole(bytes) = &mut self.from
@@ -81,7 +80,7 @@ impl Out {
         self
     }
 
-    /// What comes through `lines` from a task.
+    /// Lines that a task sends through `lines`.
     pub(crate) fn lines(lines: mpsc::Receiver<Bytes>, task: Tied) -> Self {
         Out { from: From::Lines { lines, _task: task }, counts: 0, turn: None }
     }
@@ -93,13 +92,13 @@ impl Out {
         Out { from: From::Passed(answer.boxed_unsync()), counts: 0, turn: None }
     }
 
-    /// The request that this answers.
+    /// The request that this body answers.
     pub(crate) fn of(mut self, turn: Turn) -> Self {
         self.turn = Some(turn);
         self
     }
 
-    /// The same without its body, which the answer to HEAD does not have.
+    /// The same without the body: an answer to HEAD.
     pub(crate) fn headless(mut self) -> Self {
         self.from = From::Whole(None);
         self
@@ -108,12 +107,12 @@ impl Out {
 
 /// A part of an answer on its way out.
 ///
-/// One connection may carry many answers, each at the pace of its reader: that a part was handed on says nothing of when it
-/// leaves. It is followed until its last byte was taken, and if it is dropped before that, whatever was granted with it is undone.
+/// One connection may carry many answers, each at the pace of its reader, so a part may leave long after it was handed
+/// on. It is tracked until its last byte was taken. If it is dropped before that, its grant is undone.
 #[derive(Debug)]
 pub(crate) struct AnswerPart {
     bytes: Bytes,
-    /// `None`: nobody waits to hear when it has left.
+    /// `None`: nobody needs to know when it has left.
     outgoing: Option<Outgoing>,
 }
 

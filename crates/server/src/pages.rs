@@ -1,7 +1,7 @@
-//! The seam for pages that people look at: what stands at paths that are no route of the API.
+//! The interface for pages that people look at, at paths that are no route of the API.
 //!
-//! The server knows no page. It checks the `Host` and `Origin` of a request as it does for the API, reads a body of
-//! bounded size, and hands both over; who may see a page is decided behind the seam, since a browser shows a cookie and no
+//! The server knows no page. It checks the `Host` and `Origin` of a request as for the API, reads a body of bounded
+//! size, and hands both over. The implementation controls the access to pages, since a browser shows a cookie and no
 //! token.
 
 use std::fmt;
@@ -23,41 +23,42 @@ use crate::budget::HeldBytes;
 use crate::out::{Out, Tied};
 use crate::traffic::Traffic;
 
-/// The answer to a request for a page.
+/// The future of [`Pages::answer`].
 pub type PageFuture = Pin<Box<dyn Future<Output = Response<PageBody>> + Send>>;
 
 /// Pages beside the API.
 pub trait Pages: Send + Sync + 'static {
-    /// Whether a page or a file stands at this path.
+    /// Whether a page or a file exists at this path.
     fn has(&self, path: &str) -> bool;
 
     /// Whether the caller may see pages, by the head of its request.
     fn admits(&self, head: &Parts) -> bool;
 
-    /// How many bytes of a body are read for a request with this head. Above them it is refused; 0: its body is not read. A
-    /// caller that is not [admitted](Pages::admits) must not make the server hold more than a login takes.
+    /// How many bytes of the body are read for a request with this head. Above them it is refused; 0: its body is not
+    /// read. A caller that is not [admitted](Pages::admits) must not make the server hold more than a login takes.
     fn body_bytes_max(&self, head: &Parts) -> usize;
 
-    /// Answers a request whose path is no route of the API. Its body is whole, as far as it is read. `drains` says when a stream must end.
+    /// Answers a request whose path is no route of the API. Its body is complete, as far as it is read. `drains` says
+    /// when a stream must end.
     fn answer(&self, request: Request<Bytes>, drains: Drains) -> PageFuture;
 }
 
 /// The body of a page.
 #[derive(Debug)]
 pub enum PageBody {
-    /// A file that the program has, which is neither copied nor counted.
+    /// A file inside the program, neither copied nor counted.
     Static(&'static [u8]),
-    /// These bytes.
+    /// A page made for this request.
     Whole(Vec<u8>),
-    /// What a task writes, which is aborted when its reader leaves.
+    /// Chunks from a task, which is aborted when its reader leaves.
     Stream(mpsc::Receiver<Bytes>, AbortHandle),
 }
 
-/// Stands in the extensions of a request that came over TLS.
+/// Marks a request that came over TLS, in its extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct OverTls;
 
-/// Stands in the extensions of an answer to a caller that showed a wrong token: the log tells of its address.
+/// Marks an answer to a caller that showed a wrong token, in its extensions: the log names the address.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenRefused;
 
@@ -70,7 +71,7 @@ impl Drains {
         Drains(traffic.clone())
     }
 
-    /// Whether streams are to end now.
+    /// Whether streams must end now.
     pub fn is_draining(&self) -> bool {
         self.0.is_draining()
     }
@@ -82,9 +83,9 @@ impl fmt::Debug for Drains {
     }
 }
 
-/// Whether a request for no route is one for a page. Below `/v1` everything is the API's; and what only programs send, JSON
-/// and methods that no form has, is answered as the API answers, so that a program with a wrong path hears a problem. Where no
-/// page is, only who asks for HTML is shown one that says so.
+/// Whether a request without a route is for a page. Everything below `/v1` belongs to the API. JSON and methods that no
+/// form has come from programs only and get the API's answer, so that a program with a wrong path sees a problem. Where
+/// no page exists, only a request for HTML gets the page that says so.
 pub(crate) fn is_for_page(head: &Parts, pages: &dyn Pages) -> bool {
     let path = head.uri.path();
     let is_of_api = path == "/v1" || path.starts_with("/v1/");
@@ -103,10 +104,10 @@ fn wants_html(headers: &HeaderMap) -> bool {
     })
 }
 
-/// The answer as the server writes it. Its bytes are counted in the budget until they have left.
+/// The answer as the server writes it. Its bytes count in the budget until they have left.
 ///
 /// # Errors
-/// The budget has no room for them: a page is never worth the part that is kept for heartbeats.
+/// The budget has no room for them: a page never gets the part that is reserved for heartbeats.
 pub(crate) fn written(
     answer: Response<PageBody>,
     mut held: HeldBytes,

@@ -1,4 +1,4 @@
-//! What was refused, as `application/problem+json`.
+//! Refusals, as `application/problem+json`.
 
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
@@ -9,7 +9,7 @@ use tenure_seam::{CallError, Fault};
 use crate::out::Out;
 
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
-/// When a repeat may go through, if nobody knows better.
+/// When a retry may succeed, if nothing better is known.
 const RETRY_AFTER_S: u64 = 1;
 
 /// A refusal as JSON.
@@ -34,7 +34,7 @@ pub(crate) fn response(no: &Refusal) -> Response<Out> {
     response
 }
 
-/// The refusal of a method, with those that are there.
+/// The refusal of a method, with the methods that the path has.
 pub(crate) fn method_not_allowed(method: &str, allowed: &str) -> Response<Out> {
     let (method, takes) = (method.to_owned(), allowed.to_owned());
     let no = ServerRefusal::MethodNotAllowed { method, allowed: takes };
@@ -45,7 +45,7 @@ pub(crate) fn method_not_allowed(method: &str, allowed: &str) -> Response<Out> {
     response
 }
 
-/// What an engine did not answer with a reply, as a refusal.
+/// The error of an engine, as a refusal.
 pub(crate) fn of_error(error: CallError) -> Refusal {
     match error {
         CallError::Refused(no) | CallError::Fault(Fault::Denied(no)) => no,

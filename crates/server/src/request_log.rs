@@ -1,4 +1,4 @@
-//! What requests leave in the log: a line each at debug, and warnings about callers that an operator should know.
+//! The log of requests: a line for each at debug, and warnings about callers that an operator should know.
 //!
 //! A line shows method, path, status, time and sizes, and never a query, a header, a body or a token.
 
@@ -21,15 +21,16 @@ use crate::routes::{self, Found};
 
 /// Between two lines about one address.
 const APART: Duration = Duration::from_secs(60);
-/// Addresses that have lines of their own at once; all others share one.
+/// Addresses with lines of their own at one time; all others share one.
 const ADDRESSES_MAX: usize = 256;
 
-/// When a request came that is to have a line.
+/// The start of a request that will have a line.
 pub(crate) fn begin() -> Option<Instant> {
     tracing::enabled!(tracing::Level::DEBUG).then(Instant::now)
 }
 
-/// The line of a request, whose answer is made and may yet be written. `test_clock`: the server has the routes of one.
+/// Writes the line of a request whose answer is made and perhaps not yet written. `test_clock`: the server has the
+/// routes of a test clock.
 pub(crate) fn tell(
     head: &Parts,
     peer: Option<IpAddr>,
@@ -37,7 +38,7 @@ pub(crate) fn tell(
     response: &Response<Out>,
     test_clock: bool,
 ) {
-    // A path that is no route's may be anything, also a secret in a wrong place.
+    // A path without a route may be anything, also a secret in a wrong place.
     let found = match routes::find(&head.method, head.uri.path(), test_clock) {
         Found::Route(route, _) => Some((route.path, head.uri.path())),
         Found::Methods(_) | Found::Nothing => None,
@@ -59,12 +60,12 @@ pub(crate) fn tell(
     );
 }
 
-/// Addresses whose callers showed no token or a wrong one lately, with how often since their last line.
+/// Addresses whose callers recently showed no token or a wrong one, and how often since their last line.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedCallers(Mutex<HashMap<Option<IpAddr>, u64>>);
 
 impl RefusedCallers {
-    /// A caller was refused: a line at once, and then one a minute as long as it goes on.
+    /// Counts a refused caller: a line at once, and then one a minute as long as it goes on.
     pub(crate) fn refused(self: &Arc<Self>, peer: Option<IpAddr>, code: Code) {
         if code != Code::Unauthorized {
             return;
@@ -111,7 +112,7 @@ fn warn(peer: Option<IpAddr>, times: u64) {
 pub(crate) struct LateHolders(Mutex<Seldom>);
 
 impl LateHolders {
-    /// Counts those that an answer tells so.
+    /// Counts the late holders in a reply.
     pub(crate) fn heard(&self, reply: &Reply) {
         let late = match reply {
             Reply::Extend(extended) => extended.too_late().count(),
@@ -152,7 +153,7 @@ mod tests {
             callers.refused(address(n), Code::Unauthorized);
             callers.refused(address(n), Code::JobNotFound);
         }
-        // One guard a statement: two of them at once would wait for each other.
+        // One guard a statement: two of them at once would deadlock.
         let own = callers.lock().len();
         let others = callers.lock().get(&None).copied();
         assert_eq!(

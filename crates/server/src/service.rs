@@ -1,4 +1,4 @@
-//! One request: who calls, what for, and the answer.
+//! Handles one request: finds its caller and its route, and answers.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -52,12 +52,12 @@ use crate::whereabouts::Serves;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// RFC 7240: a library needs no more of a push's answer than ids, and whole jobs cost both sides.
+/// RFC 7240: a library needs only ids in the answer to a push, and whole jobs cost both sides.
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 const MINIMAL: HeaderValue = HeaderValue::from_static("return=minimal");
 
-/// Whether a push is to be answered with ids alone.
+/// Whether a push must be answered with ids alone.
 fn prefers_ids(headers: &HeaderMap, request: &mut Asking) -> bool {
     let Asking::Push(push) = request else { return false };
     let minimal = headers.get(PREFER).is_some_and(|value| value == MINIMAL);
@@ -67,7 +67,7 @@ fn prefers_ids(headers: &HeaderMap, request: &mut Asking) -> bool {
     minimal
 }
 
-/// What all requests of a server have in common.
+/// State that all requests of a server share.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub deps: Deps,
@@ -78,11 +78,11 @@ pub(crate) struct Service {
     pub refused: Arc<RefusedCallers>,
     pub late: LateHolders,
     pub handshakes: FailedHandshakes,
-    /// Made when it is asked for and the other servers of the store are known: see [`Service::passes_on`].
+    /// Made when it is needed and the other servers of the store are known: see [`Service::passes_on`].
     pub passes_on: KeptPassesOn,
 }
 
-/// A call of the store, as far as it is read wherever it is answered.
+/// A call of the store, read as far as every server reads it.
 struct StoreCall<'c> {
     route: &'c Route,
     spec: &'static Spec,
@@ -90,28 +90,28 @@ struct StoreCall<'c> {
     asked: Asked<'c>,
     head: &'c Parts,
     namespace: Namespace,
-    /// Empty if it comes in lines.
+    /// Empty if the body comes in lines.
     body: bytes::Bytes,
-    /// Its caller has waited for so long at another server.
+    /// How long its caller has waited at another server.
     waited: Span,
 }
 
-/// An answer to a lease call that grants nothing.
+/// Marks an answer to a lease call that grants nothing, in its extensions.
 #[derive(Clone, Copy)]
 struct NothingGranted;
 
-/// Why a request has no good answer.
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
 
+/// Why a request has no good answer.
 enum Stop {
     Refused(Refusal),
     Method {
         method: String,
         allowed: String,
     },
-    /// Nobody is there to be answered.
+    /// Nobody waits for the answer.
     Gone,
 }
 
@@ -130,12 +130,13 @@ impl From<BodyError> for Stop {
 }
 
 impl Service {
-    /// What passes calls on; `None`: no other server has the store, or none is known yet.
+    /// The current identity for forwarding; `None`: no other server has the store, or the store is not known yet.
     fn passes_on(&self) -> Option<Arc<PassesOn>> {
         self.passes_on.get(&self.deps.whereabouts)
     }
 
-    /// Whether the head of a request shows what opens this server, to callers, to browsers or to other servers.
+    /// Whether the head of a request shows a credential for this server: a token, a session, or the secret of the
+    /// servers.
     pub(crate) fn knows(&self, head: &Parts) -> bool {
         let passes_on = self.passes_on();
         let mark = passes_on.as_ref().map(|passes_on| &passes_on.mark);
@@ -147,7 +148,7 @@ impl Service {
             || is_server()
     }
 
-    /// What a sending to the owner uses of this server.
+    /// The parts of this server that an attempt at the leader uses.
     fn passing(&self) -> PassingServer<'_> {
         PassingServer {
             passes_on: self.passes_on(),
@@ -203,7 +204,7 @@ impl Service {
         if let Some(reading) = reading {
             reading.linger(self.deps.config.linger);
         }
-        // HTTP/2 has a word of its own for it, which goes to the whole connection.
+        // HTTP/2 ends a connection by GOAWAY instead of a header.
         if !is_http2 && (closes || self.traffic.is_draining()) {
             response.headers_mut().insert(CONNECTION, CLOSE);
         }
@@ -220,7 +221,7 @@ impl Service {
         response.map(|out| out.of(turn))
     }
 
-    /// `name` becomes that of the route.
+    /// `name` becomes the name of the route.
     async fn routed(
         &self,
         head: &Parts,
@@ -238,7 +239,7 @@ impl Service {
             return Err(nothing_at(head));
         }
         let open = matches!(&found, Found::Route(route, _) if route.is_open());
-        // On a port of its own a token for the metrics guards them also where the server has none.
+        // On a port of its own, a token for the metrics protects them also where the server has none.
         let tokens = match own_port {
             Some(door) if !self.deps.tokens.are_asked_for() => &door.tokens,
             _ => &self.deps.tokens,
@@ -315,7 +316,7 @@ impl Service {
                     }
                 };
                 match shown_token(&head.headers).filter(|_| is_wait && !from_server) {
-                    // What waits ends with the token that began it: whoever lost it is granted nothing more.
+                    // A wait ends with the token that began it: a caller that lost its token is granted nothing more.
                     Some(shown) => tokio::select! {
                         biased;
                         answer = answered => answer,
@@ -340,7 +341,7 @@ impl Service {
                 Ok(answer::json(200, &preview))
             }
             Does::ShowTime | Does::AdvanceTime => {
-                // The table has these for a server with such a clock alone.
+                // Only a server with such a clock has these routes in its table.
                 let Some(moved) = moved else { return Err(nothing_at(head)) };
                 let now = match route.does {
                     Does::AdvanceTime => {
@@ -387,7 +388,7 @@ impl Service {
         }
         let mut call = read(Asked { body, ..*asked })?;
         match head.method {
-            // It has no body that would be worth a wait.
+            // An answer to HEAD has no body that would be worth a wait.
             Method::HEAD => call.request.waited(Span::MAX),
             _ => call.request.waited(*waited),
         }
@@ -410,7 +411,7 @@ impl Service {
         Ok(response)
     }
 
-    /// A call of a store that several servers share: answered here or passed on, and again if that changes meanwhile.
+    /// A call of a shared store: answered here or forwarded, and tried again if the leader changes meanwhile.
     async fn anywhere(
         &self,
         call: &StoreCall<'_>,
@@ -425,7 +426,7 @@ impl Service {
         let mut vain = InVain::default();
         loop {
             let serves = self.deps.whereabouts.now();
-            // A body that comes in lines is read either here or on its way to another server.
+            // A body that comes in lines is read either here or while it is forwarded.
             let may_be_here = passed.as_ref().is_none_or(|passed| !passed.body.is_streamed());
             let mut why = match &serves {
                 Serves::Here { engine, .. } if may_be_here => {
@@ -442,7 +443,8 @@ impl Service {
                         }
                     };
                     match answered {
-                        // The store is handed over, and the server that sent the call finds the next owner.
+                        // This server hands the store over, and the server that forwarded the call finds the next
+                        // leader.
                         Ok(response)
                             if from_server
                                 && self.traffic.is_draining()
@@ -451,7 +453,7 @@ impl Service {
                             return Err(Stop::Refused(StoreRefusal::Draining.into()));
                         }
                         Err(Stop::Refused(no)) if has_no_store(&no) => {
-                            // What was read here cannot be sent any more.
+                            // A body that was read here cannot be sent any more.
                             if in_lines || !self.deps.whereabouts.left_by_now(&serves).await {
                                 return Err(no.into());
                             }
@@ -461,7 +463,8 @@ impl Service {
                     }
                 }
                 Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),
-                // It is answered by the sending below; or by nobody, if it left for another server before this one owned the store.
+                // The attempt below answers it. Nobody does if a body left for another server before this one led the
+                // store.
                 _ => NotYet::Because("the store has another owner by now".to_owned()),
             };
             if from_server {
@@ -511,7 +514,7 @@ impl Service {
         }
     }
 
-    /// Answers what another server asks of this one.
+    /// Answers a request from another server of the store.
     async fn fellow(
         &self,
         head: &Parts,
@@ -530,14 +533,14 @@ impl Service {
         answered.ok_or_else(|| nothing_at(head))
     }
 
-    /// Whether this asks for the metrics, and shows the token that is for them alone.
+    /// Whether the request is for the metrics and shows a token that is only for them.
     fn may_read_metrics(&self, found: &Found<'_>, head: &Parts) -> bool {
         let own = self.deps.metrics.as_ref().map(|door| &door.tokens);
         let own = own.filter(|own| is_metrics(found) && own.are_asked_for());
         own.is_some_and(|own| gate::token(&head.headers, own).is_ok())
     }
 
-    /// A page, which looks itself at who may see it.
+    /// A page. The pages themselves control the access to it.
     async fn page(
         &self,
         pages: &dyn Pages,
@@ -586,7 +589,7 @@ impl Service {
         Ok(body)
     }
 
-    /// What NDJSON asks.
+    /// The request that an NDJSON body makes.
     async fn lines(
         &self,
         engine: &Arc<dyn Engine>,
@@ -612,7 +615,7 @@ impl Service {
                 return Ok(NdjsonOutcome::Answer(answer));
             }
         };
-        // What is refused before it was read is read on for a moment.
+        // The rest of a body that is refused early is read for a moment.
         *lines = Some(reading);
         Ok(NdjsonOutcome::Ask(set?))
     }
@@ -630,12 +633,12 @@ impl Service {
         let expected = Expected::of(&request, body.bytes());
         let mut held = self.budget.take(expected.bytes, body.rank())?;
         if let Asking::Lease(_) | Asking::Settle(Settle { lease: Some(_), .. }) = request {
-            // It may wait for a minute, and holds nothing of the budget meanwhile.
+            // The call may wait for a minute, and takes nothing from the budget meanwhile.
             drop((held, body));
             return self.lease(engine, namespace, request, turn).await;
         }
         if request.wait_mut().is_some_and(|wait| *wait > Span::ZERO) {
-            // As a lease call that waits.
+            // Like a lease call that waits.
             drop((held, body));
             let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
             let mut held = self.budget.take(0, Rank::Ordinary)?;
@@ -658,7 +661,7 @@ impl Service {
         Ok(response.map(|out| out.holding(held)))
     }
 
-    /// Refuses the gauge of an address that this server would not ask.
+    /// Refuses a gauge at an address that this server would not ask.
     fn reaches(&self, request: &Asking) -> Result<(), Refusal> {
         let gauge = match request {
             Asking::PutLimit(PutLimit { gauge: Some(gauge), .. })
@@ -681,7 +684,7 @@ impl Service {
         }
         let (engine, traffic) = (engine.clone(), self.traffic.clone());
         let drains = move || traffic.is_draining();
-        // Of a call that another server passed on, the token is looked at there.
+        // The server that forwarded a call checks its token.
         let ends = self.deps.tokens.removed_of(headers);
         let asker = StreamAsker {
             token: shown_token(headers).unwrap_or_default(),
@@ -690,8 +693,8 @@ impl Service {
         events::stream(engine, namespace, asked, (&self.streams, asker), drains, ends).await
     }
 
-    /// A lease call, alone or after settles. What was granted and does not fit into the budget is undone at once, as
-    /// if its answer could not be written; the settles are told all the same.
+    /// A lease call, alone or after settles. A grant whose answer does not fit into the budget is undone at once, as if
+    /// the answer could not be written; the settles are answered all the same.
     async fn lease(
         &self,
         engine: &Arc<dyn Engine>,
@@ -699,7 +702,7 @@ impl Service {
         request: Asking,
         turn: &Turn,
     ) -> Result<Response<Out>, Stop> {
-        // A grant can be asked for later, also where the settles before it could not wait.
+        // A caller can ask for a grant again, also where the settles before it could not wait.
         let mut held = self.budget.take(0, Rank::Ordinary)?;
         let reply = engine.call(&namespace, request).await.map_err(problem::of_error)?;
         self.late.heard(&reply);
@@ -730,7 +733,7 @@ impl Service {
     }
 }
 
-/// Over HTTP/2 the name of the server stands in the request line alone, and the gate and the pages look for it in the header.
+/// HTTP/2 has the name of the server in the request line alone, and the gate and the pages look for it in the header.
 fn name_host(head: &mut Parts) {
     let host = head.uri.authority().map(|host| HeaderValue::from_str(host.as_str()));
     if let (false, Some(Ok(host))) = (head.headers.contains_key(HOST), host) {
@@ -738,9 +741,9 @@ fn name_host(head: &mut Parts) {
     }
 }
 
-/// The head of an answer to HEAD, whose body the library of HTTP/2 would send.
+/// The head of an answer to HEAD. The HTTP/2 library would send its body.
 fn bodiless(mut response: Response<Out>) -> Response<Out> {
-    // The head of another server's answer says it already, and has no body that could be asked.
+    // The head of another server's answer has the length already, and no body to measure.
     if let Some(length) = response.body().size_hint().exact()
         && !response.headers().contains_key(CONTENT_LENGTH)
     {
@@ -749,7 +752,7 @@ fn bodiless(mut response: Response<Out>) -> Response<Out> {
     response.map(Out::headless)
 }
 
-/// Whether an engine may have refused this because the store is served elsewhere by now.
+/// Whether an engine may have refused the call because the store is served elsewhere by now.
 fn has_no_store(no: &Refusal) -> bool {
     matches!(no.code, Code::StoreUnavailable | Code::Draining)
 }
@@ -771,7 +774,7 @@ fn on_its_line(no: Refusal, lines: &[usize]) -> Refusal {
     }
 }
 
-/// What NDJSON comes to.
+/// The result of an NDJSON body.
 enum NdjsonOutcome {
     Answer(Response<Out>),
     Ask(Call),
@@ -782,7 +785,7 @@ fn is_metrics(found: &Found<'_>) -> bool {
     matches!(found, Found::Route(route, _) if matches!(route.does, Does::Metrics))
 }
 
-/// A path that leads nowhere.
+/// The refusal of a path that leads nowhere.
 fn nothing_at(head: &Parts) -> Stop {
     Stop::Refused(ServerRefusal::RouteNotFound { path: cut(head.uri.path()).into_owned() }.into())
 }

@@ -1,7 +1,7 @@
-//! For how long pages are read from a store that does not answer.
+//! Limits how long pages wait for a store that does not answer.
 //!
-//! A person looks at a page, and can look again; a page asks several times. So its reads together wait for a few seconds, where a
-//! client's call waits for as long as a takeover may take.
+//! A person looks at a page and can look again, and a page reads several times. So all its reads together wait for a
+//! few seconds, where a client's call waits as long as a takeover may take.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// A read of a page is refused after this if nobody answers it.
 const READS_WAIT: Duration = Duration::from_secs(3);
-/// A store that did not answer the reads before has so long to answer the next one.
+/// The least time for a read, after earlier reads went unanswered.
 const SHORTEST: Duration = Duration::from_millis(200);
 
 /// Since when the store has answered no read of a page.
@@ -18,14 +18,14 @@ const SHORTEST: Duration = Duration::from_millis(200);
 pub(crate) struct Silence(Mutex<Option<Instant>>);
 
 impl Silence {
-    /// For how long a read that begins now waits for an answer.
+    /// How long a read that begins now may wait for an answer.
     pub fn left(&self, now: Instant) -> Duration {
         let since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let silent = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         READS_WAIT.saturating_sub(silent).max(SHORTEST)
     }
 
-    /// A read that began then was answered, or was not.
+    /// Records the end of a read that began then.
     pub fn ended(&self, began: Instant, is_answered: bool) {
         let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *since =

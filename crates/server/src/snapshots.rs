@@ -1,23 +1,23 @@
-//! The seam for snapshots that one server writes for another: what the owner of a store asks for, and what was written.
+//! The interface for snapshots that one server writes for another: the leader's request, and the result.
 //!
-//! The server knows nothing of their content. How they are asked for by HTTP is in `fellows`.
+//! The server knows nothing of their content. `fellows` has the requests by HTTP.
 
 use serde::{Deserialize, Serialize};
 
-/// A snapshot that the owner of the store has another server write.
+/// A request of the leader for a snapshot that another server writes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct AskedSnapshot {
     /// The id of the store.
     pub store: u128,
-    /// The id of the owner.
+    /// The id of the leader's process.
     pub owner: u128,
-    /// The epoch at which it owns the store.
+    /// The epoch of its leadership.
     pub epoch: u64,
-    /// The run of Redis that it knows.
+    /// The run of Redis that the leader knows.
     pub run: String,
-    /// Which of the owner's snapshots it is.
+    /// The number of the snapshot within the epoch.
     pub count: u64,
-    /// The entry that it must contain at least.
+    /// The entry that the snapshot must contain at least.
     pub reached: u64,
 }
 
@@ -28,17 +28,18 @@ pub struct WrittenSnapshot {
     pub number: u64,
     /// The checksum of that entry, chained over all before it.
     pub checksum: u64,
-    /// How many pieces it has.
+    /// How many chunks it has.
     pub pieces: u32,
-    /// What they take together.
+    /// Bytes of all chunks.
     pub bytes: u64,
-    /// The checksum of its last part, chained over all of them.
+    /// The checksum of the last chunk, chained over all of them.
     pub sum: u64,
 }
 
 /// Writes snapshots in the process of a server that follows the store.
 pub trait WritesSnapshots: Send + Sync + 'static {
-    /// Writes one. Blocks. It writes nothing more once `goes_on` says no. `None`: it was not written, or not whole.
+    /// Writes one snapshot. Blocks. It writes nothing more once `goes_on` returns false. `None`: it was not written, or
+    /// not whole.
     fn write(
         &self,
         asked: &AskedSnapshot,

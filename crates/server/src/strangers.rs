@@ -1,8 +1,8 @@
-//! Connections that have not shown a token yet, or whatever else opens this server: how many an address may have, and which
-//! one goes where there is no room for a new one.
+//! Limits connections that have not yet shown a credential for this server: how many an address may have, and which one
+//! ends when a new one needs room.
 //!
-//! A connection is a stranger from its first byte until the first request that a token, a session or another server's secret
-//! lets in. It never becomes one again.
+//! A connection is a stranger from its first byte until the first request with a valid token, session or secret of
+//! another server. It never becomes a stranger again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -10,30 +10,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// How many there may be.
+/// Most strangers at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StrangersMost {
     pub of_one_address: usize,
     pub in_all: usize,
 }
 
-/// See the module. Clones see the same.
+/// The strangers of a server. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strangers(Arc<Mutex<StrangersState>>);
 
 #[derive(Debug, Default)]
 struct StrangersState {
-    /// By the order in which they came.
+    /// In order of arrival.
     all: BTreeMap<u64, StrangerEntry>,
     next: u64,
-    /// How many each address has. An address that has none is not here.
+    /// Strangers per address. An address without one is absent.
     by_address: HashMap<IpAddr, usize>,
 }
 
 impl StrangersState {
     fn end_oldest(&mut self) -> bool {
         let oldest = self.all.keys().next().copied().and_then(|number| self.take(number));
-        // Kept until it is waited for.
+        // The notification is kept until the connection waits for it.
         oldest.inspect(|entry| entry.ends.notify_one()).is_some()
     }
 
@@ -52,13 +52,13 @@ impl StrangersState {
 #[derive(Debug)]
 struct StrangerEntry {
     from: IpAddr,
-    /// Told when the connection must end.
+    /// Notified when the connection must end.
     ends: Arc<Notify>,
 }
 
 impl Strangers {
-    /// One more from this address; `None`: the address has as many as it may. Where all together have as many as they may, the
-    /// one that came first ends for it.
+    /// Adds a stranger from this address; `None`: the address has its maximum. If all addresses together have their
+    /// maximum, the oldest stranger ends.
     pub fn come(&self, from: IpAddr, most: StrangersMost) -> Option<Stranger> {
         let mut state = self.lock();
         let count = state.by_address.get(&from).copied().unwrap_or(0);
@@ -76,7 +76,7 @@ impl Strangers {
         Some(Stranger { among: self.clone(), number, ends })
     }
 
-    /// Ends the one that came first: it has had the longest time to say who it is. Whether there is one.
+    /// Ends the oldest stranger: it has had the longest time to identify itself. Returns whether there is one.
     pub fn end_oldest(&self) -> bool {
         self.lock().end_oldest()
     }
@@ -86,7 +86,7 @@ impl Strangers {
     }
 }
 
-/// One of them. It is none any more when this is dropped.
+/// One stranger. The connection is no stranger any more when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Stranger {
     among: Strangers,
@@ -95,7 +95,7 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// Told when the connection must end.
+    /// Notified when the connection must end.
     pub fn ends(&self) -> Arc<Notify> {
         self.ends.clone()
     }

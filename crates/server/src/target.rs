@@ -6,7 +6,7 @@ use tenure_core::percent::decoded;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::ValueRefusal;
 
-/// A part of a path; `name` is what the route calls it.
+/// A part of a path; `name` is its name in the route.
 pub(crate) fn part<'t>(text: &'t str, name: &str) -> Result<Cow<'t, str>, Refusal> {
     decoded(text).map_err(|_| {
         let no = ValueRefusal::PathEncoding { name: name.to_owned() };
@@ -14,7 +14,7 @@ pub(crate) fn part<'t>(text: &'t str, name: &str) -> Result<Cow<'t, str>, Refusa
     })
 }
 
-/// Query parameters, decoded: their names and values.
+/// Query parameters, decoded: names and values.
 pub(crate) type Pairs<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
 
 /// The parameters of a query, in their order.

@@ -1,5 +1,5 @@
-//! The tokens of a server: a caller that shows one of them may call. They can be replaced while it serves, so that callers change
-//! theirs one by one and none is refused meanwhile.
+//! The tokens of a server: a caller that shows one of them may call. They can be replaced while the server runs, so
+//! that callers change theirs one by one and no call is refused meanwhile.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use subtle::{Choice, ConstantTimeEq};
 use tenure_core::secret::Secret;
 use tokio::sync::watch;
 
-/// No server takes more tokens at once.
+/// The most tokens that a server accepts at once.
 pub const TOKENS_MAX: usize = 8;
 
-/// See the module. Clones share them.
+/// The valid tokens. Clones share them.
 #[derive(Clone, Default)]
 pub struct Tokens(Option<Arc<watch::Sender<Arc<[Secret]>>>>);
 
 impl Tokens {
-    /// These; none at all: nobody is asked for one.
+    /// These tokens; an empty list: callers need none.
     pub fn of(tokens: Vec<Secret>) -> Self {
         Tokens((!tokens.is_empty()).then(|| Arc::new(watch::Sender::new(tokens.into()))))
     }
 
-    /// Whether callers are asked for one.
+    /// Whether callers need a token.
     pub fn are_asked_for(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Those that are valid now.
+    /// The tokens that are valid now.
     pub fn all(&self) -> Arc<[Secret]> {
         match &self.0 {
             Some(tokens) => tokens.borrow().clone(),
@@ -35,13 +35,13 @@ impl Tokens {
         }
     }
 
-    /// Whether one of them was shown. It takes as long whichever it is, and whatever else was shown.
+    /// Whether one of them was shown. The comparison takes the same time for every input.
     pub fn take(&self, shown: &[u8]) -> bool {
         among(&self.all(), shown)
     }
 
-    /// Ends when this token, which was taken, is none of them any more: what it began, a stream or a wait, ends with it. Never
-    /// ends where callers are asked for none.
+    /// Ends when this valid token is removed: a stream or a wait that it began ends with it. Never ends where callers
+    /// need none.
     pub async fn removed(&self, taken: &[u8]) {
         let Some(tokens) = &self.0 else { return std::future::pending().await };
         let mut tokens = tokens.subscribe();
@@ -50,7 +50,7 @@ impl Tokens {
         }
     }
 
-    /// The same for the token that a request shows; never ends if it shows none of them.
+    /// The same for the token that a request shows; never ends if it shows no valid one.
     pub(crate) fn removed_of(
         &self,
         headers: &HeaderMap,
@@ -65,8 +65,8 @@ impl Tokens {
         }
     }
 
-    /// From now on these are valid and no others. A server is neither locked nor unlocked so: where callers are asked for none,
-    /// and with none given, nothing changes.
+    /// Replaces the tokens. That neither locks nor unlocks a server: where callers need none, or the list is empty,
+    /// nothing changes.
     pub fn replace(&self, tokens: Vec<Secret>) {
         if let (Some(current), false) = (&self.0, tokens.is_empty()) {
             current.send_replace(tokens.into());
@@ -74,10 +74,10 @@ impl Tokens {
     }
 }
 
-/// The token that a request shows, whether it is one or not.
+/// The token that a request shows, valid or not.
 pub(crate) fn shown_token(headers: &HeaderMap) -> Option<&[u8]> {
     let mut shown = headers.get_all(AUTHORIZATION).iter();
-    // Of two that are shown none counts.
+    // Of two tokens neither counts.
     let only = shown.next().filter(|_| shown.next().is_none());
     only.and_then(|header| bearer(header.as_bytes()))
 }

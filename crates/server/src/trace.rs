@@ -1,4 +1,4 @@
-//! The trace of a request, for the jobs that it pushes: a producer whose HTTP client is traced need not say it.
+//! Takes the trace of a request for the jobs that it pushes: a producer whose HTTP client is traced need not state it.
 
 use hyper::HeaderMap;
 use hyper::header::HeaderName;
@@ -8,7 +8,7 @@ use tenure_core::trace::TraceParent;
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What the header says. One that stands twice or is not well formed is as none, as the specification has it.
+/// The trace in the header. A header that stands twice or is malformed counts as none, as the specification says.
 pub(crate) fn of(headers: &HeaderMap) -> Option<TraceParent> {
     let mut values = headers.get_all(TRACEPARENT).iter();
     match (values.next(), values.next()) {
@@ -17,7 +17,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Option<TraceParent> {
     }
 }
 
-/// Gives the trace of a request to a job that names none.
+/// Sets the trace of a request on a job that has none.
 pub(crate) fn give(trace: Option<&TraceParent>, job: &mut NewJob) {
     if job.traceparent.is_none() {
         job.traceparent = trace.cloned();
@@ -26,7 +26,8 @@ pub(crate) fn give(trace: Option<&TraceParent>, job: &mut NewJob) {
 
 /// The same for all jobs that a request stores: those of a push, and those that a settle pushes.
 pub(crate) fn give_all(headers: &HeaderMap, request: &mut Request) {
-    // Looked at first, since most requests push nothing: a heartbeat must not pay for a header that it does not use.
+    // The jobs come first, since most requests push nothing: a heartbeat must not pay for a header that it does not
+    // use.
     let jobs: &mut dyn Iterator<Item = &mut NewJob> = match request {
         Request::Push(push) => &mut push.jobs.iter_mut(),
         Request::Settle(settle) => &mut settle.settle.iter_mut().flat_map(|item| &mut item.push),

@@ -1,6 +1,6 @@
-//! What one connection is doing, and how many requests are being answered in the whole server.
+//! Tracks the activity of each connection, and how many requests the whole server is answering.
 //!
-//! Times are those of this process and decide nothing but when a slow or silent caller is let go.
+//! Times are those of this process, and decide only when a slow or silent caller is dropped.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,9 +15,9 @@ use crate::undelivered::Undelivered;
 
 /// All requests of a server.
 ///
-/// A drain ends when those are answered that it found, and those that keep leases alive or end them. What else is asked
-/// meanwhile is answered as well, and holds nothing up: whoever pushes or looks again and again would hold up the drain to
-/// the end of its patience.
+/// A drain ends when the requests that it found are answered, and those that keep leases alive or end them. Other
+/// requests that come meanwhile are answered too, but the drain does not wait for them: a caller that pushes or polls
+/// all the time would hold it up until its deadline.
 #[derive(Debug)]
 pub(crate) struct Traffic {
     /// Requests that a drain waits for.
@@ -37,7 +37,6 @@ impl Traffic {
         }
     }
 
-    /// From now on the server drains.
     pub(crate) fn drain(&self) {
         *self.last() = Instant::now();
         self.draining.send_replace(true);
@@ -49,7 +48,7 @@ impl Traffic {
 
     /// Ends when the server drains.
     pub(crate) async fn drained(&self) {
-        // Its other end is here, so that it cannot fail.
+        // The other end of the channel is in `self`, so this cannot fail.
         let _ = self.draining.subscribe().wait_for(|drains| *drains).await;
     }
 
@@ -58,7 +57,7 @@ impl Traffic {
         self.answered.load(Ordering::Relaxed)
     }
 
-    /// Whether no request is being answered that a drain waits for, nor was within the last `span`.
+    /// Whether no request that a drain waits for is being answered now, or was within the last `span`.
     pub(crate) fn is_quiet(&self, span: Duration) -> bool {
         self.now.load(Ordering::Acquire) == 0 && self.last().elapsed() >= span
     }
@@ -68,67 +67,66 @@ impl Traffic {
     }
 }
 
-/// What a connection is doing.
+/// The activity of a connection.
 #[derive(Clone, Copy, Debug)]
 struct Doing {
-    /// Requests that are being answered: one at most, except over HTTP/2.
+    /// Requests that are being answered: at most one, except over HTTP/2.
     requests: usize,
-    /// HTTP/2: many requests share the connection, and what comes of it need not be a head.
+    /// HTTP/2: many requests share the connection, and incoming bytes need not be a head.
     is_shared: bool,
     /// Since when the head of the next request is coming.
     head_since: Option<Instant>,
-    /// Since when there is nothing to do.
+    /// Since when the connection has been idle.
     idle_since: Instant,
-    /// Since when the other side takes none of what is written.
+    /// Since when the other side takes none of the written bytes.
     stuck_since: Option<Instant>,
     /// The number of the next request.
     next: u64,
 }
 
-/// Requests that a connection may have under way before it has shown a token. A browser asks for a page and its files.
+/// Requests that a connection may have under way before it has shown a token. A browser loads a page and its files.
 const STRANGER_REQUESTS_MAX: usize = 16;
 
 /// Leases that were granted to a request, until its answer has left.
 #[derive(Debug)]
 struct Owed {
-    /// Which request of the connection it was.
+    /// The number of the request in the connection.
     number: u64,
     grant: Undelivered,
-    /// All of the answer was taken to be sent; it has left with the next flush.
+    /// The system has all of the answer; it leaves with the next flush.
     is_taken: bool,
 }
 
-/// A part of an answer that many answers may hold up.
+/// A part of an answer, among many answers that may wait for a slow reader.
 #[derive(Debug)]
 struct SlowPart {
-    /// Which request of the connection it answers.
+    /// The number of the request that it answers.
     number: u64,
     /// Since when none of it was taken.
     since: Instant,
 }
 
-/// One connection, as its stream, its requests and its driver see it.
+/// One connection, shared by its stream, its requests and its driver.
 #[derive(Debug)]
 pub(crate) struct ConnectionTraffic {
     traffic: Arc<Traffic>,
-    /// Its entry among those of whom nobody knows who they are. `None`: it has shown a token.
+    /// Its entry among the strangers. `None`: it has shown a token.
     stranger: Mutex<Option<Stranger>>,
     doing: Mutex<Doing>,
     /// Grants whose answers have not left yet.
     undelivered: Mutex<Vec<Owed>>,
-    /// Parts of answers that were handed on and wait for their readers: over HTTP/2 alone, where each request has a pace of
-    /// its own.
+    /// Parts of answers that wait for their readers: over HTTP/2 alone, where each request has a pace of its own.
     held: Mutex<Vec<SlowPart>>,
-    /// Told when the connection must end: it sent too many frames that are no part of a request.
+    /// Notified when the connection must end: it sent too many frames that are no part of a request.
     flooded: Notify,
 }
 
-/// What is to be done about a connection.
+/// The next step for a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SocketVerdict {
-    /// It is well; look again then.
+    /// It is well; look again at this time.
     Well(Instant),
-    /// Its next head comes too slowly: 408.
+    /// Its next head comes too slowly: answer 408.
     SlowHead,
     /// Nobody uses it, or nobody reads: close it.
     Over,
@@ -150,7 +148,6 @@ impl ConnectionTraffic {
         ConnectionTraffic { traffic, stranger, doing, undelivered, held, flooded }
     }
 
-    /// See the field.
     pub(crate) fn flooded(&self) -> &Notify {
         &self.flooded
     }
@@ -164,8 +161,8 @@ impl ConnectionTraffic {
         self.stranger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody knows whose it is and it has as many requests under way as such a connection may have: what it asks now
-    /// is not answered. Answers that nobody reads cost memory, and a caller with a token is counted by the budget of bytes.
+    /// Whether a connection without a token has its maximum of requests under way: the next one is not answered. Unread
+    /// answers take memory, which the budget of bytes limits for a caller with a token.
     pub(crate) fn is_crowded(&self) -> bool {
         self.doing().requests > STRANGER_REQUESTS_MAX && self.is_of_a_stranger()
     }
@@ -181,7 +178,7 @@ impl ConnectionTraffic {
         self.doing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes came.
+    /// Records that bytes came.
     pub(crate) fn heard(&self) {
         let mut doing = self.doing();
         if doing.requests == 0 && !doing.is_shared && doing.head_since.is_none() {
@@ -189,7 +186,7 @@ impl ConnectionTraffic {
         }
     }
 
-    /// Bytes were taken by the other side, or could not be.
+    /// Records that the other side took bytes, or takes none at the moment.
     pub(crate) fn wrote(&self, taken: bool) {
         let mut doing = self.doing();
         if taken {
@@ -199,12 +196,12 @@ impl ConnectionTraffic {
         }
     }
 
-    /// All that was to be written has left.
+    /// Records that everything written has left.
     pub(crate) fn flushed(&self) {
         self.grants().retain(|owed| !owed.is_taken);
     }
 
-    /// Grants that never left; the connection is over.
+    /// Takes grants that never left; the connection is over.
     pub(crate) fn undelivered(&self) -> Vec<Undelivered> {
         std::mem::take(&mut *self.grants()).into_iter().map(|owed| owed.grant).collect()
     }
@@ -229,7 +226,7 @@ impl ConnectionTraffic {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A head is whole; its request is being answered until the turn is dropped.
+    /// A head is complete; its request is being answered until the turn is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> Turn {
         let mut doing = self.doing();
         doing.requests += 1;
@@ -250,18 +247,17 @@ impl ConnectionTraffic {
         turn
     }
 
-    /// How long a connection may be left alone that is well: a head may begin to come, or an answer
-    /// to be held up, at any moment.
+    /// How long a healthy connection may go unchecked: a head may begin to come, or an answer may get stuck, at any
+    /// moment.
     pub(crate) fn look_every(config: &Config) -> Duration {
         config.head_max.min(config.idle_max).min(config.write_pause_max)
     }
 
-    /// How it stands.
+    /// Judges the connection at this time.
     pub(crate) fn look(&self, config: &Config, now: Instant) -> SocketVerdict {
         let doing = *self.doing();
         if let Some(since) = doing.stuck_since {
-            // Also when the answer is made and only its last bytes are held up: what was granted
-            // with it is undone no later.
+            // Also when the answer is made and only its last bytes are stuck: its grant is undone no later.
             let end = since + config.write_pause_max;
             return if now >= end { SocketVerdict::Over } else { SocketVerdict::Well(end) };
         }
@@ -275,7 +271,7 @@ impl ConnectionTraffic {
         match doing.head_since {
             Some(since) if now >= since + config.head_max => SocketVerdict::SlowHead,
             Some(since) => SocketVerdict::Well(since + config.head_max),
-            // Who comes has something to ask.
+            // A caller connects in order to send a request.
             None if doing.next == 0 && now >= doing.idle_since + config.head_max => {
                 SocketVerdict::Over
             }
@@ -289,24 +285,24 @@ impl ConnectionTraffic {
 #[derive(Debug)]
 pub(crate) struct Turn {
     line: Arc<ConnectionTraffic>,
-    /// Which of the connection.
+    /// The number of the request in the connection.
     number: u64,
-    /// Others share the connection.
+    /// Other requests share the connection.
     is_shared: bool,
-    /// Something was granted, and its answer was not handed on yet.
+    /// The answer grants something and was not handed on yet.
     owes: AtomicBool,
-    /// A drain waits for it.
+    /// A drain waits for the request.
     counted: AtomicBool,
 }
 
 impl Turn {
-    /// The answer grants something: it is undone if the answer does not leave.
+    /// The answer grants something: the grant is undone if the answer does not leave.
     pub(crate) fn granted(&self, grant: Undelivered) {
         self.owes.store(true, Ordering::Release);
         self.line.grants().push(Owed { number: self.number, grant, is_taken: false });
     }
 
-    /// Follows a part of the answer that is handed on now; `None` if nobody needs to know when it has left.
+    /// Tracks a part of the answer that is handed on now; `None` if nobody needs to know when it has left.
     pub(crate) fn outgoing(&self) -> Option<Outgoing> {
         let owes = self.owes.swap(false, Ordering::AcqRel);
         if self.is_shared {
@@ -321,14 +317,14 @@ impl Turn {
         })
     }
 
-    /// Its caller showed a token, or what else opens this server.
+    /// The caller showed a token, or another credential.
     pub(crate) fn is_of_a_caller(&self) {
-        // The entry is given back without the lock.
+        // The entry is dropped without the lock.
         let stranger = self.line.stranger().take();
         drop(stranger);
     }
 
-    /// A drain waits for it from now on.
+    /// A drain waits for the request from now on.
     pub(crate) fn keeps(&self) {
         if !self.counted.swap(true, Ordering::AcqRel) {
             self.line.traffic.now.fetch_add(1, Ordering::AcqRel);
@@ -363,7 +359,7 @@ impl Drop for Turn {
 pub(crate) struct Outgoing {
     line: Arc<ConnectionTraffic>,
     number: u64,
-    /// Something was granted with it.
+    /// The part grants something.
     owes: bool,
     is_shared: bool,
 }
@@ -377,7 +373,7 @@ impl Outgoing {
         }
     }
 
-    /// All of it was taken: the next flush says that it has left.
+    /// All of it was taken: it leaves with the next flush.
     pub(crate) fn taken(&mut self) {
         if std::mem::take(&mut self.owes) {
             let mut grants = self.line.grants();

@@ -1,8 +1,8 @@
 //! A grant whose answer did not leave: it is undone at once, so that nothing waits for a ttl and
 //! nothing is counted against the job.
 //!
-//! What the system took from us may still not arrive; then the lease lives for its ttl, as that of
-//! any holder who went away.
+//! Bytes that the system took may still not arrive; then the lease lives for its ttl, like that of
+//! any holder that died.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use tenure_core::lease::Leased;
 use tenure_core::names::Namespace;
 use tenure_seam::Engine;
 
-/// Leases that were granted to a caller who has not got them yet. Dropping it does nothing; see
-/// [`Undelivered::undo`].
+/// Leases that were granted to a caller that has not received them yet. Dropping it does nothing;
+/// see [`Undelivered::undo`].
 pub(crate) struct Undelivered {
     undoing: Box<dyn FnOnce(Vec<String>) + Send>,
     leases: Vec<String>,
 }
 
 impl Undelivered {
-    /// Of an answer to a lease call, unless it grants nothing that lasts.
+    /// For the answer to a lease call, unless it grants nothing that lasts.
     pub(crate) fn of(
         engine: &Arc<dyn Engine>,
         namespace: &Namespace,
@@ -32,7 +32,7 @@ impl Undelivered {
         })
     }
 
-    /// These leases, which are undone so.
+    /// These leases, with the way to undo them.
     pub(crate) fn by(
         undoing: impl FnOnce(Vec<String>) + Send + 'static,
         leases: Vec<String>,
@@ -40,7 +40,7 @@ impl Undelivered {
         Undelivered { undoing: Box::new(undoing), leases }
     }
 
-    /// They are as if they had not been granted.
+    /// Undoes the leases, as if they had not been granted.
     pub(crate) fn undo(self) {
         let count = self.leases.len();
         tracing::debug!(count, "undoing leases whose answer could not be written");

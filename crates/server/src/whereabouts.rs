@@ -1,7 +1,7 @@
 //! Where the store of a server is served now: by this process, by another one, or by nobody.
 //!
-//! A store in a folder is served here for as long as the process lives. A store that several servers share is served by the one
-//! that owns it, and the task that takes part in the ownership tells it here. Nothing here decides who that is.
+//! A store in a folder is served here as long as the process lives. The leader serves a shared store, and the task that
+//! follows the leadership reports it here. Nothing here decides about the leader.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,45 +16,46 @@ use tokio::time::timeout;
 
 use crate::snapshots::WritesSnapshots;
 
-/// Where a store is served is told within this after it has changed.
+/// A change of the leadership is reported within this.
 const TOLD_WITHIN: Duration = Duration::from_millis(100);
-/// A call at an owner that is told to be cut off has waited for it this long already: the store was silent before.
+/// How long a call at a leader has already waited when the leader is reported as partitioned: the store was silent
+/// before.
 pub(crate) const SILENT_BEFORE: Duration = Duration::from_secs(3);
 
 /// Where calls are answered now.
 #[derive(Clone)]
 pub enum Serves {
-    /// By this process.
+    /// This process leads the store and answers.
     Here {
-        /// What answers them.
+        /// The engine of the store.
         engine: Arc<dyn Engine>,
-        /// The epoch of this ownership; 0 where no other server could own the store.
+        /// The epoch of this leadership; 0 where no other server could lead the store.
         epoch: u64,
     },
-    /// By another server.
+    /// Another server leads the store and answers.
     There(OwnerAddress),
-    /// By none that is known. The sentence says why, for the refusal of who waited in vain.
+    /// No known server answers. The sentence is the reason in the refusal of a call that waited in vain.
     Nobody(String),
-    /// By none, until somebody ends what pauses the store, as the sentence says: nobody waits for that.
+    /// No server answers until somebody ends the pause, as the sentence says: no call waits for that.
     Paused(String),
 }
 
-/// The server that owns the store.
+/// The server that leads the store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OwnerAddress {
     /// Where it takes calls.
     pub url: ServerUrl,
-    /// The epoch of its ownership: the same server may own the store again later, under another one.
+    /// The epoch of its leadership: the same server may lead the store again later, under another one.
     pub epoch: u64,
 }
 
-/// What a server says of itself that does not own the store.
+/// The notice of a server that does not lead the store.
 pub(crate) fn passes_on(url: &dyn fmt::Display) -> String {
     format!("the server passes calls on to {url}, which owns the store")
 }
 
 impl Serves {
-    /// What is to be told of it while it is well.
+    /// A notice for an operator while the server is well.
     pub(crate) fn notice(&self) -> Option<String> {
         match self {
             Serves::Here { engine, .. } => engine.notice(),
@@ -63,7 +64,7 @@ impl Serves {
         }
     }
 
-    /// Whether this is the same ownership.
+    /// Whether this is the same leadership.
     fn is_same(&self, other: &Serves) -> bool {
         match (self, other) {
             (Serves::Here { epoch, .. }, Serves::Here { epoch: other, .. }) => epoch == other,
@@ -85,50 +86,50 @@ impl fmt::Debug for Serves {
     }
 }
 
-/// What the task that takes part in the ownership tells.
+/// A report of the task that follows the leadership.
 #[derive(Clone, Debug)]
 pub struct Standing {
-    /// Where calls are answered. It must say something else *before* an engine that lost the store ends: a call that this engine
-    /// then refuses is passed on.
+    /// Where calls are answered. It must change *before* an engine that lost the store ends: a call that this engine
+    /// then refuses is forwarded.
     pub serves: Serves,
-    /// The last epoch at which an append of this process was confirmed. Starts as `None` and never falls.
+    /// The last epoch at which an append of this process was confirmed. Initially `None`; never falls.
     pub served_at: Option<u64>,
 }
 
-/// How the servers of one store know each other.
+/// Identity and secret by which the servers of one store know each other.
 #[derive(Clone, Debug)]
 pub struct Fellowship {
-    /// The id of this process, drawn when it starts.
+    /// The id of this process, drawn at its start.
     pub server: u128,
     /// The id of the store.
     pub store: u128,
-    /// What all servers of the store know, and no client.
+    /// Known to all servers of the store, and to no client.
     pub secret: Secret,
-    /// Whose certificates are trusted where a server speaks HTTPS.
+    /// Certificates to trust where a server speaks HTTPS.
     pub trust: Trust,
 }
 
-/// Where the store of a server is served, and a way to hear of changes. Clones see the same.
+/// Where the store of a server is served, and a way to follow changes. Clones share the state.
 #[derive(Clone)]
 pub struct Whereabouts {
     standing: watch::Receiver<Standing>,
-    /// `None` where no other server has the store, and as long as the store is not known. The secret changes where Redis was
-    /// emptied or the secret was replaced there.
+    /// `None` where no other server has the store, and until the store is known. The secret changes when Redis is
+    /// emptied or the secret is replaced there.
     fellowship: watch::Receiver<Option<Arc<Fellowship>>>,
-    /// What writes snapshots here for the owner. `None`: no other server has the store, or this one keeps no rows.
+    /// Writes snapshots here for the leader. `None`: no other server has the store, or this one keeps no rows.
     snapshots: Option<Arc<dyn WritesSnapshots>>,
-    /// Says of a server that is well more than that it is; asked anew each time. `None`: there is nothing to say.
+    /// Describes a server that is well, at each call. `None`: there is nothing to add.
     describes: Option<Arc<dyn Describes>>,
-    /// One word for what the store is kept in, where this process does not serve it.
+    /// One word for the kind of the store, where this process does not serve it.
     kind: &'static str,
 }
 
-/// Says how the store is served, where several servers share it.
+/// Describes how a shared store is served.
 pub trait Describes: Send + Sync + 'static {
     /// One sentence for an operator; `None` if there is nothing to say.
     fn described(&self) -> Option<String>;
 
-    /// What an operator should do something about, although calls are answered; `None`: nothing.
+    /// A fault for an operator to repair, although calls are answered; `None`: no fault.
     fn warning(&self) -> Option<String>;
 
     /// The servers that share the store.
@@ -136,16 +137,16 @@ pub trait Describes: Send + Sync + 'static {
 }
 
 impl Whereabouts {
-    /// This engine serves the store from now on, and no other server has it.
+    /// For an engine that serves the store from now on, which no other server has.
     pub fn always(engine: Arc<dyn Engine>) -> Self {
         let standing = Standing { serves: Serves::Here { engine, epoch: 0 }, served_at: None };
-        // Its other end is gone, so it never changes.
+        // The sender is gone, so the value never changes.
         let standing = watch::channel(standing).1;
         let (kind, fellowship) = ("embedded", watch::channel(None).1);
         Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
     }
 
-    /// Several servers share the store, which is kept in something of this kind.
+    /// For a store of this kind that several servers share.
     pub fn shared(
         kind: &'static str,
         fellowship: Fellowship,
@@ -155,7 +156,7 @@ impl Whereabouts {
         Whereabouts::joining(kind, known, standing)
     }
 
-    /// Several servers share a store that is perhaps not known yet: `fellowship` is told once it is, and when it changes.
+    /// For a shared store that may not be known yet: `fellowship` is set once it is, and when it changes.
     pub fn joining(
         kind: &'static str,
         fellowship: watch::Receiver<Option<Arc<Fellowship>>>,
@@ -164,17 +165,17 @@ impl Whereabouts {
         Whereabouts { standing, fellowship, snapshots: None, describes: None, kind }
     }
 
-    /// While another server owns the store, this one writes snapshots for it.
+    /// Writes snapshots for the leader with `snapshots`, while another server leads the store.
     pub fn writing(self, snapshots: Arc<dyn WritesSnapshots>) -> Self {
         Whereabouts { snapshots: Some(snapshots), ..self }
     }
 
-    /// The same, of which `describes` says more.
+    /// Adds the description by `describes`.
     pub fn described_by(self, describes: Arc<dyn Describes>) -> Self {
         Whereabouts { describes: Some(describes), ..self }
     }
 
-    /// How who answers calls is, as far as it is known here.
+    /// The health of the server that answers calls, as far as this process knows it.
     pub(crate) fn health(&self) -> Health {
         let degraded = match self.now() {
             Serves::Here { engine, .. } => return engine.health(),
@@ -185,7 +186,7 @@ impl Whereabouts {
         Health { degraded, store: self.kind }
     }
 
-    /// What is said of a server that is well.
+    /// The description of a server that is well.
     pub(crate) fn described(&self) -> Option<String> {
         self.describes.as_ref()?.described()
     }
@@ -195,7 +196,7 @@ impl Whereabouts {
         self.describes.as_ref().map_or_else(Vec::new, |describes| describes.servers())
     }
 
-    /// What who looks at this server should know while it is well. That it forwards calls is no news.
+    /// News for an operator while the server is well. Forwarding calls is no news.
     pub(crate) fn news(&self) -> Option<String> {
         match self.now() {
             Serves::Here { engine, .. } => engine.notice(),
@@ -214,7 +215,7 @@ impl Whereabouts {
         self.standing.borrow().served_at
     }
 
-    /// How the servers of the store know each other; `None`: there is one, or the store is not known yet.
+    /// How the servers of the store know each other; `None`: there is only one, or the store is not known yet.
     pub fn fellowship(&self) -> Option<Arc<Fellowship>> {
         self.fellowship.borrow().clone()
     }
@@ -223,13 +224,13 @@ impl Whereabouts {
         self.snapshots.as_ref()
     }
 
-    /// Whether calls are answered elsewhere than they were.
+    /// Whether calls are answered elsewhere since then.
     pub(crate) fn left(&self, before: &Serves) -> bool {
         !self.standing.borrow().serves.is_same(before)
     }
 
-    /// The same after an engine has refused a call as one that has no store: what takes part in the ownership may tell that a
-    /// moment later than the engine finds out.
+    /// The same, after an engine has refused a call because it has no store: the report of the leadership may come a
+    /// moment later than the engine's own discovery.
     pub(crate) async fn left_by_now(&self, before: &Serves) -> bool {
         if self.fellowship().is_none() {
             return false;
@@ -258,7 +259,7 @@ impl Whereabouts {
         }
     }
 
-    /// Ends when calls are answered elsewhere than they were; never if no other server has the store.
+    /// Ends when calls are answered elsewhere; never if no other server has the store.
     pub(crate) async fn moved(&self, before: &Serves) {
         let mut standing = self.standing.clone();
         if standing.wait_for(|now| !now.serves.is_same(before)).await.is_err() {
@@ -266,8 +267,9 @@ impl Whereabouts {
         }
     }
 
-    /// Ends, and says why, when nobody has served for this long in a row a call that is answered here, the silence before that was
-    /// noticed included: its owner is cut off from the store, and nobody has taken that. Never if another server takes it: then the engine says what became of the call.
+    /// Ends with a reason when a call at this leader has gone unserved for this long, including the silence before that
+    /// was noticed: the leader is partitioned from the store, and no other server has taken it. Never ends if another
+    /// server takes it: then the engine reports the outcome of the call.
     pub(crate) async fn cut_off(&self, before: &Serves, most: Duration) -> String {
         let most = most.saturating_sub(SILENT_BEFORE);
         loop {
@@ -286,7 +288,7 @@ impl Whereabouts {
         }
     }
 
-    /// No more leases are granted here: see [`Engine::drain`].
+    /// Stops granting leases here: see [`Engine::drain`].
     pub(crate) fn drain(&self) {
         if let Serves::Here { engine, .. } = self.now() {
             engine.drain();

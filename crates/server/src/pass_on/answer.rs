@@ -1,5 +1,5 @@
-//! The answer of the owner on its way to the caller: streamed, so that of a long one no more than a piece lies here. Where it
-//! grants something it is read whole, since a grant that does not reach its caller must be given back.
+//! Streams the answer of the leader to the caller, so that only a small part of a long one is ever in memory. An answer
+//! that may grant something is read whole, since a grant that does not reach its caller must be undone.
 
 use std::io;
 use std::pin::Pin;
@@ -19,16 +19,16 @@ use crate::problem;
 
 /// Why an answer ends before its last byte.
 pub(crate) enum Cut {
-    /// It has no end of its own: the caller comes back and goes on.
+    /// The answer has no end of its own: the caller comes back and continues.
     Ends,
-    /// A part of it is missing, and the caller must see that.
+    /// A part of the answer is missing, and the caller must see that.
     Breaks,
 }
 
-/// Tells when to wait no longer for the rest of an answer.
+/// Ends when the rest of an answer is no longer worth a wait.
 pub(crate) type Cutting = Pin<Box<dyn Future<Output = Cut> + Send>>;
 
-/// The connection to the owner; it is kept for the next call if the body was read to its end, and closed otherwise.
+/// The connection to the leader. It is kept for the next call if the body was read to its end, and closed otherwise.
 pub(crate) struct Link {
     pub wire: Arc<Wire<SentBody>>,
     pub used: UsedConnection<SentBody>,
@@ -40,14 +40,14 @@ impl Link {
     }
 }
 
-/// The body of an answer that is passed on.
+/// The body of a forwarded answer.
 pub(crate) struct PassedAnswer {
     body: Incoming,
     link: Option<Link>,
     cutting: Cutting,
-    /// What the caller hears after the last of it: why the rest of its lines was not taken.
+    /// The last thing that the caller reads: why the rest of its lines was not accepted.
     rest: RestRefused,
-    /// Held for the bytes that lie here while the caller does not read.
+    /// For the bytes that stay in memory while the caller does not read.
     _held: HeldBytes,
 }
 
@@ -64,7 +64,7 @@ impl PassedAnswer {
         answer
     }
 
-    /// The last part may be followed by nothing that anybody asks for.
+    /// Frees the connection with the last part: nothing that anybody needs may follow it.
     fn look_for_end(&mut self) {
         if self.body.is_end_stream() {
             self.link.take().into_iter().for_each(Link::keep);
@@ -93,7 +93,7 @@ impl Body for PassedAnswer {
                 }
                 Some(Err(why)) => return Poll::Ready(Some(Err(io::Error::other(why)))),
                 Some(Ok(frame)) => {
-                    // Trailers are nothing that anybody waits for.
+                    // Nobody reads trailers.
                     if let Ok(data) = frame.into_data() {
                         self.look_for_end();
                         return Poll::Ready(Some(Ok(Frame::data(data))));
@@ -116,7 +116,7 @@ impl Body for PassedAnswer {
     }
 }
 
-/// All of an answer.
+/// Reads a whole answer.
 pub(crate) async fn whole(mut body: Incoming, link: Link) -> Result<Bytes, hyper::Error> {
     let mut bytes = BytesMut::new();
     let mut first = Bytes::new();
@@ -135,7 +135,7 @@ pub(crate) async fn whole(mut body: Incoming, link: Link) -> Result<Bytes, hyper
     Ok(if bytes.is_empty() { first } else { bytes.freeze() })
 }
 
-/// The code of a problem; `None` of anything else, and of a code that is not known here.
+/// The code of a problem; `None` for anything else, and for an unknown code.
 pub(crate) fn code(body: &[u8]) -> Option<Code> {
     #[derive(Deserialize)]
     struct Coded {

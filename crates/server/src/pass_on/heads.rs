@@ -1,4 +1,4 @@
-//! The heads of calls and answers that are passed on: which headers go along, and how a server knows another one.
+//! The heads of forwarded calls and answers: which headers are forwarded, and how a server knows another one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ use crate::gate;
 use crate::tokens::Tokens;
 use crate::whereabouts::Fellowship;
 
-/// Marks a call that a server sends to another one: the id of the server that sent it. Such a call shows the secret of the
-/// servers where another one shows a token.
+/// Marks a call from another server: the id of the server that sent it. Such a call shows the secret of the servers in
+/// place of a token.
 pub(crate) const FROM_SERVER: HeaderName = HeaderName::from_static("tenure-from-server");
 
-/// For how many milliseconds the caller of such a call has waited before it was sent: what the call waits for is over so much
-/// sooner. Missing at a first sending.
+/// For how many milliseconds the caller of a forwarded call had waited before this attempt: the wait of the call is
+/// that much shorter. Absent in the first attempt.
 const WAITED: HeaderName = HeaderName::from_static("tenure-waited");
 
-/// What belongs to one connection and not to what is sent over it (RFC 9110, 7.6.1).
+/// Headers that belong to one connection and not to a message (RFC 9110, 7.6.1).
 const OF_ONE_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -45,12 +45,13 @@ const OF_ONE_HOP: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-/// What the first server has looked at, and the owner must not: who called it by which name, and the caller's own secrets.
+/// Headers that the first server has checked and the leader must not see: the caller's name for the server, and its
+/// secrets.
 const OF_THE_CALLER: [HeaderName; 7] =
     [HOST, AUTHORIZATION, ORIGIN, COOKIE, EXPECT, CONTENT_LENGTH, WAITED];
 
-/// The headers of a call that Tenure itself reads. They go along whatever `Connection` says: the leader must not understand
-/// another call than the first server.
+/// The headers of a call that Tenure itself reads. They are forwarded even if `Connection` names them: the leader must
+/// understand the same call as the first server.
 const READ_BY_TENURE: [HeaderName; 7] = [
     ACCEPT,
     CONTENT_ENCODING,
@@ -60,11 +61,11 @@ const READ_BY_TENURE: [HeaderName; 7] = [
     HeaderName::from_static("prefer"),
     HeaderName::from_static("traceparent"),
 ];
-/// Of a head with more headers than this only [`READ_BY_TENURE`] go along: a server reads 100 at most, and a forwarded call has
-/// some of its own.
+/// If a head has more headers than this, only [`READ_BY_TENURE`] are forwarded: a server reads at most 100, and a
+/// forwarded call has some of its own.
 const HEADERS_MAX: usize = 80;
 
-/// The headers that go along to the other side.
+/// The headers that are forwarded to the other side.
 fn passed(headers: &HeaderMap, without: &[HeaderName]) -> HeaderMap {
     let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
@@ -89,12 +90,12 @@ fn read_by_tenure(headers: &HeaderMap) -> HeaderMap {
     read
 }
 
-/// The headers of an answer that go along to the caller.
+/// The headers of an answer that are forwarded to the caller.
 pub(crate) fn of_answer(headers: &HeaderMap) -> HeaderMap {
     passed(headers, &[])
 }
 
-/// What every call of one server to another shows.
+/// The identity of a server in its calls to other servers.
 #[derive(Clone)]
 pub(crate) struct ServerMark {
     server: HeaderValue,
@@ -110,7 +111,7 @@ impl ServerMark {
         Ok(ServerMark { server, secret, secrets: Tokens::of(vec![fellowship.secret.clone()]) })
     }
 
-    /// Puts it on a call to a server at this address.
+    /// Adds the identity to a call to a server at this address.
     pub(crate) fn put(
         &self,
         headers: &mut HeaderMap,
@@ -129,8 +130,8 @@ impl fmt::Debug for ServerMark {
     }
 }
 
-/// Whether a server sent the call. One that is marked and shows a secret that is none of these is refused. `waits`: this server
-/// does not know its store yet, so it can tell nobody who it is.
+/// Whether a server sent the call. A marked call with a wrong secret is refused. `waits`: this server does not know its
+/// store yet, so it cannot identify itself to anybody.
 pub(crate) fn is_from_server(
     headers: &HeaderMap,
     mark: Option<&ServerMark>,
@@ -150,13 +151,13 @@ pub(crate) fn is_from_server(
     Ok(true)
 }
 
-/// For how long the caller of a call that a server sent has waited already.
+/// How long the caller of a forwarded call has waited already.
 pub(crate) fn waited(headers: &HeaderMap) -> Span {
     let said = headers.get(WAITED).and_then(|value| value.to_str().ok()?.parse().ok());
     Duration::from_millis(said.unwrap_or(0)).into()
 }
 
-/// An id as servers write it to each other.
+/// An id in the form that servers use among themselves.
 pub(crate) fn hex(id: u128) -> String {
     format!("{id:032x}")
 }
@@ -173,16 +174,16 @@ fn unwaited(path: &str) -> String {
     format!("{path}?{}", left.collect::<Vec<_>>().join("&"))
 }
 
-/// How a call is sent again, or for the last time.
+/// The differences between an attempt and the first one.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct SentWhen {
-    /// Its caller has waited for so long. Starts as 0: this is the first sending.
+    /// How long the caller has waited. 0 for the first attempt.
     pub waited: Duration,
-    /// Without the wait that its query asks for.
+    /// Leaves out the wait that the query asks for.
     pub hurries: bool,
 }
 
-/// The call in this namespace as it is sent to the server at this address.
+/// The call in this namespace, for the server at this address.
 pub(crate) fn request(
     head: &Parts,
     namespace: &Namespace,
@@ -202,7 +203,7 @@ pub(crate) fn request(
         headers.insert(WAITED, HeaderValue::from_str(&waited.to_string())?);
     }
     if !matches!(body, SentBody::Whole(None)) {
-        // An id may be the first that a body has to say.
+        // A body may consist of an added id alone.
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
     }
     let mut request = Request::new(body);

@@ -1,6 +1,7 @@
-//! The ids that a call lacks, filled into the text of its body, so that the same call can be sent twice and is done once.
+//! Adds missing ids to the text of a body, so that a call can be sent twice and is executed once.
 //!
-//! It knows where ids stand and nothing else of a body: what is not well formed stays as it came, and the owner refuses it.
+//! The module knows the places of ids and nothing else of a body. A malformed body stays unchanged, and the leader
+//! refuses it.
 
 use std::ops::Range;
 
@@ -9,16 +10,16 @@ use tenure::ids::{job_id, request_id};
 use tenure_core::json::{Document, Kind, Node};
 use tenure_core::requests::{Effect, Spec};
 
-/// A body that is sent, maybe several times.
+/// A body that may be sent several times.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// The text.
+    /// The text, with ids.
     pub body: Bytes,
-    /// A second sending does nothing that the first has done.
+    /// A retry does nothing that the first attempt has done.
     pub repeatable: bool,
 }
 
-/// What is sent of this body of an operation.
+/// The body of an operation, ready to be sent.
 pub(crate) fn prepared(spec: &Spec, body: Bytes) -> Prepared {
     let always = matches!(spec.effect, Some(Effect::Reads | Effect::Sets));
     let filled = match spec.name {
@@ -32,13 +33,13 @@ pub(crate) fn prepared(spec: &Spec, body: Bytes) -> Prepared {
             for job in items.filter_map(|item| item.member("push")).flat_map(Node::items) {
                 missing.job(job);
             }
-            // A lease call in a settle without an id is refused, so that it needs none.
+            // A settle with a lease call that lacks an id is refused, so no id is added.
         }),
         "run_schedule_now" if body.trim_ascii().is_empty() => {
             Some(format!("{{{}}}", member("id", job_id().as_str())).into_bytes())
         }
         "run_schedule_now" => filled(&body, |root, missing| missing.job(root)),
-        // The engine knows a repeat by the end that is to be undone.
+        // The engine recognises a retry by the end that it undoes.
         "retry_job" => {
             let of_an_end = Document::parse(&body).is_ok_and(|body| {
                 body.root().member("finished_at").is_some_and(|at| !at.is_null())
@@ -50,12 +51,12 @@ pub(crate) fn prepared(spec: &Spec, body: Bytes) -> Prepared {
     Prepared { body: filled.map_or(body, Bytes::from), repeatable: true }
 }
 
-/// The same for a job that came as a line.
+/// The same for a job on a line of its own.
 pub(crate) fn line(job: &[u8]) -> Option<Vec<u8>> {
     filled(job, |root, missing| missing.job(root))
 }
 
-/// A text with what it lacks; `None`: it lacks nothing, or is no JSON.
+/// A text with its missing ids; `None`: no id is missing, or the text is no JSON.
 fn filled<'t>(
     text: &'t [u8],
     look: impl for<'d> FnOnce(Node<'d>, &mut Missing),
@@ -79,11 +80,11 @@ fn filled<'t>(
 }
 
 fn member(name: &str, id: &str) -> String {
-    // The ids that are made here have letters, digits and `_` alone.
+    // The ids that are made here have letters, digits and `_` only.
     format!("\"{name}\":\"{id}\"")
 }
 
-/// Ids, and what of the text each replaces, in the order of the text.
+/// Ids, and the part of the text that each replaces, in the order of the text.
 struct Missing(Vec<(Range<usize>, String)>);
 
 impl Missing {
@@ -95,7 +96,7 @@ impl Missing {
         self.add(call, "request_id", || request_id().as_str().to_owned());
     }
 
-    /// Gives an object a member, unless it has it. `null` is as good as absent, and a key may not stand twice.
+    /// Adds a member to an object, unless it has one. `null` counts as absent, and a key may not stand twice.
     fn add(&mut self, object: Node<'_>, name: &str, id: impl FnOnce() -> String) {
         if object.kind() != Kind::Object {
             return;
@@ -161,7 +162,7 @@ mod tests {
         let body = r#"{"settle":[{"lease":"l","outcome":"succeeded","push":[{},{"id":"b"}]},
             {"lease":"m","outcome":"released"}],"lease":{"queues":["q"]}}"#;
         let (text, _) = sent(&Settle::SPEC, body);
-        // It must have one, and is refused without.
+        // The call must have an id, and is refused without.
         assert!(decode::settle(text.as_bytes()).is_err());
         let text = text.replace("{\"queues\"", "{\"request_id\":\"r\",\"queues\"");
         let settle: Settle = decode::settle(text.as_bytes()).unwrap();

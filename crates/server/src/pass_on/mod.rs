@@ -1,10 +1,10 @@
-//! Passing calls on to the server that owns the store, by HTTP, as they came.
+//! Forwards calls to the leader of the store by HTTP, unchanged.
 //!
-//! It may never decide who owns a store, and knows no rule of jobs: of a call it knows where ids stand, whether it may be sent
-//! twice, and where an answer grants leases. What is refused about a body, the owner refuses.
+//! The module may never decide about the leader of a store, and knows no rule of jobs. It knows the ids in a call, the
+//! calls that may be sent twice, and the leases that an answer grants. Only the leader refuses a body.
 //!
-//! A call has one hop. It is marked and shows the secret of the servers, and a marked call is never passed on again. While it is
-//! away, changes of ownership are watched: the same call, with the same ids, is then sent to the next owner.
+//! A call has one hop. It is marked and shows the secret of the servers, and a marked call is never forwarded again.
+//! While it is away, the leadership is watched: the next leader gets the same call, with the same ids.
 
 mod answer;
 mod heads;
@@ -40,31 +40,31 @@ use crate::body::Reading;
 use crate::out::Out;
 use crate::whereabouts::{Fellowship, OwnerAddress, Serves, Whereabouts};
 
-/// Between two sendings to an owner that cannot be reached.
+/// Between two attempts at a leader that cannot be reached.
 const APART: Duration = Duration::from_millis(100);
-/// What an owner may still say after another server owns the store.
+/// How long a former leader may still finish an answer.
 const LAST_WORDS: Duration = Duration::from_secs(5);
-/// An answer that undoes grants is not waited for longer.
+/// How long an undo waits for its answer.
 const UNDO_MAX: Duration = Duration::from_secs(5);
 
-/// For how long calls with the former secret of the servers are taken.
+/// For how long calls with the former secret of the servers are accepted.
 const FORMER_SECRET_FOR: Duration = Duration::from_secs(60);
-/// A server that the owner refused says so for this long, unless it takes a call.
+/// How long a server reports that the leader refused it, unless the leader accepts a call.
 const REFUSED_FOR: Duration = Duration::from_secs(10);
 
 /// Why no other server can be asked.
 pub(crate) const NO_SECRET: &str = "this server knows no secret of the others";
-/// Why an owner is not waited for any more.
+/// Why nobody waits for the leader any more.
 pub(crate) const DEPOSED: &str = "it owns the store no longer";
 
-/// Where servers have leases undone whose answer did not reach its caller.
+/// Where servers send leases to undo whose answer did not reach its caller.
 pub(crate) const UNDO_PATH: &str = "/v1/server/undo";
 
-/// What a server needs to pass calls on.
+/// The identity and the connections with which a server forwards calls.
 pub(crate) struct PassesOn {
     fellowship: Arc<Fellowship>,
     pub mark: ServerMark,
-    /// The connections to the owner. Those to an owner before it are closed.
+    /// The connections to the leader. Those to an earlier leader are closed.
     wire: Mutex<Option<Arc<Wire<SentBody>>>>,
 }
 
@@ -98,14 +98,14 @@ impl PassesOn {
         Ok(wire)
     }
 
-    /// An engine that is a server at this address, for calls that are made here.
+    /// An engine that calls the server at this address, for calls of this process.
     pub(crate) fn remote(&self, to: &ServerUrl) -> Result<Remote, String> {
         let mut shown = HeaderMap::new();
         self.mark.put(&mut shown, to).map_err(|why| why.to_string())?;
         Remote::showing(to.into(), shown, &self.fellowship.trust).map_err(|why| why.to_string())
     }
 
-    /// Has the owner undo leases.
+    /// Undoes leases at the leader.
     pub(crate) fn undoing(
         &self,
         owner: &OwnerAddress,
@@ -117,7 +117,7 @@ impl PassesOn {
             let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
             let body = serde_json::to_vec(&leases).unwrap_or_default();
             let Ok(request) = request.body(SentBody::whole(body.into())) else { return };
-            // If it is lost, they end with their ttl.
+            // If the call is lost, the leases end with their ttl.
             runtime.spawn(async move { drop(wire.begin(request, UNDO_MAX).await) });
         }
     }
@@ -136,24 +136,25 @@ impl PassesOn {
     }
 }
 
-/// What passes calls on, made anew when the servers of the store have another secret.
+/// The current [`PassesOn`], made again when the servers of the store get another secret.
 ///
-/// The secret lies in Redis. Where that is emptied or the secret is replaced, the servers learn the new one within a second or
-/// so, one after another: until all have, a call with the secret before is taken too.
+/// Redis keeps the secret. When Redis is emptied or the secret is replaced, the servers learn the new one within about
+/// a second, one after another. Until then a call with the former secret is accepted too.
 #[derive(Debug, Default)]
 pub(crate) struct KeptPassesOn(Mutex<KeptState>);
 
 #[derive(Debug, Default)]
 struct KeptState {
     now: Option<Arc<PassesOn>>,
-    /// The one before, and until when its secret is taken.
+    /// The former one, and until when its secret is accepted.
     former: Option<(Arc<PassesOn>, Instant)>,
-    /// Until when this server counts as one that the owner refused. Starts as none; each refusal sets it, an answer ends it.
+    /// Until when this server reports that the leader refused it. Initially none; each refusal sets it, an answer
+    /// clears it.
     refused_until: Option<Instant>,
 }
 
 impl KeptPassesOn {
-    /// The one of now; `None`: no other server has the store, or none is known yet.
+    /// The current one; `None`: no other server has the store, or the store is not known yet.
     pub fn get(&self, whereabouts: &Whereabouts) -> Option<Arc<PassesOn>> {
         let fellowship = whereabouts.fellowship()?;
         let mut kept = self.lock();
@@ -169,19 +170,19 @@ impl KeptPassesOn {
         Some(now)
     }
 
-    /// The one whose secret is still taken beside that of now.
+    /// The former one, as long as its secret is accepted.
     pub fn former(&self) -> Option<Arc<PassesOn>> {
         let mut kept = self.lock();
         kept.former = kept.former.take().filter(|(_, until)| Instant::now() < *until);
         kept.former.as_ref().map(|(former, _)| former.clone())
     }
 
-    /// Whether the owner took the secret of this server.
+    /// Records that the leader accepted or refused the secret of this server.
     pub fn was_taken(&self, taken: bool) {
         self.lock().refused_until = (!taken).then(|| Instant::now() + REFUSED_FOR);
     }
 
-    /// Whether the owner refused this server a moment ago, so that calls here are in vain.
+    /// Whether the leader refused this server a moment ago, so that calls to this server fail.
     pub fn is_refused(&self) -> bool {
         self.lock().refused_until.is_some_and(|until| Instant::now() < until)
     }
@@ -205,26 +206,26 @@ where
     Ok(Wire::new(to.clone(), tls))
 }
 
-/// A call that is passed on.
+/// A call that is forwarded.
 pub(crate) struct PassedCall<'c> {
     pub head: &'c Parts,
     pub spec: &'static Spec,
     pub namespace: &'c Namespace,
     pub body: CallBody,
-    /// Some sending of it may have been done.
+    /// An attempt may have been executed.
     pub unknown: bool,
-    /// Why the rest of a streamed body was not taken.
+    /// Why the rest of a streamed body was not accepted.
     pub rest: RestRefused,
-    /// It waits for nothing any more, because this server drains. Starts as `false`.
+    /// The call waits for nothing any more, because this server drains. Initially `false`.
     pub hurries: bool,
-    /// When it was to be sent first.
+    /// When the first attempt was due.
     pub began: Instant,
-    /// Starts as `false`.
+    /// Whether there was a first attempt. Initially `false`.
     pub was_sent: bool,
 }
 
 impl PassedCall<'_> {
-    /// Its body, if that comes in lines of which none was read: whoever serves next may read them.
+    /// The body, if it comes in lines and nobody has read any of them: the next server may read them.
     pub(crate) fn unread(&mut self) -> Option<Reading> {
         let CallBody::Streamed(body) = &mut self.body else { return None };
         match body.take()?.unread() {
@@ -242,21 +243,21 @@ impl PassedCall<'_> {
 
 /// The body of a call.
 pub(crate) enum CallBody {
-    /// It is here, and can be sent again.
+    /// In memory, and can be sent again.
     Whole(Prepared),
-    /// It comes in lines, and nobody has begun to read it: it can be read here or on its way.
+    /// Comes in lines, and nobody has begun to read it: this server can read it or forward it.
     Unread,
-    /// It comes from the caller while it leaves, and can be sent once. `None`: it has left, or a part of it.
+    /// Forwarded while it comes from the caller, and can be sent once. `None`: it has left, in whole or in part.
     Streamed(Option<Box<SentBody>>),
 }
 
 impl CallBody {
-    /// This body, with the ids that it lacks.
+    /// This body, with its missing ids.
     pub(crate) fn whole(spec: &Spec, bytes: bytes::Bytes) -> Self {
         CallBody::Whole(ids::prepared(spec, bytes))
     }
 
-    /// Whether it comes in lines.
+    /// Whether the body comes in lines.
     pub(crate) fn is_streamed(&self) -> bool {
         matches!(self, CallBody::Streamed(_))
     }
@@ -266,30 +267,30 @@ impl CallBody {
     }
 }
 
-/// What came of one sending.
+/// The outcome of one attempt.
 pub(crate) enum PassOutcome {
-    /// An answer, for the caller.
+    /// An answer for the caller.
     Answered(Response<Out>),
-    /// Nothing happened.
+    /// The call was not executed: why.
     NotDone(String),
-    /// Nothing happened, and the refusal is the owner's own. Another owner may come and do it.
+    /// The call was not executed, by the leader's own refusal. Another leader may execute it.
     NotNow(Refusal),
-    /// It may have happened.
+    /// The call may have been executed: why that is unknown.
     MayBeDone(String),
-    /// It is refused here: this server ends.
+    /// This server refuses the call: it ends, it has no memory for the answer, or the body was bad.
     Refused(Refusal),
 }
 
 /// Why a call has no answer yet.
 pub(crate) enum NotYet {
-    /// The owner said so.
+    /// The leader's own refusal.
     Refused(Refusal),
-    /// A sentence, for the refusal of a call that no owner answers.
+    /// A sentence, for the refusal of a call that no leader answers.
     Because(String),
 }
 
 impl NotYet {
-    /// What the call ends with if it is not tried again. `unknown`: some sending of it may have been done.
+    /// The error with which the call ends if it is not tried again. `unknown`: an attempt may have been executed.
     pub(crate) fn at_last(self, unknown: bool) -> CallError {
         match self {
             NotYet::Refused(no) if !unknown => no.into(),
@@ -303,12 +304,12 @@ impl NotYet {
 /// How long a call has been tried in vain.
 #[derive(Default)]
 pub(crate) struct InVain {
-    /// Starts as `None`; since the first sending that was not answered.
+    /// When the first attempt went unanswered. Initially `None`.
     since: Option<Instant>,
 }
 
 impl InVain {
-    /// Waits until a call that was not answered can be sent again; `false`: it was tried for as long as it may be.
+    /// Waits until an unanswered call can be tried again; `false`: its time is over.
     pub(crate) async fn may_try_again(
         &mut self,
         whereabouts: &Whereabouts,
@@ -324,13 +325,13 @@ impl InVain {
             Serves::Nobody(_) => left,
             _ => left.min(APART),
         };
-        // Here also if it is told at once: then there is nothing to wait for.
+        // If the leader changes at once, there is nothing to wait for.
         let _ = timeout(pause, whereabouts.moved(serves)).await;
         true
     }
 }
 
-/// Ends when an answer is no longer waited for, since another server owns the store.
+/// Ends when an answer is no longer worth a wait, since another server leads the store.
 pub(crate) async fn given_up(whereabouts: &Whereabouts, serves: &Serves, repeatable: bool) {
     whereabouts.moved(serves).await;
     if !repeatable {
@@ -338,14 +339,14 @@ pub(crate) async fn given_up(whereabouts: &Whereabouts, serves: &Serves, repeata
     }
 }
 
-/// What is wrong with a call to the owner, as a sentence that names its address once.
+/// The error of a call to the leader, as a sentence that names its address once.
 pub(crate) fn why_of(to: &ServerUrl, why: String) -> String {
     let place = to.authority();
     let why = why.strip_prefix(&format!("{place}: ")).unwrap_or(&why);
     format!("the server that owns the store, {to}: {why}")
 }
 
-/// The refusal of a call that another server passed on, where the store is not served.
+/// The refusal of a forwarded call, at a server that does not lead the store.
 pub(crate) fn not_owner() -> Refusal {
     ServerRefusal::NotOwner.into()
 }

@@ -1,4 +1,4 @@
-//! One sending of a call to the owner, what its answer means, and when it is sent again.
+//! Sends a call to the leader once, judges the answer, and decides when to try again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,21 +34,22 @@ use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
 use crate::whereabouts::{OwnerAddress, Serves, Whereabouts};
 
-/// The head of an answer comes within this: as long as the longest wait, and a call that is much work beside it.
+/// The head of an answer comes within this: the longest wait, and time for a call that is much work.
 const ANSWER_MAX: Duration = Duration::from_micros(WAIT_US_MAX + 60_000_000);
 
-/// Answers up to this are not counted in the budget, as those that are made here.
+/// Answers up to this are not counted in the budget, like those of this server.
 const SMALL_BYTES: u64 = 4 * 1024;
-/// So many bytes of an answer may lie here while its caller does not read: what the connection to the owner reads ahead.
+/// Bytes of an answer that may stay in memory while its caller does not read: the connection to the leader reads this
+/// far ahead.
 const UNREAD_BYTES: u64 = 512 * 1024;
 
-/// A server that was called and does not own its store: the parts of it that a sending uses.
+/// The parts of a follower that an attempt uses.
 pub(crate) struct PassingServer<'s> {
-    /// `None`: no other server can be asked, or none is known yet.
+    /// `None`: no other server can be asked, or the store is not known yet.
     pub passes_on: Option<Arc<PassesOn>>,
-    /// Where it is kept, which hears whether the owner takes the secret of this server.
+    /// Remembers a refusal of this server's secret by the leader.
     pub kept: &'s KeptPassesOn,
-    /// Watched for another owner while a call is away.
+    /// Watched for another leader while a call is away.
     pub whereabouts: &'s Whereabouts,
     /// Says when the server drains.
     pub traffic: &'s Arc<Traffic>,
@@ -56,7 +57,7 @@ pub(crate) struct PassingServer<'s> {
     pub tokens: &'s Tokens,
     /// Counts the lines of a body that is read while it is sent.
     pub budget: &'s Arc<Budget>,
-    /// How long an owner is looked for, and the times of a body that is read.
+    /// How long to look for a leader, and the times of a body that is read.
     pub config: Config,
 }
 
@@ -69,7 +70,7 @@ impl PassingServer<'_> {
         CallBody::Streamed(Some(Box::new(body)))
     }
 
-    /// Waits until a call that was not answered can be sent again, with the refusal if it waited for too long.
+    /// Waits until an unanswered call can be tried again, and returns the refusal if its time is over.
     pub(crate) async fn again(
         &self,
         call: &PassedCall<'_>,
@@ -95,7 +96,7 @@ impl PassingServer<'_> {
         }
     }
 
-    /// Sends a call to the owner and begins to answer.
+    /// Sends a call to the leader and begins to answer.
     pub(crate) async fn send(
         &self,
         call: &mut PassedCall<'_>,
@@ -137,7 +138,7 @@ impl PassingServer<'_> {
                 return PassOutcome::MayBeDone(at(DEPOSED.to_owned()));
             }
             () = self.ends(), if !call.hurries => {
-                // What is there is asked for once more, without a wait.
+                // A read is repeated without its wait, for the present state.
                 if call.head.method == Method::GET {
                     call.hurries = true;
                     return Box::pin(self.send(call, owner, turn, held)).await;
@@ -154,7 +155,7 @@ impl PassingServer<'_> {
                 return PassOutcome::NotDone(why_of(&owner.url, why));
             }
             Err(NotBegun::Lost { why, .. }) => {
-                // A whole set of which a part is missing changed nothing.
+                // A whole set with a part missing changed nothing.
                 let refused = call.rest.take().filter(|_| call.spec.name != "push");
                 return match refused {
                     Some((_, no)) => PassOutcome::Refused(no),
@@ -192,14 +193,14 @@ impl PassingServer<'_> {
         PassOutcome::Answered(passed(head, out, owner))
     }
 
-    /// Ends when this server drains and has waited long enough for an answer that is not here.
+    /// Ends when this server drains and has waited long enough for a missing answer.
     async fn ends(&self) {
         self.traffic.drained().await;
         sleep(self.config.quiet).await;
     }
 
-    /// When the rest of an answer is no longer waited for.
-    /// `streamed`: it is a stream, and this is what its caller showed.
+    /// Ends when the rest of an answer is no longer worth a wait.
+    /// `streamed`: the answer is a stream, and these are the headers of its caller.
     fn cutting(&self, serves: Serves, streamed: Option<&HeaderMap>) -> Cutting {
         let whereabouts = self.whereabouts.clone();
         let Some(headers) = streamed else { return Box::pin(cut(whereabouts, serves)) };
@@ -207,7 +208,7 @@ impl PassingServer<'_> {
         Box::pin(end(whereabouts, self.traffic.clone(), serves, ends))
     }
 
-    /// An answer that may be no answer for the caller: the owner owns no longer, or does not know this server.
+    /// An answer that may not be for the caller: the leader no longer leads, or does not know this server.
     async fn refused(
         &self,
         call: &PassedCall<'_>,
@@ -224,7 +225,7 @@ impl PassingServer<'_> {
         };
         match answer::code(&bytes) {
             Some(Code::NotOwner) => return PassOutcome::NotDone(at("it does not own it now")),
-            // It hands the store over; the next owner answers.
+            // The leader hands the store over; the next one answers.
             Some(Code::Draining) => return PassOutcome::NotNow(StoreRefusal::Draining.into()),
             Some(Code::OutcomeUnknown) if call.body.is_repeatable() => {
                 return PassOutcome::MayBeDone(at("it could not say whether it was done"));
@@ -232,7 +233,7 @@ impl PassingServer<'_> {
             Some(Code::Unauthorized) => {
                 return PassOutcome::NotDone(at("it does not take the secret of this server"));
             }
-            // An earlier sending did it.
+            // An earlier attempt executed the call.
             Some(code) if call.unknown && call.spec.gone.contains(&code) => {
                 let mut response = Response::new(Out::whole(Vec::new()));
                 *response.status_mut() = StatusCode::NO_CONTENT;
@@ -266,23 +267,24 @@ impl PassingServer<'_> {
             .passes_on
             .as_ref()
             .map(|passes_on| passes_on.undoing(owner, call.namespace.clone()));
-        // A task of its own: the owner takes the grant for delivered, so that it must be read even if the caller has gone.
+        // A task of its own: the leader takes the grant for delivered, so the answer must be read even if the caller
+        // has gone.
         tokio::spawn(async move {
             let Ok(bytes) = answer::whole(body, link).await else { return };
             let leases = answer::leases(&bytes);
             let grant = undoing
                 .filter(|_| !leases.is_empty())
                 .map(|undoing| InHand(Some(Undelivered::by(undoing, leases))));
-            // If nobody listens, what was granted is undone as it is dropped.
+            // If nobody listens, dropping the grant undoes it.
             let _ = told.send((bytes, grant));
         });
         let Ok((bytes, grant)) = heard.await else { return lost() };
         if held.set(bytes.len()).is_err() {
             if call.spec.name == "lease" {
-                // What was granted is undone as it is dropped.
+                // Dropping the grant undoes it.
                 return PassOutcome::Refused(overloaded());
             }
-            // The settles are done, so that their answer may go above the budget.
+            // The settles are done, so their answer may go above the budget.
             held.force(bytes.len());
         }
         if let Some(grant) = grant.and_then(InHand::taken) {
@@ -293,7 +295,7 @@ impl PassingServer<'_> {
     }
 }
 
-/// A grant between the owner and the connection of its caller: undone if it is dropped.
+/// A grant between the leader and the connection of its caller: undone on drop.
 struct InHand(Option<Undelivered>);
 
 impl InHand {
@@ -310,14 +312,14 @@ impl Drop for InHand {
     }
 }
 
-/// When the rest of an answer that has an end is waited for no longer.
+/// Ends when the rest of an answer with an end is no longer worth a wait.
 async fn cut(whereabouts: Whereabouts, serves: Serves) -> Cut {
     whereabouts.moved(&serves).await;
     sleep(LAST_WORDS).await;
     Cut::Breaks
 }
 
-/// When a stream ends: its owner is another one, this server drains, or the token is removed with which it was asked for.
+/// Ends when a stream must end: the leader changes, this server drains, or the token that began the stream is removed.
 async fn end(
     whereabouts: Whereabouts,
     traffic: Arc<Traffic>,
@@ -332,7 +334,7 @@ async fn end(
     Cut::Ends
 }
 
-/// The answer of the owner as the caller gets it.
+/// The answer of the leader, for the caller.
 fn passed(head: AnswerParts, out: Out, owner: &OwnerAddress) -> Response<Out> {
     let mut response = Response::new(out);
     *response.status_mut() = head.status;
@@ -343,10 +345,10 @@ fn passed(head: AnswerParts, out: Out, owner: &OwnerAddress) -> Response<Out> {
     response
 }
 
-/// The answer to a call that has none when this server ends.
+/// The answer to a call that is still unanswered when this server ends.
 fn ended(spec: &Spec) -> PassOutcome {
     match spec.name {
-        // As every lease call that waits when a server drains. The owner sees that nobody takes what it grants.
+        // As for every waiting lease call when a server drains. The leader sees that nobody takes its grant.
         "lease" => PassOutcome::Answered(answer_of(Reply::Lease(Leased::default()), false)),
         _ => {
             let why = NotYet::Because("this server is draining".to_owned());

@@ -1,5 +1,5 @@
-//! The body of a call on its way to the owner: whole, where it can be sent again; otherwise piece by piece as it comes from the
-//! caller, of whom no more than a few pieces lie here.
+//! The body of a forwarded call: whole if it can be sent again; otherwise in pieces as they come from the caller, with
+//! only a few of them in memory.
 
 use std::io;
 use std::pin::Pin;
@@ -20,10 +20,10 @@ use crate::budget::{Budget, Rank};
 use crate::config::Config;
 use crate::out::Tied;
 
-/// Pieces that were read from the caller and not yet taken by the connection to the owner.
+/// Pieces that were read from the caller and not yet taken by the connection to the leader.
 const PIECES_MAX: usize = 4;
 
-/// Why the rest of a body was not taken from its caller. Starts as `None`; set before the body ends.
+/// Why the rest of a body was not accepted. Initially `None`; set before the body ends.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RestRefused(Arc<Mutex<Option<(usize, Refusal)>>>);
 
@@ -38,15 +38,15 @@ impl RestRefused {
     }
 }
 
-/// See the module.
+/// The body of a forwarded call.
 #[derive(Debug)]
 pub(crate) enum SentBody {
-    /// These bytes.
+    /// `None`: it was empty, or has left.
     Whole(Option<Bytes>),
-    /// What is read from the caller once the connection to the owner takes it. `None` only while it begins.
+    /// A body whose reading begins when the connection to the leader asks for it. `None` only while it begins.
     Unbegun(Option<Box<UnbegunBody>>),
-    /// What a task reads from the caller; the task ends with the body. An error closes the connection to the owner, so that what
-    /// came of the body is not taken for all of it.
+    /// A task reads it from the caller and ends with the body. An error closes the connection to the leader, so that a
+    /// part of the body is not taken for all of it.
     Streamed(
         mpsc::Receiver<Result<Bytes, io::Error>>,
         #[allow(dead_code, reason = "dropped")] Tied,
@@ -58,7 +58,8 @@ impl SentBody {
         SentBody::Whole(Some(bytes).filter(|bytes| !bytes.is_empty()))
     }
 
-    /// Reads a body from its caller as the owner takes it. `are_jobs`: each line is a job, and gets the id that it lacks.
+    /// Reads a body from its caller as the leader takes it. `are_jobs`: each line is a job, and gets an id if it lacks
+    /// one.
     pub(crate) fn streamed(
         reading: Reading,
         are_jobs: bool,
@@ -70,7 +71,7 @@ impl SentBody {
         SentBody::Unbegun(Some(Box::new(unbegun)))
     }
 
-    /// The body as its caller sends it, if nothing of it was read; otherwise what is left of it.
+    /// The caller's body if nothing of it was read, otherwise the rest of it.
     pub(crate) fn unread(self) -> Result<Reading, SentBody> {
         match self {
             SentBody::Unbegun(Some(unbegun)) => Ok(unbegun.reading),
@@ -79,7 +80,7 @@ impl SentBody {
     }
 }
 
-/// A body that comes from its caller, and of which nothing was read.
+/// A body that nobody has begun to read.
 #[derive(Debug)]
 pub(crate) struct UnbegunBody {
     reading: Reading,
@@ -95,7 +96,7 @@ impl UnbegunBody {
         let (pieces, receiver) = mpsc::channel(PIECES_MAX);
         let task = tokio::spawn(async move {
             let lines = are_jobs.then(PassedLines::default);
-            // Nobody takes the pieces any more: there is nothing more to do.
+            // If nobody takes the pieces any more, there is nothing more to do.
             let _ = forward(reading, lines, &budget, &config, &pieces, &rest).await;
         });
         SentBody::Streamed(receiver, Tied(task.abort_handle()))
@@ -112,7 +113,7 @@ async fn forward(
 ) -> Option<()> {
     let refused = |lines: &Option<PassedLines>, no: Refusal| {
         rest.set(lines.as_ref().map_or(0, |lines| lines.left) + 1, no.clone());
-        // Jobs that came are stored, each for itself. Of a whole set, no part may be taken for all.
+        // Jobs that came are stored, each for itself. A part of a whole set must not be taken for all of it.
         lines.is_none().then(|| Err(io::Error::other(no)))
     };
     loop {
@@ -158,7 +159,7 @@ async fn forward(
     }
 }
 
-/// Jobs of a line each, which leave with ids. The owner counts the same lines as the caller does.
+/// Jobs on lines of their own, which leave with ids. The leader counts the same lines as the caller.
 #[derive(Default)]
 struct PassedLines {
     lines: Lines,
@@ -167,7 +168,7 @@ struct PassedLines {
 }
 
 impl PassedLines {
-    /// What leaves of a piece: the lines that are whole now.
+    /// Output for a piece of input: the lines that are complete now.
     fn piece(&mut self, data: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(data.len() + data.len() / 4);
         let mut chunk = data;
@@ -177,7 +178,7 @@ impl PassedLines {
         text
     }
 
-    /// What leaves of a last line that has no end.
+    /// Output for a last line without a line break.
     fn end(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
         if let Some((number, line)) = self.lines.finish() {
@@ -188,7 +189,7 @@ impl PassedLines {
 }
 
 fn leave(left: &mut usize, number: usize, line: LineRead<'_>, text: &mut Vec<u8>) {
-    // Empty lines are counted and not told.
+    // `Lines` counts empty lines and does not return them: they are added here.
     text.resize(text.len() + number.saturating_sub(*left + 1), b'\n');
     *left = number;
     match line {
@@ -196,7 +197,7 @@ fn leave(left: &mut usize, number: usize, line: LineRead<'_>, text: &mut Vec<u8>
             Some(line) => text.extend_from_slice(&line),
             None => text.extend_from_slice(line),
         },
-        // Nothing of it is kept here, and any line of that length is refused alike.
+        // None of a long line is kept here, and every line of that length gets the same refusal.
         LineRead::TooLong => text.resize(text.len() + LINE_BYTES_MAX + 2, b'x'),
     }
     text.push(b'\n');
@@ -254,7 +255,7 @@ mod tests {
                 text.extend(passed.piece(chunk));
             }
             text.extend(passed.end());
-            // Only the last line of it has no end.
+            // Only the last line has no line break.
             let whole = format!("{body}\n");
             let (mut before, mut after) = (whole.as_bytes(), &text[..]);
             let (mut theirs, mut ours) = (Lines::default(), Lines::default());

@@ -1,4 +1,4 @@
-//! The address by which other servers and clients reach a server, as it says it of itself.
+//! The address by which other servers and clients reach a server, as it advertises it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -7,28 +7,28 @@ use tenure_redis_address::{Address, Endpoint, Topology};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
-/// A name that the resolver does not find within this is not found.
+/// A name that is not resolved within this counts as not found.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(2);
 
-/// An address that a server says of itself.
+/// The address that a server advertises.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Advertised {
-    /// Where it says that it takes calls.
+    /// Where it takes calls, according to itself.
     pub url: String,
-    /// Why that may be wrong, and what to do; `None`: it is what was asked for, or cannot be wrong.
+    /// Why that may be wrong, and what to do; `None`: the address was given, or cannot be wrong.
     pub warning: Option<String>,
 }
 
 impl Advertised {
-    /// An address that was given: a host and a port.
+    /// A given address: a host and a port.
     ///
     /// # Errors
-    /// What is wrong with the text, to stand behind what it is.
+    /// The fault of the text, to follow the name of the setting.
     pub fn given(text: &str, tls: bool) -> Result<Advertised, &'static str> {
         if text.contains("://") {
             return Err("has a scheme, which follows from the server; write HOST:PORT");
         }
-        // A port that is left out is that of the listener as often as not: it is not guessed.
+        // The port that was left out is the listener's about as often as not, so it is not guessed.
         let Ok(endpoint) = Endpoint::parse(text, 0) else {
             let Err(why) = Endpoint::parse(text, 1) else {
                 return Err("has no port; write HOST:PORT");
@@ -44,12 +44,12 @@ impl Advertised {
         }
     }
 
-    /// Where it listens, of a store that no other server has.
+    /// The address of the listener, for a store that no other server has.
     pub(super) fn listening(at: SocketAddr, tls: bool) -> Advertised {
         Advertised { url: url(&at.to_string(), tls), warning: None }
     }
 
-    /// What is said if nothing was given: where it listens, or a guess where others cannot reach that.
+    /// The default: the address of the listener, or a guess where others cannot reach that.
     pub async fn guessed(at: SocketAddr, tls: bool, store: &Address) -> Advertised {
         let ip = at.ip().to_canonical();
         let on_one_machine = is_here(store).await;
@@ -82,8 +82,8 @@ impl Advertised {
 }
 
 impl Advertised {
-    /// Whether only this machine reaches the server at this address, although its store is on another one: the servers of the
-    /// store would each reach themselves there, and take the store from one another.
+    /// Whether only this machine reaches the server at this address, although its store is on another one: each server
+    /// of the store would reach itself there, and they would take the store from one another.
     pub async fn is_only_for_this_machine(&self, store: &Address) -> bool {
         let authority = self.url.split_once("://").map_or("", |(_, authority)| authority);
         let host = Endpoint::parse(authority, 0).map(|endpoint| endpoint.host);
@@ -108,7 +108,7 @@ fn is_loopback(host: &str) -> bool {
     ip.unwrap_or_else(|_| host.eq_ignore_ascii_case("localhost"))
 }
 
-/// Whether the store is on this machine, all of it. A name that is not found is elsewhere.
+/// Whether all of the store is on this machine. A name that is not found is elsewhere.
 async fn is_here(store: &Address) -> bool {
     for Endpoint { host, port } in hosts(store) {
         if !is_loopback(host) && !is_own(host, *port).await {
@@ -118,7 +118,7 @@ async fn is_here(store: &Address) -> bool {
     true
 }
 
-/// Whether the host is this machine: who calls one of its own addresses comes from that same address. Nothing is sent.
+/// Whether the host is this machine: calls to one of its own addresses come from that same address. Nothing is sent.
 async fn is_own(host: &str, port: u16) -> bool {
     let targets = timeout(RESOLVE_WITHIN, tokio::net::lookup_host((host, port))).await;
     let Ok(Ok(targets)) = targets else { return false };
@@ -132,7 +132,7 @@ async fn is_own(host: &str, port: u16) -> bool {
     is_any
 }
 
-/// From which address of this machine the target is called. Nothing is sent.
+/// The address of this machine from which the target is called. Nothing is sent.
 async fn source(target: SocketAddr) -> Option<IpAddr> {
     let any = if target.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).await.ok()?;

@@ -1,6 +1,6 @@
-//! How a member of a shared store asks the other servers, and what it does for the owner that asks it.
+//! Asks the other servers of a shared store by HTTP, and writes snapshots for the leader.
 //!
-//! It only carries questions by HTTP. What a server answers is decided by its member.
+//! It only carries questions. The member of a server decides about its answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::fellows::{AsksServers, ServerSays};
 use crate::snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
 use crate::whereabouts::Fellowship;
 
-/// While another server writes a snapshot, the owner is asked this often whether it waits on.
+/// Pause between two checks that the leader still waits, while another server writes a snapshot.
 const ASK_ON_EVERY: Duration = Duration::from_millis(100);
 
-/// Snapshots that this process writes while another one owns the store.
+/// Snapshots that this process writes while another one leads the store.
 pub(super) struct MemberSnapshots(pub Arc<Member>);
 
 impl WritesSnapshots for MemberSnapshots {
@@ -45,14 +45,14 @@ pub(super) struct AsksByHttp {
 }
 
 impl AsksByHttp {
-    /// On the runtime of this process, which must live as long.
+    /// Uses the runtime of this process, which must live as long.
     pub fn here(trust: Trust) -> Self {
         AsksByHttp { runtime: Handle::current(), trust }
     }
 
-    /// What asks this server, and where it is; `None`: that is no address.
+    /// The client for this server, and the server's address; `None`: that is no address.
     fn asking(&self, asked: &AskedServer) -> Option<(AsksServers, ServerUrl)> {
-        // The id of this process is of no matter to the one that is asked.
+        // The server that is asked does not look at the id of this process.
         let fellowship = Fellowship {
             server: 0,
             store: asked.store.unwrap_or_default(),
@@ -106,7 +106,7 @@ impl AskServer for AsksByHttp {
     }
 }
 
-/// The address of another server, as it says it of itself; `None`: that is no address.
+/// The address that another server advertises; `None`: that is no address.
 pub(super) fn server_url(text: &str) -> Option<ServerUrl> {
     match text.parse() {
         Ok(StoreUrl::Server(url)) => Some(url),

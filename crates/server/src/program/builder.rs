@@ -1,4 +1,4 @@
-//! What a server in a program is to be, and its start.
+//! The settings of a server in a program, and its start.
 
 use std::fmt;
 use std::io;
@@ -31,50 +31,50 @@ use crate::deps::Deps;
 use crate::listen::{ListenRefused, may_listen};
 use crate::tokens::Tokens;
 
-/// Where a server listens that names no address.
+/// The default address of the listener.
 const USUAL_LISTEN: &str = "127.0.0.1:7171";
 
 /// Why a server does not start. No text shows a password or a token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The address of the store is none.
+    /// The address of the store cannot be parsed.
     #[error(transparent)]
     Store(#[from] UrlError),
-    /// It is the address of a server.
+    /// The address of the store is that of a server.
     #[error(
         "the store is the address of a server; name a folder (file:PATH), memory: or a Redis (redis://HOST:6379)"
     )]
     IsServer,
-    /// The address by which others reach it is none.
+    /// The advertised address is not HOST:PORT.
     #[error("the address to be advertised {0}")]
     Advertise(&'static str),
-    /// Everybody on the network could call.
+    /// The listener has no token or a short one beyond loopback.
     #[error(transparent)]
     Listen(#[from] ListenRefused),
-    /// The system has no such place to listen.
+    /// The system cannot listen there.
     #[error(
         "could not listen on {at}: {why}; end the other program that listens there, or choose another address"
     )]
     Bind {
-        /// The address.
+        /// As it was given.
         at: String,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         why: io::Error,
     },
-    /// Its certificate or key cannot be used.
+    /// The certificate or the key cannot be used.
     #[error(transparent)]
     Tls(#[from] ServerTlsError),
     /// The folder cannot be opened.
     #[error(transparent)]
     Folder(#[from] OpenError),
-    /// It cannot take part in the store that several servers share.
+    /// The server cannot take part in the shared store.
     #[error(transparent)]
     Member(#[from] MemberError),
 }
 
-/// What [`Server::open`] begins: say what else matters, then [`start`](ServerBuilder::start).
+/// A server before its start: see [`Server::open`]. Add settings, then [`start`](ServerBuilder::start) it.
 #[must_use = "nothing is opened until `start` is awaited"]
 pub struct ServerBuilder {
     store: String,
@@ -86,7 +86,7 @@ pub struct ServerBuilder {
     settings: StoreSettings,
     gauge_allow: Vec<String>,
     bounds: Config,
-    /// Starts as [`NAMESPACES_MAX_DEFAULT`].
+    /// At most this many; initially [`NAMESPACES_MAX_DEFAULT`].
     namespaces_max: usize,
 }
 
@@ -106,22 +106,22 @@ impl ServerBuilder {
         }
     }
 
-    /// Where it listens: a host and a port, 0 for any free one. `127.0.0.1:7171` if not given. Beyond loopback it needs a
-    /// token.
+    /// Where the server listens: a host and a port, 0 for any free one. Default `127.0.0.1:7171`. Beyond loopback it
+    /// needs a token.
     pub fn listen(mut self, at: &str) -> Self {
         at.clone_into(&mut self.listen);
         self
     }
 
-    /// The host and port by which other servers of the store and clients reach it, for a store in Redis. Where it listens if
-    /// not given; if others cannot reach that, a guess with a warning in the log.
+    /// The host and port by which clients and other servers of the store reach the server, for a store in Redis. By
+    /// default the address of the listener; if others cannot reach that, a guess with a warning in the log.
     pub fn advertise(mut self, host_and_port: &str) -> Self {
         self.advertise = Some(host_and_port.to_owned());
         self
     }
 
-    /// A token that callers may show, of at least 32 characters beyond loopback. Each further one is valid too. Calls of this
-    /// process need none.
+    /// A token that callers may show, of at least 32 characters beyond loopback. Each further one is valid too. Calls
+    /// of this process need none.
     pub fn token(mut self, token: Secret) -> Self {
         self.tokens.push(token);
         self
@@ -133,50 +133,50 @@ impl ServerBuilder {
         self
     }
 
-    /// Whose certificates are trusted where another server of the store speaks HTTPS, and what it is shown if it asks for a
-    /// certificate. The authorities of the system if not given.
+    /// The certificates to trust where another server of the store speaks HTTPS, and the certificate to show if it asks
+    /// for one. By default the authorities of the system.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// How many namespaces there may be; a call that would begin another one is refused as `namespaces_full`. 10,000 if not
-    /// given.
+    /// How many namespaces there may be; a call that would begin another one is refused as `namespaces_full`. Default
+    /// 10,000.
     pub fn namespaces_max(mut self, namespaces: usize) -> Self {
         self.namespaces_max = namespaces;
         self
     }
 
-    /// This and the next four are settings of the store. A store in Redis keeps those of the server that made it, and says in
-    /// the log of another one where that was started otherwise; `tenure store set` changes them.
+    /// This and the next four are settings of the store. A store in Redis keeps those of the server that made it, and
+    /// another server with other settings says so in its log; `tenure store set` changes them.
     ///
-    /// After being blocked this long, a job reserves what it needs. 10 s if not given.
+    /// After being blocked this long, a job reserves its needs. Default 10 s.
     pub fn patience(mut self, patience: Span) -> Self {
         self.settings.patience = Some(patience);
         self
     }
 
-    /// How many bytes finished jobs may take. 1 GiB if not given.
+    /// How many bytes finished jobs may take. Default 1 GiB.
     pub fn retain_bytes(mut self, bytes: u64) -> Self {
         self.settings.retain_bytes = Some(bytes);
         self
     }
 
-    /// How many bytes the events of each namespace may take; 0 keeps none. 16 MiB if not given.
+    /// How many bytes the events of each namespace may take; 0 keeps none. Default 16 MiB.
     pub fn events_bytes(mut self, bytes: u64) -> Self {
         self.settings.events_bytes = Some(bytes);
         self
     }
 
-    /// For a store in Redis: how many replicas must have what is written before it is answered. Nothing that was answered is
-    /// lost if these are all replicas that may become the primary. 0 if not given.
+    /// For a store in Redis: how many replicas must have a write before its call is answered. No answered call is lost
+    /// if these are all replicas that may become the primary. Default 0.
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.settings.replicas = Some(replicas);
         self
     }
 
-    /// For a store in Redis that never loses what it answered, because each write is synced and no replica is promoted: a
-    /// server that takes the store after Redis was started anew need not wait for leases that it may not know.
+    /// For a store in Redis that never loses an answered write, because each write is synced and no replica is
+    /// promoted: a server that takes the store after a restart of Redis need not wait for leases that it may not know.
     pub fn forgets_never(mut self) -> Self {
         self.settings.forgets_never = Some(true);
         self
@@ -194,8 +194,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Opens the store and begins to take calls. To be awaited inside a tokio runtime with all its drivers, which must live
-    /// as long as the server. A Redis need not be there yet: until it is, calls wait, for at most 8 s each.
+    /// Opens the store and begins to take calls. Must be awaited inside a tokio runtime with all its drivers, which
+    /// must live as long as the server. Redis need not be there yet: until it is, calls wait, for at most 8 s each.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -232,9 +232,9 @@ impl ServerBuilder {
         let (shutdown, told) = oneshot::channel();
         let leaving = opened.clone();
         let told = async move {
-            // Whoever would tell is gone: that is an end too.
+            // A dropped sender ends the server too.
             let _ = told.await;
-            // Others serve the store as soon as this server ends.
+            // From then on other servers can serve the store.
             let leaving = async move { leaving.hand_over().await };
             tokio::spawn(task_or_die("the hand-over of the store", leaving));
         };
@@ -290,7 +290,7 @@ impl ServerBuilder {
             tracing::error!("{why}");
             tell.send_replace(Some(why.clone()));
         });
-        // It reads the whole index.
+        // Blocks: it reads the whole index.
         let opening = tokio::task::spawn_blocking(move || Embedded::open(options));
         match opening.await {
             Ok(opened) => Ok(OpenedPlace::Own(Arc::new(opened?))),
@@ -299,7 +299,7 @@ impl ServerBuilder {
     }
 }
 
-/// An address may carry a password, so it is not shown.
+/// The address may contain a password, so it is not shown.
 impl fmt::Debug for ServerBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ServerBuilder").field("listen", &self.listen).finish_non_exhaustive()

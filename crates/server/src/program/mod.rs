@@ -1,8 +1,9 @@
-//! A server inside a Rust program: it opens its store, takes the calls of others, and has a client that calls the engine in
-//! this process.
+//! A server inside a Rust program: it opens its store, takes calls, and has a client that calls the engine in this
+//! process.
 //!
-//! It is the one part of this crate that opens a store; a crate feature, `program`, for those who want it. `tenure serve` has the
-//! parts in common: [`SharedStore`], [`Advertised`]. Nothing here decides who owns a store or knows a rule of jobs.
+//! This is the only part of the crate that opens a store, and it needs the crate feature `program`. `tenure serve`
+//! shares [`SharedStore`] and [`Advertised`] with it. Nothing here decides about the leader of a store, or knows a rule
+//! of jobs.
 
 mod advertised;
 mod asks;
@@ -30,8 +31,8 @@ pub use tenure_member::StoreSettings;
 
 /// A running server on a store, in this program.
 ///
-/// Its [`client`](Server::client) calls the engine without a connection between, if this server owns the store, and the owner by
-/// HTTP otherwise. Other servers of the store and clients call it at its [`url`](Server::url).
+/// If this server leads the store, its [`client`](Server::client) calls the engine without a connection between,
+/// otherwise it calls the leader by HTTP. Clients and other servers of the store call it at its [`url`](Server::url).
 ///
 /// ```
 /// # #[tokio::main]
@@ -49,8 +50,8 @@ pub use tenure_member::StoreSettings;
 /// # }
 /// ```
 ///
-/// Dropping it without [`close`](Server::close) is a crash: calls are cut off, and a store that several servers share is not
-/// handed over, so the others wait until they know that this one is gone.
+/// Dropping it without [`close`](Server::close) is a crash: calls are cut off, and a shared store is not handed over,
+/// so the other servers wait until they know that this one is gone.
 pub struct Server {
     at: SocketAddr,
     url: String,
@@ -59,28 +60,28 @@ pub struct Server {
     fatal: watch::Receiver<Option<Fatal>>,
     shutdown: Option<oneshot::Sender<()>>,
     serving: JoinHandle<DrainReport>,
-    /// What runs beside it for as long as it does.
+    /// Background tasks, aborted when the server is dropped.
     _beside: JoinSet<()>,
 }
 
 impl Server {
-    /// Begins to say what a server is to be: one on the store at this address.
+    /// A server on the store at this address, for settings and a start.
     ///
     /// | address | what it is |
     /// | --- | --- |
     /// | `memory:` | in this process, gone with it |
     /// | `file:PATH` | a folder, made if it is not there, that this process alone has open |
-    /// | `redis://HOST:PORT/DB`, `rediss:`, `valkey:`, `redis-sentinel:`, `redis-cluster:` | a store in Redis or Valkey, which all servers that name it share: one owns it |
+    /// | `redis://HOST:PORT/DB`, `rediss:`, `valkey:`, `redis-sentinel:`, `redis-cluster:` | a store in Redis or Valkey, shared by all servers that name it: one leads it |
     pub fn open(store: &str) -> ServerBuilder {
         ServerBuilder::new(store)
     }
 
-    /// The address that it listens on.
+    /// The address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.at
     }
 
-    /// Where other servers and clients reach it, as it says itself.
+    /// The URL that the server advertises to clients and to other servers.
     pub fn url(&self) -> String {
         self.url.clone()
     }
@@ -91,13 +92,14 @@ impl Server {
         self.client.clone()
     }
 
-    /// What this process's calls are answered by, wherever the store is served.
+    /// Answers calls of this process, wherever the store is served.
     pub fn engine(&self) -> Arc<dyn Engine> {
         self.client.engine().clone()
     }
 
-    /// Ends when the store had to stop: its disk is full or broken, its folder was moved, or there is a bug. Calls are refused
-    /// from then on; a server has to be started anew. A store that several servers share goes on elsewhere and never ends this.
+    /// Ends when the store had to stop: its disk is full or broken, its folder was moved, or there is a bug. From then
+    /// on calls are refused, and the program must start a new server. A shared store goes on elsewhere and never ends
+    /// this.
     pub async fn stopped(&self) -> Fatal {
         match self.fatal.clone().wait_for(Option::is_some).await.ok().and_then(|why| why.clone()) {
             Some(why) => why,
@@ -105,11 +107,11 @@ impl Server {
         }
     }
 
-    /// Ends it: calls that wait for a lease are answered with none, all others are answered, a store that several servers share
-    /// is handed over, and a folder is free for another process. A client of it is refused afterwards.
+    /// Ends the server: waiting lease calls get an empty answer, all other calls are answered, a shared store is handed
+    /// over, and a folder is free for another process. Afterwards the client's calls are refused.
     pub async fn close(mut self) -> DrainReport {
         if let Some(shutdown) = self.shutdown.take() {
-            // It ended before: then there is nothing to tell.
+            // If the server has ended before, nobody listens.
             let _ = shutdown.send(());
         }
         let report = (&mut self.serving).await;

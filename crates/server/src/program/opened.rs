@@ -1,4 +1,4 @@
-//! The store of a server in a program: its own, or one that several servers share.
+//! The store of a server in a program: its own, or a shared one.
 
 use std::sync::Arc;
 use std::thread;
@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 use super::shared::SharedStore;
 use crate::whereabouts::Whereabouts;
 
-/// A store that is open.
 #[derive(Clone)]
 pub(super) enum OpenedPlace {
     /// In a folder or in memory, of this process alone.
@@ -29,7 +28,7 @@ impl OpenedPlace {
         }
     }
 
-    /// Starts what runs beside the server: it is told where the store is served, and its gauges are read.
+    /// Starts the background tasks of the server: one follows the leadership of a shared store, one reads gauges.
     pub fn beside(&self, hosts: GaugeHosts) -> JoinSet<()> {
         let mut beside = JoinSet::new();
         match self {
@@ -48,14 +47,14 @@ impl OpenedPlace {
         beside
     }
 
-    /// Gives a store that is shared to another server, while this one drains.
+    /// Gives a shared store to another server, while this one drains.
     pub async fn hand_over(&self) {
         if let OpenedPlace::Shared(_) = self {
             self.close().await;
         }
     }
 
-    /// Lets go of it: all is written and what is shared is handed over. Repeating it does nothing.
+    /// Closes the store: everything is written, and a shared store is handed over. A second call does nothing.
     pub async fn close(&self) {
         let this = self.clone();
         let closed = tokio::task::spawn_blocking(move || match this {
@@ -67,8 +66,8 @@ impl OpenedPlace {
         }
     }
 
-    /// Lets go of it as a process does that is killed. It joins threads, so a thread does it; none can be started: it ends
-    /// with the last reference to it.
+    /// Drops the store as a killed process would. That joins threads, so a thread does it. If none can be started, the
+    /// store ends with the last reference to it.
     pub fn crash(&self) {
         if let OpenedPlace::Shared(store) = self.clone() {
             let thread = thread::Builder::new().name("tenure-crash".to_owned());

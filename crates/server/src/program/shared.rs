@@ -1,7 +1,7 @@
-//! A store in Redis that several servers share: this one owns it, or passes calls on to the one that does.
+//! A store in Redis that several servers share: this server leads it, or forwards calls to the leader.
 //!
-//! It only brings together what decides and what answers: who owns the store is known by the member, and calls are passed on
-//! by the server.
+//! It only connects the parts: the member decides about the leader of the store, and the server answers and forwards
+//! calls.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use crate::whereabouts::{
     Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts, passes_on,
 };
 
-/// A store that is not known yet is looked for this often.
+/// How often to look for a store that is not known yet.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// The secret of the servers is looked at this often. The member reads it in Redis once a second.
+/// How often to check the secret of the servers. The member reads it from Redis once a second.
 const LOOK_AT_SECRET_EVERY: Duration = Duration::from_millis(250);
 
-/// Options of a member of the store at this address, which is reached at `url` and asks the other servers by HTTP. To be
-/// called within a runtime, which must live as long as the member.
+/// Options of a member of the store at this address. Others reach it at `url`, and it asks them by HTTP. Must be called
+/// within a runtime that lives as long as the member.
 pub fn member_options(address: Address, url: String, trust: &Trust) -> MemberOptions {
     let name = address.name().to_owned();
     let asks = AsksByHttp::here(trust.clone());
@@ -38,12 +38,12 @@ pub fn member_options(address: Address, url: String, trust: &Trust) -> MemberOpt
     MemberOptions { settings, ..MemberOptions::new(address, name, url, Arc::new(asks)) }
 }
 
-/// A member of the store, and what it tells the server.
+/// A member of the store, and the channels by which it notifies the server.
 pub struct SharedStore {
     member: Arc<Member>,
     fellowship: watch::Sender<Option<Arc<Fellowship>>>,
     standing: watch::Sender<Standing>,
-    /// Whose certificates are trusted where another server speaks HTTPS.
+    /// Certificates to trust where another server speaks HTTPS.
     trust: Trust,
     unreachable: Arc<UnreachableServers>,
 }
@@ -61,12 +61,12 @@ impl SharedStore {
         Ok(SharedStore { member, fellowship, standing, trust, unreachable })
     }
 
-    /// What answers calls while this server owns the store.
+    /// Answers calls while this server leads the store.
     pub fn engine(&self) -> Arc<dyn Engine> {
         Arc::new(self.member.engine())
     }
 
-    /// Where calls are answered, as the server is told.
+    /// The channels for the server.
     pub fn whereabouts(&self) -> Whereabouts {
         let standing = self.standing.subscribe();
         Whereabouts::joining(STORE_KIND, self.fellowship.subscribe(), standing)
@@ -77,11 +77,12 @@ impl SharedStore {
             }))
     }
 
-    /// Tells the server where calls are answered, for as long as it is polled. `engine` answers those of this process.
+    /// Notifies the server of each change of the leader, for as long as the future is polled. `engine` answers those of
+    /// this process.
     pub async fn tell(&self, engine: Arc<dyn Engine>) -> Infallible {
         tokio::select! {
             never = self.tell_places(|place| match place {
-                // Nothing is served or passed on as long as the store is not known.
+                // Until the store is known, nothing is served or forwarded.
                 StorePlace::Here { .. } | StorePlace::There { .. } => None,
                 place => Some(serves(place, &engine)),
             }) => return never,
@@ -112,8 +113,8 @@ impl SharedStore {
         }
     }
 
-    /// Tells the server another secret of the servers, once the store has one. It changes where Redis was emptied, or where
-    /// somebody replaced it there.
+    /// Notifies the server when the secret of the servers changes, because Redis was emptied or somebody replaced the
+    /// secret there.
     async fn tell_secrets(&self) -> Infallible {
         loop {
             tokio::time::sleep(LOOK_AT_SECRET_EVERY).await;
@@ -125,7 +126,7 @@ impl SharedStore {
         }
     }
 
-    /// Tells the server how the servers of the store know each other; whether that is new.
+    /// Notifies the server of the store's id and secret; returns whether they are new.
     fn tell_secret(&self) -> bool {
         let Some((store, secret)) = self.member.store() else { return false };
         self.fellowship.send_if_modified(|told| {
@@ -138,7 +139,7 @@ impl SharedStore {
         })
     }
 
-    /// Reads the gauges of the store while this server owns it.
+    /// Reads the gauges of the store while this server leads it.
     pub async fn read_gauges(&self, hosts: GaugeHosts) -> Infallible {
         let mut places = self.member.place();
         loop {
@@ -149,7 +150,7 @@ impl SharedStore {
         }
     }
 
-    /// Hands the store over, if this server owns it. Blocks. Repeating it does nothing.
+    /// Hands the store over if this server leads it. Blocks. A second call does nothing.
     pub fn close(&self) {
         self.member.close();
     }
@@ -160,7 +161,8 @@ impl SharedStore {
     }
 }
 
-/// Says who owns the store: on the owner how far the other servers are, and on another server what an operator should know of it.
+/// Describes the leadership: on the leader how far the other servers are, on a follower anything that an operator
+/// should know of it.
 struct DescribesMember {
     member: Arc<Member>,
     unreachable: Arc<UnreachableServers>,

@@ -1,6 +1,6 @@
-//! Which of the other servers cannot be reached from here.
+//! Finds out which of the other servers cannot be reached from here.
 //!
-//! Nothing is decided by it: it is shown to who runs the servers. A connection is opened and closed, and nothing is sent.
+//! Nothing is decided by it: an operator sees it. A connection is opened and closed, and nothing is sent.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,20 +15,20 @@ use super::asks::server_url;
 
 /// Each server is tried this often.
 const TRY_EVERY: Duration = Duration::from_secs(5);
-/// A server that takes no connection within this is unreachable.
+/// A server that accepts no connection within this is unreachable.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// Why servers cannot be reached, by their addresses. Empty at first.
+/// Why servers cannot be reached, by their addresses. Initially empty.
 #[derive(Default)]
 pub(super) struct UnreachableServers(Mutex<BTreeMap<String, String>>);
 
 impl UnreachableServers {
-    /// Why this one cannot be reached.
+    /// Why this server cannot be reached; `None`: it can.
     pub fn why(&self, url: &str) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
     }
 
-    /// Tries the others for as long as it is polled.
+    /// Tries the other servers for as long as the future is polled.
     pub async fn follow(&self, member: &Member) -> Infallible {
         loop {
             let mut found = BTreeMap::new();

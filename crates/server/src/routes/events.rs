@@ -1,4 +1,4 @@
-//! `/v1/events`: what happened, in its order; as a page, or as a stream of server-sent events.
+//! `/v1/events`: events in their order, as a page or as a stream of server-sent events.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -28,11 +28,11 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// A stream in which nothing happens says so after this, so that nobody between takes it for dead.
+/// An idle stream sends a comment this often, so that no proxy takes it for dead.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
-/// After a broken connection a browser asks again after this.
+/// A browser reconnects this long after a broken connection.
 const RETRY_MS: u64 = 1_000;
-/// Pages of a stream that are written and not yet taken: one, so that a slow reader holds little.
+/// Pages of a stream that are written and not yet sent: one, so that a slow reader takes little memory.
 const PAGES_AHEAD: usize = 1;
 
 pub(super) static ROUTES: &[Route] = &[route!(
@@ -43,21 +43,21 @@ pub(super) static ROUTES: &[Route] = &[route!(
 .query(parameters::READ_EVENTS)
 .answers(&[(200, "Events")])];
 
-/// Where callers show several tokens, the last streams are for those that have none: this part of all.
+/// With several tokens, one in this many of all streams is reserved for tokens that have none.
 const LAST_PART: usize = 10;
 
-/// The streams that a server sends, and of which tokens they are.
+/// The open streams, by token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EventStreams(Arc<Mutex<StreamCounts>>);
 
 #[derive(Debug, Default)]
 struct StreamCounts {
     all: usize,
-    /// By a hash of the token, so that none is kept here. One that has no stream is not in it.
+    /// Keyed by a hash of the token, so that no token is kept here. A token without a stream is absent.
     by_token: HashMap<u64, usize>,
 }
 
-/// One of them.
+/// One open stream, counted until it is dropped.
 struct CountedStream {
     among: EventStreams,
     token: u64,
@@ -76,12 +76,12 @@ impl Drop for CountedStream {
     }
 }
 
-/// Who asks for a stream.
+/// The caller that asks for a stream.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamAsker<'a> {
-    /// The token that it shows; nothing if it shows none.
+    /// Its token; empty if it shows none.
     pub token: &'a [u8],
-    /// Callers may show several, so that one must not take all streams.
+    /// There are several tokens, so one must not take all streams.
     pub is_one_of_several: bool,
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Where a stream begins: a browser that comes back says so in a header, which goes before the query.
+/// Where a stream begins: a browser that reconnects says so in a header, which takes precedence over the query.
 pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventsSince>, Refusal> {
     let Some(header) = headers.get(LAST_EVENT_ID) else { return Ok(None) };
     let id = header.to_str().ok().and_then(|text| text.parse().ok());
@@ -125,7 +125,7 @@ pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventsSince>, 
     }
 }
 
-/// The head of a stream, for who asks for no more: no stream is begun.
+/// The head of a stream, for a HEAD request: no stream begins.
 pub(crate) fn head() -> Response<Out> {
     let mut response = Response::new(Out::whole(Vec::new()));
     response.headers_mut().insert(CONTENT_TYPE, EVENT_STREAM);
@@ -133,9 +133,9 @@ pub(crate) fn head() -> Response<Out> {
     response
 }
 
-/// Answers with a stream, which goes on until the caller leaves, `drains` says that the server drains, or `ends` is done: the
-/// token was removed with which it was asked for. The first page is
-/// asked for before it begins, so that what is refused is refused with a status.
+/// Answers with a stream, which goes on until the caller leaves, `drains` says that the server drains, or `ends` is
+/// done: the token that began the stream was removed. The first page is read before the answer begins, so that a
+/// refusal has a status.
 pub(crate) async fn stream(
     engine: Arc<dyn Engine>,
     namespace: Namespace,
@@ -152,7 +152,7 @@ pub(crate) async fn stream(
         let _counted = counted;
         let mut stream = SentStream { sender, engine, namespace, asked };
         tokio::select! {
-            // Whoever is gone hears of nothing more.
+            // A caller that is gone reads nothing more.
             _ = stream.run(first, drains) => {}
             () = ends => {}
         }
@@ -222,7 +222,7 @@ impl SentStream {
         match read {
             Ok(read) => Some(read),
             Err(why) => {
-                // The caller comes back by itself, and is told then.
+                // The caller reconnects by itself, and gets the refusal then.
                 tracing::warn!(%why, "a stream of events ends");
                 None
             }
@@ -244,7 +244,7 @@ fn write_page(text: &mut String, page: EventsRead) {
     }
 }
 
-/// One event of the stream. JSON has no line breaks of its own, so its data is one line.
+/// One event of the stream. JSON has no line breaks of its own, so the data is one line.
 fn named(text: &mut String, name: &str, data: &impl Serialize) {
     match serde_json::to_string(data) {
         Ok(data) => text.push_str(&format!("event: {name}\ndata: {data}\n\n")),

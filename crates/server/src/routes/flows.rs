@@ -1,4 +1,4 @@
-//! `/v1/flows`, and the jobs that wait for each other.
+//! `/v1/flows`, and jobs that wait for each other.
 
 use tenure_core::decode::{self, parameters};
 use tenure_core::requests::{CancelFlow, GetFlow, ListChildren, ListFlows, ListParents};

@@ -1,5 +1,5 @@
 //! The table of all routes. It drives the router and the OpenAPI document alike, so that the two
-//! cannot differ: what is in it is answered and documented, and nothing else is.
+//! cannot differ: each route is answered and documented, and no other path is.
 //!
 //! A route turns a path, a query and a body into a request of an engine, by the readers of
 //! `tenure_core::decode`; it decides nothing.
@@ -28,14 +28,14 @@ use tenure_core::requests::{HttpMethod, Request, Spec};
 use crate::budget::Rank;
 use crate::target;
 
-/// What a call says, but for its namespace.
+/// The parts of a call that make its request, without the namespace.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     /// The named parts of the path, decoded, in their order.
     pub names: &'a [Cow<'a, str>],
-    /// The query, decoded.
+    /// Names and values, decoded.
     pub query: &'a [(Cow<'a, str>, Cow<'a, str>)],
-    /// The body.
+    /// Raw bytes; empty without a body.
     pub body: &'a [u8],
 }
 
@@ -44,20 +44,19 @@ impl Asked<'_> {
     fn first(&self) -> &str {
         self.names.first().map_or("", |name| name)
     }
-    /// The second.
+    /// The second name of the path.
     fn second(&self) -> &str {
         self.names.get(1).map_or("", |name| name)
     }
 }
 
-/// What is asked of the engine.
+/// A request for the engine.
 #[derive(Debug)]
 pub(crate) struct Call {
-    /// The request.
     pub request: Request,
-    /// One object was sent where an array could have been: one is answered.
+    /// The request sent one object where an array was possible, so the answer is one object.
     pub one: bool,
-    /// Of items that came a line each, the numbers of their lines.
+    /// The line numbers of items that came on lines of their own.
     pub lines: Option<Vec<usize>>,
 }
 
@@ -69,48 +68,47 @@ impl<R: Into<Request>> From<R> for Call {
 
 pub(crate) type Read = fn(Asked<'_>) -> Result<Call, Refusal>;
 
-/// What a route does.
+/// The action of a route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Does {
-    /// Asks the engine for this operation.
+    /// Calls the engine with this operation.
     Ask(&'static Spec, Read),
-    /// Says that the process lives.
+    /// Says that the process is alive.
     Health,
-    /// Says whether it may be asked.
+    /// Says that the server is ready for calls, or why not.
     Ready,
-    /// Says what it is.
+    /// Says its version and commit.
     Version,
-    /// Says what it counted and what its store holds.
     Metrics,
-    /// Says what can be asked.
+    /// Shows the OpenAPI document.
     Document,
     /// Shows the moments of a timing, which needs no engine.
     Preview,
-    /// Shows the moment at which a server stands whose time a test moves.
+    /// Shows the time of a server with a test clock.
     ShowTime,
-    /// Moves it.
+    /// Advances the test clock.
     AdvanceTime,
 }
 
 /// Which bodies a route takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Takes {
-    /// None; `{}` is none.
+    /// No body; `{}` counts as none.
     Nothing,
-    /// JSON, or none.
+    /// Optional JSON of this schema.
     Maybe(&'static str),
-    /// JSON.
+    /// JSON of this schema.
     Json(&'static str),
-    /// JSON, or a job a line.
+    /// JSON, or a job on each line.
     JsonOrJobs(&'static str),
-    /// JSON, or a resource a line.
+    /// JSON, or a resource on each line.
     JsonOrResources(&'static str),
-    /// JSON, or a schedule a line.
+    /// JSON, or a schedule on each line.
     JsonOrSchedules(&'static str),
 }
 
 impl Takes {
-    /// Whether NDJSON may come.
+    /// Whether the body may be NDJSON.
     pub(crate) fn lines(self) -> bool {
         matches!(self, Takes::JsonOrJobs(_) | Takes::JsonOrResources(_) | Takes::JsonOrSchedules(_))
     }
@@ -127,30 +125,26 @@ impl Takes {
     }
 }
 
-/// One route.
 #[derive(Debug)]
 pub(crate) struct Route {
-    /// Its method.
     pub method: HttpMethod,
-    /// Its path, names in braces.
+    /// The path, with names in braces.
     pub path: &'static str,
     /// The operation, by the name that it has in every layer.
     pub name: &'static str,
-    /// What it does, for people.
+    /// One sentence, for the OpenAPI document.
     pub summary: &'static str,
-    /// Its query parameters.
+    /// Names of query parameters.
     pub query: &'static [&'static str],
-    /// Its body.
     pub takes: Takes,
     /// Good answers: status, and schema or a media type with `/` (empty: no body).
     pub answers: &'static [(u16, &'static str)],
-    /// What it does.
     pub does: Does,
-    /// Which part of the budget its calls may use.
+    /// The part of the budget that its calls may use.
     pub rank: Rank,
 }
 
-/// A route of an operation: a summary for people, and how its request is read.
+/// The route of an operation: a summary for people, and a reader of its request.
 macro_rules! route {
     ($request:ident, $summary:literal, |$asked:pat_param| $read:expr $(,)?) => {
         $crate::routes::Route::of(
@@ -166,7 +160,7 @@ macro_rules! route {
 use route;
 
 impl Route {
-    /// The route of an operation: name, method and path are those of its row.
+    /// The route of an operation: name, method and path come from its row.
     const fn of(spec: &'static Spec, summary: &'static str, read: Read) -> Self {
         let answers: &[_] = match spec.method {
             HttpMethod::Delete => &[(204, "")],
@@ -192,7 +186,7 @@ impl Route {
         self.takes = takes;
         self
     }
-    /// It keeps leases alive or ends them: its calls come first when memory is short.
+    /// Marks calls that keep leases alive or end them: they come first when memory is short.
     const fn vital(mut self) -> Self {
         self.rank = Rank::Vital;
         self
@@ -207,13 +201,13 @@ impl Route {
         self.path.split('/').filter_map(name_of)
     }
 
-    /// Whether it is answered to who shows no token.
+    /// Whether a caller without a token gets an answer.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.does, Does::Health | Does::Ready)
     }
 }
 
-/// `name` of `{name}`.
+/// The name inside `{name}`.
 fn name_of(part: &'static str) -> Option<&'static str> {
     part.strip_prefix('{')?.strip_suffix('}')
 }
@@ -236,7 +230,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Route> {
     .flatten()
 }
 
-/// The name of each route, as requests are counted by it.
+/// The name of each route, by which requests are counted.
 pub fn names_of_all() -> impl Iterator<Item = &'static str> {
     all().map(|route| route.name)
 }
@@ -253,7 +247,7 @@ struct Pattern {
 }
 
 impl Pattern {
-    /// What stands for each name, still encoded.
+    /// The value of each name, still encoded.
     fn matches<'p>(&self, path: &[&'p str], names: &mut Vec<(&'static str, &'p str)>) -> bool {
         names.clear();
         self.parts.len() == path.len()
@@ -277,23 +271,23 @@ fn patterns() -> &'static [Pattern] {
     PATTERNS.get_or_init(|| all().map(pattern).collect())
 }
 
-/// Those of a server whose time a test moves, beside the others.
+/// Routes of a server with a test clock, beside the others.
 fn patterns_of_tests() -> &'static [Pattern] {
     static PATTERNS: OnceLock<Vec<Pattern>> = OnceLock::new();
     PATTERNS.get_or_init(|| test_clock::ROUTES.iter().map(pattern).collect())
 }
 
-/// What a method and a path mean.
+/// The result of a look-up.
 pub(crate) enum Found<'p> {
-    /// This, with what stands for its names.
+    /// A route, with the values of its names.
     Route(&'static Route, Vec<(&'static str, &'p str)>),
-    /// Something, with other methods.
+    /// A path with other methods.
     Methods(String),
-    /// Nothing.
+    /// No route has this path.
     Nothing,
 }
 
-/// Looks a request up; `tests`: also among the routes of a server whose time a test moves.
+/// Looks a request up; `tests`: also among the routes of a test clock.
 pub(crate) fn find<'p>(method: &Method, path: &'p str, tests: bool) -> Found<'p> {
     let Some(path) = path.strip_prefix('/') else { return Found::Nothing };
     let parts: Vec<&str> = path.split('/').collect();
@@ -320,7 +314,7 @@ pub(crate) fn find<'p>(method: &Method, path: &'p str, tests: bool) -> Found<'p>
     }
 }
 
-/// Decodes what stands for the names of a path.
+/// Decodes the values of the names of a path.
 pub(crate) fn names<'p>(found: &[(&'static str, &'p str)]) -> Result<Vec<Cow<'p, str>>, Refusal> {
     found.iter().map(|(name, text)| target::part(text, name)).collect()
 }

@@ -21,7 +21,7 @@ pub(super) static ROUTES: &[Route] = &[Route {
     rank: Rank::Ordinary,
 }];
 
-/// The moments that follow what the body says, or `now`.
+/// The moments that follow the body's time, or `now`.
 pub(crate) fn answer(body: &[u8], now: Moment) -> Result<Preview, Refusal> {
     Preview::of(&decode::preview(body)?, now)
 }

@@ -1,10 +1,10 @@
-//! `POST /v1/jobs` with a job a line, of any number.
+//! `POST /v1/jobs` with any number of jobs, each on a line of its own.
 //!
-//! Lines go to the engine in groups, as many as have come; each is answered by a line of its own,
-//! once it is stored. A bad line is answered in its place and stops nobody.
+//! Lines go to the engine in groups, as many as have come; each line is answered by a line of its
+//! own, once its job is stored. A bad line is answered in its place and stops no other.
 //!
-//! Reading does not wait for the answers to be read, up to a bound, since a simple client sends all
-//! before it reads anything.
+//! Reading does not wait until the caller reads the answers, up to a bound, since a simple client
+//! sends everything before it reads anything.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -31,10 +31,10 @@ use crate::out::{Out, Tied};
 use crate::{problem, trace};
 
 const NDJSON: HeaderValue = HeaderValue::from_static("application/x-ndjson");
-/// Groups of answers that may lie here unread: some 40 MB at most.
+/// Groups of unread answers in memory: about 40 MB at most.
 const ANSWERS_MAX: usize = 512;
 
-/// Begins to answer; a task reads, asks and writes for as long as the answer is wanted.
+/// Begins to answer; a task reads, calls the engine and writes for as long as the answer is wanted.
 pub(crate) fn answer(
     engine: Arc<dyn Engine>,
     namespace: Namespace,
@@ -62,17 +62,17 @@ type NumberedJob = (usize, Result<NewJob, Refusal>);
 struct PushLines {
     engine: Arc<dyn Engine>,
     namespace: Namespace,
-    /// That of the request, for jobs that name none.
+    /// The trace of the request, for jobs that name none.
     trace: Option<TraceParent>,
     config: Config,
     answers: mpsc::Sender<Bytes>,
-    /// What the lines of the group take of the budget.
+    /// The group's part of the budget.
     held: HeldBytes,
-    /// Lines that were read and not asked for yet.
+    /// Lines that were read and not yet stored.
     group: Vec<NumberedJob>,
-    /// Bytes of these.
+    /// Bytes of the group.
     bytes: usize,
-    /// The last line that had something in it.
+    /// The number of the last line that was not empty.
     lines: usize,
 }
 
@@ -90,7 +90,7 @@ impl PushLines {
             let piece = match reading.next_now().await {
                 Some(piece) => piece,
                 None => {
-                    // Nothing is here: those who came first are not kept waiting for more.
+                    // No more input is here: the first lines must not wait for more.
                     self.send().await?;
                     reading.next(Instant::now() + self.config.body_pause_max).await
                 }
@@ -98,7 +98,8 @@ impl PushLines {
             match piece {
                 Ok(Piece::Data(data)) => {
                     if self.held.grow(data.len()).is_err() {
-                        // What is here gives its part back; if others have it all, this ends here.
+                        // The group returns its part of the budget; if other calls have all of it,
+                        // the push ends here.
                         self.send().await?;
                         if let Err(no) = self.held.grow(data.len()) {
                             self.group.push((self.lines + 1, Err(no)));
@@ -116,7 +117,7 @@ impl PushLines {
                 Ok(Piece::End) => break,
                 Err(BodyError::Gone) => return None,
                 Err(BodyError::Refused(no)) => {
-                    // What came of a line before the sender fell silent is no line.
+                    // The beginning of a line is no line if its sender fell silent.
                     self.group.push((self.lines + 1, Err(no)));
                     return self.send().await;
                 }
@@ -166,21 +167,21 @@ impl PushLines {
             text.extend_from_slice(&line);
             text.push(b'\n');
         }
-        // These jobs are stored, so that their answers must go out: they may go above the budget,
-        // and then no more lines are read.
+        // These jobs are stored, so their answers must go out: they may go above the budget, and
+        // then no more lines are read.
         let mut held = self.held.another();
         held.force(text.len());
         self.answers.send(held.with(Bytes::from(text))).await.ok()
     }
 
-    /// Stores jobs in as few calls as it takes. A call stores all or none, so that one which is
-    /// refused for an item is made again for those before it, and then for those behind.
+    /// Stores jobs in as few calls as possible. A call stores all or none, so a call that is
+    /// refused for one item is repeated for the items before it, and then for those behind.
     async fn store(
         &self,
         mut jobs: VecDeque<(usize, NewJob)>,
         answers: &mut Vec<(usize, Vec<u8>)>,
     ) {
-        // How many to try at once; less after a refusal that names no item.
+        // How many to try at once; fewer after a refusal that names no item.
         let mut most = ITEMS_MAX;
         while !jobs.is_empty() {
             let tried = decode::stored_together(jobs.iter().take(most).map(|(_, job)| job));
@@ -199,7 +200,7 @@ impl PushLines {
                     refuse(jobs.drain(..tried), &problem::of_error(fault.into()), answers);
                 }
                 Err(CallError::Refused(no)) if tried > 1 => {
-                    // Those before the refused one may go; alone, it is refused for itself.
+                    // The items before the refused one may go; alone, it is refused for itself.
                     let named = no.index.filter(|index| *index < tried);
                     most = match named {
                         Some(0) => 1,
@@ -216,7 +217,7 @@ impl PushLines {
     }
 }
 
-/// Answers lines with one refusal.
+/// Answers all lines with one refusal.
 fn refuse(
     jobs: impl Iterator<Item = (usize, NewJob)>,
     no: &Refusal,

@@ -1,7 +1,8 @@
-//! A whole set with an item a line, of any length: resources of a pool, schedules of an owner.
+//! A whole set of any length, one item per line: resources of a pool, schedules of an owner.
 //!
-//! Nothing is asked of the engine before the last line was read: others see the old set or the new
-//! one. A bad line refuses the call, and is named as a line, whoever refuses it.
+//! The engine is called after the last line was read: others see the old set or the new one. A bad
+//! line refuses the call, and the refusal names it as a line, whether the reader or the engine
+//! refuses.
 
 use tenure_core::decode::{self, LineRead, Lines, ResourceLines, ScheduleLines};
 use tenure_core::refusal::Refusal;
@@ -53,7 +54,7 @@ async fn items<T>(
     loop {
         let piece = reading.next(Instant::now() + config.body_pause_max).await?;
         let Piece::Data(data) = piece else { break };
-        // All of it is kept, until the whole set is here.
+        // All lines stay in memory until the whole set is here.
         held.grow(data.len()).map_err(BodyError::Refused)?;
         let mut chunk = &data[..];
         while let Some(line) = lines.next(&mut chunk) {

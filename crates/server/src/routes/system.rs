@@ -1,4 +1,4 @@
-//! What is asked of the server itself, and of a namespace as a whole.
+//! Routes of the server itself, and of a namespace as a whole.
 
 use serde::Serialize;
 use tenure_core::decode::{self, parameters};
@@ -9,7 +9,7 @@ use super::{Does, Route, Takes, route};
 use crate::budget::Rank;
 use crate::whereabouts::{Serves, Whereabouts, passes_on};
 
-/// The contract that is spoken here.
+/// The version of the contract.
 const CONTRACT: u32 = 1;
 
 const fn own(
@@ -61,16 +61,16 @@ pub(super) static ROUTES: &[Route] = &[
     own("/openapi.json", "openapi", "Say what can be asked", Does::Document, &[(200, "Document")]),
 ];
 
-/// `GET /healthz`.
+/// The answer to `GET /healthz`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Alive {
     status: &'static str,
 }
 
-/// The process lives.
+/// Says that the process is alive.
 pub(crate) const ALIVE: Alive = Alive { status: "ok" };
 
-/// `GET /readyz`.
+/// The answer to `GET /readyz`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Ready {
     status: &'static str,
@@ -80,9 +80,9 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// How a server is whose store is served here or elsewhere.
-    /// `is_refused`: the owner does not take what this server passes on. `is_stranger`: who asks has shown no token, and is told
-    /// no address of another server or of the store.
+    /// The state of a server whose store is served here or elsewhere. `is_refused`: the leader does not accept
+    /// forwarded calls of this server. `is_stranger`: the caller has shown no token, so the answer has no address of
+    /// another server or of the store.
     pub(crate) fn at(
         whereabouts: &Whereabouts,
         draining: bool,
@@ -126,8 +126,8 @@ impl Ready {
         Ready::of(Health { degraded, ..health }, notice, draining)
     }
 
-    /// How an engine and its server are. A notice is told and changes no status: who balances must not
-    /// keep heartbeats away.
+    /// The state of an engine and its server. A notice is shown and changes no status: a load balancer must not keep
+    /// heartbeats away.
     pub(crate) fn of(health: Health, notice: Option<String>, draining: bool) -> Self {
         let status = match (&health.degraded, draining) {
             (Some(_), _) => "degraded",
@@ -145,13 +145,13 @@ impl Ready {
         });
         Ready { status, store: health.store, draining, detail }
     }
-    /// The status that carries it.
+    /// The HTTP status of the answer.
     pub(crate) fn status(&self) -> u16 {
         if self.status == "ok" { 200 } else { 503 }
     }
 }
 
-/// `GET /version`.
+/// The answer to `GET /version`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Version {
     version: &'static str,
@@ -159,7 +159,7 @@ pub(crate) struct Version {
     contract: u32,
 }
 
-/// What this server is. `TENURE_COMMIT` is set by who builds it.
+/// Version, contract and commit of this server. The build sets `TENURE_COMMIT`.
 pub(crate) const VERSION: Version = Version {
     version: env!("CARGO_PKG_VERSION"),
     commit: match option_env!("TENURE_COMMIT") {

@@ -1,5 +1,5 @@
-//! The clock of a server that was started for tests. These routes are no part of the contract: other servers answer
-//! them as they answer any path that leads nowhere, and the OpenAPI document does not list them.
+//! The clock of a server that was started for tests. These routes are not part of the contract: other servers answer
+//! them like any path that leads nowhere, and the OpenAPI document does not list them.
 
 use serde::Serialize;
 use tenure_core::requests::HttpMethod;
@@ -10,7 +10,7 @@ use crate::budget::Rank;
 
 const PATH: &str = "/v1/test/clock";
 
-/// Its answer. Nothing that is documented names it.
+/// The schema of the answers, which no document contains.
 const SCHEMA: &str = "TestClock";
 
 pub(super) static ROUTES: &[Route] = &[
@@ -38,7 +38,6 @@ pub(super) static ROUTES: &[Route] = &[
     },
 ];
 
-/// The moment at which the server stands.
 #[derive(Debug, Serialize)]
 pub(crate) struct StandingAt {
     pub now: Moment,

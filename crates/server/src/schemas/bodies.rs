@@ -1,4 +1,4 @@
-//! What bodies may say: each schema with its fields.
+//! Bodies of requests: each schema with its fields.
 
 use super::Fields;
 
@@ -129,7 +129,8 @@ pub(super) const QUEUE_SETTINGS: Fields = &[
     ),
 ];
 
-/// What an answer shows of a limit's settings; its gauge is shown with what was read.
+/// The settings of a limit in an answer, without its gauge, which an answer shows with its
+/// readings.
 pub(super) const LIMIT_BOUNDS: Fields = &[
     (
         "concurrency",
@@ -339,7 +340,7 @@ pub(super) const LEASE_CALL: Fields = &[
     ),
 ];
 
-/// What bodies may say: schema and fields.
+/// Bodies of requests: name and fields.
 pub(crate) const BODIES: &[(&str, Fields)] = &[
     ("NewJob", NEW_JOB),
     (

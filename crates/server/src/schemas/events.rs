@@ -5,7 +5,6 @@ use tenure_core::events::{EventType, Field, GapWhy};
 
 use super::{Fields, add_shown, shown, words};
 
-/// Each schema with its fields.
 const EVENTS: &[(&str, Fields)] = &[
     (
         "Events",
@@ -44,7 +43,7 @@ const EVENTS: &[(&str, Fields)] = &[
     ),
 ];
 
-/// What the fields of a type are, and what they mean.
+/// The type and the meaning of a field of an event.
 fn field(field: Field) -> (&'static str, &'static str) {
     match field {
         Field::job => ("key?", "The id of the job."),

@@ -7,7 +7,6 @@ use tenure_core::job::JobState;
 
 use super::{Fields, add_shown, list, of, words};
 
-/// Each schema with its fields.
 const FLOWS: &[(&str, Fields)] = &[
     (
         "Flow",

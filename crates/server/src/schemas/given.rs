@@ -1,9 +1,8 @@
-//! Parts of bodies that several bodies and answers have: each schema with its fields, and bodies that have several forms.
+//! Parts that several bodies and answers share, each schema with its fields, and bodies that have several forms.
 
 use super::bodies::{GAUGE, LEASE_CALL, SCHEDULE_SETTINGS};
 use super::{Fields, Form};
 
-/// Schema and fields.
 pub(super) const GIVEN: &[(&str, Fields)] = &[
     (
         "Unique",
@@ -188,7 +187,7 @@ const SETTLE_ITEM: Fields = &[
     ),
 ];
 
-/// Bodies that come in several forms, of which one excludes the fields of the others.
+/// Bodies that come in several forms. The fields of one form exclude those of the others.
 pub(super) const FORMS: &[(&str, Fields, &[Form])] = &[
     (
         "Need",

@@ -2,7 +2,6 @@
 
 use super::Fields;
 
-/// Schema and fields.
 pub(super) const LEASES: &[(&str, Fields)] = &[
     (
         "Holder",

@@ -1,8 +1,8 @@
-//! The schemas that the OpenAPI document names: what bodies may say, and what answers show.
+//! The schemas that the OpenAPI document names: bodies of requests, and answers.
 //!
-//! Fields are named once, here, for people and generators, each with what its value means: unit, range, what holds without
-//! it. What is true of a value is decided by the readers of `tenure_core`. A test sends every field that a body has here to
-//! those readers, and another one finds a field that says nothing.
+//! Fields are named once, here, for people and generators, each with the meaning of its value: unit, range, default.
+//! The readers of `tenure_core` check the values. One test sends every field of a body to those readers,
+//! and another one finds a field without a description.
 
 mod bodies;
 mod events;
@@ -27,16 +27,17 @@ use self::leases::LEASES;
 use self::shown::{JOB, SHOWN};
 use self::things::THINGS;
 
-/// A field of an object: its name, its type by a word, and what its value means, for readers of the document.
+/// A field of an object: its name, its type by a word, and the meaning of its value, for readers of the document.
 ///
 /// A word that ends with `!` is a field that a body must have, and one that ends with `~` is a field that an answer may
-/// lack. All other fields of bodies are optional, and all other fields of answers are always there, if only as null.
+/// lack. All other fields of bodies are optional, and all other fields of answers are always there, even if only as
+/// null.
 type DescribedField = (&'static str, &'static str, &'static str);
 
 /// Fields of an object.
 type Fields = &'static [DescribedField];
 
-/// Why something waits, as section 3 of the contract lists it. A client takes a word that it does not know as one more.
+/// Why something waits, as section 3 of the contract lists it. A client must accept words that it does not know.
 const REASON_KINDS: &[&str] = &[
     "waiting_on",
     "scheduled",
@@ -54,8 +55,8 @@ const REASON_KINDS: &[&str] = &[
     "never_fits",
 ];
 
-/// Schemas that bodies and answers share. An answer has all of their fields, so it names a twin with this prefix, in which
-/// all are required.
+/// Schemas that bodies and answers share. An answer has all of their fields, so it names a twin with this prefix, in
+/// which all are required.
 const SHARED: &[&str] = &["Unique", "Retry", "Backoff", "Rate"];
 const SHOWN_PREFIX: &str = "Shown";
 
@@ -92,7 +93,7 @@ fn words(words: &[&str]) -> Value {
     json!({"type": "string", "enum": words})
 }
 
-/// An object as an answer shows it: each field is there unless its word says otherwise.
+/// An object in an answer: each field is required unless its word says otherwise.
 fn shown(fields: &[DescribedField]) -> Value {
     let required = fields.iter().filter(|(_, word, _)| !word.ends_with('~'));
     let required = required.map(|(name, ..)| *name).collect::<Vec<_>>();
@@ -110,14 +111,14 @@ fn shown_as(word: &str) -> Value {
     }
 }
 
-/// An object as a body gives it: each field may be left out unless its word says otherwise.
+/// An object in a body: each field is optional unless its word says otherwise.
 fn given(fields: &[DescribedField]) -> Value {
     let required = fields.iter().filter(|(_, word, _)| word.ends_with('!'));
     let required = required.map(|(name, ..)| *name).collect::<Vec<_>>();
     object_of(fields.iter().map(|(name, word, sentence)| (*name, of(word), *sentence)), &required)
 }
 
-/// One of several forms of a body: each has the fields that no other form has for itself, and those that all have.
+/// One of several forms of a body: each has its own fields, and those that all forms share.
 fn one_of(fields: &[DescribedField], forms: &[Form]) -> Value {
     let form = |form: &Form| {
         let others = forms.iter().filter(|other| other.name != form.name);
@@ -145,15 +146,15 @@ fn one_of(fields: &[DescribedField], forms: &[Form]) -> Value {
 struct Form {
     /// Its name, for generators.
     name: &'static str,
-    /// Fields that only this form, or this one and some others, have.
+    /// Fields that not every form has.
     own: &'static [&'static str],
-    /// Fields that this form must have beside those that every form must have.
+    /// Fields that this form must have, beside those that every form must have.
     required: &'static [&'static str],
-    /// The field by which the form is known, and its value there.
+    /// The field by which the form is recognised, and its value there.
     says: Option<(&'static str, &'static str)>,
 }
 
-/// The sentence stands beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 takes, lets words stand there.
+/// A description stands beside a reference, too: JSON Schema 2020-12, which OpenAPI 3.1 uses, allows that.
 fn object_of<'f>(
     fields: impl Iterator<Item = (&'f str, Value, &'f str)>,
     required: &[&str],
@@ -179,7 +180,7 @@ fn list(item: &str) -> Value {
     object_of(fields.into_iter(), &["items", "next"])
 }
 
-/// An object in which each of these fields may be null: back to its default.
+/// An object in which each of these fields may be null, for its default.
 fn patch(fields: &[DescribedField]) -> Value {
     let nullable = |(name, word, sentence): &DescribedField| {
         (*name, of(&format!("{}?", word.trim_end_matches('?'))), *sentence)
@@ -187,13 +188,13 @@ fn patch(fields: &[DescribedField]) -> Value {
     object_of(fields.iter().map(nullable), &[])
 }
 
-/// One, or an array of so many.
+/// One item, or an array of 1 to `ITEMS_MAX`.
 fn one_or_many(item: &str) -> Value {
     let many = json!({"type": "array", "items": of(item), "minItems": 1, "maxItems": ITEMS_MAX});
     json!({"oneOf": [of(item), many]})
 }
 
-/// An answer with these fields and others behind them.
+/// An answer with the fields of `first` and then of `rest`.
 fn joined(first: &[DescribedField], rest: &[DescribedField]) -> Value {
     shown(&[first, rest].concat())
 }
@@ -411,7 +412,7 @@ pub(crate) fn all() -> Value {
     all
 }
 
-/// A part of the schemas that are made above.
+/// A part of the schemas, to be changed in place.
 fn at<'a>(all: &'a mut Value, pointer: &str) -> &'a mut Value {
     all.pointer_mut(pointer).unwrap_or_else(|| panic!("no schema has {pointer}"))
 }

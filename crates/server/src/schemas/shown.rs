@@ -1,4 +1,4 @@
-//! What answers show of jobs, and what stands in their bodies: each schema with its fields.
+//! Jobs in answers, and the parts of jobs: each schema with its fields.
 
 use super::Fields;
 
@@ -88,7 +88,6 @@ pub(super) const JOB: Fields = &[
     ),
 ];
 
-/// Schema and fields.
 pub(super) const SHOWN: &[(&str, Fields)] = &[
     ("Job", JOB),
     (

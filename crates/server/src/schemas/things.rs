@@ -14,7 +14,6 @@ const GAUGE_READING: Fields = &[
     ("error", "string?", "Why that attempt failed, at most 256 bytes, without the address."),
 ];
 
-/// Schema and fields.
 pub(super) const THINGS: &[(&str, Fields)] = &[
     ("GaugeReading", GAUGE_READING),
     (

@@ -1,4 +1,4 @@
-//! What good calls are answered with: statuses, shapes, lines.
+//! Good answers: statuses, shapes, lines.
 
 use crate::wire::{Answer, Server};
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ fn a_preview_answers_the_moments_of_a_timing_and_stores_nothing() {
     let server = Server::start();
     let before = server.state();
     let preview = |body: Value| server.post("/v1/schedules/preview", &body.to_string()).good();
-    // The hour from two to three is there twice on the last day of October.
+    // On the last day of October the hour from two to three comes twice.
     let berlin = json!({
         "cron": "0 2,14 * * *", "zone": "Europe/Berlin", "from": "2027-10-30T22:00:00Z", "count": 3,
     });
@@ -65,7 +65,7 @@ fn a_preview_answers_the_moments_of_a_timing_and_stores_nothing() {
         json!({"id": "news-42", "every": "15m", "from": "2026-12-01T08:00:00Z", "count": 2});
     let expected = ["2026-12-01T08:08:46.000000Z", "2026-12-01T08:23:46.000000Z"];
     assert_eq!(preview(interval), json!({"next": expected}), "the phase of the id");
-    // Without `from` it is what follows now.
+    // Without `from` the moments after now follow.
     let hundred = preview(json!({"cron": "* * * * * *", "count": 100}));
     assert_eq!(hundred["next"].as_array().map(Vec::len), Some(100));
     let first: Moment = hundred["next"][0].as_str().unwrap().parse().unwrap();
@@ -155,7 +155,7 @@ fn a_settle_that_asks_is_answered_with_both() {
     assert_eq!((answer.get("next_at"), answer.get("refused")), (Some(&Value::Null), None));
     assert_eq!(both(&lease, call), answer, "the same again");
     lease = answer["leases"][0]["lease"].clone();
-    // What only the engine sees is told beside the settles.
+    // A refusal that only the engine can make stands beside the settles.
     let call = json!({"needs": [{"limit": "nope"}], "request_id": "r2", "wait": "10s"});
     let answer = both(&lease, call);
     assert_eq!(answer["leases"], json!([]));
@@ -333,7 +333,7 @@ fn the_server_says_what_it_is() {
     assert_eq!((&version["contract"], version["commit"].is_string()), (&json!(1), true));
     let document = server.get("/openapi.json").good();
     assert_eq!(document["paths"]["/v1/jobs"]["post"]["operationId"], "push");
-    // Everything in the document is there.
+    // Every route of the document exists.
     for (path, methods) in document["paths"].as_object().unwrap() {
         // Only a server that counts has it; crates/cli/tests/system/serve/metrics.rs reads it there.
         if path == "/metrics" {

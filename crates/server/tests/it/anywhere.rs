@@ -1,4 +1,4 @@
-//! The engine of a program that takes part in a store of several servers: its calls follow the store.
+//! The engine of a program that shares a store with other servers: its calls follow the leader.
 
 use std::io::Read;
 use std::net::{SocketAddr, TcpListener};
@@ -41,7 +41,7 @@ fn member(server: u128, serves: Serves) -> (watch::Sender<Standing>, Whereabouts
     (tells, Whereabouts::shared("redis", Fellowship { server, store: 7, secret, trust }, standing))
 }
 
-/// A server that owns this store. It asks for a token that the others do not know.
+/// A server that leads this store. It asks for a token that the others do not know.
 fn owner(engine: &Arc<Embedded>) -> Server {
     let (_, whereabouts) = member(1, here(engine, 1));
     let token = Some("s3cret-s3cret-s3cret-s3cret-s3cret");
@@ -77,7 +77,7 @@ async fn waits_at(engine: &Arc<Embedded>) {
     }
 }
 
-/// A server that takes one call, says what it was, and answers nothing.
+/// A server that accepts one call, reports it, and answers nothing.
 fn silent() -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -117,7 +117,7 @@ fn a_call_that_waits_goes_on_waiting_at_the_next_owner_and_here() {
         stores[2].run(&main, job(Some("a"))).await.unwrap();
         let leased = leased.await.unwrap().unwrap();
         assert_eq!(leased.leases[0].job.as_ref().unwrap().id.as_str(), "a");
-        // Where it waited before, nothing is granted to it.
+        // The stores where it waited before grant nothing to it.
         for store in &stores[..2] {
             store.run(&main, job(Some("b"))).await.unwrap();
             assert_eq!(store.run(&main, GetStats).await.unwrap().leases, 0);
@@ -192,7 +192,7 @@ fn leases_are_undone_at_the_owner() {
         engine.run(&main, job(Some("a"))).await.unwrap();
         let leased = engine.run(&main, lease("0s")).await.unwrap();
         engine.undo(&main, vec![leased.leases[0].lease.clone().unwrap()]);
-        // It is granted at once to the next, and the first is not counted.
+        // It is granted to the next call at once, and the first grant does not count.
         let again = store.run(&main, lease("10s")).await.unwrap();
         assert_eq!(again.leases.len(), 1);
         let job = store.run(&main, GetJob { job: "a".parse().unwrap() }).await.unwrap();
@@ -241,7 +241,7 @@ fn a_call_at_an_owner_that_is_cut_off_is_answered_after_a_while() {
     Runtime::new().unwrap().block_on(async {
         store.run(&main, job(Some("a"))).await.unwrap();
         let leased = tokio::spawn(engine.run(&main, lease("60s")));
-        // The job is taken by the first of them, which is answered.
+        // The first call takes the job.
         assert_eq!(leased.await.unwrap().unwrap().leases.len(), 1);
         let leased = tokio::spawn(engine.run(&main, lease("60s")));
         let job = JobRef::Id("a".parse().unwrap());
@@ -249,7 +249,7 @@ fn a_call_at_an_owner_that_is_cut_off_is_answered_after_a_while() {
         let read = tokio::spawn(engine.run(&main, read));
         waits_at(&store).await;
         let now = |serves| tells.send_modify(|standing| standing.serves = serves);
-        // A short silence is none: the same ownership goes on.
+        // A short silence changes nothing: the same leadership goes on.
         now(Serves::Nobody("Redis does not answer".to_owned()));
         sleep(Duration::from_millis(50)).await;
         now(here(&store, 1));

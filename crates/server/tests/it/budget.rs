@@ -1,4 +1,5 @@
-//! What strangers and callers who do not read may cost: nothing that others miss.
+//! The memory of strangers and of callers that do not read is bounded: other callers do not miss
+//! it.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tenure_server::Config;
 
 use crate::wire::{Conn, Server, until};
 
-/// Jobs with payloads of so many bytes.
+/// Jobs with payloads of this many bytes.
 fn filled(server: &Server, queue: &str, jobs: usize, bytes: usize) {
     let payload = "x".repeat(bytes);
     for _ in 0..jobs {
@@ -21,8 +22,7 @@ fn filled(server: &Server, queue: &str, jobs: usize, bytes: usize) {
 
 const LIST: &str = "/v1/jobs?full=true&max=1000";
 
-/// As many callers as the budget has room for, each with an answer of more than 7 MB that it does not
-/// read.
+/// As many callers as the budget has room for, each with an unread answer of more than 7 MB.
 fn unread(server: &Server) -> Vec<Conn> {
     filled(server, "big", 40, 250_000);
     let mut unread = Vec::new();
@@ -50,7 +50,7 @@ fn a_call_that_takes_no_body_refuses_a_long_one_at_its_head() {
         ("GET", "/v1/stats", "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\n"),
         ("DELETE", "/v1/jobs/x", "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\n"),
     ] {
-        // Not one byte of it is sent: who waits for it would wait for ever.
+        // Not one byte of the body is sent: a server that waited for it would wait for ever.
         let mut conn = server.connect();
         let length = BODY_BYTES_MAX - 1;
         conn.send(
@@ -62,7 +62,7 @@ fn a_call_that_takes_no_body_refuses_a_long_one_at_its_head() {
         );
         conn.answer().refused(413, "too_large", None);
         assert!(conn.is_closed(), "{path}");
-        // Nor is one read whose length is not told.
+        // Nor is a body of unknown length read.
         let mut conn = server.connect();
         conn.send(
             format!(
@@ -133,7 +133,7 @@ fn who_does_not_read_holds_nobody_up_but_those_who_ask_for_as_much() {
     let no = server.get(LIST);
     no.refused(503, "overloaded", None);
     assert_eq!(no.header("connection"), Some("close"));
-    // Heartbeats, ends and what is small go on.
+    // Heartbeats, settles and small calls go on.
     let body = format!(r#"{{"leases": ["{lease}"]}}"#);
     assert_eq!(server.post("/v1/leases/extend", &body).good()["lost"], serde_json::json!([]));
     let body = format!(r#"{{"settle": [{{"lease": "{lease}", "outcome": "succeeded"}}]}}"#);
@@ -149,7 +149,7 @@ fn who_does_not_read_holds_nobody_up_but_those_who_ask_for_as_much() {
         .as_bytes(),
     );
     conn.answer().refused(503, "overloaded", None);
-    // What they had is given back when they go.
+    // Their part of the budget returns when they go.
     drop(unread);
     until("the budget is given back", || server.get(LIST).status == 200);
 }

@@ -1,6 +1,6 @@
-//! The suite over HTTP: the remote engine, a server, and the embedded engine; once more through a server that does not own
-//! the store and passes each call on to that one; and by the engine of a program that takes part in the store. They carry
-//! calls and interpret no rule, so `./test` tries each answer, wait and refusal of each operation once, and `./test --long`
+//! The suite over HTTP: through the remote engine, a server and the embedded engine; through a server that forwards
+//! each call to the leader of the store; and through the engine of a program that shares the store. They carry calls
+//! and interpret no rule, so `./test` tries each answer, wait and refusal of each operation once, and `./test --long`
 //! all sentences.
 
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// No other owner comes where one drains.
+/// Where a leader drains, no other one comes.
 const PASS_ON_MAX: Duration = Duration::from_millis(300);
 
 /// Calls go to the server whose engine answers them.
@@ -33,10 +33,10 @@ struct OverHttp;
 /// Calls go to another server of the same store.
 struct PassedOn;
 
-/// Calls are made in a process that takes part in the store, which another server owns.
+/// Calls of a process that shares the store, which another server leads.
 struct FromAnywhere;
 
-/// How calls reach the owner.
+/// The way of calls to the leader.
 #[derive(Clone, Copy)]
 enum Way {
     Straight,
@@ -44,7 +44,7 @@ enum Way {
     FromAnywhere,
 }
 
-/// What is open now.
+/// The servers and the engine of a bench.
 struct Open {
     engine: Arc<Embedded>,
     servers: Vec<JoinHandle<()>>,
@@ -57,8 +57,8 @@ struct Here {
     way: Way,
 }
 
-/// Calls go over HTTP. What no call of the contract says is asked of the engine behind the server:
-/// how it is, to drain, and to undo what did not arrive.
+/// Calls go over HTTP. The engine behind the server handles everything that no call of the contract covers: its health,
+/// the drain, and the undo of grants that did not arrive.
 struct Both {
     remote: Arc<dyn Engine>,
     behind: Arc<Embedded>,
@@ -73,7 +73,7 @@ impl AroundEngine for Both {
     }
 }
 
-/// A server on a new port, and the engine that speaks to it in this way.
+/// A server on a new port, and the engine that calls it in this way.
 async fn open(dir: &TempDir, clock: &Arc<TestClock>, way: Way) -> (Open, Arc<dyn Engine>) {
     let options = Options {
         clock: clock.clone(),
@@ -144,7 +144,7 @@ async fn bench(way: Way) -> Bench {
         Box::pin(async move { engine.settled().await })
     });
     let store = Here { dir, clock, open: now_open, way };
-    // More connections than a process may have files would be needed for a crowd.
+    // A crowd would need more connections than a process may have open files.
     let can = Capabilities { reopen: true, clock_back: true, crowd: false, gauges: true };
     Bench::new(remote, Arc::new(control), can, Box::new(store))
 }

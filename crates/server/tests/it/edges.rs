@@ -1,4 +1,4 @@
-//! What stands at the edge of HTTP: probes from anywhere, HEAD, coded bodies, gauges, and a drain under load.
+//! Unusual requests over HTTP: probes from other hosts, HEAD, encoded bodies, gauges, and a drain under load.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -24,13 +24,13 @@ fn probes_are_answered_under_any_host_and_under_none() {
             assert_eq!(conn.head().0, 200, "{head}");
         }
     }
-    // Nothing else is.
+    // Other paths are refused.
     for path in ["/version", "/v1/stats", "/openapi.json", "/nothing"] {
         let mut conn = server.connect();
         conn.send(format!("GET {path} HTTP/1.1\r\nHost: tenure.internal\r\n\r\n").as_bytes());
         conn.answer().refused(403, "forbidden_origin", None);
     }
-    // A page of another origin learns nothing by a probe either.
+    // A probe from a page of another origin is refused, too.
     let mut conn = server.connect();
     conn.send(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n");
     conn.answer().refused(403, "forbidden_origin", None);
@@ -69,7 +69,7 @@ fn head_answers_what_get_would_without_its_body() {
         // The next answer begins where the head ended.
         assert_eq!(conn.call("GET", "/healthz", "").status, 200, "{path}");
     }
-    // What would wait, or stream, is answered at once.
+    // Calls that would wait or stream are answered at once.
     let began = Instant::now();
     for path in ["/v1/jobs/a/result?wait=60s", "/v1/events?wait=60s"] {
         let mut conn = server.connect();
@@ -84,7 +84,7 @@ fn head_answers_what_get_would_without_its_body() {
     );
     assert!(began.elapsed() < Duration::from_secs(15));
     assert_eq!(conn.call("GET", "/healthz", "").status, 200);
-    // What is not there to be got has no head.
+    // A path without GET has no HEAD.
     let answer = server.call("PURGE", "/v1/jobs", "");
     assert_eq!(answer.header("allow"), Some("POST, GET, HEAD"));
     let mut conn = server.connect();
@@ -183,7 +183,7 @@ fn a_drain_ends_under_load_when_what_runs_is_answered() {
         for n in 0..50 {
             let (answered, closed, over) = (&answered, &closed, &over);
             scope.spawn(move || {
-                // As a client does: it keeps its connection, and makes another when that is closed.
+                // Like a client: it keeps its connection, and opens another when that is closed.
                 let mut conn = crate::wire::Conn::to(at).ok();
                 for job in 0.. {
                     if over.load(Ordering::Acquire) {

@@ -7,7 +7,7 @@ fn push(server: &Server, id: &str) {
     server.post("/v1/jobs", &json!({"id": id, "queue": "q"}).to_string()).good();
 }
 
-/// Where "now" is.
+/// The position after the last event.
 fn now(server: &Server) -> String {
     let read = server.get("/v1/events").good();
     assert_eq!((&read["items"], &read["gap"]), (&json!([]), &Value::Null));
@@ -66,7 +66,7 @@ fn read(block: &str) -> Block {
             "event" => read.event = Some(value),
             "retry" => read.retry = Some(value),
             "data" => read.data = serde_json::from_str(&value).unwrap(),
-            // A comment says that the stream lives.
+            // A comment says that the stream is alive.
             ":" => {}
             other => panic!("{other:?} is no field of a server-sent event"),
         }
@@ -92,7 +92,7 @@ fn a_page_is_read_from_a_place_and_goes_on_at_next() {
         (&rest["items"][0]["job"], rest["items"].as_array().unwrap().len()),
         (&json!("b"), 1)
     );
-    // A filter that matches nothing moves the reader on.
+    // A filter that matches nothing still advances the reader.
     let none = server.get(&format!("/v1/events?since={mark}&type=flow.*")).good();
     assert_eq!((&none["items"], &none["next"]), (&json!([]), &rest["next"]));
     let gap = server.get("/v1/events?since=1-7").good();
@@ -124,7 +124,7 @@ fn a_browser_that_comes_back_goes_on_after_its_last_event() {
     }
     let all = server.get(&format!("/v1/events?since={mark}")).good();
     let last = all["items"][0]["id"].as_str().unwrap();
-    // The header goes before the query.
+    // The header takes precedence over the query.
     let header = format!("Last-Event-ID: {last}\r\n");
     let mut stream = Stream::open(&server, "/v1/events?since=first", &header);
     assert_eq!(stream.next().unwrap().data, json!({"next": last}));

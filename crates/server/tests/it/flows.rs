@@ -1,5 +1,5 @@
-//! Jobs that wait for others, and flows, over HTTP: what is answered, what is refused and at which place, and how calls
-//! wait for the end of a flow.
+//! Jobs that wait for others, and flows, over HTTP: answers, refusals with their pointers, and calls that wait for the
+//! end of a flow.
 
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,7 @@ fn a_failure_cancels_and_its_retry_says_how_many() {
         let job = server.get(&format!("/v1/jobs/{id}")).good();
         assert_eq!((&job["state"], &job["error"]), (&json!("cancelled"), &json!("parent_failed")));
     }
-    // A child of a failed parent is there, and cancelled.
+    // A child of a failed parent exists, cancelled.
     let late = server.post("/v1/jobs", r#"{"id": "late", "after": ["parent"]}"#);
     assert_eq!((late.status, &late.json()["state"]), (201, &json!("cancelled")));
     let no = server.post("/v1/jobs/child/retry", "").refused(409, "wrong_state", None);
@@ -289,7 +289,7 @@ fn a_server_that_drains_answers_who_waits_for_a_flow() {
     server.post("/v1/jobs", r#"{"id": "a", "flow": "f"}"#).good();
     let mut waits = server.connect();
     waits.ask("GET", "/v1/flows/f?wait=60s", "");
-    // Its call is read before the drain's: nobody but the server sees that it waits.
+    // Its call is read before the drain's: only the server sees that it waits.
     until("it waits", || waiters(&server) == 1);
     server.drain();
     let answer = waits.answer();

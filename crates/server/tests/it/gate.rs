@@ -1,5 +1,5 @@
-//! Who may call, and with what: content types, origins, tokens, namespaces, sizes and slowness, by
-//! raw bytes.
+//! Rules for callers and requests: content types, origins, tokens, namespaces, sizes and slowness,
+//! by raw bytes.
 
 use crate::wire::Server;
 use tenure_core::bounds::BODY_BYTES_MAX;
@@ -39,7 +39,7 @@ fn a_body_needs_its_content_type() {
         let headers = format!("{host}Content-Type: {media}\r\n");
         assert_eq!(server.connect().ask_with("POST", "/v1/jobs", &headers, b"{}").status, 201);
     }
-    // Nothing has no type.
+    // An empty body needs no type.
     let mut conn = server.connect();
     conn.send(
         format!("POST /v1/jobs HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n")
@@ -144,17 +144,17 @@ fn a_body_that_is_too_large_is_refused_at_its_length() {
              Content-Length: {length}\r\n\r\n"
         )
     };
-    // Refused before a byte of it came.
+    // Refused before any byte of the body came.
     let mut conn = server.connect();
     conn.send(head(BODY_BYTES_MAX + 1).as_bytes());
     conn.answer().refused(413, "too_large", None);
     assert!(conn.is_closed());
-    // Who sends all before reading sees it too: 10 MB of nested arrays.
+    // A caller that sends everything before it reads sees the refusal too: 10 MB of nested arrays.
     let mut conn = server.connect();
     conn.send(head(10_000_000).as_bytes());
     conn.send(&vec![b'['; 10_000_000]);
     conn.answer().refused(413, "too_large", None);
-    // Who gives no length.
+    // A body without a length.
     let mut conn = server.connect();
     conn.send(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
     let piece = vec![b'['; 1 << 20];
@@ -165,7 +165,7 @@ fn a_body_that_is_too_large_is_refused_at_its_length() {
     }
     conn.answer().refused(413, "too_large", None);
     assert_eq!(server.state(), before);
-    // The most that is allowed is read, and found wanting.
+    // A body of exactly the maximum is read, and is not valid.
     let mut conn = server.connect();
     conn.send(head(BODY_BYTES_MAX).as_bytes());
     conn.send(&vec![b' '; BODY_BYTES_MAX]);
@@ -194,16 +194,17 @@ fn who_is_too_slow_is_told() {
     assert_eq!(answers.len(), 3, "{answers:?}");
     assert_eq!(answers[1]["duplicate"], false);
     assert_eq!(answers[2]["code"], "request_timeout");
-    // Who says nothing at all is told nothing.
+    // A silent connection gets no answer.
     assert!(server.connect().is_closed());
-    // The second request of a connection is watched as the first.
+    // The second request of a connection is timed like the first.
     let mut again = server.connect();
     assert_eq!(again.call("GET", "/healthz", "").status, 200);
     again.send(b"GET");
     again.answer().refused(408, "request_timeout", None);
 }
 
-/// Without a token a loopback name is all that is asked for: nothing may give it to others.
+/// Without a token a loopback name is all that a call needs, so nothing may lend that name to
+/// others.
 #[test]
 fn without_a_token_what_a_proxy_or_a_foreign_page_sends_is_refused() {
     let (open, locked) = (Server::start(), Server::with(Some(TOKEN), Config::default()));
@@ -221,7 +222,7 @@ fn without_a_token_what_a_proxy_or_a_foreign_page_sends_is_refused() {
             server.connect().ask_with("GET", "/v1/stats", &headers, b"")
         };
         assert_eq!(get(&open, "").status, status, "{headers}");
-        // A proxy in front of a server with a token is as it should be.
+        // A proxy in front of a server with a token is welcome.
         let token = format!("Authorization: Bearer {TOKEN}\r\n");
         assert_eq!(get(&locked, &token).status, 200, "{headers}");
     }

@@ -1,4 +1,4 @@
-//! Callers who go away, and servers that do.
+//! Callers that go away, and servers that do.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -28,7 +28,7 @@ fn a_caller_who_goes_away_while_it_waits_gets_nothing() {
         until("it waits", || server.get("/v1/workers").text().contains(&queue));
         drop(waits);
         server.post("/v1/jobs", &json!({"id": id, "queue": queue}).to_string()).good();
-        // Whoever asks now, within far less than a ttl, gets it.
+        // A caller that asks now gets it, within far less than a ttl.
         let ask = json!({"queues": [queue], "wait": "10s"}).to_string();
         let leased = server.post("/v1/leases", &ask).good();
         assert_eq!(leased["leases"][0]["job"]["id"], id, "{leased}");
@@ -86,10 +86,10 @@ fn a_grant_after_a_settle_is_undone_and_the_settle_stands() {
     assert_eq!(again["leases"].as_array().unwrap().len() as u64, LARGE);
 }
 
-/// Jobs whose grant is one answer, and larger than what lies between two sockets of which one is narrow.
+/// Jobs whose grant is one answer, larger than the buffers between a normal and a narrow socket.
 const LARGE: u64 = 34;
 
-/// A server that soon gives up on who does not read, with [`LARGE`] jobs in `q`.
+/// A server that soon drops a caller that does not read, with [`LARGE`] jobs in `q`.
 fn large() -> Server {
     let config = Config {
         write_pause_max: Duration::from_millis(300),
@@ -117,7 +117,7 @@ fn is_ready(server: &Server, n: u64) -> bool {
 fn a_grant_whose_answer_cannot_be_written_is_undone() {
     let server = large();
     let ask = json!({"queues": ["q"], "max": LARGE, "ttl": "1h", "request_id": "r"}).to_string();
-    // They read nothing: some stay, some go away in the middle. All under one request id.
+    // They read nothing: some stay, some go away in the middle. All use one request id.
     for stays in [true, false, true, false] {
         let mut caller = server.connect_narrow();
         caller.ask("POST", "/v1/leases", &ask);
@@ -127,7 +127,7 @@ fn a_grant_whose_answer_cannot_be_written_is_undone() {
         }
         drop(caller);
         until("they are undone", || of_state(&server, "running") == 0);
-        // A second `released` in a row would wait a second: nothing was counted.
+        // A second `released` in a row would wait a second, so nothing was counted.
         assert_eq!((of_state(&server, "ready"), of_state(&server, "scheduled")), (LARGE, 0));
     }
     for n in [0, LARGE - 1] {
@@ -136,7 +136,7 @@ fn a_grant_whose_answer_cannot_be_written_is_undone() {
         assert_eq!(job["errors"], json!([]));
     }
     assert_eq!(server.get("/v1/leases").good()["items"], json!([]));
-    // Whoever reads gets all of it at once, also under the id of those who did not.
+    // A caller that reads gets all of it at once, also under the id of the callers that did not.
     let leased = server.post("/v1/leases", &ask).good();
     let leases = leased["leases"].as_array().unwrap();
     assert_eq!(leases.len() as u64, LARGE);
@@ -154,7 +154,7 @@ fn a_grant_that_a_repeat_of_the_call_read_is_not_undone() {
     drop(stuck);
     server.drain();
     server.ended();
-    // Every connection is over now, so what they had to undo is undone.
+    // Every connection is over now, so their grants are undone.
     let leases = leased["leases"].as_array().unwrap();
     assert_eq!(leases.len() as u64, LARGE);
     assert_eq!(server.live_leases(), LARGE);
@@ -168,7 +168,7 @@ fn a_grant_that_was_read_stays() {
     let leased = conn.call("POST", "/v1/leases", r#"{"queues": ["q"]}"#).good();
     drop(conn);
     let lease = leased["leases"][0]["lease"].as_str().unwrap();
-    // Give the server the time to see that the connection is over.
+    // Gives the server time to see that the connection is over.
     until("it was seen", || server.get("/healthz").status == 200);
     let extended = server.post("/v1/leases/extend", &json!({"leases": [lease]}).to_string()).good();
     assert_eq!(extended["lost"], json!([]));
@@ -188,7 +188,7 @@ fn a_server_that_drains_answers_who_waits_and_then_ends() {
     assert_eq!(answer.good()["leases"], json!([]));
     assert_eq!(answer.header("connection"), Some("close"));
     assert!(waits.is_closed());
-    // All else is answered as before.
+    // All other calls are answered as before.
     let asked = server.post("/v1/leases", r#"{"queues": ["q"]}"#);
     asked.refused(503, "draining", None);
     assert_eq!(server.post("/v1/jobs", r#"{"queue": "q"}"#).status, 201);
@@ -257,7 +257,7 @@ fn a_caller_who_closes_its_side_is_gone() {
     assert!(rest.is_empty());
 }
 
-/// So much of an answer may come before any of it is read.
+/// Bytes of an answer that may come before any of it is read.
 const WINDOW: u32 = 64 * 1024;
 
 #[test]
@@ -284,7 +284,7 @@ fn a_wait_over_http2_that_is_reset_gets_nothing_and_the_connection_goes_on() {
 fn a_grant_over_http2_that_is_not_read_is_undone_and_one_that_is_read_stays() {
     let server = large();
     let ask = json!({"queues": ["q"], "max": LARGE, "ttl": "1h", "request_id": "r"}).to_string();
-    // They read nothing: some stay, some let go of the call alone, or of the whole connection.
+    // They read nothing: some stay, some reset the call alone, or close the whole connection.
     for ends in ["stays", "resets", "leaves", "resets"] {
         let caller = Http2::clear(server.at, WINDOW);
         let head = caller.head(caller.ask("POST", "/v1/leases", &[], &ask));
@@ -306,7 +306,7 @@ fn a_grant_over_http2_that_is_not_read_is_undone_and_one_that_is_read_stays() {
     }
     let job = job(&server, "j0");
     assert_eq!((&job["attempt"], &job["lost"], &job["errors"]), (&json!(0), &json!(0), &json!([])));
-    // Whoever reads, slowly too, gets all of it, and keeps it when the connection is gone.
+    // A caller that reads, even slowly, gets all of it, and keeps it when the connection is gone.
     let caller = Http2::clear(server.at, WINDOW);
     let leased = caller.call("POST", "/v1/leases", &ask).good();
     drop(caller);
@@ -365,7 +365,7 @@ fn the_bounds_hold_over_http2() {
     until("an idle connection is closed", || caller.is_closed());
 }
 
-/// A certificate for 127.0.0.1, and the authority of it.
+/// A certificate for 127.0.0.1, and its authority.
 fn certificates(folder: &std::path::Path) -> (ServerFiles, std::path::PathBuf) {
     let authority = Authority::named("of this test");
     let files = authority.signs(&["127.0.0.1"]).write(folder, "server");
@@ -395,7 +395,7 @@ fn http2_is_chosen_over_tls_and_a_slow_or_wrong_handshake_holds_nothing() {
             assert_eq!(caller.call("GET", "/v1/stats", "").good()["leases"], 0);
         }
     }
-    // The only place is taken by whoever says nothing, half of a handshake, or something else.
+    // The only place is taken by a silent caller, by half of a handshake, or by other bytes.
     let mut silent = server.connect();
     until("it is let go", || silent.is_closed());
     let mut half = server.connect();

@@ -1,5 +1,5 @@
 //! The reference of the HTTP API is made from the server's own description, `/openapi.json`, and agrees with it.
-//! `TENURE_WRITE_DOCS=1 cargo test -p tenure-server --test it http_page` writes the page anew.
+//! `TENURE_WRITE_DOCS=1 cargo test -p tenure-server --test it http_page` writes the page again.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -60,7 +60,7 @@ fn page(document: &Value) -> String {
     page
 }
 
-/// What a route is about: the part of its path behind the version.
+/// The subject of a route: the part of its path behind the version.
 fn subject(path: &str) -> &str {
     match path.split('/').nth(2) {
         Some(part) => part,
@@ -73,7 +73,7 @@ fn route(page: &mut String, path: &str, method: &str, operation: &Value) {
     write!(page, "\n### {method} {path}\n\n{}.\n", text(&operation["summary"])).unwrap();
     let mut rows = Vec::new();
     for parameter in operation["parameters"].as_array().into_iter().flatten() {
-        // The namespace is said once, at the top.
+        // The namespace is described once, at the top.
         if parameter["in"] == "query" {
             rows.push((text(&parameter["name"]), parameter));
         }
@@ -150,7 +150,7 @@ fn fields(page: &mut String, schema: &Value) {
     }
 }
 
-/// A type as a person calls it, with a link where it has a name.
+/// A type in a person's words, with a link where it has a name.
 fn kind(schema: &Value) -> String {
     if let Some(named) = schema["$ref"].as_str() {
         let name = named.rsplit('/').next().unwrap();
@@ -190,7 +190,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A description, as a cell of a table has it.
+/// A description, for a cell of a table.
 fn said(described: &Value) -> String {
     text(&described["description"]).replace('|', "\\|")
 }

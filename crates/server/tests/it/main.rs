@@ -1,4 +1,4 @@
-//! The server by its address: what it answers, refuses, bounds, and forwards to the server that owns the store.
+//! The server by its address: its answers, refusals and bounds, and calls that it forwards to the leader of the store.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

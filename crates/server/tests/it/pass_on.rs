@@ -1,4 +1,4 @@
-//! Calls to a server that does not own the store: it passes them on to the one that does.
+//! Calls to a server that does not lead the store: it forwards them to the leader.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -36,7 +36,7 @@ fn fellowship(server: u128, secret: &str) -> Fellowship {
     Fellowship { server, store: 7, secret: Secret::new(secret), trust: Trust::default() }
 }
 
-/// Tells a server where the store is served.
+/// Notifies a server of the leader.
 #[derive(Clone)]
 struct Tells(watch::Sender<Standing>);
 
@@ -94,7 +94,7 @@ fn there(owner: &Member, epoch: u64) -> Serves {
     Serves::There(OwnerAddress { url, epoch })
 }
 
-/// A server that owns a store in memory, and one that passes calls on to it.
+/// A server that leads a store in memory, and one that forwards calls to it.
 fn two(config: Config) -> (Member, Member) {
     let engine = memory();
     let owner = Member::new(1, &engine, here(&engine, 1), config);
@@ -102,10 +102,10 @@ fn two(config: Config) -> (Member, Member) {
     (owner, other)
 }
 
-/// What a server of tests does with one call.
+/// The reply of a scripted server to one call.
 type Script = Box<dyn FnOnce(&mut TcpStream, String) + Send>;
 
-/// A server that does as it is told with each call, one after the other, each on a connection of its own.
+/// A server that follows a script: each call gets the next entry, on a connection of its own.
 fn scripted(scripts: Vec<Script>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
@@ -115,7 +115,7 @@ fn scripted(scripts: Vec<Script>) -> SocketAddr {
             stream.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut text = String::new();
             let mut piece = [0; 65_536];
-            // A head, and a body of the length that it says.
+            // A head, and a body of the length in the head.
             loop {
                 let count = stream.read(&mut piece).unwrap_or(0);
                 text += std::str::from_utf8(&piece[..count]).unwrap();
@@ -172,7 +172,7 @@ fn a_call_is_answered_as_the_owner_answers_it_and_names_the_owner() {
         let media = |answer: &crate::wire::Answer| answer.header("content-type").map(str::to_owned);
         assert_eq!(media(&own), media(&passed));
     }
-    // What is asked of the server itself it answers itself.
+    // Calls about the server itself are not forwarded.
     for path in ["/healthz", "/version", "/openapi.json", "/readyz", "/nothing"] {
         assert_eq!(at(&other.server.get(path)), None, "{path}");
     }
@@ -184,7 +184,7 @@ fn a_call_is_answered_as_the_owner_answers_it_and_names_the_owner() {
     head.ask("HEAD", "/v1/stats", "");
     let (status, headers) = head.head();
     assert_eq!(status, 200, "{headers:?}");
-    // The connection goes on: nothing of a body came.
+    // The connection goes on: no body came.
     assert_eq!(head.call("GET", "/v1/stats", "").status, 200);
 }
 
@@ -210,10 +210,10 @@ fn the_token_is_checked_by_the_first_server_and_the_secret_by_the_owner() {
     assert_eq!(get(&other.server, &shown(TOKEN)).status, 200);
     get(&other.server, &shown("of-the-owner")).refused(401, "unauthorized", None);
     get(&other.server, "Host: any.example\r\n").refused(401, "unauthorized", None);
-    // Servers of another secret are not heard, and their callers hear whose fault that is.
+    // Servers with another secret are refused, and their callers see whose fault that is.
     let problem = get(&stranger.server, &shown(TOKEN)).refused(503, "store_unavailable", None);
     assert!(problem["detail"].as_str().unwrap().contains("secret"), "{problem}");
-    // A mark by itself is worth nothing, whatever token stands beside it.
+    // A mark alone is worth nothing, whatever token stands beside it.
     for token in ["of-the-owner", "another", ""] {
         let marked = format!("{}Tenure-From-Server: 02\r\n", shown(token));
         get(&owner.server, &marked).refused(401, "unauthorized", None);
@@ -223,7 +223,7 @@ fn the_token_is_checked_by_the_first_server_and_the_secret_by_the_owner() {
     get(&alone, marked).refused(401, "unauthorized", None);
 }
 
-/// A Redis that was emptied has another secret, which the servers learn one after another.
+/// An emptied Redis has another secret, which the servers learn one after another.
 #[test]
 fn servers_go_on_while_the_secret_of_their_store_changes() {
     let engine = memory();
@@ -239,7 +239,7 @@ fn servers_go_on_while_the_secret_of_their_store_changes() {
     let whereabouts = Whereabouts::joining("redis", of_the_other.subscribe(), standing);
     let other = Server::of_several(whereabouts, memory(), None, config, None);
     assert_eq!(other.get("/v1/stats").status, 200);
-    // The owner learns it first: what it knew before is still taken.
+    // The leader learns it first, and still accepts the former one.
     of_the_owner.send_replace(Some(Arc::new(fellowship(1, "of an emptied Redis"))));
     owner.get("/healthz").good();
     assert_eq!(other.get("/v1/stats").status, 200);
@@ -247,7 +247,7 @@ fn servers_go_on_while_the_secret_of_their_store_changes() {
     of_the_other.send_replace(Some(Arc::new(fellowship(2, "of an emptied Redis"))));
     assert_eq!(other.get("/v1/stats").status, 200);
     assert_eq!(other.get("/readyz").status, 200);
-    // One that never hears of it is refused, and says so to whoever balances.
+    // A server that never learns it is refused, and tells the load balancer.
     of_the_other.send_replace(Some(Arc::new(fellowship(2, "of nobody"))));
     other.get("/v1/stats").refused(503, "store_unavailable", None);
     let ready = other.get("/readyz");
@@ -315,7 +315,7 @@ fn strangers_are_told_no_address_of_another_server() {
 fn a_call_has_one_hop() {
     let config = Config { pass_on_max: Duration::from_millis(200), ..Config::default() };
     let (owner, other) = two(config);
-    // Each takes the other for the owner.
+    // Each takes the other for the leader.
     owner.tells.there(other.server.at, 2);
     other.tells.there(owner.server.at, 2);
     let problem = other.server.get("/v1/stats").refused(503, "store_unavailable", None);
@@ -339,7 +339,7 @@ fn lines_are_answered_as_they_come_and_keep_their_numbers() {
     let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len()).into_bytes();
     conn.send(&chunk("{\"id\":\"a\",\"queue\":\"q\"}\n\n{\"queue\":"));
     assert_eq!(conn.head().0, 200);
-    // The answer to the first is here before the last was sent.
+    // The first answer is here before the last job was sent.
     let mut text = String::from_utf8(conn.chunk().unwrap()).unwrap();
     let line = |text: &str| -> Value { serde_json::from_str(text.trim()).unwrap() };
     assert_eq!(line(&text)["id"], "a");
@@ -355,7 +355,7 @@ fn lines_are_answered_as_they_come_and_keep_their_numbers() {
     let numbers: Vec<_> = lines.iter().map(|line| line["line"].as_u64().unwrap()).collect();
     assert_eq!((numbers, &lines[1]["code"]), (vec![3, 4, 5], &json!("bad_json")));
     assert_eq!(owner.server.get("/v1/stats").good()["jobs"]["ready"], 3);
-    // A set with an item a line.
+    // A set with an item on each line.
     let set: String = (0..2_000).map(|n| format!("{{\"id\":\"r{n}\"}}\n")).collect();
     let headers = "Host: localhost\r\nContent-Type: application/x-ndjson\r\n";
     let synced =
@@ -439,7 +439,7 @@ fn events_are_streamed_until_either_side_ends() {
     until_says(&mut first, "event: start");
     owner.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
     until_says(&mut first, "event: job.pushed");
-    // Another server owns the store: the caller comes back and says where it was.
+    // Another server leads the store: the caller comes back with its position.
     other.tells.there(owner.server.at, 2);
     ends(first);
     let mut second = open(&other.server);
@@ -462,7 +462,7 @@ fn a_server_that_drains_does_not_wait_for_calls_that_wait_elsewhere() {
     assert_eq!(lease.answer().good()["leases"], json!([]));
     assert_eq!(result.answer().good()["state"], "ready");
     assert_eq!(other.server.ended().cut, 0);
-    // The owner has noticed that nobody waits there.
+    // The leader has noticed that nobody waits there.
     owner.server.post("/v1/jobs", r#"{"id": "b", "queue": "q"}"#).good();
     let leased = owner.server.post("/v1/leases", r#"{"queues": ["q"], "wait": "10s"}"#).good();
     assert_eq!(leased["leases"][0]["job"]["id"], "b");
@@ -510,7 +510,7 @@ fn a_draining_leader_closes_its_listener_once_it_handed_over() {
     assert_eq!(next.server.live_leases(), 0);
 }
 
-/// The only server of a store: nobody takes the store that it gave up.
+/// The only server of a store: no other one takes the store that it gives up.
 #[test]
 fn a_call_does_not_hold_up_the_end_of_the_last_server() {
     let mut leader = two(Config { quiet: Duration::from_millis(200), ..Config::default() }).0;
@@ -549,7 +549,7 @@ fn steady_heartbeats_do_not_hold_up_the_end_of_a_follower() {
 #[test]
 fn a_call_that_is_away_goes_to_the_next_owner_with_the_same_ids() {
     let (owner, other) = two(Config::default());
-    // It takes the push, says nothing, and is seen to be deposed.
+    // It takes the push, says nothing, and is then reported as fenced.
     let (taken, was_taken) = std::sync::mpsc::channel();
     let silent = scripted(vec![Box::new(move |stream, text| {
         taken.send(text).unwrap();
@@ -586,7 +586,7 @@ fn a_lease_call_goes_on_waiting_at_the_next_owner_or_here() {
     until("it waits at the next", || next.server.get("/v1/workers").text().contains("q1"));
     next.server.post("/v1/jobs", r#"{"id": "a", "queue": "q1"}"#).good();
     assert_eq!(first.answer().good()["leases"][0]["job"]["id"], "a");
-    // This server becomes the owner itself.
+    // This server becomes the leader itself.
     let mut second = waits("q2");
     until("it waits", || next.server.get("/v1/workers").text().contains("q2"));
     other.tells.now(here(&old, 3));
@@ -629,14 +629,14 @@ fn a_call_waits_no_longer_in_all_than_it_asked_for() {
     waits.ask("POST", "/v1/leases", ask);
     let first = was_told.recv_timeout(PATIENCE).unwrap();
     assert!(!first.contains("tenure-waited"), "{first}");
-    // It tries again a moment later, and says how long its caller has waited by then.
+    // The server tries again a moment later, and says how long its caller has waited by then.
     let sent = Instant::now();
     until("the caller has waited", || sent.elapsed() > Duration::from_millis(20));
     other.tells.there(next, 3);
     let second = was_taken.recv_timeout(PATIENCE).unwrap();
     let waited = second.split_once("tenure-waited: ").unwrap().1.split_once('\r').unwrap().0;
     assert!((1..60_000).contains(&waited.parse::<u64>().unwrap()), "{second}");
-    // That counts where another server says it.
+    // A server counts that wait where another server reports it.
     let mark = format!(
         "content-type: application/json\r\nauthorization: Bearer {SECRET}\r\n\
          tenure-from-server: 00000000000000000000000000000002\r\ntenure-waited: 60000\r\n"
@@ -663,7 +663,7 @@ fn what_an_owner_did_not_do_is_asked_of_the_next() {
         other.tells.there(owner.server.at, 3);
         assert_eq!(push.answer().good()["done"], 0);
     }
-    // A deletion that an earlier sending may have done is done.
+    // A deletion that an earlier attempt may have done counts as done.
     owner.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
     let (took, was_taken) = std::sync::mpsc::channel();
     let dies = scripted(vec![Box::new(move |_, _| took.send(()).unwrap())]);
@@ -684,13 +684,13 @@ fn what_may_have_been_done_and_cannot_be_told_apart_is_not_sent_twice() {
     other.tells.there(dies, 2);
     let retry = other.server.post("/v1/jobs/retry", r#"{"queue":"q"}"#);
     retry.refused(503, "outcome_unknown", None);
-    // Lines that are on their way cannot be sent again either.
+    // Lines that have left cannot be sent again either.
     let dies = scripted(vec![Box::new(|_, _| {})]);
     other.tells.there(dies, 3);
     let headers = "Host: localhost\r\nContent-Type: application/x-ndjson\r\n";
     let mut conn = other.server.connect();
     conn.ask_with("POST", "/v1/jobs", headers, b"{}\n").refused(503, "outcome_unknown", None);
-    // A server that nobody reaches has taken none of them.
+    // An unreachable server has taken none of them.
     let nowhere = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
     other.tells.there(nowhere, 4);
     let mut conn = other.server.connect();
@@ -740,7 +740,7 @@ fn a_set_in_lines_that_was_read_here_is_not_sent_without_them() {
     let path = "/v1/pools/p/resources?force=true";
     for _ in 0..20 {
         assert_eq!(set(&owner.server, path, &["a", "b"]).status, 200);
-        // The server believes that it serves, and its engine has ended.
+        // The server believes that it serves, but its engine has ended.
         let ended = memory();
         ended.close();
         other.tells.now(here(&ended, 1));
@@ -847,7 +847,7 @@ fn a_server_says_to_others_whether_it_serves() {
     assert_eq!(ask(SECRET, other.server.at, 2), says(false, None));
     // Another process of the store, and no process at all.
     assert_eq!(ask(SECRET, owner.server.at, 2), ServerSays::Refused);
-    // Servers whose secrets differ for now: each of them lives.
+    // Servers whose secrets differ for now: each of them is alive.
     assert_eq!(ask("another", owner.server.at, 1), ServerSays::Silent);
     assert_eq!(ask(SECRET, Server::start().at, 1), ServerSays::Silent);
     let nowhere = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
@@ -857,7 +857,7 @@ fn a_server_says_to_others_whether_it_serves() {
     let to = url(&format!("http://{}", silent.local_addr().unwrap()));
     let word = runtime.block_on(asks.ask(&to, 1, Duration::from_millis(50)));
     assert_eq!(word, ServerSays::Silent);
-    // One that has just started does not know its store yet: it is not gone for that.
+    // A server that has just started does not know its store yet, but is not gone.
     let (tells, standing) = Tells::new(Serves::Nobody("this server has just started".to_owned()));
     let (known, engine) = (watch::Sender::new(None), memory());
     let whereabouts = Whereabouts::joining("redis", known.subscribe(), standing);
@@ -865,7 +865,7 @@ fn a_server_says_to_others_whether_it_serves() {
     let to = url(&format!("http://{}", starts.at));
     let word = runtime.block_on(asks.ask(&to, 3, Duration::from_millis(300)));
     assert_eq!(word, ServerSays::Silent);
-    // It knows it some ms later, and is waited for.
+    // It learns the store some ms later, and the question waits for that.
     let begun = Instant::now();
     let word = runtime.spawn(asks.ask(&to, 3, Duration::from_secs(5)));
     std::thread::sleep(Duration::from_millis(200));
@@ -875,12 +875,12 @@ fn a_server_says_to_others_whether_it_serves() {
     assert_eq!(runtime.block_on(word).unwrap(), says(true, None));
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert_eq!(ask(SECRET, starts.at, 3), says(true, None));
-    // To anybody else there is nothing.
+    // For anybody else these paths lead nowhere.
     owner.server.get("/v1/server").refused(404, "route_not_found", None);
     owner.server.post("/v1/server/undo", "[]").refused(404, "route_not_found", None);
 }
 
-/// Writes every snapshot that ends at an even entry, and waits with those at an odd one until nobody waits for them.
+/// Writes every snapshot that ends at an even entry. For one at an odd entry it waits until nobody waits for it.
 #[derive(Default)]
 struct WritesEven {
     given_up: AtomicUsize,
@@ -904,7 +904,7 @@ impl WritesSnapshots for WritesEven {
     }
 }
 
-/// Numbers that a reader of JSON which takes all for floats would change.
+/// Numbers that a JSON reader would change if it took all for floats.
 fn written(number: u64) -> WrittenSnapshot {
     WrittenSnapshot { number, checksum: u64::MAX - 1, pieces: 3, bytes: 1 << 60, sum: u64::MAX }
 }
@@ -963,7 +963,7 @@ fn lines_that_come_too_slowly_are_refused_after_those_that_came() {
     let stored = |line: &Value| line["duplicate"] == false;
     assert!(lines.len() == 3 && stored(&lines[0]) && stored(&lines[1]), "{lines:?}");
     assert_eq!((&lines[2]["code"], &lines[2]["line"]), (&json!("request_timeout"), &json!(3)));
-    // Of a whole set, a part is nothing.
+    // A part of a whole set changes nothing.
     let mut conn = server.connect();
     conn.send(head("PUT /v1/pools/p/resources").as_bytes());
     conn.answer().refused(408, "request_timeout", None);
@@ -972,7 +972,7 @@ fn lines_that_come_too_slowly_are_refused_after_those_that_came() {
 
 #[test]
 fn callers_who_do_not_read_use_up_a_budget_here_too() {
-    // The owner has room for all of them; this server has for six.
+    // The leader has room for all of them; this server has room for six.
     let engine = memory();
     let owner = Member::new(1, &engine, here(&engine, 1), Config::default());
     let config = Config { in_flight_bytes_max: 4 << 20, ..Config::default() };
@@ -994,7 +994,7 @@ fn callers_who_do_not_read_use_up_a_budget_here_too() {
         assert!(unread.len() < 10, "nobody is refused");
     };
     assert_eq!((no.0, unread.len()), (503, 6), "{no:?}");
-    // What is small goes on.
+    // Small calls go on.
     assert_eq!(other.server.get("/v1/stats").status, 200);
     drop(unread);
     until("it is given back", || other.server.get("/v1/jobs?full=true").status == 200);
@@ -1023,7 +1023,7 @@ fn what_passing_on_adds() {
         ("POST", "/v1/jobs", r#"{"queue":"q"}"#),
         ("POST", "/v1/leases", r#"{"queues":["none"]}"#),
     ] {
-        // In turn, so that a machine that is busy for a while is so for both.
+        // In turns, so that a machine that is busy for a while slows both.
         for _ in 0..3 {
             let (own, passed) =
                 (p50(&owner.server, method, path, body), p50(&other.server, method, path, body));

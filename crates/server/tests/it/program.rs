@@ -13,14 +13,14 @@ async fn shared(redis: &RedisServer) -> Server {
     Server::open(&redis.url()).listen("127.0.0.1:0").start().await.unwrap()
 }
 
-/// Whether this server answers calls itself, and not another one of its store.
+/// Whether this server answers calls itself, as the leader of its store.
 fn owns(server: &Server) -> bool {
     let engine = server.engine();
     let leads = engine.servers().iter().any(|one| one.is_self && one.is_leader);
     engine.health().degraded.is_none() && leads
 }
 
-/// Ends when one of these answers calls itself and the others pass them on.
+/// Ends when one of these answers calls itself and the others forward them.
 async fn one_owns(servers: &[&Server]) {
     let begun = Instant::now();
     let is_degraded = |server: &Server| server.engine().health().degraded.is_some();
@@ -44,11 +44,11 @@ async fn two_servers_of_a_program_share_a_store_and_one_goes_on_when_the_other_i
     one_owns(&[&first, &second]).await;
     assert!(owns(&first));
     second.client().push("q").id("passed-on").await.unwrap();
-    // Dropped is crashed: nothing is handed over.
+    // A drop is a crash: nothing is handed over.
     drop(first);
     let third = shared(&redis).await;
     second.client().push("q").id("after-the-crash").await.unwrap();
-    // Either may be the one that finds out first.
+    // Either may find out first.
     one_owns(&[&second, &third]).await;
     let (owner, other) = if owns(&second) { (second, third) } else { (third, second) };
     owner.close().await;

@@ -1,12 +1,12 @@
-//! Every refusal and every bad input, by raw bytes: its status, code and place, a hint, and that
-//! nothing changed.
+//! Every refusal and every bad input, by raw bytes: status, code, pointer and hint, and no change
+//! to the store.
 
 use crate::wire::Server;
 use tenure_core::bounds::{ITEMS_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::refusal::Code;
 use tenure_server::Config;
 
-/// What is there when the tables are sent.
+/// The state of the store before the rows are sent.
 fn furnished(server: Server) -> Server {
     server.put("/v1/limits/scrapy", r#"{"concurrency": 2}"#).good();
     server.put("/v1/limits/api", r#"{"rate": {"count": 10, "per": "1s"}}"#).good();
@@ -297,7 +297,7 @@ fn schedules() -> Vec<Row> {
     ]
 }
 
-/// Timings, of which no engine is asked.
+/// Timings, which no engine sees.
 fn timings() -> Vec<Row> {
     let field = "invalid_field";
     let preview = |body: &'static str, code, pointer: &'static str| {
@@ -380,7 +380,7 @@ fn all_refused(server: &Server) {
         let (method, path) = line.split_once(' ').unwrap();
         let answer = server.call(method, path, &body);
         let shown: String = body.chars().take(80).collect();
-        // All that is wrong is told at once.
+        // All faults of a row are reported at once.
         let got = answer.json();
         let is = (answer.status, got["code"].as_str(), got["pointer"].as_str());
         if is != (status, Some(code), pointer) {
@@ -420,7 +420,7 @@ fn all_refused(server: &Server) {
         "line_full",
         // In the histories of the machine, and in `cli/tests/serve`.
         "namespaces_full",
-        // Of a store or engine that fails.
+        // For a store or an engine that fails.
         "store_full",
         "store_unavailable",
         "outcome_unknown",

@@ -1,11 +1,12 @@
-//! Answers are as `/openapi.json` says: every field that it requires is there, and no field is there that it does not name.
+//! Answers agree with `/openapi.json`: every field that it requires is there, and no field is there that it does not
+//! name.
 
 use std::collections::BTreeSet;
 
 use crate::wire::{Answer, Server};
 use serde_json::{Value, json};
 
-/// What is wrong with a value, as a schema of the document has it; each with the pointer to it.
+/// The differences between a value and a schema of the document, each with its pointer.
 fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         let schema = document.pointer(name.trim_start_matches('#')).unwrap();
@@ -17,7 +18,7 @@ fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<Stri
         let fitting = of_forms.iter().filter(|faults| faults.is_empty()).count();
         return match fitting {
             1 => Vec::new(),
-            // The form that was meant: it is of the right type.
+            // The intended form has the right type.
             0 => of_forms
                 .into_iter()
                 .min_by_key(|found| {
@@ -64,7 +65,7 @@ fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<Stri
     }
     if let (Some(properties), Some(fields)) = (schema["properties"].as_object(), value.as_object())
     {
-        // No properties: anything goes.
+        // A schema without properties allows anything.
         for (name, field) in fields.iter().filter(|_| !properties.is_empty()) {
             match properties.get(name) {
                 Some(schema) => {
@@ -82,7 +83,7 @@ fn faults(document: &Value, schema: &Value, value: &Value, at: &str) -> Vec<Stri
     found
 }
 
-/// Calls a server and holds each answer, and each body that was taken, against the document.
+/// Calls a server and checks each answer, and each accepted body, against the document.
 struct Checked {
     server: Server,
     document: Value,
@@ -98,7 +99,7 @@ impl Checked {
         Self { server, document, seen: BTreeSet::new(), faults: Vec::new() }
     }
 
-    /// The path of the document that this one is, without its query.
+    /// The path of the document that fits this one, without its query.
     fn path(&self, method: &str, path: &str) -> String {
         let path = path.split('?').next().unwrap();
         let parts: Vec<&str> = path.split('/').collect();
@@ -242,7 +243,7 @@ fn jobs(on: &mut Checked) {
     on.post("/v1/jobs", whole);
     on.post("/v1/jobs", json!([{"queue": "q", "id": "one"}, {"queue": "q", "id": "two", "after": ["one"], "ref": "r"}]));
     on.get("/v1/jobs/whole");
-    // With as little as may be given: what an answer leaves out then is not required.
+    // With as few fields as possible: a field that the answer then leaves out is not required.
     on.post("/v1/jobs", json!({"queue": "q", "id": "least", "unique": {"key": "least"}}));
     on.get("/v1/jobs/least");
     on.get("/v1/jobs?full=true");

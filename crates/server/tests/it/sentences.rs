@@ -1,9 +1,9 @@
-//! What people read is right for one thing and for many.
+//! Sentences for people are right for one thing and for many.
 
 use crate::wire::Server;
 use serde_json::{Value, json};
 
-/// Pushes so many jobs to `queue`, each with these needs: `j0`, `j1`…
+/// Pushes this many jobs to `queue`, each with these needs: `j0`, `j1`…
 fn push(server: &Server, queue: &str, needs: &Value, n: usize) {
     let jobs: Vec<Value> =
         (0..n).map(|n| json!({"id": format!("j{n}"), "queue": queue, "needs": needs})).collect();
@@ -30,7 +30,7 @@ fn refused(server: &Server, method: &str, path: &str, body: &str) -> String {
     server.call(method, path, body).json()["detail"].as_str().unwrap().to_owned()
 }
 
-/// What is made of it with one thing, and with two.
+/// Makes a sentence about one thing or about two.
 type Says = fn(&Server, usize) -> String;
 
 #[test]
@@ -164,7 +164,7 @@ fn a_summary_is_a_sentence_without_the_state_that_stands_beside_it() {
         let explained = explain(&server, job);
         assert_eq!((&explained["state"], &explained["summary"]), (&json!(state), &json!(summary)));
     }
-    // Somebody who asks and holds nothing would take it.
+    // A worker that asks and holds nothing would take it.
     lease(&server, json!({"queues": ["r"], "worker": "v"}));
     server.post("/v1/jobs", r#"{"id": "next", "queue": "r"}"#).good();
     assert_eq!(explain(&server, "next")["summary"], "the next worker that asks gets it");

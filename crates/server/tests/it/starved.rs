@@ -1,4 +1,4 @@
-//! A worker over HTTP whose handlers block every thread of their runtime: its heartbeats must not go by connections that
+//! A worker over HTTP whose handlers block every thread of their runtime: its heartbeats must not use connections that
 //! the same runtime drives.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ fn a_handler_that_blocks_every_thread_for_five_ttls_keeps_its_lease() {
             // No await: nothing else runs on this thread.
             std::thread::sleep(Duration::from_millis(5_200));
         });
-        // A job that was lost would have been granted once more.
+        // A lost job would have been granted once more.
         assert_eq!(tokio::spawn(working).await.unwrap().unwrap().jobs, 2);
     });
     for id in ["a", "b"] {

@@ -1,4 +1,4 @@
-//! What callers may hold who have shown no token, or whose token was removed.
+//! Bounds for callers that have shown no token, or whose token was removed.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn shown(token: &str) -> String {
     )
 }
 
-/// The server takes the other token alone from now on.
+/// From now on the server accepts the other token alone.
 fn remove(server: &Server) {
     server.tokens.replace(vec![Secret::new(OTHER)]);
 }
@@ -42,7 +42,7 @@ fn a_wait_ends_with_the_token_that_began_it_and_is_granted_nothing() {
     let other = |method: &str, path: &str, body: &str| {
         server.connect().ask_with(method, path, &shown(OTHER), body.as_bytes())
     };
-    // Both wait: who asks for the queue is known.
+    // The queue counts the worker whose lease call waits.
     let asks = |token: &str| {
         let workers = server.connect().ask_with("GET", "/v1/queues/q", &shown(token), b"");
         workers.status == 200 && workers.json()["workers"] == 1
@@ -80,13 +80,13 @@ fn a_token_that_stays_keeps_its_waits() {
 #[test]
 fn a_stranger_has_few_requests_of_one_connection_under_way() {
     let server = Server::with(Some(TOKEN), Config::default());
-    // Nothing of an answer may be sent: each stays under way.
+    // No byte of an answer may be sent: each request stays under way.
     let stranger = Http2::clear(server.at, 0);
     let asked: Vec<_> = (0..64).map(|_| stranger.ask("GET", "/v1/jobs", &[], "")).collect();
-    // Kept: an answer that is let go of is under way no longer.
+    // Kept: a dropped answer is no longer under way.
     let held: Vec<_> = asked.into_iter().filter_map(|sent| stranger.try_head(sent)).collect();
     assert!(held.len() <= 17, "{} answered", held.len());
-    // Who shows a token has as many as before, on a connection of its own.
+    // A caller with a token has as many as before, on a connection of its own.
     let bearer = format!("Bearer {TOKEN}");
     let caller = Http2::clear(server.at, 0);
     let headers = [("authorization", bearer.as_str())];
@@ -100,7 +100,7 @@ fn a_caller_is_served_where_strangers_take_all_that_they_may() {
     let config =
         Config { in_flight_bytes_max: 64 * 1024, connections_max: 100, ..Config::default() };
     let server = Server::with(Some(TOKEN), config);
-    // Sixteen are taken however small the budget is.
+    // Sixteen are accepted however small the budget is.
     let mut silent: Vec<Conn> = (0..24).map(|_| server.connect()).collect();
     for _ in 0..8 {
         let answer = server.connect().ask_with("GET", "/healthz", &shown(TOKEN), b"");
@@ -131,10 +131,11 @@ impl Frames {
         Frames(stream)
     }
 
-    /// Sends this, and reads types and flags of frames until these are wanted or the connection ends.
+    /// Sends these bytes, and reads types and flags of frames until these are wanted or the
+    /// connection ends.
     fn send(&mut self, bytes: &[u8], wanted: impl Fn(&[(u8, u8)]) -> bool) -> Vec<(u8, u8)> {
         let (mut writes, bytes) = (self.0.try_clone().unwrap(), bytes.to_vec());
-        // It may be closed meanwhile.
+        // The server may close the connection meanwhile.
         let writing = std::thread::spawn(move || drop(writes.write_all(&bytes)));
         let mut found = Vec::new();
         let mut head = [0; 9];
@@ -154,7 +155,7 @@ impl Frames {
 fn a_stranger_who_sends_control_frames_is_told_to_go() {
     let server = Server::with(Some(TOKEN), Config::default());
     let (ping, reset, window) = (frame(PING, 0, 0, &[7; 8]), frame(3, 0, 1, &[0; 4]), [0, 0, 0, 1]);
-    // A request of a stranger, so that there is a stream to be reset.
+    // A request of a stranger, so that there is a stream to reset.
     let ask = frame(1, 5, 1, &[0x82, 0x84, 0x86, 0x41, 1, b'h']);
     for (what, flood) in [
         ("PING", ping.repeat(5_000)),

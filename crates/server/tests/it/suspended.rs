@@ -1,5 +1,5 @@
-//! A worker process that is stopped by the system for longer than its ttl, and goes on: its job is somebody else's by
-//! then, and it neither settles it nor touches it.
+//! The system stops a worker process for longer than its ttl, and then continues it: by then its job belongs to another
+//! worker, and it neither settles nor touches the job.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader};
@@ -10,13 +10,13 @@ use crate::wire::{Server, until};
 use serde_json::{Value, json};
 use tenure::{Client, Job, Span};
 
-/// Where the worker process finds its server. Without it that "test" is none.
+/// The server's URL for the worker process. Without it `worker_process` does nothing.
 const URL: &str = "SUSPENDED_TEST_URL";
 
-/// The shortest ttl there is.
+/// The shortest possible ttl.
 const TTL: Span = Span::from_s(1);
 
-/// The process, ended with the test however that ends.
+/// The worker process, killed when the test ends in any way.
 struct WorkerProcess(Child);
 
 impl WorkerProcess {
@@ -33,7 +33,7 @@ impl Drop for WorkerProcess {
     }
 }
 
-/// The worker process: this test binary again, told to run this alone.
+/// The worker process: this test binary, started again for this test alone.
 #[test]
 #[ignore = "the process that the other test starts"]
 fn worker_process() {
@@ -49,7 +49,7 @@ fn worker_process() {
             println!("begun");
             let stop = job.stopped().await;
             println!("told {stop:?}");
-            // As one that was just done would say.
+            // The result of a run that was just done.
             Ok::<_, String>(())
         });
         worked.await.unwrap();
@@ -87,7 +87,7 @@ fn a_worker_that_was_stopped_for_two_ttls_touches_nothing_of_the_next_holder() {
         !said.iter().any(|line| line.contains("Settled { job") && !line.contains("Not")),
         "{said:?}"
     );
-    // All as it was: state, attempt, the lease and its end.
+    // Nothing has changed: state, attempt, the lease and its end.
     assert_eq!(server.get("/v1/jobs/a").good(), before);
     let settle =
         json!({"settle": [{"lease": lease["lease"], "outcome": "succeeded", "result": 7}]});

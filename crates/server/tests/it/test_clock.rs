@@ -1,4 +1,4 @@
-//! A server whose time a test moves, over HTTP: what becomes due when it moves, and what other servers say.
+//! A server whose time a test moves, over HTTP: work that becomes due when it moves, and the answers of other servers.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ fn post(server: &Server, path: &str, body: Value) -> Value {
     server.post(path, &body.to_string()).good()
 }
 
-/// Lets time pass; the moment at which the server stands then.
+/// Advances the clock; returns the server's time then.
 fn advance(server: &Server, by: &str) -> String {
     let answer = post(server, "/v1/test/clock", json!({"advance": by}));
     assert_eq!(answer, server.get("/v1/test/clock").good());
@@ -85,7 +85,7 @@ fn a_lease_ends_when_its_ttl_has_passed_on_the_clock() {
     advance(&server, "29s");
     let extended = post(&server, "/v1/leases/extend", json!({"leases": [{"lease": lease}]}));
     assert_eq!(extended["lost"], json!([]), "{extended}");
-    // One move, however long, is time that passed and no time in which the engine was deaf.
+    // One move, however long, is time that passed, and not time in which the engine processed no calls.
     advance(&server, "10m");
     let job = server.get("/v1/jobs/a").good();
     assert_eq!((&job["lost"], &job["attempt"]), (&json!(1), &json!(0)), "{job}");

@@ -1,4 +1,4 @@
-//! A caller that speaks HTTP/2: many calls on one connection, each of which it may let go of alone.
+//! A caller that speaks HTTP/2: many calls on one connection, and it can reset each one alone.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,6 @@ use tokio::time::timeout;
 
 use super::{Answer, PATIENCE};
 
-/// One connection.
 pub struct Http2 {
     runtime: Runtime,
     sender: SendRequest<Full<Bytes>>,
@@ -34,7 +33,7 @@ impl Drop for Sent {
 }
 
 impl Http2 {
-    /// In clear. It lets the server send so many bytes of an answer before any is read.
+    /// In clear. The server may send this many bytes of an answer before any is read.
     pub fn clear(at: SocketAddr, window: u32) -> Self {
         let runtime = runtime();
         let stream = runtime.block_on(TcpStream::connect(at)).unwrap();
@@ -66,7 +65,6 @@ impl Http2 {
         self.sender.is_closed()
     }
 
-    /// Sends a call.
     pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Sent {
         let mut request =
             Request::builder().method(method).uri(format!("{}://{}{path}", self.scheme, self.at));

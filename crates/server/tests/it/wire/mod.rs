@@ -1,4 +1,4 @@
-//! A server over an engine in memory, and a client that speaks raw bytes, right or wrong.
+//! A server over an engine in memory, and a client that sends raw bytes, right or wrong.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test binary uses its part")]
 
 pub mod http2;
@@ -25,7 +25,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-/// Longest wait for anything that must come.
+/// The longest wait for anything that must come.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server on a port of its own.
@@ -37,7 +37,7 @@ pub struct Server {
     runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<DrainReport>>,
-    /// The server to which it passes calls on, if it does.
+    /// The server to which it forwards calls; usually `None`.
     owner: Option<Box<Server>>,
 }
 
@@ -51,13 +51,13 @@ impl Server {
         Server::over(engine, token, config, None, None)
     }
 
-    /// One that speaks HTTPS.
+    /// A server that speaks HTTPS.
     pub fn with_tls(tls: ServerTls, config: Config) -> Self {
         let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
         Server::over(engine, None, config, None, Some(tls))
     }
 
-    /// With a clock that a test moves. It stands at the first second of 2027, a Friday.
+    /// With a clock that a test moves. It starts at the first second of 2027, a Friday.
     pub fn with_test_clock() -> Self {
         let start = "2027-01-01T00:00:00Z".parse().unwrap();
         let engine = MovedEngine::open(start, Options::new(Location::Memory)).unwrap();
@@ -76,7 +76,7 @@ impl Server {
         Server::at(whereabouts, engine, token, config, moved, tls)
     }
 
-    /// One that passes each call on to another server of the same store.
+    /// A server that forwards each call to another server of the same store.
     pub fn passing(token: Option<&str>, config: Config) -> Self {
         let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
         let place = |server, serves| {
@@ -86,7 +86,7 @@ impl Server {
             Whereabouts::shared("redis", fellowship, watch::channel(standing).1)
         };
         let here = place(1, Serves::Here { engine: engine.clone(), epoch: 1 });
-        // Its bounds are wider, so that those of the first server are what is seen.
+        // Its bounds are wider, so that the test sees those of the first server.
         let owner = Server::of_several(here, engine.clone(), None, Config::default(), None);
         let Ok(StoreUrl::Server(url)) = format!("http://{}", owner.at).parse() else {
             panic!("it is a server")
@@ -97,7 +97,7 @@ impl Server {
         server
     }
 
-    /// One of several that share the store of this engine.
+    /// One of several servers that share the store of this engine.
     pub fn of_several(
         whereabouts: Whereabouts,
         engine: Arc<dyn Engine>,
@@ -149,7 +149,6 @@ impl Server {
         }
     }
 
-    /// Tells it to drain.
     pub fn drain(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
@@ -163,7 +162,7 @@ impl Server {
             .unwrap()
     }
 
-    /// Leases that live, asked of the engine: also after the server's end.
+    /// Live leases, from the engine: also after the server's end.
     pub fn live_leases(&self) -> u64 {
         let stats = self.engine.run(&Namespace::main(), GetStats);
         self.runtime.block_on(stats).unwrap().leases
@@ -179,7 +178,7 @@ impl Server {
         self.conn(TcpStream::connect(self.at).unwrap())
     }
 
-    /// One on whose way little lies: what nobody reads soon stays at the server.
+    /// A connection with small buffers: unread bytes soon stay at the server.
     pub fn connect_narrow(&self) -> Conn {
         let stream = self.runtime.block_on(async {
             let socket = TcpSocket::new_v4().unwrap();
@@ -211,7 +210,7 @@ impl Server {
         self.call("PUT", path, body)
     }
 
-    /// What must not change when a call is refused.
+    /// State that a refused call must not change.
     pub fn state(&self) -> Value {
         let audit = self.get("/v1/audit").good();
         assert_eq!(audit["ok"], true, "{audit}");
@@ -229,7 +228,7 @@ impl Server {
     }
 }
 
-/// Waits for something that has no event of its own.
+/// Waits for a condition that has no event of its own.
 pub fn until(what: &str, mut is: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is() {
@@ -246,14 +245,14 @@ fn request(at: SocketAddr, method: &str, path: &str, body: &str) -> String {
     )
 }
 
-/// One connection.
+/// A connection, and the bytes that were read ahead.
 pub struct Conn {
     reader: BufReader<TcpStream>,
     at: SocketAddr,
 }
 
 impl Conn {
-    /// A new one, if the other side takes any.
+    /// A new connection, if the other side accepts it.
     pub fn to(at: SocketAddr) -> std::io::Result<Conn> {
         TcpStream::connect(at).map(|stream| Conn::of(stream, at))
     }
@@ -265,7 +264,7 @@ impl Conn {
         Conn { reader: BufReader::new(stream), at }
     }
 
-    /// A call, unless the other side has closed.
+    /// Makes a call, unless the other side has closed.
     pub fn try_call(&mut self, method: &str, path: &str, body: &str) -> Option<Answer> {
         if !self.try_send(request(self.at, method, path, body).as_bytes()) {
             return None;
@@ -278,7 +277,7 @@ impl Conn {
         self.reader.get_mut().write_all(bytes).unwrap();
     }
 
-    /// Sends as much as the other side takes.
+    /// Sends as much as the other side accepts.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.reader.get_mut().write_all(bytes).is_ok()
     }
@@ -288,7 +287,7 @@ impl Conn {
         self.answer()
     }
 
-    /// A right request; with a body it is JSON.
+    /// A valid request; a body is JSON.
     pub fn ask(&mut self, method: &str, path: &str, body: &str) {
         self.send(request(self.at, method, path, body).as_bytes());
     }
@@ -302,13 +301,13 @@ impl Conn {
         self.answer()
     }
 
-    /// Whether the other side closes without another word.
+    /// Whether the other side closes without another byte.
     pub fn is_closed(&mut self) -> bool {
         let mut byte = [0];
         !matches!(self.reader.read(&mut byte), Ok(1))
     }
 
-    /// Whether the other side has closed by now, without another word.
+    /// Whether the other side has closed by now, without another byte.
     pub fn was_closed(&mut self) -> bool {
         use std::io::ErrorKind;
         let mut byte = [0];
@@ -322,7 +321,7 @@ impl Conn {
         }
     }
 
-    /// The next line of what comes.
+    /// The next line from the server.
     pub fn line(&mut self) -> String {
         let mut line = String::new();
         self.reader.read_line(&mut line).unwrap();
@@ -346,7 +345,7 @@ impl Conn {
         (status, headers)
     }
 
-    /// The next piece of a chunked body; `None` at its end.
+    /// The next chunk of a chunked body; `None` at its end.
     pub fn chunk(&mut self) -> Option<Vec<u8>> {
         let size = usize::from_str_radix(&self.line(), 16).unwrap();
         let mut chunk = vec![0; size];
@@ -402,7 +401,7 @@ impl Answer {
         self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
-    /// A problem with this status and code that says all it must.
+    /// A problem with this status and code, and with all required members.
     pub fn refused(&self, status: u16, code: &str, pointer: Option<&str>) -> Value {
         let problem = self.json();
         let got = (self.status, problem["code"].as_str(), problem["pointer"].as_str());
@@ -415,7 +414,7 @@ impl Answer {
                 "{field}: {problem}"
             );
         }
-        // The command line shows the same sentences, and it speaks to any store.
+        // The command line shows the same sentences, and it talks to any store.
         for field in ["detail", "hint"] {
             let text = problem[field].as_str().unwrap_or_default();
             let words = ["/v1/", "GET ", "POST ", "PUT ", "PATCH ", "DELETE ", "?force"];
