@@ -1,30 +1,30 @@
-//! From a form to the body of the API's call, and back to a page that says what was done.
+//! Turns a form into the body of an API call, and leads back to a page that shows the result.
 
 use serde_json::{Map, Value};
 
 use crate::pairs;
 use crate::visit::{Drawn, Unanswered, Visit};
 
-/// How a field of a form becomes a field of a body.
+/// The conversion of a form's field into a field of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Field {
     /// As text; left out if it is empty.
     Text,
-    /// As text; null, which is the default, if it is there and empty; left out if the form has no such field.
+    /// As text; null, for the default, if the field is empty; left out if the form has no such field.
     TextOrNull,
-    /// As a number; left out if it is empty. What is no number stays text, and is refused by the reader of the API with
-    /// its own sentence.
+    /// As a number; left out if it is empty. Any other text stays text, and the reader of the API refuses it with its
+    /// own sentence.
     Number,
-    /// As a number; null if it is there and empty; left out if the form has no such field.
+    /// As a number; null if the field is empty; left out if the form has no such field.
     NumberOrNull,
 }
 
-/// The body that the fields of a form come to, as JSON.
+/// The body for the fields of a form, as JSON.
 pub(crate) fn said(visit: &Visit, fields: &[(&str, Field)]) -> String {
     Value::Object(body(visit, fields)).to_string()
 }
 
-/// The same, for a page that adds to it.
+/// The same, for a page that adds fields.
 pub(crate) fn body(visit: &Visit, fields: &[(&str, Field)]) -> Map<String, Value> {
     let mut body = Map::new();
     for (name, field) in fields {
@@ -44,7 +44,7 @@ fn number(text: &str) -> Value {
     text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
 }
 
-/// To the page at these parts of a path, with a query that says what was done.
+/// Redirects to the page at these parts of a path, with a query that names the action.
 pub(crate) fn back_to(
     visit: &Visit,
     parts: &[&str],

@@ -1,15 +1,15 @@
-//! The two files that all pages share, under names that change with their content, so that a browser keeps them for good.
+//! The files that all pages share, under names that change with their content, so that a browser keeps them for good.
 
 use std::sync::OnceLock;
 
 use sha2::{Digest, Sha256};
 
-/// One file.
+/// A file inside the program.
 #[derive(Debug)]
 pub(crate) struct AssetFile {
     pub content: &'static str,
     pub media: &'static str,
-    /// Its path, with the beginning of the hash of its content.
+    /// The path, with the beginning of the hash of the content.
     pub path: String,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn style() -> &'static AssetFile {
     })
 }
 
-/// What a page does by itself where there is JavaScript: local times, live updates, keys.
+/// The work of a page where there is JavaScript: local times, live updates, keys.
 pub(crate) fn script() -> &'static AssetFile {
     static FILE: OnceLock<AssetFile> = OnceLock::new();
     FILE.get_or_init(|| {
@@ -35,7 +35,7 @@ pub(crate) fn script() -> &'static AssetFile {
     })
 }
 
-/// The sign in a browser's tab.
+/// The icon in a browser's tab.
 pub(crate) fn icon() -> &'static AssetFile {
     static FILE: OnceLock<AssetFile> = OnceLock::new();
     FILE.get_or_init(|| hashed("icon", "svg", include_str!("../assets/icon.svg"), "image/svg+xml"))
@@ -50,7 +50,7 @@ pub(crate) fn at(path: &str) -> Option<&'static AssetFile> {
 mod tests {
     use super::*;
 
-    /// What a browser fetches once, and a phone on a bad line waits for.
+    /// A browser loads this once, and a phone on a slow connection waits for it.
     const BYTES_MAX: usize = 120 * 1024;
 
     #[test]

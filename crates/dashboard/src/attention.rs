@@ -1,5 +1,5 @@
-//! What needs attention: the findings of `tenure_core::attention`, which the command line shows too, and what the engine says of
-//! itself. The worst is first.
+//! The panel of things that need attention: the findings of `tenure_core::attention`, which the command line shows too,
+//! and the engine's own notices. The worst is first.
 
 use maud::{Markup, html};
 use tenure_core::attention::{
@@ -27,7 +27,7 @@ sentences! { AttentionWords;
     look: "Open", "查看";
 }
 
-/// One thing that needs attention, as it is shown.
+/// One thing that needs attention, ready to be shown.
 pub(crate) struct Concern {
     severity: AttentionSeverity,
     says: String,
@@ -35,16 +35,16 @@ pub(crate) struct Concern {
     link: String,
 }
 
-/// What was found.
+/// The concerns of a namespace.
 pub(crate) struct Attention {
     concerns: Vec<Concern>,
-    /// There was more than one call of each list may look at.
+    /// Some list has more than one call may read.
     is_partial: bool,
-    /// The queues that were looked at, for whoever shows some.
+    /// The queues that were read, for a page that shows some.
     pub queues: Vec<QueueView>,
 }
 
-/// Looks at the first page of each list, and at what failed within the last hour.
+/// Reads the first page of each list, and the failures of the last hour.
 pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Unanswered> {
     let words = AttentionWords(visit.tongue);
     let page = || Page { max: LIST_MAX, cursor: None };
@@ -61,7 +61,7 @@ pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Unan
     concerns.extend(
         visit.engine.health().degraded.map(|why| own(AttentionSeverity::Stuck, words.store(why))),
     );
-    // Work goes on: also at a follower, which is as it should be.
+    // A note, since work goes on: a follower is healthy, too.
     let notice = visit.engine.notice();
     let notice = notice.map(|what| own(AttentionSeverity::Note, sentence(&what)));
     let found = findings(&AttentionReplies {
@@ -91,7 +91,7 @@ pub(crate) async fn look(visit: &Visit, stats: &Stats) -> Result<Attention, Unan
     Ok(Attention { concerns, is_partial, queues: queues.items })
 }
 
-/// A sentence that begins and ends as one.
+/// A sentence with a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let mut rest = text.chars();
     match rest.next() {
@@ -100,7 +100,7 @@ fn sentence(text: &str) -> String {
     }
 }
 
-/// Where one looks at it.
+/// The page that shows the subject of a finding.
 fn link(visit: &Visit, finding: &Finding) -> String {
     match (&finding.cause, &finding.subject) {
         (AttentionCause::Failed { .. }, Subject::Queue(queue)) => {
@@ -115,7 +115,7 @@ fn link(visit: &Visit, finding: &Finding) -> String {
     }
 }
 
-/// The sentence of a finding in Chinese; the English one is the finding's own.
+/// The Chinese sentence of a finding; the finding itself has the English one.
 fn chinese(finding: &Finding) -> String {
     let kind = match finding.subject.kind() {
         "queue" => "队列",
@@ -180,7 +180,7 @@ fn class_of(severity: AttentionSeverity) -> Option<&'static str> {
     }
 }
 
-/// What was found, as a panel.
+/// The panel of the concerns.
 pub(crate) fn panel(visit: &Visit, found: &Attention) -> Markup {
     let words = AttentionWords(visit.tongue);
     let needs_somebody = found.concerns.iter().any(|concern| concern.severity.needs_somebody());
@@ -202,7 +202,7 @@ pub(crate) fn panel(visit: &Visit, found: &Attention) -> Markup {
     }
 }
 
-/// How old a ready job may be before it is shown in another colour: the time after which it is a finding.
+/// A ready job older than this is shown in another colour: the age at which it becomes a finding.
 pub(crate) const OLD: Span = Span::from_us(tenure_core::bounds::ATTENTION_AFTER_US);
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ const OPTIONS: [&str; 23] = [
     "--worker",
 ];
 
-/// A command, word by word, as a shell reads it.
+/// A command, quoted for a shell.
 #[derive(Clone, Debug)]
 pub(crate) struct ShownCommand(String);
 
@@ -59,7 +59,7 @@ impl ShownCommand {
         }
         text.push_str(&options);
         if !names.is_empty() {
-            // Otherwise `--url=…` is read as an option, and the token is sent elsewhere.
+            // Otherwise the command line would read `--url=…` as an option, and send the token elsewhere.
             text.push_str(" --");
             text.push_str(&names);
         }

@@ -1,4 +1,4 @@
-//! The way of a request to its page: files, the login, the check of who asks, the table of pages, the headers.
+//! Leads a request to its page: files, the login, the check of the caller, the table of pages, the headers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::session::{Door, is_own_form};
 use crate::show::without_turns;
 use crate::visit::{Drawn, Sheet, Unanswered, Visit};
 
-/// No script, style or picture but the files of this server, no page around this one, no form to elsewhere.
+/// Only scripts, styles and pictures from this server, no page around this one, no form to another site.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
@@ -61,9 +61,9 @@ impl fmt::Debug for Dashboard {
 }
 
 impl Dashboard {
-    /// Pages over an engine. `tokens`: whoever shows one may see them; with none everybody may whom the server answers, which
-    /// then are loopback names alone. `moved`: the time of the engine, if a test moves it. `history`: who counts what the
-    /// pictures of the overview and of queues show; without it there are none.
+    /// Pages over an engine. `tokens`: callers that show one may see the pages; without tokens every caller may, and the
+    /// server then answers loopback names alone. `moved`: the time of the engine, if a test moves it.
+    /// `history`: the source of the pictures on the overview and on queues; `None`: no pictures.
     pub fn new(
         engine: Arc<dyn Engine>,
         tokens: Tokens,
@@ -75,7 +75,7 @@ impl Dashboard {
     }
 }
 
-/// More than a token and the place to go to take, as a form.
+/// More than a form with a token and a path needs.
 const LOGIN_BYTES_MAX: usize = 4 * 1024;
 
 impl Pages for Dashboard {
@@ -107,7 +107,7 @@ impl Pages for Dashboard {
     }
 }
 
-/// The headers that every answer has.
+/// Sets the headers that every answer has.
 fn secure(headers: &mut HeaderMap) {
     headers.insert(CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -154,7 +154,7 @@ impl Inner {
             "/login" if reads => return html(StatusCode::OK, layout::login(tongue, "/", false)),
             _ => {}
         }
-        // Beyond this nothing is told to anybody who has not shown the token, not even what there is.
+        // Past this line only a caller with a token learns anything, even which pages exist.
         if !self.door.lets_in(&head.headers, self.now()) {
             let to = head.uri.path_and_query().map_or("/", |to| to.as_str());
             let to = if posts { "/" } else { to };
@@ -219,7 +219,7 @@ impl Inner {
     }
 
     fn login(&self, head: &Parts, tongue: Tongue, form: &NamedValues) -> Response<PageBody> {
-        // Only a path of this server, whatever the form says.
+        // Only a path of this server, whatever the form contains.
         let to = form.get("to").filter(|to| is_own_path(to)).unwrap_or("/");
         let shown = form.get("token").unwrap_or_default().trim();
         if !self.door.opens(shown) {
@@ -245,13 +245,13 @@ impl Inner {
         status: StatusCode,
         sheet: &Sheet,
     ) -> Response<PageBody> {
-        // A page is there without its totals, too.
+        // A page is drawn without its totals, too.
         let stats = visit.ask(GetStats).await.ok();
         html(status, layout::page(visit, here, sheet, stats.as_ref()))
     }
 }
 
-/// The fields of a form; `None` if the body is none.
+/// The fields of a form; `None` if the body is no form.
 fn form(headers: &HeaderMap, body: &[u8]) -> Option<NamedValues> {
     if body.is_empty() {
         return Some(NamedValues::default());
@@ -264,8 +264,8 @@ fn form(headers: &HeaderMap, body: &[u8]) -> Option<NamedValues> {
     NamedValues::read(std::str::from_utf8(body).ok()?)
 }
 
-/// Whether a browser came by TLS: to this server, or to a proxy in front that says so. Whoever forges its header keeps the
-/// cookie from himself.
+/// Whether a browser came by TLS: to this server, or to a proxy in front that says so. A browser that forges the header
+/// only loses its own cookie.
 fn is_over_tls(head: &Parts) -> bool {
     head.extensions.get::<OverTls>().is_some()
         || head.headers.get("x-forwarded-proto").is_some_and(|scheme| scheme == "https")

@@ -1,20 +1,20 @@
-//! The language in which jobs are looked for: `queue:crawl state:failed error:"http 5" label:site=a group:7`.
+//! The language of job searches: `queue:crawl state:failed error:"http 5" label:site=a group:7`.
 //!
-//! It is kept in the address, so that a search can be sent to a colleague. Its values are read by the reader of the API's
-//! own query, which refuses what it does not know.
+//! A search is kept in the address, so that it can be sent to a colleague. The reader of the API's query reads the
+//! values, and refuses those that it does not know.
 
 use tenure_core::decode;
 use tenure_core::job::{JobState, JobView};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{JobFilter, ListJobs};
 
-/// What stands before the colons of a search.
+/// The keys of a search.
 const KEYS: [&str; 11] = [
     "queue", "state", "kind", "label", "error", "group", "flow", "schedule", "after", "before",
     "id",
 ];
 
-/// One word of a search, as it is written.
+/// One word of a search, in its written form.
 pub(crate) fn term(key: &str, value: &str) -> String {
     let plain =
         !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "\"\\".contains(c));
@@ -24,7 +24,7 @@ pub(crate) fn term(key: &str, value: &str) -> String {
     }
 }
 
-/// What is looked for.
+/// A search for jobs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct JobSearch {
     /// Keys and values in their order.
@@ -56,14 +56,14 @@ impl JobSearch {
                     value.push(c);
                 }
             }
-            // `key:KEY` names a job, as everywhere.
+            // `key:KEY` names a job, as in every other place.
             let names_job = !has_key || key == "key";
             let value = if key == "key" { format!("key:{value}") } else { value };
             terms.push((if names_job { "id".to_owned() } else { key }, value));
         }
     }
 
-    /// As it is written.
+    /// The search in its written form.
     pub(crate) fn text(&self) -> String {
         let words: Vec<String> = self.terms.iter().map(|(key, value)| term(key, value)).collect();
         words.join(" ")
@@ -73,17 +73,17 @@ impl JobSearch {
         self.terms.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 
-    /// The one job that is looked for.
+    /// The id of a single job.
     pub(crate) fn id(&self) -> Option<&str> {
         self.get("id")
     }
 
-    /// Words without a key: where none is the id of a job, a job has each of them.
+    /// Words without a key: if no word is the id of a job, each of them must fit a job.
     pub(crate) fn words(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().filter(|(key, _)| key == "id").map(|(_, value)| value.as_str())
     }
 
-    /// Whether a job has all words: as the begin of its id, as its kind, or as a label or the value of one.
+    /// Whether every word fits a job: as the beginning of its id, as its kind, or as a label or the value of one.
     pub(crate) fn has_words(&self, job: &JobView) -> bool {
         let is_label = |word: &str| {
             job.labels.iter().any(|(key, value)| {
@@ -95,33 +95,33 @@ impl JobSearch {
             .all(|word| job.id.as_str().starts_with(word) || job.kind == word || is_label(word))
     }
 
-    /// The first key that no search has.
+    /// The first unknown key.
     pub(crate) fn unknown_key(&self) -> Option<&str> {
         self.terms.iter().map(|(key, _)| key.as_str()).find(|key| !KEYS.contains(key))
     }
 
-    /// The group, which the API cannot filter by: whoever shows a list looks at it.
+    /// The group, by which the API cannot filter: the page that shows a list filters by it.
     pub(crate) fn group(&self) -> Option<&str> {
         self.get("group")
     }
 
-    /// The queue, if it is all that is asked for beside the state.
+    /// The queue, if the search has no key beside it and the state.
     pub(crate) fn queue_alone(&self) -> Option<&str> {
         let others = self.terms.iter().any(|(key, _)| key != "queue" && key != "state");
         self.get("queue").filter(|_| !others)
     }
 
-    /// Whether nothing is asked for beside the state.
+    /// Whether the search has no key beside the state.
     pub(crate) fn is_of_state_alone(&self) -> bool {
         self.terms.iter().all(|(key, _)| key == "state")
     }
 
-    /// The state, if it is one.
+    /// The state, if its name is valid.
     pub(crate) fn state(&self) -> Option<JobState> {
         self.get("state").and_then(|text| text.parse().ok())
     }
 
-    /// The same in another state, or in any.
+    /// The same search in another state, or in any.
     pub(crate) fn in_state(&self, state: Option<JobState>) -> Self {
         let mut terms = self.terms.clone();
         terms.retain(|(key, _)| key != "state");
@@ -131,7 +131,7 @@ impl JobSearch {
         JobSearch { terms }
     }
 
-    /// Whether a call on many jobs can be made of it: it says something, and nothing that the API cannot filter by.
+    /// Whether a call on many jobs can follow it: it has terms, and only those by which the API can filter.
     pub(crate) fn can_be_acted_on(&self) -> bool {
         !self.terms.is_empty() && self.id().is_none() && self.group().is_none()
     }
@@ -160,7 +160,7 @@ impl JobSearch {
         Ok(self.request(1, None)?.filter)
     }
 
-    /// The options by which the command line says the same.
+    /// The same search as options of the command line.
     pub(crate) fn options(&self) -> Vec<String> {
         let mut words = Vec::new();
         for (key, value) in self.terms.iter().filter(|(key, _)| key != "id" && key != "group") {

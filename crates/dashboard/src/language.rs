@@ -1,11 +1,11 @@
-//! The languages of the pages, and the one form in which a page says something.
+//! The languages of the pages, and the form of their sentences.
 //!
-//! Each file has a table of its sentences, each in both languages side by side, so that whoever changes one sees the other.
-//! No sentence stands in a template.
+//! Each file has a table of its sentences, with both languages side by side, so that nobody changes one without seeing
+//! the other. No sentence stands in a template.
 
 use http::header::{ACCEPT_LANGUAGE, HeaderMap};
 
-/// A language that the pages speak.
+/// A language of the pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tongue {
     English,
@@ -13,7 +13,7 @@ pub(crate) enum Tongue {
 }
 
 impl Tongue {
-    /// The one that a browser likes best; English if it names neither.
+    /// The language that a browser prefers; English if its header names neither.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let header = headers.get(ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
         let mut best = (0, Tongue::English);
@@ -26,7 +26,7 @@ impl Tongue {
                 _ => continue,
             };
             let weight = weight.trim().parse::<f32>().unwrap_or(0.0).clamp(0.0, 1.0);
-            // In thousandths, as the header has them.
+            // In thousandths, like the header.
             let weight = (weight * 1_000.0) as u32;
             if weight > best.0 {
                 best = (weight, tongue);
@@ -35,7 +35,7 @@ impl Tongue {
         best.1
     }
 
-    /// As HTML names it.
+    /// The language code of HTML.
     pub(crate) const fn code(self) -> &'static str {
         match self {
             Tongue::English => "en",
@@ -44,8 +44,8 @@ impl Tongue {
     }
 }
 
-/// A table of sentences: `sentences! { Says; gone: "It is gone.", "已不存在。"; full(n): "{n} wait.", "{n} 个在等待。"; }`
-/// makes a type that says each in the language that it was made with.
+/// A table of sentences: `sentences! { Says; gone: "It is gone.", "已不存在。"; full(n): "{n} wait.", "{n} 个在等待。"; }` makes
+/// a type with a method for each sentence, in the language with which the value was made.
 macro_rules! sentences {
     ($Name:ident; $($key:ident $(($($part:ident),+))?: $english:literal, $chinese:literal;)*) => {
         #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! What all pages have around them: the way to the other pages, the namespace, the keys; and the pages without any of it.
+//! The frame of all pages: the navigation, the namespace, the keys; and the pages without a frame.
 
 use maud::{DOCTYPE, Markup, html};
 use tenure_core::count::grouped;
@@ -61,7 +61,7 @@ sentences! { FrameWords;
 
 const LOGO: &str = r#"<svg viewBox="0 0 20 20" aria-hidden="true" focusable="false"><rect x="1" y="1" width="18" height="18" rx="5" fill="currentColor" opacity="0.18"/><path d="M5.5 7h9M10 7v7.5" stroke="currentColor" stroke-width="2.2" stroke-linecap="round" fill="none"/></svg>"#;
 
-/// Pages of the navigation: a section, its path, the key that goes there.
+/// The navigation: a section, its path, the key that goes there.
 const LINKS: [(Section, &str, &str); 12] = [
     (Section::Overview, "/", "o"),
     (Section::Queues, "/queues", "q"),
@@ -106,7 +106,7 @@ fn section_name(section: Section, words: FrameWords) -> String {
     }
 }
 
-/// How many there are, where the totals of the namespace say so.
+/// The number beside a section, if the totals of the namespace have one.
 fn count(section: Section, stats: &Stats) -> Option<u64> {
     match section {
         Section::Queues => Some(stats.queues.len() as u64),
@@ -164,7 +164,7 @@ fn keys(words: FrameWords) -> Markup {
     }
 }
 
-/// A page as a browser gets it. `stats`: the totals of the namespace, if the engine told them.
+/// A page as a browser gets it. `stats`: the totals of the namespace, if the engine answered.
 pub(crate) fn page(visit: &Visit, here: Section, sheet: &Sheet, stats: Option<&Stats>) -> Markup {
     let words = FrameWords(visit.tongue);
     let live = sheet.is_live.then(|| visit.link("/live"));
@@ -212,7 +212,7 @@ fn foot(visit: &Visit, stats: Option<&Stats>) -> Markup {
     }
 }
 
-/// The page that asks for the token. `is_wrong`: what was shown is not it.
+/// The page that asks for the token. `is_wrong`: a wrong token was shown.
 pub(crate) fn login(tongue: Tongue, to: &str, is_wrong: bool) -> Markup {
     let words = FrameWords(tongue);
     html! {
@@ -242,7 +242,7 @@ pub(crate) fn login(tongue: Tongue, to: &str, is_wrong: bool) -> Markup {
     }
 }
 
-/// What a page says of a request that has no answer.
+/// The page for a request without an answer.
 pub(crate) fn stopped(visit: &Visit, stop: &Unanswered) -> Sheet {
     let words = FrameWords(visit.tongue);
     let (title, says) = match stop {
@@ -256,7 +256,7 @@ pub(crate) fn stopped(visit: &Visit, stop: &Unanswered) -> Sheet {
     told(visit, title, &says)
 }
 
-/// What a page says of a form that came from elsewhere.
+/// The page for a form that another site sent.
 pub(crate) fn foreign_form(visit: &Visit) -> Sheet {
     let words = FrameWords(visit.tongue);
     told(visit, words.foreign_form(), &[words.foreign_form_what()])

@@ -1,8 +1,9 @@
 //! Live pages: one stream per tab says that something changed; the tab then fetches its page again.
 //!
-//! However many tabs there are, one watcher per namespace looks for news. The more tabs there are and the longer a page takes to
-//! draw, the less often each of them is told, so that all together take a twentieth of a processor
-//! (docs/decisions/089-live-pages-are-told-that-something-changed.md, docs/decisions/100-tabs-are-told-as-often-as-pages-are-cheap.md).
+//! One watcher per namespace looks for news, however many tabs there are. The more tabs there are and the longer a page
+//! takes to draw, the less often each tab is notified, so that all together take a twentieth of a processor
+//! (docs/decisions/089-live-pages-are-told-that-something-changed.md,
+//! docs/decisions/100-tabs-are-told-as-often-as-pages-are-cheap.md).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,27 +21,27 @@ use tenure_server::PageBody;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-/// One tab is told no more often than this.
+/// The shortest time between two notices to a tab.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The pages of all tabs take this part of the time of one processor at most: one in so many.
+/// The pages of all tabs take at most one part in this many of one processor's time.
 const SHARE: u64 = 20;
-/// However dear a page is, a tab is not left alone for longer than this.
+/// The longest time between two notices, however expensive a page is.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// What no event tells (a heartbeat, a rest that is over) is seen after this.
+/// A change without an event (a heartbeat, the end of a rest) is seen after this.
 const STALE: Duration = Duration::from_secs(5);
-/// How often a stream looks whether the server drains. It is a comment to the browser, too.
+/// How often a stream checks for its end. It sends the browser a comment then, too.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The tabs that follow, and what they follow.
+/// The tabs that follow, and their watchers.
 #[derive(Clone, Default)]
 pub(crate) struct LiveTabs {
     tabs: Arc<AtomicUsize>,
-    /// What a page takes to draw, in microseconds: a mean in which the last eight or so count.
+    /// The time to draw a page, in microseconds: a running mean of about eight pages.
     cost_us: Arc<AtomicU64>,
     watched: Arc<Mutex<HashMap<Namespace, watch::Sender<u64>>>>,
 }
 
-/// One tab.
+/// One tab, counted until it is dropped.
 struct CountedTab(LiveTabs);
 
 impl Drop for CountedTab {
@@ -50,8 +51,8 @@ impl Drop for CountedTab {
 }
 
 impl LiveTabs {
-    /// A stream for one more tab; `None` if there are too many. `ends` is asked once a second, and says when it must end: the
-    /// server drains, or the session is over.
+    /// A stream for one more tab; `None` if there are too many. `ends` is called once a second, and says when the
+    /// stream must end: the server drains, or the session is over.
     pub(crate) fn stream(
         &self,
         engine: Arc<dyn Engine>,
@@ -65,7 +66,7 @@ impl LiveTabs {
         let news = self.follow(engine, namespace);
         let (sender, receiver) = mpsc::channel(1);
         let task = tokio::spawn(async move {
-            // A tab that is gone hears of nothing more.
+            // A tab that is gone gets no more notices.
             let _ = tell(&tab.0, news, sender, ends).await;
         });
         let mut response = Response::new(PageBody::Stream(receiver, task.abort_handle()));
@@ -74,7 +75,7 @@ impl LiveTabs {
         Some(response)
     }
 
-    /// News of a namespace, by the one who watches it.
+    /// News of a namespace, from its one watcher.
     fn follow(&self, engine: Arc<dyn Engine>, namespace: Namespace) -> watch::Receiver<u64> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = watched.get(&namespace) {
@@ -88,7 +89,7 @@ impl LiveTabs {
                 look(engine.as_ref(), &namespace).await;
                 sender.send_modify(|n| *n += 1);
                 let mut watched = all.lock().unwrap_or_else(PoisonError::into_inner);
-                // Asked under the lock under which a tab subscribes: none comes between.
+                // Checked under the lock under which a tab subscribes, so no tab can come between.
                 if sender.receiver_count() == 0 {
                     watched.remove(&namespace);
                     return;
@@ -100,11 +101,11 @@ impl LiveTabs {
         receiver
     }
 
-    /// Takes down how long a page took to draw. That it had to wait for a busy machine counts, too: then less is told.
+    /// Records how long a page took to draw. Waiting for a busy machine counts, too: then tabs are notified less often.
     pub(crate) fn drew(&self, took: Duration) {
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         let mean = self.cost_us.load(Ordering::Relaxed);
-        // Two pages at once may lose one of them, which a mean can bear.
+        // With two pages at once one may be lost, which a mean can bear.
         self.cost_us.store(mean - mean / 8 + took / 8, Ordering::Relaxed);
     }
 
@@ -116,7 +117,7 @@ impl LiveTabs {
     }
 }
 
-/// Returns when something happened, or when so much time passed that something may have.
+/// Ends at the next event, or after the time in which a change without an event may have come.
 async fn look(engine: &dyn Engine, namespace: &Namespace) {
     let until = Instant::now() + STALE;
     let here = ReadEvents { max: 1, ..ReadEvents::default() };
@@ -128,7 +129,7 @@ async fn look(engine: &dyn Engine, namespace: &Namespace) {
     };
     match timeout(STALE, read).await {
         Ok(Ok(read)) if !read.items.is_empty() || read.gap.is_some() => {}
-        // No events are kept, or the store is away: a look now and then.
+        // No events are kept, or the store is away: look again after a while.
         _ => sleep_until(until).await,
     }
 }
@@ -149,7 +150,7 @@ async fn tell(
                 news.mark_unchanged();
                 sender.send(Bytes::from_static(b"event: changed\ndata:\n\n")).await?;
             }
-            // Whoever watched is gone: the tab asks again.
+            // The watcher is gone: the tab reconnects.
             Ok(Err(_)) => return Ok(()),
             Err(_) => sender.send(Bytes::from_static(b":\n\n")).await?,
         }

@@ -1,12 +1,12 @@
-//! A list from which a page wants only some, where the API lists all: it is looked through in bounded work.
+//! Filters a list where the API cannot, in bounded work.
 
 use tenure_core::bounds::{LIST_DEFAULT, LIST_MAX, LIST_SCAN_MAX};
 use tenure_core::requests::{Listed, Page};
 
 use crate::visit::Unanswered;
 
-/// Looks from a cursor on until a page is full or `LIST_SCAN_MAX` were looked at; then the answer is `partial`. The first
-/// call asks for `first` of them.
+/// Reads from a cursor on until a page is full or `LIST_SCAN_MAX` items were read; then the answer is `partial`. The
+/// first call asks for `first` items.
 pub(crate) async fn look_through<T, F>(
     mut cursor: Option<String>,
     first: usize,
@@ -22,7 +22,7 @@ where
         let mut list = ask(Page { max, cursor: cursor.clone() }).await?;
         looked += max;
         list.items.retain(&fits);
-        // Where few fit, the next call looks further at once; where many do, the page stays short.
+        // Where few items fit, the next call reads more at once; where many do, the page stays short.
         max = if list.items.is_empty() { (max * 4).min(LIST_MAX) } else { first };
         all.items.append(&mut list.items);
         (all.next, all.partial) = (list.next, list.partial);

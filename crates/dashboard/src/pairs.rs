@@ -1,4 +1,4 @@
-//! Names and values, as queries and forms carry them, and the links that are made of them.
+//! Names and values in queries and forms, and links with them.
 
 use tenure_core::percent::{decoded, encoded};
 
@@ -7,7 +7,7 @@ use tenure_core::percent::{decoded, encoded};
 pub(crate) struct NamedValues(Vec<(String, String)>);
 
 impl NamedValues {
-    /// Of a query or of the body of a form; `None` if it is not encoded as those are.
+    /// From a query or the body of a form; `None` if it is not encoded as such.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let plain =
             |text: &str| decoded(&text.replace('+', " ")).ok().map(|text| text.into_owned());
@@ -23,19 +23,19 @@ impl NamedValues {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Whether this name is there, also if it says nothing.
+    /// Whether this name is present, even with an empty value.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name)
     }
 
-    /// The first value of this name that says something.
+    /// The first value of this name that is not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let mut all = self.0.iter();
         all.find(|(key, _)| key == name).map(|(_, value)| value.as_str()).filter(|v| !v.is_empty())
     }
 }
 
-/// A path with a query of those pairs that say something.
+/// A path with a query of those pairs whose value is not empty.
 pub(crate) fn link(path: &str, pairs: &[(&str, &str)]) -> String {
     let mut link = path.to_owned();
     let mut sign = '?';
@@ -47,7 +47,7 @@ pub(crate) fn link(path: &str, pairs: &[(&str, &str)]) -> String {
     link
 }
 
-/// A path of these parts, of which names may have any character.
+/// A path of these parts. Names may have any character.
 pub(crate) fn path(parts: &[&str]) -> String {
     parts.iter().map(|part| format!("/{}", encoded(part))).collect()
 }

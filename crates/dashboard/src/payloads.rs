@@ -1,5 +1,5 @@
-//! Which payloads lists may show, a line each: those of queues whose `show_payload` was not turned off. A queue that is not
-//! there any more has no setting that would say so, and its jobs show none.
+//! One line of payload per job for lists, if the queue's `show_payload` was not turned off. A queue that is gone has no
+//! setting, so its jobs show none.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,14 +12,14 @@ use tenure_core::requests::{GetJob, GetQueue};
 use crate::show::payload_line;
 use crate::visit::{Unanswered, Visit};
 
-/// Lines by job.
+/// Lines by job; a job without an entry shows none.
 #[derive(Default)]
 pub(crate) struct PayloadLines {
     lines: HashMap<JobId, String>,
 }
 
 impl PayloadLines {
-    /// Those of these jobs. One that was listed without its payload is read for it, at most `LIST_DEFAULT` of them.
+    /// The lines of these jobs. Payloads that the list left out are read one by one, at most `LIST_DEFAULT` of them.
     pub(crate) async fn of(visit: &Visit, jobs: &[JobView]) -> Result<Self, Unanswered> {
         let shown = shown_queues(visit, jobs.iter().map(|job| &job.queue)).await?;
         let mut all = PayloadLines::default();
@@ -36,7 +36,7 @@ impl PayloadLines {
         Ok(all)
     }
 
-    /// Those of these jobs, of which nothing is known but their names and queues.
+    /// The lines of these jobs, given by id and queue only.
     pub(crate) async fn named(
         visit: &Visit,
         jobs: &[(&JobId, &QueueName)],
@@ -49,7 +49,7 @@ impl PayloadLines {
         Ok(all)
     }
 
-    /// The line of a job, if it may be shown and says anything.
+    /// The line of a job, if it may be shown and is not empty.
     pub(crate) fn get(&self, job: &JobId) -> Option<&str> {
         self.lines.get(job).map(String::as_str)
     }
@@ -63,7 +63,7 @@ impl PayloadLines {
     async fn read(&mut self, visit: &Visit, id: &JobId) -> Result<(), Unanswered> {
         match visit.ask(GetJob { job: JobRef::Id(id.clone()) }).await {
             Ok(job) => self.add(&job),
-            // It was deleted since.
+            // The job was deleted since.
             Err(Unanswered::Refused(no)) if no.code == Code::JobNotFound => {}
             Err(stop) => return Err(stop),
         }

@@ -1,7 +1,7 @@
-//! Who may see the pages: whoever has shown one of the server's tokens, by a cookie that is not the token.
+//! Admits browsers to the pages: by a cookie, which stands for one of the server's tokens and does not contain it.
 //!
-//! The cookie is an end and a signature of it, by a key that is made of the token that was shown: so it holds at every server
-//! with the same token and over restarts, it ends when that token is no longer valid, and nothing is kept here
+//! The cookie is an end and a signature of it, with a key that is made from the token. So it is valid at every server
+//! with the same token and after restarts, it ends when that token is no longer valid, and nothing is kept here
 //! (docs/decisions/088-a-signed-session.md).
 
 use hmac::{Hmac, Mac};
@@ -11,12 +11,13 @@ use tenure_core::secret::Secret;
 use tenure_core::time::{Moment, Span};
 use tenure_server::Tokens;
 
-/// After this the token is asked for again.
+/// After this the token is needed again.
 const SESSION: Span = Span::from_s(12 * 60 * 60);
-/// What the key is for: the token signs nothing else with this text.
+/// The purpose of the key: the token signs nothing else with this text.
 const PURPOSE: &[u8] = b"tenure dashboard session 1";
 
-/// The keeper of the door; with no tokens it lets everybody in, since the server then answers loopback names alone.
+/// Checks tokens and sessions. Without tokens every caller may pass, since the server then answers loopback names
+/// alone.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
     tokens: Tokens,
@@ -44,12 +45,12 @@ impl Door {
         Door { tokens }
     }
 
-    /// Whether there is a token to be shown.
+    /// Whether there is a token to show.
     pub(crate) fn is_locked(&self) -> bool {
         self.tokens.are_asked_for()
     }
 
-    /// Whether this is a token.
+    /// Whether this is a valid token.
     pub(crate) fn opens(&self, shown: &str) -> bool {
         !self.is_locked() || self.tokens.take(shown.as_bytes())
     }
@@ -69,8 +70,8 @@ impl Door {
         shown.any(|value| tokens.iter().any(|token| is_signed(token, value, now)))
     }
 
-    /// The header that begins a session of whoever showed this token, which [opens](Door::opens) the door. `is_secure`: the
-    /// browser came by TLS, and the cookie never leaves by anything else.
+    /// The header that begins a session for this token, which [opens](Door::opens) the door. `is_secure`: the browser
+    /// came by TLS, and the cookie must never leave without it.
     pub(crate) fn begins(
         &self,
         shown: &str,
@@ -87,7 +88,7 @@ impl Door {
         set_cookie(headers, &value, SESSION.us() / 1_000_000, is_secure)
     }
 
-    /// The header that ends it.
+    /// The header that ends the session.
     pub(crate) fn ends(headers: &HeaderMap, is_secure: bool) -> String {
         set_cookie(headers, "", 0, is_secure)
     }
@@ -105,7 +106,7 @@ fn is_signed(token: &Secret, value: &str, now: Moment) -> bool {
     lasts && signature(token, end).verify_slice(&shown).is_ok()
 }
 
-/// Browsers give a cookie to every port of a host: servers beside each other must not end each other's sessions.
+/// Browsers send a cookie to every port of a host: servers on one host must not end each other's sessions.
 fn cookie_name(headers: &HeaderMap) -> String {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| is_number(port));
@@ -122,7 +123,7 @@ fn set_cookie(headers: &HeaderMap, value: &str, seconds: u64, is_secure: bool) -
     format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 }
 
-/// Whether a form was sent by a page of this server. A browser says so itself; one that does not names the origin.
+/// Whether a form was sent by a page of this server. A browser says so in a header; otherwise the origin decides.
 pub(crate) fn is_own_form(headers: &HeaderMap) -> bool {
     if let Some(site) = headers.get("sec-fetch-site") {
         return site == "same-origin";

@@ -1,4 +1,4 @@
-//! One request for a page: who asks for what, in which namespace and language, and how it asks the engine.
+//! One request for a page: its caller, namespace and language, and its calls to the engine.
 
 use std::sync::Arc;
 
@@ -15,43 +15,43 @@ use crate::history::History;
 use crate::language::Tongue;
 use crate::pairs::{NamedValues, link};
 
-/// A request for a page, and what it takes to draw one.
+/// A request for a page, and everything to draw one.
 pub(crate) struct Visit {
     pub engine: Arc<dyn Engine>,
     pub history: Option<Arc<dyn History>>,
     pub namespace: Namespace,
     pub tongue: Tongue,
-    /// The time that the engine has.
+    /// The time of the engine.
     pub now: Moment,
-    /// Whether the visitor has shown a token, and so can leave.
+    /// Whether the visitor has shown a token, and can log out.
     pub logged_in: bool,
-    /// The path as it came.
+    /// The path of the request, still encoded.
     pub path: String,
-    /// What stands for the names in the path, decoded, in their order.
+    /// The values of the names in the path, decoded, in their order.
     pub names: Vec<String>,
     pub query: NamedValues,
-    /// Of a form; empty for a page.
+    /// Fields of a form; empty for a page.
     pub form: NamedValues,
 }
 
-/// What a page answers.
+/// The answer of a page.
 pub(crate) enum Drawn {
-    /// This page.
+    /// An answer with a body.
     Page(Box<Sheet>),
-    /// The thing was done, or the page is elsewhere: look there.
+    /// A redirect: the action is done, or the page is elsewhere.
     Elsewhere(String),
 }
 
-/// A page without what stands around it.
+/// A page without its frame.
 pub(crate) struct Sheet {
     pub title: String,
     pub body: Markup,
-    /// It is drawn again when something changes. Not so a form that somebody fills in.
+    /// The page is drawn again when something changes. Not so a form that somebody fills in.
     pub is_live: bool,
 }
 
 impl Sheet {
-    /// A page that follows what happens.
+    /// A page that follows changes.
     pub(crate) fn live(title: impl Into<String>, body: Markup) -> Result<Drawn, Unanswered> {
         let sheet = Sheet { title: title.into(), body, is_live: true };
         Ok(Drawn::Page(Box::new(sheet)))
@@ -67,7 +67,7 @@ impl Sheet {
 /// Why there is no page.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// The engine or a reader of the API says no.
+    /// The engine or a reader of the API refuses.
     Refused(Refusal),
     /// The engine does not answer.
     Fault(Fault),
@@ -101,19 +101,19 @@ impl Unanswered {
         }
     }
 
-    /// Whether a thing is not there: a page can do without it.
+    /// Whether the thing does not exist: a page can do without it.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self, Unanswered::Refused(no) if no.code.status() == 404)
     }
 }
 
 impl Visit {
-    /// Asks the engine, once.
+    /// Calls the engine, once.
     pub(crate) async fn ask<O: Operation>(&self, request: O) -> Result<O::Reply, Unanswered> {
         Ok(self.engine.run(&self.namespace, request).await?)
     }
 
-    /// Makes a queue, a limit or a pool so, whether it is there or not.
+    /// Sets a queue, a limit or a pool, whether it exists or not.
     pub(crate) async fn set<C: Change>(&self, change: C) -> Result<C::Reply, Unanswered> {
         Ok(self.engine.set(&self.namespace, change).await?)
     }
@@ -123,7 +123,7 @@ impl Visit {
         self.names.first().map_or("", String::as_str)
     }
 
-    /// The namespace as links say it.
+    /// The namespace for links.
     pub(crate) fn ns(&self) -> &str {
         ns_of(&self.namespace)
     }
@@ -161,7 +161,7 @@ impl Visit {
     }
 }
 
-/// A namespace as links say it: the main one is not said.
+/// A namespace for links, which leave out the main one.
 fn ns_of(namespace: &Namespace) -> &str {
     match *namespace == Namespace::main() {
         true => "",

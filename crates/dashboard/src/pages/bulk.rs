@@ -1,4 +1,4 @@
-//! Cancel, retry or delete all jobs that a search names: how many there are is said first.
+//! Cancels, retries or deletes all jobs that a search names, after a question with their number.
 
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_MAX;
@@ -37,7 +37,7 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Jobs, "/bulk/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
 ];
 
-/// The word of a change in paths, addresses and on the command line.
+/// The word for a change in paths, addresses and on the command line.
 pub(super) const fn key(change: BulkChange) -> &'static str {
     match change {
         BulkChange::Cancel => "cancel",
@@ -54,12 +54,12 @@ fn label(says: Says, change: BulkChange) -> String {
     }
 }
 
-/// What a button of the change says.
+/// The label of the change's button.
 pub(super) fn name(visit: &Visit, change: BulkChange) -> String {
     label(Says(visit.tongue), change)
 }
 
-/// What is asked before the change, and what it does.
+/// The question before the change, and its effect.
 pub(super) fn question(visit: &Visit, change: BulkChange) -> (String, String) {
     let says = Says(visit.tongue);
     match change {
@@ -69,7 +69,7 @@ pub(super) fn question(visit: &Visit, change: BulkChange) -> (String, String) {
     }
 }
 
-/// Links to the three, for a search that can be acted on.
+/// Links to the three changes, for a search that can be acted on.
 pub(super) fn buttons(visit: &Visit, search: &str) -> Markup {
     let says = Says(visit.tongue);
     html! {
@@ -129,7 +129,7 @@ async fn ask(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
     )
 }
 
-/// How many jobs match that the change can change, and whether there are more.
+/// How many matching jobs the change applies to, and whether there are more.
 async fn count(
     visit: &Visit,
     search: &JobSearch,
@@ -167,7 +167,7 @@ async fn act(visit: &Visit, change: BulkChange) -> Result<Drawn, Unanswered> {
     }
     let filter = search.filter()?;
     let mut done = DoneMany::default();
-    // A call looks at ten thousand jobs, and those that match may come after them.
+    // A call looks at ten thousand jobs, and the matching ones may come after them.
     for _ in 0..jobs::LOOKS_MAX {
         let (filter, max, cursor) = (filter.clone(), LIST_MAX, done.next.take());
         done = match change {

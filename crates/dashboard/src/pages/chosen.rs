@@ -1,4 +1,5 @@
-//! Cancel, retry or delete the jobs whose boxes are checked in a list: which those are is said first.
+//! Cancels, retries or deletes the jobs whose boxes are checked in a list, after a question that
+//! names them.
 
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_DEFAULT;
@@ -19,10 +20,10 @@ sentences! { Says;
 pub(super) const ROWS: &[PageRow] =
     &[PageRow::new(Section::Jobs, "/chosen").acts(draw!(change_chosen))];
 
-/// The changes, by the word of each in the form.
+/// The changes, in the order of their buttons.
 const CHANGES: [BulkChange; 3] = [BulkChange::Retry, BulkChange::Cancel, BulkChange::Delete];
 
-/// The buttons of the form around a list with boxes. `search`: where one comes back to.
+/// The buttons of the form around a list with boxes. `search`: the list to return to.
 pub(super) fn buttons(visit: &Visit, search: &str) -> Markup {
     html! {
         div class="pager chosen" {
@@ -51,7 +52,7 @@ async fn change_chosen(visit: &Visit) -> Result<Drawn, Unanswered> {
         for id in ids {
             match act(visit, change, id).await {
                 Ok(()) => done += 1,
-                // It ended or went meanwhile.
+                // The job ended or was deleted meanwhile.
                 Err(Unanswered::Refused(_)) => {}
                 Err(stop) => return Err(stop),
             }

@@ -1,4 +1,4 @@
-//! Which moments of a schedule come next, as the strips of its pages show them: as many as a strip can show.
+//! The next moments of a schedule, as strips of its pages show them: as many as a strip can show.
 
 use maud::{Markup, html};
 use tenure_calendar::Timing;
@@ -19,7 +19,7 @@ sentences! { ComingWords;
     in_days(n): "in {n} d", "{n} 天后";
 }
 
-/// Marks of one strip. Of more moments each of as many parts of the strip has one.
+/// Marks of one strip. With more moments, the strip is divided into this many parts with one mark each.
 const MARKS_MAX: usize = 200;
 const DAY: Span = Span::from_s(24 * 60 * 60);
 const WEEK: Span = Span::from_s(7 * 24 * 60 * 60);
@@ -28,7 +28,7 @@ const WEEK: Span = Span::from_s(7 * 24 * 60 * 60);
 #[derive(PartialEq, Eq, Debug)]
 struct Coming {
     marks: Vec<Moment>,
-    /// There are more than the marks, which stand for all of them.
+    /// There are more moments than marks, and the marks stand for all of them.
     is_thinned: bool,
 }
 
@@ -37,7 +37,7 @@ fn within(visit: &Visit, schedule: &ScheduleView, length: Span) -> Coming {
     let Some(first) = schedule.next_at.filter(|_| !schedule.paused && !schedule.ended) else {
         return Coming { marks: Vec::new(), is_thinned: false };
     };
-    // What the store has is what fires next; what follows is what its timing says.
+    // The store has the next moment; the timing gives those after it.
     let Ok(timing) = Timing::of(&schedule.settings.timing, schedule.id.as_str()) else {
         return Coming { marks: vec![first], is_thinned: false };
     };
@@ -51,7 +51,7 @@ fn marks_of(timing: &Timing, first: Moment, now: Moment, length: Span) -> Coming
     if marks.len() <= MARKS_MAX {
         return Coming { marks, is_thinned: false };
     }
-    // A week of seconds has more moments than one drawing may compute: the first of each part is looked up.
+    // A week of seconds has more moments than one drawing may compute, so only the first of each part is computed.
     let part = length.us() / MARKS_MAX as u64;
     let first_of = |n: usize| {
         let begin = now.plus(Span::from_us(part * n as u64));
@@ -65,7 +65,7 @@ fn told(words: ComingWords, coming: &Coming) -> String {
     if coming.is_thinned { words.runs_more(MARKS_MAX) } else { words.runs(coming.marks.len()) }
 }
 
-/// What the heading of the strips in a list says.
+/// The heading of the strips in a list.
 pub(super) fn day_name(visit: &Visit) -> String {
     ComingWords(visit.tongue).day()
 }

@@ -1,4 +1,4 @@
-//! A job edited: one that waits is changed; one that runs or is finished is pushed again as a new one.
+//! Edits a job: a waiting one is changed; a running or finished one is pushed again as a new one.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -65,7 +65,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::still(title, body)
 }
 
-/// The command that comes nearest. The payload is read from a file there, so that it stands in no history of a shell.
+/// The closest command. It reads the payload from a file, so that the payload is in no history of a shell.
 fn by_command(visit: &Visit, old: &JobView, in_place: bool) -> ShownCommand {
     let (id, queue, kind) = (old.id.to_string(), old.queue.to_string(), old.kind.to_string());
     if in_place {
@@ -122,7 +122,7 @@ async fn again(visit: &Visit) -> Result<Drawn, Unanswered> {
     back_to(visit, &["jobs", one.id.as_str()], &[("did", "push")])
 }
 
-/// The body of a push of a job like this one, with what a form says of it.
+/// The body of a push for a job like this one, with the fields of a form.
 fn like(old: &JobView, form: Map<String, Value>) -> Value {
     let mut body = Map::new();
     let mut copy = |name: &str, value: serde_json::Result<Value>| {

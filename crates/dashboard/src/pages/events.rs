@@ -1,4 +1,4 @@
-//! Events: what happened last, newest first.
+//! The latest events, newest first.
 
 use maud::{Markup, html};
 use tenure_core::bounds::{EVENTS_SCAN_MAX, LIST_DEFAULT, LIST_MAX};
@@ -29,7 +29,7 @@ sentences! { Says;
 
 pub(super) const ROWS: &[PageRow] = &[PageRow::new(Section::Events, "/events").shows(draw!(show))];
 
-/// Parameters of the API by which one filters here.
+/// Parameters of the API for the filter of this page.
 const FILTERS: [&str; 5] = ["type", "queue", "job", "limit", "pool"];
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
@@ -67,7 +67,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-/// The last hundred that are wanted, of the last ten thousand: the newest first.
+/// The last hundred matching events among the last ten thousand, newest first.
 async fn last(visit: &Visit, filter: &EventFilter) -> Result<Vec<Event>, Unanswered> {
     let kept = visit.ask(GetStats).await?.events;
     let Some(last) = kept.last else { return Ok(Vec::new()) };
@@ -77,7 +77,7 @@ async fn last(visit: &Visit, filter: &EventFilter) -> Result<Vec<Event>, Unanswe
     let from = kept.first.map_or(from, |first| from.max(first.number.saturating_sub(1)));
     let mut since = EventId { life: last.life, number: from };
     let mut found: Vec<Event> = Vec::new();
-    // Each call reads a thousand that are wanted; no more than ten can be among so many.
+    // Each call returns at most a thousand matching events, so ten calls are enough.
     for _ in 0..EVENTS_SCAN_MAX / LIST_MAX {
         let asked = ReadEvents {
             since: EventsSince::Id(since),

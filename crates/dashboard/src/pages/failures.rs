@@ -112,7 +112,7 @@ fn table(visit: &Visit, says: Says, groups: &[FailureGroup], lines: &PayloadLine
     }
 }
 
-/// Of the table.
+/// Columns of the table.
 const COLUMNS: usize = 7;
 
 fn row(visit: &Visit, says: Says, group: &FailureGroup) -> Markup {
@@ -132,7 +132,7 @@ fn row(visit: &Visit, says: Says, group: &FailureGroup) -> Markup {
     }
 }
 
-/// The jobs of a group, as far as a search can name them: the longest part of the error that has no number in it.
+/// A search for the jobs of a group, as far as that is possible: by the longest part of the error without a number.
 fn search(group: &FailureGroup) -> String {
     let part = group.error.split('#').max_by_key(|part| part.len()).unwrap_or_default();
     let mut words = vec![term("queue", group.queue.as_str()), "state:failed".to_owned()];

@@ -1,5 +1,5 @@
-//! The jobs of a flow as a graph: each job stands one step right of the last of those that it waits for. The same is a list
-//! below it, for those who read or listen instead of looking.
+//! The jobs of a flow as a graph: each job stands one step right of the last of its parents. Below it the same jobs are
+//! a list, for people who read or listen instead of looking.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ sentences! { GraphWords;
     when: "When", "时间";
 }
 
-/// Jobs of one step that are drawn; the rest is one box that says how many.
+/// Jobs of one step that are drawn; one more box has the number of the others.
 const ROWS_MAX: usize = 10;
 /// Characters of a kind or a queue that fit into a box, and of an id beside the state.
 const NAME_SHOWN: usize = 21;
@@ -40,18 +40,18 @@ const BETWEEN_ROWS: usize = 12;
 /// Around everything, for the outlines of boxes.
 const MARGIN: usize = 2;
 
-/// The jobs of a flow, oldest first, each with its step, and for whom it waits as far as that is one of them.
+/// The jobs of a flow, oldest first, each with its step, and with those of its parents that are in the list.
 struct Steps<'j> {
     jobs: Vec<&'j JobView>,
     step: Vec<usize>,
     parents: Vec<Vec<usize>>,
     lines: &'j PayloadLines,
-    /// Of a box.
+    /// Of a box, in pixels of the picture.
     height: usize,
 }
 
 impl<'j> Steps<'j> {
-    /// `newest_first`: as a list of jobs has them.
+    /// `newest_first`: in the order of a list of jobs.
     fn of(newest_first: &'j [JobView], lines: &'j PayloadLines) -> Self {
         let jobs: Vec<&JobView> = newest_first.iter().rev().collect();
         let at: HashMap<&str, usize> =
@@ -63,7 +63,7 @@ impl<'j> Steps<'j> {
         let parents: Vec<Vec<usize>> =
             jobs.iter().map(|job| job.after.iter().filter_map(known).collect()).collect();
         let mut step = vec![0; jobs.len()];
-        // Nobody waits for himself over others, so this ends after as many rounds as there are steps.
+        // No job waits for itself through others, so this ends after as many rounds as there are steps.
         for _ in 0..jobs.len() {
             let before = step.clone();
             for (job, parents) in parents.iter().enumerate() {
@@ -78,7 +78,7 @@ impl<'j> Steps<'j> {
         Steps { jobs, step, parents, lines, height }
     }
 
-    /// The jobs of each step from above to below: near the middle of those that they wait for, so that few lines cross.
+    /// The jobs of each step from top to bottom: near the middle of their parents, so that few lines cross.
     fn columns(&self) -> Vec<Vec<usize>> {
         let last = self.step.iter().max().copied().unwrap_or(0);
         let mut row = vec![0.0; self.jobs.len()];
@@ -124,7 +124,7 @@ pub(super) fn panel(
 }
 
 impl Steps<'_> {
-    /// Where the box of a row of a step begins.
+    /// The corner of a box, by its step and its row.
     fn corner(&self, step: usize, row: usize) -> (usize, usize) {
         (MARGIN + step * (WIDTH + BETWEEN_STEPS), MARGIN + row * (self.height + BETWEEN_ROWS))
     }
@@ -166,7 +166,7 @@ fn picture(visit: &Visit, words: GraphWords, steps: &Steps<'_>) -> Markup {
     }
 }
 
-/// A line that leaves and arrives level.
+/// A line that is horizontal at both ends.
 fn line((from_x, from_y): (usize, usize), (to_x, to_y): (usize, usize)) -> String {
     let half = BETWEEN_STEPS / 2;
     format!("M{from_x} {from_y}C{} {from_y} {} {to_y} {to_x} {to_y}", from_x + half, to_x - half)
@@ -174,7 +174,7 @@ fn line((from_x, from_y): (usize, usize), (to_x, to_y): (usize, usize)) -> Strin
 
 fn box_of(visit: &Visit, steps: &Steps<'_>, job: &JobView, x: usize, y: usize) -> Markup {
     let id = job.id.as_str();
-    // What it does says more than its id, of which the end is enough to tell two apart.
+    // The kind or the queue says more than the id, whose end is enough to distinguish two jobs.
     let what = if job.kind.is_empty() { job.queue.as_str() } else { &job.kind };
     let name = cut(what, NAME_SHOWN);
     let (begin, _, end) = in_parts(id);
@@ -194,7 +194,7 @@ fn box_of(visit: &Visit, steps: &Steps<'_>, job: &JobView, x: usize, y: usize) -
     }
 }
 
-/// A text of at most so many characters.
+/// A text of at most this many characters.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() > most {
         text.chars().take(most - 1).chain(['…']).collect()

@@ -1,4 +1,4 @@
-//! Flows: how far each is, and its jobs.
+//! Flows: the progress of each, and its jobs.
 
 use std::cmp::Reverse;
 
@@ -63,7 +63,7 @@ async fn show_all(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-/// A page of flows, newest first. The store lists the oldest first: more than ten thousand stay in its order.
+/// A page of flows, newest first. The store lists the oldest first, and more than ten thousand stay in its order.
 async fn listed(visit: &Visit) -> Result<Listed<FlowView>, Unanswered> {
     let cursor = visit.query.get("cursor");
     if visit.ask(GetStats).await?.flows > LIST_SCAN_MAX as u64 {

@@ -1,4 +1,4 @@
-//! One job: why it waits, what happened to it, what it says of itself, and what can be done with it.
+//! One job: why it waits, its events, its own data, and the actions on it.
 
 use maud::{Markup, html};
 use tenure_core::decode;
@@ -134,7 +134,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         }
         (commands(visit, &by_command(visit, &job)))
     };
-    // What somebody reads does not change under his eyes.
+    // The page must not change while somebody reads the content.
     match shows_content(visit) {
         true => Sheet::still(id.clone(), body),
         false => Sheet::live(id.clone(), body),
@@ -167,7 +167,7 @@ fn actions(visit: &Visit, says: Says, job: &JobView) -> Markup {
     }
 }
 
-/// The same by the command line: what the page shows, and each of its buttons that does not ask first.
+/// Commands for the page and for each of its buttons that does not ask first.
 fn by_command(visit: &Visit, job: &JobView) -> Vec<ShownCommand> {
     let id = job.id.to_string();
     let mut verbs = vec!["explain", "job"];
@@ -226,7 +226,7 @@ fn facts(visit: &Visit, says: Says, job: &JobView) -> Markup {
     }
 }
 
-/// Needs as the command line takes them, a line each.
+/// Needs in the syntax of the command line, one per line.
 pub(super) fn needs_text(needs: &[Need]) -> String {
     let lines: Vec<String> = needs.iter().map(need_text).collect();
     lines.join("\n")
@@ -250,7 +250,7 @@ fn need_text(need: &Need) -> String {
     }
 }
 
-/// What the job carries, if the visitor asked for it.
+/// Payload and result of the job, if the visitor asked for them.
 fn content(visit: &Visit, says: Says, job: &JobView) -> Markup {
     let path = crate::pairs::path(&["jobs", job.id.as_ref()]);
     let is_shown = shows_content(visit);
@@ -283,7 +283,7 @@ fn content(visit: &Visit, says: Says, job: &JobView) -> Markup {
     }
 }
 
-/// JSON as people read it, with its numbers and keys as they came.
+/// JSON for people, with its numbers and keys unchanged.
 pub(super) fn indented(json: &Json) -> String {
     let (mut text, mut depth, mut in_string, mut escaped) = (String::new(), 0usize, false, false);
     let line = |text: &mut String, depth: usize| {

@@ -1,4 +1,4 @@
-//! Jobs, newest first, that a search names.
+//! Jobs that a search names, newest first.
 
 use std::collections::BTreeMap;
 
@@ -55,7 +55,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let says = Says(visit.tongue);
     let search = JobSearch::read(visit.query.get("q").unwrap_or_default());
     if let Some(id) = search.id() {
-        // A job that is there is shown at once.
+        // A job that exists is shown at once.
         let job = decode::job_path(id)?;
         match visit.ask(GetJob { job }).await {
             Ok(_) => return Ok(Drawn::Elsewhere(visit.to("jobs", id))),
@@ -122,11 +122,11 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-/// Of a search that finds nothing in the first ten thousand jobs, so many times that number is looked at.
+/// A search that finds nothing in the first ten thousand jobs goes on up to this many times that number.
 pub(super) const LOOKS_MAX: usize = 5;
 
-/// A page of jobs that has something in it, if one of the next calls finds anything: a call looks at ten thousand jobs, and a
-/// queue may have been quiet for longer.
+/// The first page that is not empty, within the next calls: a call looks at ten thousand jobs, and a queue may have
+/// been quiet for longer.
 pub(super) async fn first_found(
     visit: &Visit,
     mut request: ListJobs,
@@ -141,13 +141,13 @@ pub(super) async fn first_found(
     visit.ask(request).await
 }
 
-/// One page of jobs; with a group as many pages as are looked at in one call elsewhere.
+/// One page of jobs. With a group or a word it is filtered here, in bounded work.
 async fn look(
     visit: &Visit,
     search: &JobSearch,
     stats: &Stats,
 ) -> Result<Listed<JobView>, Unanswered> {
-    // To find that there is none the store would look at all jobs of the queue.
+    // To find no job, the store would look at all jobs of the queue.
     if let Some(state) = search.state()
         && counts(search, stats).is_some_and(|of| of.get(&state).is_none_or(|n| *n == 0))
     {
@@ -166,7 +166,7 @@ async fn look(
     look_through(cursor, LIST_MAX, ask, is_of).await
 }
 
-/// What an action did that led here.
+/// A notice of the action that led here.
 fn told(visit: &Visit, says: Says) -> Markup {
     let number: u64 = visit.query.get("n").and_then(|n| n.parse().ok()).unwrap_or_default();
     let n = || grouped(number);
@@ -184,7 +184,7 @@ fn told(visit: &Visit, says: Says) -> Markup {
     )
 }
 
-/// How many jobs of each state a search names, where the totals say it.
+/// Jobs of each state that a search names, if the totals have the numbers.
 fn counts<'s>(search: &JobSearch, stats: &'s Stats) -> Option<&'s BTreeMap<JobState, u64>> {
     match search.queue_alone() {
         Some(queue) => {
@@ -195,7 +195,7 @@ fn counts<'s>(search: &JobSearch, stats: &'s Stats) -> Option<&'s BTreeMap<JobSt
     }
 }
 
-/// A tab for each state, with how many there are where the totals say it.
+/// A tab for each state, with a number if the totals have it.
 fn tabs(visit: &Visit, says: Says, search: &JobSearch, stats: &Stats) -> Markup {
     let counts = counts(search, stats);
     let count = |state: JobState| counts.map(|of| of.get(&state).copied().unwrap_or_default());
@@ -218,7 +218,7 @@ fn tabs(visit: &Visit, says: Says, search: &JobSearch, stats: &Stats) -> Markup 
     }
 }
 
-/// Jobs, a row each, and below it a line of its payload if `lines` has one.
+/// Jobs, one per row, and below each a line of its payload if `lines` has one.
 ///
 /// `has_boxes`: each has a box, by which the form around the table names it.
 pub(super) fn table(
@@ -254,11 +254,11 @@ pub(super) fn table(
     }
 }
 
-/// Beside that of boxes.
+/// Beside the column of boxes.
 const COLUMNS: usize = 7;
 
 fn row(visit: &Visit, says: Says, job: &JobView, has_boxes: bool) -> Markup {
-    // What one asks of a job in this state: when it ended, began, may run, or came.
+    // The moment that matters in this state: the end, the start, the next run, or the push.
     let when = match job.state {
         JobState::Scheduled => Some(job.run_at),
         JobState::Running => job.started_at,

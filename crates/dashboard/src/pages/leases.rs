@@ -1,4 +1,4 @@
-//! Leases and locks: who holds what since when, and the end by force.
+//! Leases and locks: their holders and ages, and their end by force.
 
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_DEFAULT;
@@ -44,7 +44,7 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Leases, "/leases/{}").shows(draw!(ask_force)).acts(draw!(force)),
 ];
 
-/// What leases can be filtered by: the parameters of the API.
+/// Filters of leases: parameters of the API.
 const FILTERS: [&str; 4] = ["queue", "limit", "pool", "worker"];
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {

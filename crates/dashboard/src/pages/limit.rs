@@ -1,4 +1,4 @@
-//! One limit: its permits and who holds them, its line, and the cap, changed in place.
+//! One limit: its permits and their holders, its line, and the cap, changed in place.
 
 use maud::{Markup, html};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! All limits: how much of each is in use, and how many wait.
+//! All limits: the usage of each, and the number of waiting calls and jobs.
 
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_DEFAULT;
@@ -50,7 +50,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let body = html! {
         div class="head" {
             h1 { (says.title()) }
-            // Among ten thousand limits one goes to one's own by name.
+            // With ten thousand limits a name is the fastest way to one of them.
             form class="inline" action="/limits" {
                 @if !visit.ns().is_empty() { input type="hidden" name="ns" value=(visit.ns()); }
                 input class="long" name="name" placeholder="site:example.com" aria-label=(says.go_to());
@@ -70,7 +70,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-/// What the colours of a limit's picture mean.
+/// The legend of a limit's picture.
 pub(super) fn legend(visit: &Visit) -> Markup {
     let says = Says(visit.tongue);
     html! {
@@ -82,7 +82,7 @@ pub(super) fn legend(visit: &Visit) -> Markup {
     }
 }
 
-/// What is taken of a limit, as the parts of a picture.
+/// The usage of a limit, as the parts of a picture.
 pub(super) fn parts(limit: &LimitView) -> [BarPart; 3] {
     let held = limit.in_use.saturating_sub(limit.resting);
     [("use", held), ("rest", limit.resting), ("outside", limit.external)]
@@ -104,7 +104,7 @@ pub(super) fn standing(visit: &Visit, limit: &LimitView) -> Option<Markup> {
     Some(html! { span class={ "state " (class) } { (word) } })
 }
 
-/// A rate as people say it.
+/// A rate in a person's words.
 pub(super) fn rate_text(rate: &Rate) -> String {
     format!("{} / {}", grouped(u64::from(rate.count)), rate.per)
 }

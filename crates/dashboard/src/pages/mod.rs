@@ -1,5 +1,5 @@
-//! The table of pages. Each file has the rows of its subject: a path, what is shown there, what a form does that is sent
-//! there. A row without a form is a page to look at; one that has both asks first and then acts.
+//! The table of pages. Each file has the rows of its subject: a path, its page, and its form's action. A row without a
+//! form is a page to look at; one that has both asks first and then acts.
 
 mod bulk;
 mod chosen;
@@ -32,7 +32,7 @@ use std::pin::Pin;
 
 use crate::visit::{Drawn, Unanswered, Visit};
 
-/// Where a page stands in the navigation.
+/// The place of a page in the navigation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Section {
     Overview,
@@ -49,18 +49,18 @@ pub(crate) enum Section {
     System,
 }
 
-/// What answers a request.
+/// A function that answers a request.
 type Draw =
     for<'v> fn(&'v Visit) -> Pin<Box<dyn Future<Output = Result<Drawn, Unanswered>> + Send + 'v>>;
 
-/// A path, and what stands there.
+/// A path, and its page and form.
 pub(crate) struct PageRow {
     pub section: Section,
     /// With `{}` for each name.
     path: &'static str,
     /// The page, if there is one to look at.
     pub shown: Option<Draw>,
-    /// What a form does that is sent there.
+    /// The action of a form that is sent there.
     pub posted: Option<Draw>,
 }
 
@@ -78,7 +78,7 @@ impl PageRow {
     }
 }
 
-/// A function of a page as the table holds it.
+/// A function of a page, for the table.
 macro_rules! draw {
     ($function:path) => {
         |visit| Box::pin($function(visit))
@@ -114,7 +114,7 @@ fn all() -> impl Iterator<Item = &'static PageRow> {
     .flatten()
 }
 
-/// The page at a path, and what stands there for its names, still encoded.
+/// The page at a path, and the values of its names, still encoded.
 pub(crate) fn find(path: &str) -> Option<(&'static PageRow, Vec<&str>)> {
     all().find_map(|row| Some((row, matches(row.path, path)?)))
 }

@@ -1,4 +1,4 @@
-//! The overview: what needs attention, the numbers that one looks at first, the last hour or day as pictures, the queues.
+//! The overview: concerns, the most important numbers, the last hour or day as pictures, the queues.
 
 use maud::{Markup, html};
 use tenure_core::count::grouped;
@@ -114,7 +114,7 @@ fn tiles(visit: &Visit, stats: &Stats, workers: usize, pictures: Option<&Picture
     }
 }
 
-/// A part of a whole in per cent, with as many digits as it has a meaning.
+/// A part of a whole in per cent, with one decimal.
 fn share(part: u64, whole: u64) -> String {
     match whole {
         0 => "0 %".to_owned(),

@@ -34,7 +34,7 @@ const MINUTES_OF_HOUR: usize = 60;
 const MINUTES_OF_DAY: usize = 24 * 60;
 const MINUTES_OF_BAR: usize = 15;
 
-/// What may be drawn.
+/// The pictures that a page may have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Picture {
     Runs,
@@ -44,7 +44,7 @@ pub(super) enum Picture {
     OldestReady,
 }
 
-/// What is drawn of a namespace, or of a queue.
+/// The minutes of a namespace or of a queue, and their pictures.
 pub(super) struct Pictures {
     says: Says,
     minutes: Vec<Minute>,
@@ -53,7 +53,7 @@ pub(super) struct Pictures {
 }
 
 impl Pictures {
-    /// As the visit asks for; `None` where nobody counts.
+    /// For the span that the visit asks for; `None` without a history.
     pub(super) fn of(visit: &Visit, queue: Option<&QueueName>) -> Option<Self> {
         let is_day = visit.query.get("over") == Some("day");
         let most = if is_day { MINUTES_OF_DAY } else { MINUTES_OF_HOUR };
@@ -78,7 +78,7 @@ impl Pictures {
         }
     }
 
-    /// These, and whence they are known.
+    /// These pictures, and the origin of their numbers.
     pub(super) fn draw(&self, pictures: &[Picture]) -> Markup {
         html! {
             div class="grid" { @for picture in pictures { (self.panel(*picture)) } }
@@ -124,7 +124,7 @@ impl Pictures {
         }
     }
 
-    /// The minutes of each step of time, the last step whole.
+    /// The minutes of each step of time; the last step is complete.
     fn steps(&self) -> (Vec<&[Minute]>, usize) {
         let (of_step, steps) = match self.is_day {
             true => (MINUTES_OF_BAR, MINUTES_OF_DAY / MINUTES_OF_BAR),

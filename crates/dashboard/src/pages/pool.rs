@@ -1,4 +1,4 @@
-//! One pool: its resources, who holds which, and its settings. The data of resources is shown nowhere, not even its keys.
+//! One pool: its resources, their holders, and its settings. The data of resources is shown nowhere, not even its keys.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -127,7 +127,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(name.to_string(), body)
 }
 
-/// One page of resources; of one state as many of ten thousand as stand so, since the API lists them by id alone.
+/// One page of resources. The API lists them by id alone, so for one state up to ten thousand are read and filtered.
 async fn look(
     visit: &Visit,
     pool: &PoolName,

@@ -44,7 +44,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-/// What the colours of a pool's bar mean.
+/// The legend of a pool's bar.
 pub(super) fn legend(visit: &Visit) -> Markup {
     let says = Says(visit.tongue);
     html! {
@@ -57,7 +57,7 @@ pub(super) fn legend(visit: &Visit) -> Markup {
     }
 }
 
-/// Its resources, as the parts of a bar.
+/// Resources by state, as the parts of a bar.
 pub(super) fn parts(pool: &PoolView) -> [BarPart; 4] {
     [
         ("free", pool.available),
@@ -67,7 +67,7 @@ pub(super) fn parts(pool: &PoolView) -> [BarPart; 4] {
     ]
 }
 
-/// The word for where a resource stands, and the class of its colour.
+/// The word for the state of a resource, and the class of its colour.
 pub(super) fn standing(visit: &Visit, one: &ResourceView) -> (&'static str, String) {
     let says = Says(visit.tongue);
     match one.state {

@@ -65,7 +65,7 @@ pub(super) const ROWS: &[PageRow] = &[
     PageRow::new(Section::Queues, "/queues/{}/delete").shows(draw!(ask_delete)).acts(draw!(delete)),
 ];
 
-/// Of its jobs the newest ones; a link leads to all.
+/// The newest of its jobs; a link leads to all.
 const NEWEST_SHOWN: usize = 10;
 const PICTURES: [Picture; 3] = [Picture::Runs, Picture::Waits, Picture::RunTimes];
 

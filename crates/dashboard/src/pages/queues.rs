@@ -1,4 +1,4 @@
-//! All queues.
+//! All queues, as a table.
 
 use std::cmp::Reverse;
 
@@ -38,7 +38,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let cursor = visit.query.get("cursor").map(str::to_owned);
     let is_first = cursor.is_none();
     let mut list = visit.ask(ListQueues { page: Page { max: LIST_DEFAULT, cursor } }).await?;
-    // A page of many has no first of all.
+    // Only a complete list can be sorted.
     let is_whole = is_first && list.next.is_none() && !list.partial;
     let sort = is_whole.then(|| Sort::of(visit));
     if let Some(sort) = sort {
@@ -55,7 +55,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-/// By what queues are sorted.
+/// The order of the queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sort {
     Name,
@@ -67,7 +67,7 @@ pub(super) enum Sort {
 impl Sort {
     const ALL: [Sort; 4] = [Sort::Name, Sort::Ready, Sort::Running, Sort::Oldest];
 
-    /// As links say it.
+    /// The word in links.
     const fn word(self) -> &'static str {
         match self {
             Sort::Name => "name",
@@ -77,13 +77,13 @@ impl Sort {
         }
     }
 
-    /// What the visit asks for; by name if it asks for nothing that there is.
+    /// The order that the visit asks for; by name without a valid one.
     fn of(visit: &Visit) -> Self {
         let asked = visit.query.get("sort");
         Sort::ALL.into_iter().find(|sort| asked == Some(sort.word())).unwrap_or(Sort::Name)
     }
 
-    /// The most and the oldest first; of equal ones that whose name comes first.
+    /// The most and the oldest first; equal ones by name.
     fn apply(self, queues: &mut [QueueView]) {
         queues.sort_by(|one, other| one.name.cmp(&other.name));
         match self {
@@ -96,17 +96,17 @@ impl Sort {
         }
     }
 
-    /// As a table says it of a column.
+    /// The direction of a sorted column, for HTML.
     const fn direction(self) -> &'static str {
         match self {
             Sort::Name => "ascending",
-            // The age of the oldest stands there, not its moment.
+            // The column shows the age of the oldest job, not its moment.
             Sort::Ready | Sort::Running | Sort::Oldest => "descending",
         }
     }
 }
 
-/// Queues, a row each. `sort`: by what they are sorted, if the heads of columns lead to other orders.
+/// Queues, one per row. `sort`: their order, if the heads of columns link to other orders.
 pub(super) fn table(visit: &Visit, queues: &[QueueView], sort: Option<Sort>) -> Markup {
     let says = Says(visit.tongue);
     let head = |class: &str, text: String, by: Sort| {

@@ -1,4 +1,4 @@
-//! A rate in a form, and in the body of a call: three fields, of limits and of pools.
+//! A rate in a form, and in the body of a call: three fields, for limits and pools.
 
 use maud::{Markup, html};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ sentences! { RateWords;
     burst: "burst: how many at once after a pause", "空闲后可一次发放的次数";
 }
 
-/// The fields, as they are set.
+/// The fields, with their values.
 pub(super) fn fields(visit: &Visit, rate: Option<&Rate>) -> Markup {
     let words = RateWords(visit.tongue);
     html! {
@@ -31,7 +31,7 @@ pub(super) fn fields(visit: &Visit, rate: Option<&Rate>) -> Markup {
     }
 }
 
-/// Adds to the body of a call what the form says of the rate; nothing if it does not have these fields.
+/// Adds the form's rate to the body of a call; nothing if the form does not have these fields.
 pub(super) fn say(visit: &Visit, into: &mut Map<String, Value>) {
     if !visit.form.has("count") {
         return;
@@ -42,7 +42,7 @@ pub(super) fn say(visit: &Visit, into: &mut Map<String, Value>) {
     into.insert("rate".to_owned(), if is_set { Value::Object(rate) } else { Value::Null });
 }
 
-/// The rate as the command line takes it.
+/// The rate as options of the command line.
 pub(super) fn option(rate: Option<&Rate>) -> [String; 4] {
     let (rate, burst) = match rate {
         Some(rate) => (format!("{}/{}", rate.count, rate.per), rate.burst.to_string()),

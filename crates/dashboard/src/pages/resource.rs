@@ -1,4 +1,4 @@
-//! What one does with a resource of a pool: add it, let it rest, ban it, restore it, remove it. Its data goes in and never out.
+//! Actions on a resource of a pool: add, cool, ban, restore, remove. Its data goes in and never out.
 
 use maud::html;
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[PageRow] = &[
         .acts(draw!(remove)),
 ];
 
-/// The resource that the path names.
+/// The resource in the path.
 fn path_of(visit: &Visit) -> ResourcePath<'_> {
     let second = visit.names.get(1).map_or("", String::as_str);
     ResourcePath { name: visit.name(), id: second }
@@ -182,7 +182,7 @@ async fn add(visit: &Visit) -> Result<Drawn, Unanswered> {
     body.insert("tags".to_owned(), Value::Array(tags));
     let mut added =
         decode::add_resources(visit.name(), Value::Object(body).to_string().as_bytes())?;
-    // Read by itself, so that nothing else can be said in it.
+    // Read on its own, so that the data cannot contain other fields.
     let data = visit.form.get("data").unwrap_or("{}");
     for one in &mut added.resources {
         one.data = decode::payload_line(data.as_bytes())?;

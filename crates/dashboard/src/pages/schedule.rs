@@ -1,4 +1,4 @@
-//! One schedule: its next moments, how it went, and run now, pause, resume.
+//! One schedule: its next moments, its history, and run now, pause, resume.
 
 use maud::{Markup, html};
 use tenure_core::count::grouped;
@@ -61,7 +61,7 @@ pub(super) const ROWS: &[PageRow] = &[
         .acts(draw!(delete)),
 ];
 
-/// Of its jobs the newest ones; a link leads to all.
+/// The newest of its jobs; a link leads to all.
 const MADE_SHOWN: usize = 10;
 
 async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
@@ -71,7 +71,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let filter = JobFilter { schedule: Some(schedule), ..JobFilter::default() };
     let page = Page { max: MADE_SHOWN, cursor: None };
     let asked = ListJobs { filter, page, full: true };
-    // To find that it made none the store would look at many jobs of others.
+    // To find no job of this schedule, the store would look at many jobs of others.
     let made = match one.fired > 0 || one.unfinished > 0 || one.last_ended.is_some() {
         true => jobs::first_found(visit, asked).await?,
         false => Listed { items: Vec::new(), next: None, partial: false },

@@ -1,4 +1,4 @@
-//! All schedules: what happens next, and how it went.
+//! All schedules: the next moment and the last run of each.
 
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_DEFAULT;
@@ -47,7 +47,7 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     Sheet::live(says.title(), body)
 }
 
-/// When it fires, as it was set.
+/// The times of a schedule, as they were set.
 pub(super) fn timing(visit: &Visit, schedule: &ScheduleView) -> Markup {
     let (says, timing) = (Says(visit.tongue), &schedule.settings.timing);
     html! {
@@ -57,7 +57,7 @@ pub(super) fn timing(visit: &Visit, schedule: &ScheduleView) -> Markup {
     }
 }
 
-/// Whether it fires, where it does not, in a word.
+/// The state of a schedule that does not fire, in a word.
 pub(super) fn standing(visit: &Visit, schedule: &ScheduleView) -> Option<Markup> {
     let says = Says(visit.tongue);
     match (schedule.paused, schedule.ended) {

@@ -1,4 +1,4 @@
-//! The system: the store, how it is, and the audit of what it holds.
+//! The system: the store, its health, and the audit of its content.
 
 mod servers;
 

@@ -1,4 +1,4 @@
-//! Workers: which processes ask for jobs, and what each of them runs since when.
+//! Workers: the processes that ask for jobs, and the runs of each.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! Bars and squares, drawn as SVG: their sizes are attributes, since the policy of the pages allows no style in them. Beside
-//! each picture its numbers stand as text, so the picture itself is hidden from readers that read aloud.
+//! Bars and squares, drawn as SVG: their sizes are attributes, since the policy of the pages allows no style in them.
+//! The numbers stand as text beside each picture, so the picture itself is hidden from screen readers.
 
 use maud::{Markup, html};
 
-/// One part of a bar: its class, and its size in whatever unit the whole bar has.
+/// One part of a bar: its class, and its size in the unit of the whole bar.
 pub(crate) type BarPart = (&'static str, u64);
 
 /// A bar of these parts. `whole`: the size of all of it; if it is less than its parts, they fill it.
@@ -12,7 +12,7 @@ pub(crate) fn bar(parts: &[BarPart], whole: u64, is_full: bool) -> Markup {
     let whole = whole.max(sum).max(1) as f64;
     let mut from = 0.0;
     let rects = parts.iter().filter(|(_, size)| *size > 0).map(|(class, size)| {
-        // What is there is seen, however little it is.
+        // Even the smallest part must be visible.
         let width = (*size as f64 / whole * 100.0).max(0.8);
         let rect = (*class, from, width);
         from += width;
@@ -29,13 +29,13 @@ pub(crate) fn bar(parts: &[BarPart], whole: u64, is_full: bool) -> Markup {
     }
 }
 
-/// A number with two decimals, as SVG needs it.
+/// A number with two decimals, for SVG.
 pub(super) fn short(number: f64) -> String {
     let text = format!("{number:.2}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// As many squares as there are units, if those can be counted at a glance; else a bar.
+/// As many squares as there are units, if those can be counted at a glance, otherwise a bar.
 pub(crate) fn squares(parts: &[BarPart], whole: u64, is_full: bool) -> Markup {
     const MOST: u64 = 40;
     let sum: u64 = parts.iter().map(|(_, size)| size).sum();
@@ -51,7 +51,7 @@ pub(crate) fn squares(parts: &[BarPart], whole: u64, is_full: bool) -> Markup {
 /// The first twenty places of a line, with the one at `place` (1 is the next).
 pub(crate) fn place_in_line(place: u64, length: Option<u64>) -> Markup {
     const SHOWN: u64 = 20;
-    // Beyond the shown ones the last square is ours.
+    // If the place is beyond them, the last square is ours.
     let mine = place.min(SHOWN);
     let shown = length.unwrap_or(place).clamp(mine, SHOWN);
     let all: Vec<&str> = (1..=shown)

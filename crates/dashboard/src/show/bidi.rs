@@ -1,13 +1,13 @@
-//! Characters that turn the direction of text: in a name they make it read as another one. In what a page shows they stand
-//! as their numbers.
+//! Characters that change the direction of text: a name with one reads as another name. Pages show their numbers
+//! instead.
 
-/// Whether a character turns the direction of the text after it.
+/// Whether a character changes the direction of the text after it.
 pub(super) fn turns(c: char) -> bool {
     matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A page with such characters in its text written as `\u{202e}`. What a form sends back (values, and the text of a
-/// `textarea`) stays as it is.
+/// A page with such characters in its text written as `\u{202e}`. Values that a form sends back, and the text of a
+/// `textarea`, stay as they are.
 pub(crate) fn without_turns(page: String) -> String {
     if !page.contains(turns) {
         return page;

@@ -1,4 +1,4 @@
-//! Charts over time, drawn as SVG by the server: they are there without JavaScript and cost no library
+//! Charts over time, drawn as SVG by the server: they work without JavaScript and without a library
 //! (docs/decisions/087-pages-behind-a-seam.md). The scale stands beside them as text.
 
 use maud::{Markup, html};
@@ -8,7 +8,7 @@ use super::bars::short;
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 100.0;
 
-/// The next count at or above `most` that is round, and has a half that is a count too (but for 1).
+/// The next round count at or above `most` whose half is a count too (except for 1).
 fn round_above(most: f64) -> f64 {
     let most = most.max(1.0);
     let ten = 10f64.powf(most.log10().floor());
@@ -27,14 +27,14 @@ impl Scale {
     fn of_counts(values: impl Iterator<Item = f64>) -> Self {
         Scale { top: round_above(values.fold(0.0, f64::max)) }
     }
-    /// Ends at the longest time: a page names none that nothing took.
+    /// The scale ends at the longest time, so that it names no time that nothing took.
     fn of_times(values: impl Iterator<Item = f64>) -> Self {
         Scale { top: values.fold(0.0, f64::max) }
     }
     fn height(&self, value: f64) -> f64 {
         if self.top > 0.0 { value / self.top * HEIGHT } else { 0.0 }
     }
-    /// Top, middle and bottom. Two of them never read the same.
+    /// Top, middle and bottom. No two of them read the same.
     fn labels(&self, shown: impl Fn(f64) -> String) -> [String; 3] {
         let [mut top, mut middle, bottom] = [self.top, self.top / 2.0, 0.0].map(shown);
         if middle == top || middle == bottom {
@@ -47,7 +47,7 @@ impl Scale {
     }
 }
 
-/// What stands around a chart: its name for readers that read aloud, its scales.
+/// The frame of a chart: its name for screen readers, its scales.
 fn plot(name: &str, drawn: Markup, scale: [String; 3], ends: [&str; 2]) -> Markup {
     html! {
         div class="plot" {
@@ -63,8 +63,8 @@ fn plot(name: &str, drawn: Markup, scale: [String; 3], ends: [&str; 2]) -> Marku
     }
 }
 
-/// A bar for each step of time, whose second value stands below, so that both together are the height; and a line over
-/// them of what came, by which a backlog is seen to grow.
+/// A bar for each step of time, with the second value below the first, so that both together are the height; and a line
+/// over them for the arrivals, which shows a growing backlog.
 pub(crate) fn bars_of_two(
     name: &str,
     values: &[(u64, u64)],
@@ -104,7 +104,7 @@ pub(crate) fn bars_of_two(
     plot(name, drawn, scale.labels(shown), ends)
 }
 
-/// What two lines have at one step of time.
+/// The values of two lines at one step of time.
 pub(crate) type PairOfValues = (Option<f64>, Option<f64>);
 
 /// Two lines over time, of times in microseconds; where a value is absent a line has a gap.
@@ -131,7 +131,7 @@ pub(crate) fn lines_of_two(
             }
         }
         let point = |(x, y): &(f64, f64)| format!("{},{}", short(*x), short(*y));
-        // A point without neighbours is a dash as wide as a bar: less is not seen.
+        // A point without neighbours is a dash as wide as a bar: anything less is invisible.
         let text = |run: &Vec<(f64, f64)>| match run.as_slice() {
             [(x, y)] => [-0.4, 0.4].map(|by| point(&(x + by * step, *y))).join(" "),
             many => many.iter().map(point).collect::<Vec<_>>().join(" "),
@@ -177,7 +177,7 @@ mod tests {
         let text = lines_of_two("", &values, 4, ["", ""], |n| n.to_string()).into_string();
         assert_eq!(text.matches("\"trace\"").count(), 2, "{text}");
         assert_eq!(text.matches("second").count(), 1, "{text}");
-        // One without neighbours is as wide as a bar, so that it is seen.
+        // A point without neighbours is as wide as a bar, so that it is visible.
         assert!(text.contains("points=\"15,66.67 135,66.67\""), "{text}");
         let none = lines_of_two("", &[], 60, ["", ""], |n| n.to_string()).into_string();
         assert!(!none.contains("polyline") && !none.contains("NaN"));

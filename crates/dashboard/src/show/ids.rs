@@ -1,4 +1,4 @@
-//! Ids in lists: long ones are shortened in the middle by the style alone. The whole id is in the page, so that it is found,
+//! Ids in lists: long ones are shortened in the middle by the style alone. The page has the whole id, to be found,
 //! copied and read aloud.
 
 use maud::{Markup, html};
@@ -10,13 +10,13 @@ sentences! { IdWords;
     copy: "Copy", "复制";
 }
 
-/// Ids of up to this many characters are shown as they are.
+/// Ids of up to this many characters are shown whole.
 const SHOWN_WHOLE: usize = 22;
-/// Of longer ones so many of the first and of the last characters.
+/// Of a longer id, this many of the first and of the last characters are shown.
 const BEGIN: usize = 12;
 const END: usize = 8;
 
-/// The begin, the middle and the end of an id; the middle is empty if the id is short.
+/// The beginning, the middle and the end of an id; the middle is empty if the id is short.
 pub(crate) fn in_parts(id: &str) -> (&str, &str, &str) {
     let at = |n: usize| id.char_indices().nth(n).map(|(at, _)| at);
     let count = id.chars().count();
@@ -36,7 +36,7 @@ pub(crate) fn id(id: &str) -> Markup {
     }
 }
 
-/// An id that leads to `href`, and a button that copies it, which is there with JavaScript alone.
+/// An id that links to `href`, and a button that copies it, which needs JavaScript.
 pub(crate) fn id_link(visit: &Visit, href: &str, text: &str) -> Markup {
     let copy = IdWords(visit.tongue).copy();
     html! {

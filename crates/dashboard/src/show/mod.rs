@@ -1,4 +1,4 @@
-//! What several pages draw: states, times, pictures, the parts of a page.
+//! Parts that several pages share: states, times, pictures, buttons.
 
 mod bars;
 mod bidi;

@@ -1,4 +1,4 @@
-//! Parts that pages are made of: buttons that act, the question before an action that destroys, what was done, the end of a
+//! Parts of pages: buttons that act, the question before an action that destroys, the notice after it, the end of a
 //! list, the same as a command.
 
 use maud::{Markup, html};
@@ -31,7 +31,7 @@ pub(crate) fn commands(visit: &Visit, shown: &[ShownCommand]) -> Markup {
     }
 }
 
-/// A button that does one thing: a form that is sent to `path`, with these fields.
+/// A button that does one thing: a form without fields that is sent to `path`.
 pub(crate) fn button(visit: &Visit, path: &str, class: &str, label: &str) -> Markup {
     html! {
         form method="post" action=(visit.link(path)) {
@@ -50,22 +50,22 @@ pub(crate) fn form(visit: &Visit, path: &str, fields: Markup, label: &str) -> Ma
     }
 }
 
-/// A row of a list of facts; nothing if there is nothing to say.
+/// A row of a list of facts; nothing if the value is `None`.
 pub(crate) fn fact(name: &str, value: Option<Markup>) -> Markup {
     html! { @if let Some(value) = value { dt { (name) } dd { (value) } } }
 }
 
-/// The question before an action that destroys. It is a page of its own, so it needs no JavaScript: the button on the page
-/// before is a link to the path of the action, and this form is sent to the same path.
+/// The question before an action that destroys. It is a page of its own, so it needs no JavaScript: the button on the
+/// page before is a link to the path of the action, and this form is sent to the same path.
 pub(crate) struct Confirm<'c> {
     pub title: String,
-    /// What will be lost or may break, a sentence each.
+    /// The losses and risks, a sentence each.
     pub says: Vec<String>,
     /// Hidden fields of the form.
     pub fields: &'c [(&'c str, &'c str)],
     /// Other fields, for the visitor to fill in.
     pub asks: Option<Markup>,
-    /// What the button says.
+    /// Text of the button.
     pub label: String,
     pub is_danger: bool,
     pub command: ShownCommand,
@@ -73,7 +73,7 @@ pub(crate) struct Confirm<'c> {
     pub back: String,
 }
 
-/// See [`Confirm`].
+/// Draws a [`Confirm`] as a page.
 pub(crate) fn ask_first(visit: &Visit, confirm: Confirm<'_>) -> Result<Drawn, Unanswered> {
     let words = PartWords(visit.tongue);
     let class = if confirm.is_danger { "danger main" } else { "main" };
@@ -99,7 +99,8 @@ pub(crate) fn ask_first(visit: &Visit, confirm: Confirm<'_>) -> Result<Drawn, Un
     Sheet::still(confirm.title, body)
 }
 
-/// The question before the thing of this page is deleted. `noun`: what the command line calls it; `list`: the path of its list.
+/// The question before the thing of this page is deleted. `noun`: its name on the command line; `list`: the path of its
+/// list.
 pub(crate) fn ask_to_delete(
     visit: &Visit,
     (noun, list): (&str, &str),
@@ -122,19 +123,20 @@ pub(crate) fn ask_to_delete(
     )
 }
 
-/// What an action did that led here, if the address says so: `did` is one of these keys.
+/// The notice of the action that led here, if the address has one: `did` is one of these keys.
 pub(crate) fn done(visit: &Visit, all: &[(&str, String)]) -> Markup {
     let did = visit.query.get("did");
     let found = all.iter().find(|(key, _)| Some(*key) == did);
     html! { @if let Some((_, says)) = found { p class="notice" role="status" { (says) } } }
 }
 
-/// An empty list says why it is empty.
+/// An empty list, with the reason.
 pub(crate) fn empty(says: &str) -> Markup {
     html! { p class="empty" { (says) } }
 }
 
-/// The end of a page of a list: what was left out, and the way on. `kept`: what the address says beside the cursor.
+/// The end of a page of a list: a note about omitted items, and a link to the next page. `kept`: the query beside the
+/// cursor.
 pub(crate) fn pager(
     visit: &Visit,
     path: &str,

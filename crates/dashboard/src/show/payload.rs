@@ -1,5 +1,5 @@
-//! One line of a payload, for lists. It must never show more than a line, nor what would draw itself as something else, nor
-//! what is a secret by its look: the login of an address, and text below a name such as `password`.
+//! One line of a payload, for lists. It must never show more than a line, no character that draws as something else,
+//! and no secret that can be recognised: the login in an address, and text below a name such as `password`.
 
 use maud::{Markup, html};
 use tenure_core::leased::without_leased;
@@ -9,9 +9,10 @@ use super::bidi::turns;
 
 /// Characters of a line.
 const SHOWN_MAX: usize = 160;
-/// Bytes of a payload that are looked at. A text that ends behind them is not shown, since it may end in what tells a login.
+/// Bytes of a payload that are read. A text that ends behind them is not shown, since its end may show that it has a
+/// login.
 const READ_MAX: usize = 4 * 1024;
-/// Parts of the names, in small letters, of what is not shown. Numbers are: `max_tokens` is one.
+/// Parts of the names, in small letters, whose texts are hidden. Numbers are shown: `max_tokens` is one.
 const SECRET_NAMES: [&str; 9] = [
     "password",
     "passwd",
@@ -38,11 +39,11 @@ pub(crate) fn payload_line(payload: &Json) -> Option<String> {
     })
 }
 
-/// JSON without blanks between its parts, up to `READ_MAX`, its texts as they may be seen.
+/// JSON without blanks between its parts, up to `READ_MAX`, with secrets hidden.
 fn written(text: &str) -> String {
     let mut line = String::with_capacity(SHOWN_MAX * 2);
     let mut rest = text;
-    // Of each open object or array whether what is in it is hidden, and whether the value after the last name is.
+    // For each open object or array whether its content is hidden, and whether the value after the last name is.
     let (mut open, mut is_hidden): (Vec<bool>, bool) = (Vec::new(), false);
     while let Some(c) = rest.chars().next() {
         if line.len() > SHOWN_MAX * 4 || text.len() - rest.len() > READ_MAX {
@@ -86,7 +87,7 @@ fn written(text: &str) -> String {
     line
 }
 
-/// Where the JSON string with which a text begins ends.
+/// The end of the JSON string with which a text begins.
 fn end_of_string(text: &str) -> Option<usize> {
     let mut is_escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -99,7 +100,7 @@ fn end_of_string(text: &str) -> Option<usize> {
     None
 }
 
-/// What would end a line, draw nothing, or turn the text after it stands as its number.
+/// Characters that end a line, draw nothing, or change the direction of text are written as their numbers.
 fn push_visible(line: &mut String, text: &str) {
     for c in text.chars() {
         let is_unseen = matches!(c, '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{feff}');
@@ -111,7 +112,7 @@ fn push_visible(line: &mut String, text: &str) {
     }
 }
 
-/// The line below a row of a list: `boxes` and `cells` are the columns of the row, of which those of boxes stay empty.
+/// The line below a row of a list: `boxes` and `cells` are the columns of the row, and the cells of boxes stay empty.
 pub(crate) fn payload_row(line: Option<&str>, has_boxes: bool, cells: usize) -> Markup {
     html! {
         @if let Some(line) = line {
@@ -174,7 +175,7 @@ mod tests {
             line(&format!(r#"{{"a":"{}","b":"http://ann:pw@h"}}"#, "é".repeat(1_000))).unwrap();
         assert_eq!(long.chars().count(), SHOWN_MAX + 1);
         assert!(long.ends_with("é…"), "{long}");
-        // The end that says that there is a login is behind what is read.
+        // The end that shows the login is behind the part that is read.
         let cut = line(&format!(r#"["http://ann:{}@h"]"#, "p".repeat(READ_MAX))).unwrap();
         assert_eq!(cut, "[\"…");
         let cut = line(&format!("[{}1]", "1,".repeat(5_000))).unwrap();

@@ -1,4 +1,5 @@
-//! A strip of time from now on, with a mark for each moment: hours or days in the reader's own clock, since it begins now.
+//! A strip of time from now on, with a mark for each moment. It shows hours or days in the reader's own time, since it
+//! begins now.
 
 use maud::{Markup, html};
 use tenure_core::time::{Moment, Span};
@@ -8,8 +9,8 @@ use super::bars::short;
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 20.0;
 
-/// A strip from `now` over `length`, with a line at each of `parts` equal parts. `name`: for readers that read aloud, and
-/// for a pointer that rests on it.
+/// A strip from `now` over `length`, with a line at each of `parts` equal parts. `name`: for screen readers, and for a
+/// pointer that rests on it.
 pub(crate) fn strip(name: &str, now: Moment, length: Span, parts: u32, at: &[Moment]) -> Markup {
     let place = |moment: Moment| moment.since(now).us() as f64 / length.us().max(1) as f64 * WIDTH;
     // One path for all of them: a list has a strip in each row.
@@ -41,7 +42,7 @@ mod tests {
         let text =
             strip("x", now, Span::from_s(24 * 3_600), 4, &[hour(0), hour(6), hour(24), hour(25)]);
         let text = text.into_string();
-        // What is later is not there.
+        // Later moments have no mark.
         assert!(text.contains("d=\"M1 3v14M150 3v14M599 3v14\""), "{text}");
         assert_eq!(text.matches("<line").count(), 5);
     }

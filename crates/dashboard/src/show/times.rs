@@ -1,4 +1,4 @@
-//! Times: as text in UTC, for a script to write in the reader's own; and durations as short as people say them.
+//! Times as text in UTC, which a script rewrites in the reader's own zone; and short durations for people.
 
 use maud::{Markup, html};
 use tenure_core::time::{Moment, Span};
@@ -12,7 +12,7 @@ sentences! { TimeWords;
     now: "now", "刚刚";
 }
 
-/// A duration in its two largest units, without what nobody asks: `2h14m`, `48s`, `320ms`.
+/// A duration in its two largest units, without useless digits: `2h14m`, `48s`, `320ms`.
 pub(crate) fn for_people(span: Span) -> String {
     const S: u64 = 1_000_000;
     let round = match span.us() {
@@ -22,7 +22,7 @@ pub(crate) fn for_people(span: Span) -> String {
         us => us / (3_600 * S) * 3_600 * S,
     };
     match round {
-        // Of some seconds, a tenth of one is enough.
+        // For a few seconds a tenth is precise enough.
         us if (S..10 * S).contains(&us) => format!("{}.{}s", us / S, us % S / 100_000),
         us => Span::from_us(us).to_string(),
     }
@@ -30,7 +30,7 @@ pub(crate) fn for_people(span: Span) -> String {
 
 fn iso(moment: Moment) -> String {
     let text = moment.to_string();
-    // The script and the reader need no more than milliseconds.
+    // Neither the script nor the reader needs more than milliseconds.
     format!("{}Z", text.get(..23).unwrap_or(&text))
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn ago(visit: &Visit, moment: Moment) -> Markup {
     } else if visit.since(moment) < Span::from_s(1) {
         words.now()
     } else {
-        // Nobody counts tenths of a second back.
+        // Nobody needs tenths of a second in the past.
         let whole = visit.since(moment).us() / 1_000_000;
         words.ago(for_people(Span::from_s(whole)).replace(".0s", "s"))
     };
@@ -56,7 +56,7 @@ pub(crate) fn at(moment: Moment) -> Markup {
     html! { time datetime=(iso(moment)) title=(moment) data-as="at" { (day) " " (clock) " UTC" } }
 }
 
-/// A moment by its clock, with the day where it is another.
+/// A moment by its clock, with the date if it is another day.
 pub(crate) fn clock(visit: &Visit, moment: Moment) -> Markup {
     let (text, today) = (moment.to_string(), visit.now.to_string());
     let shown = match text.get(..10) == today.get(..10) {

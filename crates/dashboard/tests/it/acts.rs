@@ -1,4 +1,4 @@
-//! What the buttons do.
+//! Tests of the buttons: each action, and the page after it.
 
 use tenure_core::decode;
 use tenure_core::job::JobState;
@@ -41,7 +41,7 @@ fn a_queue_is_paused_set_resumed_and_deleted() {
     assert_eq!((queue.settings.max_waiting, queue.settings.show_payload), (Some(5), true));
     let no = served.post("/queues/q/set", "max_waiting=many");
     assert!(no.status == 422 && no.body.contains("max_waiting"), "{}", no.body);
-    // The engine says no, and the page says why.
+    // The engine refuses, and the page says why.
     let no = served.post("/queues/q/delete", "");
     assert!(no.status == 409 && no.body.contains("This was refused"), "{}", no.body);
     assert!(served.get("/queues/q/delete").page().contains("tenure queue delete q"));
@@ -78,7 +78,7 @@ fn a_job_that_waits_is_edited_and_one_that_ran_is_pushed_again() {
     assert_eq!((job.priority, job.group.unwrap().as_str()), (7, "g"));
     let no = served.post(&format!("/jobs/{waits}/edit"), "payload=%7B");
     assert!(no.status == 400 && no.body.contains("This was refused"), "{}", no.body);
-    // Fields of a push cannot be smuggled in by the payload.
+    // The payload cannot smuggle in fields of a push.
     let form = "payload=1%2C+%22priority%22%3A+9";
     assert!(served.post(&format!("/jobs/{runs}/again"), form).status >= 400);
     let got = served.post(&format!("/jobs/{runs}/again"), "payload=3&priority=0");
@@ -198,7 +198,7 @@ fn many_jobs_are_counted_first_and_then_changed() {
     says(&served, "/bulk/retry", "q=queue:q+state:cancelled", "Jobs ready again: 38.");
     says(&served, "/bulk/delete", "q=queue:q", "Jobs deleted: 38.");
     assert_eq!(served.get("/jobs/j0").status, 404);
-    // What would name all jobs, or more than the visitor sees, changes none.
+    // A search that names all jobs, or more than the visitor sees, changes none of them.
     for search in ["", "group:7", "queue:r+group:7"] {
         served.post("/bulk/delete", &format!("q={search}")).leads_to();
         assert_eq!(served.state("other"), JobState::Ready, "{search}");

@@ -1,6 +1,6 @@
 //! The pictures of the guide, drawn by a real browser.
 //!
-//! `TENURE_WRITE_SCREENSHOTS=1 cargo test -p tenure-dashboard --test it pictures` writes them anew; look at them.
+//! `TENURE_WRITE_SCREENSHOTS=1 cargo test -p tenure-dashboard --test it pictures` writes them again; look at them.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
-//! A Chromium that a test drives: one process, its tabs, and what its console says.
+//! A Chromium that a test drives: one process, its tabs, and the output of its console.
 //!
-//! It is told what to do by a pair of pipes instead of a socket, so that nothing else on the machine can drive it, and this
+//! Its commands come by a pair of pipes instead of a socket, so that nothing else on the machine can drive it, and this
 //! needs no library: messages are JSON, with a zero byte behind each.
 
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tenure_testkit::TempDir;
 
-/// Names under which systems have it.
+/// Names of the program on different systems.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// How long any one step may take on a machine that builds beside the tests.
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to rest between two looks at a page.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Whether this run is to have a browser: not if `TENURE_WITHOUT` names it, which is then said past the harness.
+/// Whether this run needs a browser: not if `TENURE_WITHOUT` names it, which is then printed past the test harness.
 pub fn wanted() -> bool {
     let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
     let is_left_out = without.split(',').any(|name| name.trim() == "browser");
@@ -32,18 +32,18 @@ pub fn wanted() -> bool {
     !is_left_out
 }
 
-/// A browser without a screen and without the network of others. It ends with this.
+/// A browser without a screen and without background traffic. It ends with this value.
 pub struct Browser {
     child: Child,
     to: ChildStdin,
     from: Receiver<Value>,
     sent: u64,
-    /// What happened, and nobody looked at yet.
+    /// Events that nobody has looked at yet.
     events: VecDeque<Value>,
     _profile: TempDir,
 }
 
-/// A tab of a browser: the session in which it is asked.
+/// A tab of a browser, with the session for its commands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tab {
     session: String,
@@ -52,7 +52,7 @@ pub struct Tab {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The browser ends its own processes when it is told to; killed it might leave some.
+        // The browser ends its own processes when it is closed; a killed one might leave some.
         self.sent += 1;
         let _ = write!(self.to, "{}\0", json!({"id": self.sent, "method": "Browser.close"}));
         let until = Instant::now() + Duration::from_secs(5);
@@ -74,7 +74,7 @@ impl Browser {
         let program =
             found.expect("there is no Chromium: install it, or set TENURE_WITHOUT=browser");
         let profile = TempDir::new();
-        // The browser reads the third descriptor and writes the fourth; the shell makes those of the two that it has.
+        // The browser reads the third descriptor and writes the fourth; the shell makes them from the two that it has.
         let mut child = Command::new("sh")
             .args(["-c", r#"exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#, "sh", program])
             .args(["--remote-debugging-pipe", "--headless=new", "--no-sandbox", "--disable-gpu"])
@@ -103,7 +103,7 @@ impl Browser {
         Browser { child, to, from, sent: 0, events: VecDeque::new(), _profile: profile }
     }
 
-    /// A new tab, which is the one that is seen.
+    /// A new tab, which is then the visible one.
     pub fn tab(&mut self) -> Tab {
         let made = self.told(None, "Target.createTarget", json!({"url": "about:blank"}));
         let target = made["targetId"].as_str().unwrap().to_owned();
@@ -116,12 +116,12 @@ impl Browser {
         tab
     }
 
-    /// Shows this tab, by which the others are hidden.
+    /// Shows this tab, which hides the others.
     pub fn show(&mut self, tab: &Tab) {
         self.told(None, "Target.activateTarget", json!({"targetId": tab.target}));
     }
 
-    /// Sends a command to a tab; answers what came back.
+    /// Sends a command to a tab; returns the reply.
     pub fn tell(&mut self, tab: &Tab, method: &str, params: Value) -> Value {
         self.told(Some(tab), method, params)
     }
@@ -164,7 +164,7 @@ impl Browser {
         }
     }
 
-    /// What the console of any tab has said since it was last asked: errors of scripts, and what the policy forbade.
+    /// Lines of all consoles since the last call: errors of scripts, and violations of the policy.
     pub fn complaints(&mut self) -> Vec<String> {
         let events = std::mem::take(&mut self.events);
         let complaint = |event: Value| {
@@ -187,7 +187,7 @@ impl Browser {
         });
     }
 
-    /// Does something by which the tab loads another page, and waits for that.
+    /// Does something that loads another page in the tab, and waits for that.
     pub fn loads(&mut self, tab: &Tab, what: impl FnOnce(&mut Self)) {
         self.events.retain(|event| event["method"] != "Page.loadEventFired");
         what(self);
@@ -224,7 +224,7 @@ impl Browser {
         }
     }
 
-    /// How wide and high the window is, and whether in the dark.
+    /// The width and height of the window, and whether it is dark.
     pub fn look(&mut self, tab: &Tab, (width, height): (u32, u32), is_dark: bool) {
         let size =
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});

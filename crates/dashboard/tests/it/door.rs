@@ -1,4 +1,4 @@
-//! Whom the pages let in, and what every answer says of itself.
+//! Access to the pages, and the headers of every answer.
 
 use tenure_core::decode;
 use tenure_core::requests::GetJob;
@@ -53,7 +53,7 @@ fn a_form_of_another_page_changes_nothing() {
     }
     let job = || served.ask(GetJob { job: decode::job_path("j").unwrap() }).state.as_str();
     assert_eq!(job(), "ready");
-    // A body of another type can be sent from anywhere without a question; a form's own cannot say JSON.
+    // Any site can send a body of another type without a preflight; a form cannot send JSON.
     let json = "Content-Type: text/plain\r\nSec-Fetch-Site: same-origin\r\n";
     assert_eq!(served.request("POST", "/jobs/j/cancel", json, "a=1").status, 400);
     for method in ["PUT", "DELETE", "PATCH", "OPTIONS"] {
@@ -91,7 +91,7 @@ fn without_the_token_nothing_is_told() {
             let got = served.request("GET", path, cookie, "");
             assert_eq!(got.status, 401, "{path}");
             assert!(got.body.contains("type=\"password\"") && got.header("set-cookie").is_none());
-            // The form names the page that was asked for, which its visitor knows.
+            // The form names the requested page, which its visitor knows.
             assert!(path.contains("seen") || !got.body.contains("seen-by-few"), "{path}");
         }
     }
@@ -119,7 +119,7 @@ fn the_token_begins_a_session_that_does_not_hold_it() {
     let cookie = format!("Cookie: {}\r\n", set.split(';').next().unwrap());
     let page = served.request("GET", "/jobs", &cookie, "").page();
     assert!(page.contains("seen") && page.contains("Log out"));
-    // The cookie opens pages, and not the API, which a page elsewhere could call with it.
+    // The cookie opens pages but not the API, which a page elsewhere could call with it.
     assert_eq!(served.request("GET", "/v1/jobs", &cookie, "").status, 401);
     let own = format!("{cookie}{FORM}Sec-Fetch-Site: same-origin\r\n");
     assert_eq!(served.request("POST", "/jobs/seen/cancel", &own, "").status, 303);
@@ -127,7 +127,7 @@ fn the_token_begins_a_session_that_does_not_hold_it() {
     assert!(got.header("set-cookie").unwrap().contains("Max-Age=0"));
 }
 
-/// Of somebody who has shown nothing no more is read than a login takes.
+/// A caller that has shown nothing may send no more than a login takes.
 #[test]
 fn a_strangers_form_is_not_read() {
     let served = Served::with(Some(TOKEN));
@@ -174,7 +174,7 @@ fn a_stream_of_news_ends_with_its_session() {
     assert!(got.body.contains("retry:"), "{}", got.body);
 }
 
-/// A program with a wrong path hears a problem, and a person sees a page.
+/// A program with a wrong path gets a problem, and a person gets a page.
 #[test]
 fn an_unknown_path_is_a_page_only_to_who_asks_for_html() {
     let served = Served::start();
@@ -191,7 +191,7 @@ fn an_unknown_path_is_a_page_only_to_who_asks_for_html() {
                 "{accept}{path}"
             );
         }
-        // A page that is there is shown to everybody.
+        // A page that exists is shown to everybody.
         let got = served.request("GET", "/jobs", accept, "");
         assert_eq!(
             (got.status, got.header("content-type")),

@@ -1,4 +1,4 @@
-//! Names, labels and errors that would be markup, and secrets, searched for in every page.
+//! Searches every page for names, labels and errors that would be markup, and for secrets.
 
 use tenure_core::percent::encoded;
 
@@ -26,7 +26,7 @@ fn no_name_or_error_becomes_markup_and_no_secret_is_shown() {
             assert!(got.status < 500, "{path}: {}", got.body);
             let page = got.body;
             assert!(!page.contains("<xss"), "{path} lets a name become markup: {page}");
-            // Each value of an attribute ends where we end it.
+            // Each value of an attribute ends where the page ends it.
             assert!(!page.contains("a=\"b\""), "{path} lets a name end an attribute: {page}");
             assert!(!page.contains(SECRETS[0]), "{path} shows the data of a resource");
             let is_asked_for = path.ends_with("/edit");

@@ -1,5 +1,5 @@
-//! A store in which everything that a page shows is there, once with names as people give them and once with names that would
-//! be markup; and the paths of all pages that show it.
+//! A store with everything that a page can show, once with names as people give them and once with names that would be
+//! markup; and the paths of all pages that show it.
 
 use serde_json::json;
 use tenure_core::decode;
@@ -7,13 +7,13 @@ use tenure_core::percent::encoded;
 
 use crate::served::Served;
 
-/// What would become an element, end an attribute, or begin a script, in any field that may hold it.
+/// A text that would become an element, end an attribute, or begin a script, for any field that can hold it.
 pub const MARK: &str = r#"<xss a="b" onload='c'>&"#;
 
-/// What no page may show: data of resources, and what jobs carry where nobody asked for it.
+/// Texts that no page may show: data of resources, and payloads that nobody asked for.
 pub const SECRETS: [&str; 2] = ["hunter2-secret", "payload-secret"];
 
-/// Names in a scene, as paths carry them.
+/// Names in a scene, as paths contain them.
 pub struct Scene {
     /// A job that waits in a line.
     pub waits: String,
@@ -26,7 +26,7 @@ pub struct Scene {
 const ONCE: &str =
     r#"{"max_attempts":1,"max_lost":1,"backoff":{"kind":"fixed","base":"1s","jitter":false}}"#;
 
-/// Everything, as people name it.
+/// One of everything, with names as people give them.
 pub fn filled(served: &Served) -> Scene {
     served.ask(decode::put_limit("site:*", br#"{"concurrency":5,"gap":"20m"}"#).unwrap());
     served.ask(decode::put_limit("llm:tokens", br#"{"rate":{"count":10000,"per":"1m"}}"#).unwrap());
@@ -98,7 +98,7 @@ pub fn filled(served: &Served) -> Scene {
     Scene { waits: format!("page-{waits}"), failed: "index-0".to_owned(), lease: lease.to_owned() }
 }
 
-/// Everything that has a name is named so that it would be markup.
+/// Every name would be markup.
 pub fn named_so(served: &Served) -> Scene {
     let limit = format!("site:{MARK}");
     served.ask(decode::put_limit(&limit, br#"{"concurrency":1}"#).unwrap());
@@ -140,14 +140,14 @@ pub fn named_so(served: &Served) -> Scene {
 pub const NAMES: [&str; 6] =
     ["crawl", "site:example.com", "accounts", "13800000005", "news", "release"];
 
-/// Those of [`named_so`].
+/// The same for [`named_so`].
 pub fn marked_names() -> [String; 6] {
     let mark = encoded(MARK).to_string();
     let limit = format!("site:{mark}");
     [mark.clone(), limit, mark.clone(), mark.clone(), mark.clone(), mark]
 }
 
-/// Every page that there is to look at, for things of these names.
+/// The paths of all pages for things of these names.
 pub fn paths(scene: &Scene, names: &[String; 6]) -> Vec<String> {
     let [queue, limit, pool, resource, schedule, flow] = names;
     let of_queue = queue.replace("%22", "%5C%22");

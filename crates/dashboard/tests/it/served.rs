@@ -1,4 +1,4 @@
-//! A server with the dashboard, and a browser that is no more than the bytes that it sends.
+//! A server with the dashboard, and a browser that only sends bytes.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -18,13 +18,13 @@ use tenure_testkit::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// How long any one answer may take on a machine that builds beside the tests.
+/// The longest wait for an answer, on a machine that builds beside the tests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a server keeps what its pages show.
+/// The store of a server.
 pub enum Store {
     Memory,
-    /// In memory, and keeps 20 KB of events.
+    /// In memory, with 20 KB of events.
     FewEvents,
     Folder(TempDir),
 }
@@ -54,11 +54,10 @@ pub struct Served {
     engine: Arc<dyn Engine>,
     runtime: tokio::runtime::Runtime,
     stop: Option<oneshot::Sender<()>>,
-    /// It goes when nothing is open any more.
+    /// Removed when nothing is open any more.
     _store: Store,
 }
 
-/// An answer, as far as pages have one.
 pub struct Got {
     pub status: u16,
     head: String,
@@ -72,13 +71,13 @@ impl Got {
         lines.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// Where it leads.
+    /// The target of a redirect.
     pub fn leads_to(&self) -> &str {
         assert_eq!(self.status, 303, "{}", self.body);
         self.header("location").unwrap()
     }
 
-    /// The page, which must be one.
+    /// The page; panics without one.
     #[track_caller]
     pub fn page(self) -> String {
         assert_eq!(self.status, 200, "{}", self.body);
@@ -95,12 +94,12 @@ impl Served {
         Served::over(Store::Memory, token, None)
     }
 
-    /// With somebody who counts.
+    /// With this source of minutes.
     pub fn with_history(history: impl History) -> Self {
         Served::over(Store::Memory, None, Some(Arc::new(history)))
     }
 
-    /// Over this store, with somebody who counts if any does.
+    /// Over this store, with a source of minutes if one is given.
     pub fn over(store: Store, token: Option<&str>, history: Option<Arc<dyn History>>) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -133,17 +132,16 @@ impl Served {
         Served { at, tokens: shared, engine, runtime, stop: Some(stop), _store: store }
     }
 
-    /// Tells it to drain.
     pub fn drain(&mut self) {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    /// Asks the engine, past HTTP.
+    /// Calls the engine, past HTTP.
     pub fn ask<O: Operation>(&self, request: O) -> O::Reply {
         self.runtime.block_on(self.engine.run(&Namespace::main(), request)).unwrap()
     }
 
-    /// Pushes a job, said as the API says it; answers its id.
+    /// Pushes a job, in the JSON of the API; returns its id.
     pub fn push(&self, body: &str) -> String {
         let (_, jobs) = decode::push(body.as_bytes()).unwrap();
         match self.ask(Push { jobs, answer: PushAnswer::Ids }) {
@@ -157,7 +155,7 @@ impl Served {
         self.try_lease(queue, worker).expect("a job may go")
     }
 
-    /// The same, if a job may go. One that may not is blocked from then on.
+    /// The same, if a job may go. A job that may not is blocked from then on.
     pub fn try_lease(&self, queue: &str, worker: &str) -> Option<LeaseView> {
         let body = serde_json::json!({
             "queues": [queue], "worker": {"id": worker, "host": worker}, "ttl": "10m",
@@ -166,13 +164,13 @@ impl Served {
         self.ask(lease).leases.pop()
     }
 
-    /// Ends a lease, said as the API says it.
+    /// Ends a lease, in the JSON of the API.
     pub fn settle(&self, body: &str) {
         let settle = decode::settle(body.as_bytes()).unwrap();
         assert!(self.ask(settle).settled.iter().all(|one| one.ok));
     }
 
-    /// Connects and sends; the answer is read by the caller.
+    /// Connects and sends; the caller reads the answer.
     pub fn connect(&self, head: &str) -> TcpStream {
         let mut stream = TcpStream::connect(self.at).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -188,14 +186,14 @@ impl Served {
         } else {
             format!("Host: {}\r\n", self.at)
         };
-        // As browsers do.
+        // The default of browsers.
         let accept = if headers.contains("Accept:") { "" } else { "Accept: text/html\r\n" };
         Served::read(self.connect(&format!(
             "{method} {path} HTTP/1.1\r\n{host}{accept}Connection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
         )))
     }
 
-    /// The answer to what was sent, read until the server closes.
+    /// An answer, read until the server closes.
     pub fn read(mut stream: TcpStream) -> Got {
         let mut bytes = Vec::new();
         stream.read_to_end(&mut bytes).unwrap();
@@ -209,7 +207,7 @@ impl Served {
         self.request("GET", path, "", "")
     }
 
-    /// A form, sent by a page of this server.
+    /// Sends a form as a page of this server would.
     pub fn post(&self, path: &str, form: &str) -> Got {
         let headers =
             "Content-Type: application/x-www-form-urlencoded\r\nSec-Fetch-Site: same-origin\r\n";

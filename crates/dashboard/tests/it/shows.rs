@@ -1,4 +1,4 @@
-//! What the pages show.
+//! Tests of the content of pages.
 
 use std::io::{BufRead, BufReader};
 
@@ -20,7 +20,7 @@ pub fn one_waits_for_the_other(served: &Served) -> (String, String) {
     (first, second)
 }
 
-/// Pages that are there for a store with one queue and one job.
+/// Pages of a store with one queue and one job.
 fn pages(job: &str) -> Vec<String> {
     let fixed = [
         "/",
@@ -97,7 +97,7 @@ fn lists_show_a_line_of_each_payload_unless_its_queue_hides_it() {
         let page = served.get(path).page();
         assert!(!page.contains(":7}") && !page.contains(":8}"), "{path}: {page}");
     }
-    // A queue that is gone has no setting: what it hid stays hidden.
+    // A queue that is gone has no setting: payloads that it hid stay hidden.
     served.post("/jobs/member-7/cancel", "");
     assert_eq!(served.post("/queues/crawl/delete", "").leads_to(), "/queues");
     let page = served.get("/jobs").page();
@@ -109,7 +109,7 @@ pub struct WorseHour;
 
 impl History for WorseHour {
     fn minutes(&self, _: &Namespace, queue: Option<&QueueName>, minutes: usize) -> Vec<Minute> {
-        // A queue that is not the one of the scene has done nothing.
+        // A queue other than the one of the scene has done nothing.
         if queue.is_some_and(|queue| queue.as_str() != "crawl") {
             return Vec::new();
         }
@@ -138,7 +138,7 @@ fn the_last_hour_is_drawn_from_what_was_counted() {
     let served = Served::with_history(WorseHour);
     let page = served.get("/").page();
     assert_eq!(page.matches("class=\"good\"").count(), 60 + 1, "{page}");
-    // What was pushed; two lines of waits, each with a gap where no job was granted; and the oldest ready job.
+    // The arrivals; two lines of waits, each with a gap where no job was granted; and the oldest ready job.
     assert_eq!(page.matches("<polyline").count(), 1 + 4 + 1, "{page}");
     for part in ["Runs per minute", "role=\"img\"", "60 min ago", "Runs that failed"] {
         assert!(page.contains(part), "{part} is missing in {page}");
@@ -156,7 +156,7 @@ fn the_page_of_a_queue_has_the_pictures_of_that_queue() {
     }
     let page = served.get("/queues/crawl").page();
     assert_eq!(page.matches("class=\"good\"").count(), 60, "{page}");
-    // What was pushed; two lines of waits and two of run times, each with a gap where no job was granted.
+    // The arrivals; two lines of waits and two of run times, each with a gap where no job was granted.
     assert_eq!(page.matches("<polyline").count(), 1 + 4 + 4, "{page}");
     for name in ["Runs per minute", "Wait from due to start", "Run time"] {
         let label = format!("role=\"img\" aria-label=\"{name}\"");
@@ -299,7 +299,7 @@ fn a_flow_is_drawn_step_by_step_and_says_what_it_leaves_out() {
     served.push(&chain.to_string());
     let page = served.get("/flows/g").page();
     assert_eq!(page.matches("class=\"edge\"").count(), 3, "{page}");
-    // Each stands right of the last that it waits for.
+    // Each stands right of the last of its parents.
     let x = |id: &str| {
         let drawn =
             page.split(&format!("<title>{id} · q</title><rect class=\"box\" x=\"")).nth(1).unwrap();
@@ -450,7 +450,7 @@ fn a_search_names_its_jobs_and_stays_in_its_field() {
         assert!(shown.iter().all(|id| page.contains(id.as_str())), "{search}");
         assert!(!hidden.iter().any(|id| page.contains(id.as_str())), "{search}");
         assert!(page.contains(&format!("value=\"{}\"", search.replace('+', " "))), "{search}");
-        // A group is nothing that a call on many can be bounded to.
+        // A call on many jobs cannot be limited to a group.
         assert_eq!(page.contains("/bulk/delete"), !search.contains("group"), "{search}");
     }
     let page = served.get("/jobs?q=colour:red").page();
@@ -559,7 +559,7 @@ fn below_v1_everything_is_the_api() {
         assert_eq!(got.status, status, "{path}");
         let is_page = got.body.contains("<!DOCTYPE");
         assert_eq!(is_page, !path.starts_with("/v1"), "{path}: {}", got.body);
-        // A program that forgot the /v1 hears so as programs do.
+        // A program that forgot the /v1 gets the answer for programs.
         let json = "Content-Type: application/json\r\n";
         let got = served.request("POST", "/jobs", json, "{}");
         assert!(got.status == 404 && got.body.contains("route_not_found"), "{}", got.body);

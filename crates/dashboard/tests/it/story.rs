@@ -1,4 +1,4 @@
-//! What happened to a job, on its page, among many events of other jobs.
+//! The story of a job, on its page, among many events of other jobs.
 
 use crate::served::{Served, Store};
 

@@ -1,7 +1,8 @@
-//! Every page in a real browser, over each kind of store: one browser, one server per store, and one walk through all pages.
+//! Every page in a real browser, over each kind of store: one browser, one server per store, and one walk through all
+//! pages.
 //!
-//! `TENURE_LOOK=FOLDER cargo test -p tenure-dashboard --test it walk` leaves a picture of each page there, at both widths, in the
-//! light and in the dark.
+//! `TENURE_LOOK=FOLDER cargo test -p tenure-dashboard --test it walk` leaves a picture of each page there, at both
+//! widths, light and dark.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,17 +14,17 @@ use crate::scene::{NAMES, SECRETS, filled, marked_names, named_so, paths};
 use crate::served::{Served, Store};
 use crate::shows::WorseHour;
 
-/// How wide a screen is, how high, and whether it is dark.
+/// The width and height of a screen, and whether it is dark.
 const DESK: ((u32, u32), bool) = ((1280, 900), false);
 const PHONE: ((u32, u32), bool) = ((375, 800), true);
 
-/// Finds what readers with other eyes and hands cannot use; `./test` puts it there, and it is no part of anything that is built.
+/// Finds barriers for people with disabilities; `./test` installs it, and it is not part of any build.
 const AXE: &str = "tools/axe-core/node_modules/axe-core/axe.min.js";
 
 const HOW_TO_GET_AXE: &str = "there is no axe-core; run ./test, which installs it, or: npm install --prefix target/tools/axe-core \
     --no-save --ignore-scripts axe-core@4.14.1; or leave it out: TENURE_WITHOUT=axe-core";
 
-/// The script of axe-core, unless this run leaves it out, which is then said past the harness.
+/// The script of axe-core, unless this run leaves it out, which is then printed past the test harness.
 fn axe() -> Option<String> {
     let without = std::env::var("TENURE_WITHOUT").unwrap_or_default();
     if without.split(',').any(|name| name.trim() == "axe-core") {
@@ -34,7 +35,7 @@ fn axe() -> Option<String> {
     Some(std::fs::read_to_string(target.join(AXE)).expect(HOW_TO_GET_AXE))
 }
 
-/// What axe-core finds wrong in the page that is shown, a line each.
+/// Violations that axe-core finds in the current page, a line each.
 fn violations(browser: &mut Browser, tab: &Tab, axe: &str) -> Vec<String> {
     browser.eval(tab, axe);
     let found = browser.eval(
@@ -119,17 +120,18 @@ fn through_a_folder(walk: impl FnOnce(&mut Walk)) {
     let tab = browser.tab();
     let mut one = Walk { served, browser, tab };
     walk(&mut one);
-    // A tab that is left open would miss its server.
+    // A page that stays open would lose its server, and complain.
     one.browser.open(&one.tab, "about:blank");
 }
 
-/// What is wrong with a page, at any width and in any light.
+/// The faults of a page, at every width, light and dark.
 fn faults_of(walk: &mut Walk, path: &str, axe: Option<&str>) -> Vec<String> {
     let mut faults = Vec::new();
     let tab = walk.tab.clone();
     for (size, is_dark) in [DESK, PHONE] {
         walk.browser.look(&tab, size, is_dark);
-        // The page is the same for both. But what is there already fades into the dark, and axe-core would see it half-way.
+        // The page is the same for both. But elements that are already there fade into the dark, and axe-core would see
+        // them halfway.
         if (size, is_dark) == DESK || axe.is_some() {
             walk.open(path);
         }
@@ -142,7 +144,7 @@ fn faults_of(walk: &mut Walk, path: &str, axe: Option<&str>) -> Vec<String> {
         let shows_payload = !path.ends_with("/edit") && html.contains(SECRETS[1]);
         for (is_wrong, fault) in [
             (!html.contains("· Tenure</title>"), "is no page"),
-            // The script has run: times are local, and say in their titles what they are in UTC.
+            // The script has run: times are local, with UTC in their titles.
             (html.contains(" UTC</time>"), "shows a time that is not local"),
             (markup != 0, "lets a name become markup"),
             (html.contains(SECRETS[0]), "shows the data of a resource"),
@@ -176,7 +178,7 @@ fn every_page_is_well_at_every_width_and_in_the_dark() {
         for path in paths(&scene, &NAMES.map(str::to_owned)) {
             faults.extend(faults_of(walk, &path, axe.as_deref()));
         }
-        // The same pages with names of another kind differ in their names alone: axe-core has seen them.
+        // The same pages with other names differ in their names alone: axe-core has seen them.
         let scene = named_so(&walk.served);
         for path in paths(&scene, &marked_names()) {
             faults.extend(faults_of(walk, &path, None));
@@ -185,8 +187,8 @@ fn every_page_is_well_at_every_width_and_in_the_dark() {
     });
 }
 
-/// An action of a page: its page, the link to the question that comes first, if one does, where its form is sent and with what,
-/// and what the next page says.
+/// An action of a page: its page, the link to its question if it asks first, the target and the fields of its form, and
+/// a sentence of the next page.
 type ActionRow = (
     &'static str,
     &'static str,
@@ -226,7 +228,7 @@ const ACTIONS: &[ActionRow] = &[
     ("/system", "", "/system/audit", &[], "Nothing is wrong"),
 ];
 
-/// Those that can be done once more, in a browser that runs no scripts.
+/// Actions that can be repeated, in a browser that runs no scripts.
 #[rustfmt::skip]
 const PLAIN_ACTIONS: &[ActionRow] = &[
     ("/queues/crawl", "", "/queues/crawl/pause", &[("for", "10m")], "The queue is paused"),
@@ -263,13 +265,13 @@ fn every_button_does_what_it_says_with_and_without_scripts() {
 const READY: &str =
     "Number(document.querySelector('.tile .ready + .big').textContent.replaceAll(',', ''))";
 
-/// How often the tab has fetched its page again, and how many milliseconds lay between the first and the last time.
+/// How often the tab has fetched its page again, and the milliseconds between the first and the last time.
 const FETCHED: &str = "(() => {
     const all = performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch').map((one) => one.startTime);
     return [all.length, all.length ? all.at(-1) - all[0] : 0];
 })()";
 
-/// The next page that the tab fetches comes when it is released; beside that, changes are heard.
+/// Holds the next page that the tab fetches until it is released, and counts the notices meanwhile.
 const HOLD: &str = "(() => {
     const fetched = window.fetch;
     const held = new Promise((release) => { window.release = release; });
@@ -284,7 +286,7 @@ const HOLD: &str = "(() => {
     };
 })()";
 
-/// Releases it; the milliseconds until the page shows what happened.
+/// Releases the held page; returns the milliseconds until the page shows the change.
 const RELEASE: &str = "(async () => {
     const begin = performance.now();
     window.release();
@@ -298,7 +300,7 @@ fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
         walk.served.push(r#"{"queue":"q"}"#);
         walk.open("/queues/q");
         walk.wait("document.querySelector('.live.on')");
-        // One push after the other, for as long as the tab has fetched five pages: no more than two a second.
+        // One push after the other, until the tab has fetched five pages: no more than two a second.
         let mut pushed = 1;
         let (fetched, ms) = loop {
             walk.served.push(r#"{"queue":"q"}"#);
@@ -325,14 +327,14 @@ fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
         }
         assert_eq!(walk.eval(FETCHED), before, "a hidden tab fetches pages");
         walk.browser.open(&second, "about:blank");
-        // What happened meanwhile is there at once, and not only when the next thing happens.
+        // Changes in the meantime show at once, not only at the next change.
         walk.eval("document.addEventListener('visibilitychange', () => { window.shownAt = performance.now(); })");
         walk.browser.show(&first);
         walk.wait("!document.hidden");
         walk.wait(&format!("{READY} === {pushed}"));
         let rested = walk.eval("performance.getEntriesByType('resource').filter((one) => one.initiatorType === 'fetch').at(-1).startTime - window.shownAt");
         assert!(rested.as_f64().unwrap() < 1_000.0, "{rested} ms after it was shown");
-        // What happens while a page is on its way is seen, too: this one comes late, and two changes are told meanwhile.
+        // Changes while a page is on its way are seen, too: this page comes late, with two notices meanwhile.
         walk.eval(HOLD);
         for _ in 0..2 {
             let heard = walk.eval("window.heard").as_f64().unwrap();
@@ -342,7 +344,7 @@ fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
         }
         let ms = walk.eval(&RELEASE.replace("DONE", &format!("{READY} === {pushed}")));
         assert!(ms.as_f64().unwrap() < 3_000.0, "{ms} ms behind what happened");
-        // A reader who pauses it sees nothing change.
+        // A reader who pauses the page sees nothing change.
         walk.browser.press(&first, "p");
         walk.wait("document.querySelector('.live').textContent === 'Paused'");
         walk.served.push(r#"{"queue":"q"}"#);

@@ -1,4 +1,4 @@
-//! For whom a job waits, and who waits for it.
+//! The parents and the children of a job.
 
 use maud::{Markup, html};
 use tenure_core::flow::{ChildView, ParentState, ParentView};
@@ -16,7 +16,7 @@ sentences! { KinWords;
     more: "There are more.", "还有更多。";
 }
 
-/// Both lists, as far as there is anything in them.
+/// Both lists, without empty ones.
 pub(super) fn panel(
     visit: &Visit,
     parents: Option<&Listed<ParentView>>,

@@ -1,5 +1,5 @@
-//! Why a job waits, as a picture: the job, and a card for each thing that it waits for or needs, with how much of it is
-//! taken, who holds it, and the place in its line.
+//! Why a job waits, as a picture: the job, and a card for each thing that it waits for or needs, with its usage, its
+//! holders, and the place in its line.
 
 use maud::{Markup, html};
 use tenure_core::count::grouped;
@@ -45,7 +45,7 @@ sentences! { NeedWords;
 /// Holders that a card shows.
 const HOLDERS_SHOWN: usize = 5;
 
-/// The panel, or nothing where nothing is waited for or held.
+/// The panel; empty if the job waits for nothing and holds nothing.
 pub(super) async fn panel(
     visit: &Visit,
     job: &JobView,
@@ -88,7 +88,7 @@ pub(super) async fn panel(
     })
 }
 
-/// The sentence that all reasons come to; where there is one, its card says it.
+/// The summary of all reasons; a single reason stands on its card instead.
 fn summary(explained: &Explained) -> &str {
     match explained.reasons.as_slice() {
         [one] if one.detail == explained.summary => "",
@@ -138,7 +138,7 @@ async fn needs(
             }
         });
     }
-    // A need that the job does not name itself (that of its queue) is told by its reason alone.
+    // A need that the job does not name itself (that of its queue) has only its reason as a card.
     Ok(html! { @for card in &cards { (card) } })
 }
 
@@ -150,7 +150,7 @@ fn there<T>(answer: Result<T, Unanswered>) -> Result<Option<T>, Unanswered> {
     }
 }
 
-/// The card of something that is waited for and is no need of the job's own.
+/// The card of something that the job waits for and that is not one of its own needs.
 fn other(visit: &Visit, words: NeedWords, reason: &Reason) -> Markup {
     let name = reason.name.as_deref();
     let title = match (&reason.kind, name) {
@@ -233,7 +233,7 @@ fn of_pool(
     card(visit, words, title, beside, picture, reasons, Some(view.waiting))
 }
 
-/// The first holders, and how many there are beside them.
+/// The first holders, and how many more there are.
 fn holders(visit: &Visit, words: NeedWords, held: &[Holder], all: u64) -> Markup {
     let shown = &held[..held.len().min(HOLDERS_SHOWN)];
     let more = all.saturating_sub(shown.len() as u64);
@@ -255,7 +255,7 @@ fn holders(visit: &Visit, words: NeedWords, held: &[Holder], all: u64) -> Markup
     }
 }
 
-/// A card: what it is of, how it stands, its picture, and each reason why the job waits for it.
+/// A card: its subject, state and picture, and each reason why the job waits for it.
 fn card(
     visit: &Visit,
     words: NeedWords,

@@ -1,5 +1,5 @@
-//! What happened to a job: its events, as a list and as one bar of waits and runs. Where events are not kept any more, the
-//! list has what the job itself remembers, and names the moment.
+//! The story of a job: its events, as a list and as one bar of waits and runs. For times whose events are no longer
+//! kept, the list has the job's own record, and names the moment.
 
 use maud::{Markup, html};
 use tenure_core::bounds::LIST_MAX;
@@ -109,14 +109,14 @@ struct StoryStep {
 #[derive(Default)]
 struct Story {
     events: Vec<Event>,
-    /// The job was pushed before this, since when events are kept.
+    /// The oldest kept event is from this moment, and the job was pushed before it.
     lacks_before: Option<Moment>,
     /// Events after this were not read.
     lacks_after: Option<Moment>,
 }
 
-/// Finds the events of the job among all that are kept. A folder that an older release wrote may not be indexed by job yet:
-/// of its events a bounded number is looked at.
+/// Finds the events of the job among all kept events. A folder from an older release may not be indexed by job yet, so
+/// a bounded number of events is looked at.
 async fn story_of(visit: &Visit, job: &JobView) -> Result<Story, Unanswered> {
     let mut story = Story::default();
     let Some(end) = visit.ask(GetStats).await?.events.last else {
@@ -134,7 +134,7 @@ async fn story_of(visit: &Visit, job: &JobView) -> Result<Story, Unanswered> {
         let filter = filter.clone();
         let read = visit.ask(ReadEvents { since, filter, max: LIST_MAX, ..ReadEvents::default() });
         let read = read.await?;
-        // A job of the same id that is gone has events of its own.
+        // A deleted job of the same id has events of its own.
         let is_of_this = |event: &Event| event.happened.at >= job.created_at;
         story.events.extend(read.items.into_iter().filter(is_of_this));
         is_read = read.next.number >= end.number;
@@ -203,7 +203,7 @@ fn of_event(visit: &Visit, words: StoryWords, event: &Event) -> Option<StoryStep
     Some(StoryStep { at: event.happened.at, class, says, error: about.error.clone() })
 }
 
-/// What the job remembers: its push, its last errors, its last run, its end.
+/// The job's own record: its push, its last errors, its last run, its end.
 fn of_memory(words: StoryWords, job: &JobView) -> Vec<StoryStep> {
     let step =
         |at, class, says: String, error| StoryStep { at, class, says: html! { (says) }, error };

@@ -1,4 +1,4 @@
-//! The life of a job in spans of time: when it waited, ran, and was not to run; as one picture, and by attempt with their times.
+//! The life of a job in spans of time (waiting, running, delayed): as one picture, and by attempt with their times.
 
 use maud::{Markup, html};
 use tenure_core::events::{Event, EventType};
@@ -29,7 +29,7 @@ sentences! { TimelineWords;
     earlier(n): "and {n} earlier attempts", "以及之前的 {n} 次尝试";
 }
 
-/// What a job did in a span of time.
+/// The activity of a job in a span of time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Doing {
     Waits,
@@ -43,7 +43,7 @@ pub(super) struct LifeSpan {
     doing: Doing,
     from: Moment,
     to: Moment,
-    /// Of a run: which attempt it was, and the event that ended it; `None` while it goes on.
+    /// Of a run: the number of the attempt, and the event that ended it; `None` while it runs.
     attempt: u32,
     end: Option<EventType>,
 }
@@ -57,7 +57,7 @@ impl LifeSpan {
 /// The spans of a job's life, in their order, from its first event to its end or to now.
 pub(super) fn spans_of(now: Moment, job: &JobView, events: &[Event]) -> Vec<LifeSpan> {
     let mut spans: Vec<LifeSpan> = Vec::new();
-    // A job that may run at once is not told to be ready: it is so from its push on.
+    // A job that may run at once has no event `ready`: it is ready from its push on.
     let first = events.iter().find(|event| {
         matches!(
             event.happened.kind,
@@ -110,7 +110,7 @@ pub(super) fn spans_of(now: Moment, job: &JobView, events: &[Event]) -> Vec<Life
     spans
 }
 
-/// What the colours mean.
+/// The legend of the colours.
 pub(super) fn legend(visit: &Visit) -> Markup {
     let words = TimelineWords(visit.tongue);
     html! {
@@ -125,7 +125,7 @@ pub(super) fn legend(visit: &Visit) -> Markup {
 /// Attempts that have a row.
 const ATTEMPTS_SHOWN: usize = 20;
 
-/// All of it as one bar; below that a row for each attempt, where there is one.
+/// All of it as one bar; below that a row for each attempt, if there is one.
 pub(super) fn picture(visit: &Visit, spans: &[LifeSpan]) -> Markup {
     let words = TimelineWords(visit.tongue);
     let parts: Vec<BarPart> = spans
@@ -164,7 +164,7 @@ pub(super) fn picture(visit: &Visit, spans: &[LifeSpan]) -> Markup {
     }
 }
 
-/// One attempt, with what came between it and the one before.
+/// One attempt, with the time between it and the one before.
 fn row(visit: &Visit, words: TimelineWords, spans: &[LifeSpan], at: usize) -> Markup {
     let run = &spans[at];
     let before = spans[..at].iter().rev().take_while(|span| span.doing != Doing::Runs);

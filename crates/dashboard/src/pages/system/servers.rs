@@ -1,5 +1,4 @@
-//! The servers of a store that several share: which of them leads, how far the others are behind, and which of them this
-//! server cannot reach.
+//! The servers of a shared store: the leader, the lag of the others, and those that this server cannot reach.
 
 use maud::{Markup, html};
 use tenure_core::count::grouped;
@@ -19,7 +18,7 @@ sentences! { ServerWords;
     reached: "reachable", "可达";
 }
 
-/// Nothing where the store is of one server.
+/// Empty where only one server has the store.
 pub(super) fn panel(tongue: Tongue, servers: &[SharedServer]) -> Markup {
     let words = ServerWords(tongue);
     html! {
