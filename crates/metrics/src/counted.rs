@@ -1,4 +1,4 @@
-//! An engine that counts what is asked of another one.
+//! An engine that counts the calls of another one.
 
 use std::sync::Arc;
 
@@ -11,15 +11,14 @@ use tenure_seam::{AroundEngine, CallFuture, Engine};
 
 use crate::counts::{CallCounts, RunEnd};
 
-/// Counts pushes, grants and ends in [`CallCounts`]. It changes no call and no answer, and remembers of a job only its queue. A grant that
-/// is undone since its caller left stays counted as a grant.
+/// Counts pushes, grants and ends in [`CallCounts`]. It changes no call and no answer, and remembers only the queue of
+/// a job. A grant that is undone because its caller left still counts as a grant.
 pub struct CountingEngine {
     inner: Arc<dyn Engine>,
     counts: Arc<CallCounts>,
 }
 
 impl CountingEngine {
-    /// Around this engine.
     pub fn new(inner: Arc<dyn Engine>, counts: Arc<CallCounts>) -> Self {
         CountingEngine { inner, counts }
     }
@@ -41,7 +40,7 @@ impl AroundEngine for CountingEngine {
             Request::Lease(_) | Request::Extend(_) => AskedFor::Nothing,
             _ => return self.inner.call(namespace, request),
         };
-        // Before it is made: nothing that it does may be older.
+        // Before the call is made: no effect of it may be older.
         self.counts.begins();
         let answer = self.inner.call(namespace, request);
         let (counts, namespace) = (self.counts.clone(), namespace.clone());
@@ -53,11 +52,11 @@ impl AroundEngine for CountingEngine {
     }
 }
 
-/// What a call asked for and its answer does not repeat.
+/// The parts of a call that its answer does not repeat.
 enum AskedFor {
-    /// How runs are to end, in the order of the call.
+    /// The ends of runs, in the order of the call.
     Ends(Vec<RunEnd>),
-    /// The queues of the jobs that are pushed, in the order of the call.
+    /// The queues of the pushed jobs, in the order of the call.
     Jobs(Vec<QueueName>),
     Nothing,
 }
@@ -86,7 +85,7 @@ fn heard(counts: &CallCounts, namespace: &Namespace, asked: &AskedFor, reply: &R
         (Reply::Extend(extended), _) => counts.lost(extended.too_late()),
         (Reply::Settle(settled), AskedFor::Ends(endings)) => {
             let ends = settled.settled.iter().zip(endings).filter_map(|(item, end)| {
-                // A lease without a job has no state.
+                // The settle of a lease without a job has no state.
                 let state = item.state.filter(|_| item.ok && item.code.is_none())?;
                 let again = *end == RunEnd::Failed && state != JobState::Failed;
                 Some((item.lease.as_str(), if again { RunEnd::Retried } else { *end }))

@@ -1,4 +1,4 @@
-//! What the calls of this process did, by queue.
+//! Counts the effects of this process's calls, by queue.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,17 +16,17 @@ use crate::held::OpenRuns;
 use crate::minutes::{EndedRun, GrantedJob, Minutes, When};
 use crate::{NAMES_MAX, OTHER};
 
-/// How a run ended, as this process heard it.
+/// The end of a run, as this process saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RunEnd {
     Succeeded,
-    /// For good.
+    /// Failed, and will not run again.
     Failed,
     /// Failed, and will run again.
     Retried,
     Snoozed,
     Released,
-    /// Its holder was gone. Nobody says so to this process: it shows when the job is granted again.
+    /// Its holder was gone. No call of this process reports that: it shows when the job is granted again.
     Lost,
 }
 
@@ -52,15 +52,15 @@ impl RunEnd {
     }
 }
 
-/// A call may be answered with the time of a step that had begun before it came.
+/// An answer may carry the time of a step that had begun before the call came.
 const STEP_MAX: Span = Span::from_s(1);
-/// While every name is in use, a name that can be forgotten is looked for so often.
+/// While every name is in use, a name to forget is looked for this often.
 const LOOK_AGAIN_S: u64 = 60;
 
-/// One queue.
+/// The counts of one queue.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCounts {
-    /// When something was counted last, in seconds since this process counts.
+    /// The time of the last count, in seconds since this process began to count.
     used_s: AtomicU64,
     pub pushed: AtomicU64,
     pub ends: [AtomicU64; RunEnd::ALL.len()],
@@ -68,38 +68,38 @@ pub(crate) struct QueueCounts {
     pub run: Histogram,
 }
 
-/// A run that this process granted, or of which the store's events told it.
+/// A run that this process granted, or that the store's events reported.
 #[derive(Debug)]
 struct OpenRun {
     queue: QueueName,
-    /// `None`: another process granted it, which counted it.
+    /// `None`: another process granted and counted it.
     counts: Option<Arc<QueueCounts>>,
-    /// When this process heard of it.
+    /// When this process learned of it.
     since: Instant,
-    /// For how long it ran before.
+    /// How long it had run before.
     before: Duration,
 }
 
 /// The queues of each namespace.
 type Queues = HashMap<Namespace, HashMap<QueueName, Arc<QueueCounts>>>;
 
-/// What the calls of this process did. Numbers only grow, and begin with the process, or with the first call for a queue whose
-/// name was forgotten.
+/// The effects of this process's calls, counted. Numbers only grow, and begin with the process, or with the first call
+/// for a queue whose name was forgotten.
 #[derive(Debug)]
 pub struct CallCounts {
     began: Instant,
-    /// The same by the clock.
+    /// The same moment by the clock.
     began_at: Moment,
-    /// Since when calls are counted.
+    /// Since when calls are counted. Unset until the first call.
     counts_since: OnceLock<Moment>,
     queues: RwLock<Queues>,
-    /// Before this second, since this process counts, no name is looked for that can be forgotten.
+    /// No search for a name to forget before this second, in seconds since this process began to count.
     look_s: AtomicU64,
     rest: Arc<QueueCounts>,
     held: OpenRuns<OpenRun>,
     pub(crate) lateness: Histogram,
     lost: AtomicU64,
-    /// The same, minute by minute, and what the store's events say of before.
+    /// The same counts by minute, and those of the store's events from before.
     pub minutes: Minutes,
 }
 
@@ -125,7 +125,7 @@ fn names(queues: &Queues) -> usize {
     queues.values().map(HashMap::len).sum()
 }
 
-/// Forgets the name of the queue in which nothing was counted for the longest time, if that is a day and no run of it is open.
+/// Forgets the queue that has been idle longest, if that is a day and it has no open run.
 fn forget_one(queues: &mut Queues, now_s: u64) {
     let all = queues.iter().flat_map(|(namespace, queues)| {
         queues.iter().map(move |(queue, counts)| (namespace, queue, counts))
@@ -147,12 +147,12 @@ fn forget_one(queues: &mut Queues, now_s: u64) {
 }
 
 impl CallCounts {
-    /// The first call that is counted comes now, if none came before.
+    /// Marks the first call that is counted; later calls change nothing.
     pub(crate) fn begins(&self) {
         self.counts_since.get_or_init(|| self.began_at.max(SystemClock.now().minus(STEP_MAX)));
     }
 
-    /// Since when calls are counted; `None` while there was none, as where another process serves the store.
+    /// Since when calls are counted; `None` before the first call, as where another process serves the store.
     pub fn counts_since(&self) -> Option<Moment> {
         self.counts_since.get().copied()
     }
@@ -177,7 +177,7 @@ impl CallCounts {
         if names(&queues) >= NAMES_MAX {
             forget_one(&mut queues, now_s);
         }
-        // Somebody may have come between.
+        // Another thread may have come between.
         if names(&queues) >= NAMES_MAX {
             self.look_s.store(now_s + LOOK_AGAIN_S, Ordering::Relaxed);
             return self.rest.clone();
@@ -187,7 +187,7 @@ impl CallCounts {
         counts.clone()
     }
 
-    /// Jobs were stored, one for each of these queues.
+    /// Counts jobs that were stored, one for each of these queues.
     pub(crate) fn pushed(&self, namespace: &Namespace, queues: &[&QueueName]) {
         // A bulk is mostly for one queue.
         for same in queues.chunk_by(|one, next| one == next) {
@@ -197,7 +197,7 @@ impl CallCounts {
         }
     }
 
-    /// Leases were granted.
+    /// Counts leases that were granted.
     pub(crate) fn granted(&self, namespace: &Namespace, leases: &[LeaseView]) {
         let since = Instant::now();
         let mut granted = Vec::new();
@@ -223,14 +223,14 @@ impl CallCounts {
         self.minutes.granted(When::Now, namespace, &granted);
     }
 
-    /// A run was granted before this process began to count: pictures have its end in its queue. Metrics have it in the rest, since
-    /// what a process counts begins with it.
+    /// Adds a run that was granted before this process began to count: pictures have its end in its queue. Metrics have
+    /// it in the rest, since the counts of a process begin with it.
     pub(crate) fn runs_since(&self, queue: QueueName, lease: &str, at: Moment) {
         let (since, before) = (Instant::now(), SystemClock.now().since(at).std());
         self.held.began(lease, OpenRun { queue, counts: None, since, before });
     }
 
-    /// Runs ended.
+    /// Counts runs that ended.
     pub(crate) fn ended(&self, namespace: &Namespace, ends: &[(&str, RunEnd)]) {
         let mut ended = Vec::new();
         for (lease, end) in ends {
@@ -252,7 +252,7 @@ impl CallCounts {
         self.minutes.ended(When::Now, namespace, &ended);
     }
 
-    /// Holders heard that these leases are lost.
+    /// Counts leases whose holders learned that they are lost.
     pub(crate) fn lost<'l>(&self, leases: impl Iterator<Item = &'l str>) {
         for lease in leases {
             self.held.ended(lease);
@@ -264,7 +264,7 @@ impl CallCounts {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Of each queue, in the order of names, `other` last: namespace, name, and what was counted.
+    /// The counts of each queue, in the order of names, `other` last.
     pub(crate) fn seen(&self) -> Vec<QueueSeen> {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         let named = queues.iter().flat_map(|(namespace, queues)| {
@@ -286,7 +286,7 @@ impl CallCounts {
     }
 }
 
-/// What was counted of a queue.
+/// A snapshot of a queue's counts.
 #[derive(Debug)]
 pub(crate) struct QueueSeen {
     pub namespace: String,
@@ -327,7 +327,7 @@ mod tests {
         assert!(!is_named(NAMES_MAX, DAY_S + 2), "it was looked a moment ago");
         assert!(is_named(NAMES_MAX, DAY_S + 100));
         drop(run);
-        // The second one went, which was idle for the longest time but for the first.
+        // The second one was forgotten: it had been idle longest, except for the first.
         let there = |name: usize| {
             let queue = QueueName::parse(&format!("q{name}")).unwrap();
             counts.queues.read().unwrap()[&Namespace::main()].contains_key(&queue)

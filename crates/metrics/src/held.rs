@@ -1,16 +1,16 @@
-//! Which leases this process granted and has not seen end, and what it is to remember of each.
+//! Remembers data of leases that this process granted and has not seen end.
 //!
-//! A lease may end elsewhere, or never be heard of again. So the map has two generations: when the younger one is full, the
-//! older one is forgotten. Nothing is searched for and nothing grows.
+//! A lease may end elsewhere, or never be mentioned again. So the map has two generations: when the younger one is
+//! full, the older one is forgotten. Nothing is searched and nothing grows.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::sync::{Mutex, PoisonError};
 
-/// Callers meet at one lock only if their leases fall into the same part.
+/// Callers share a lock only if their leases are in the same part.
 const PARTS: usize = 16;
-/// Leases of one generation of a part: at least 65,536 that run at once are known.
+/// Leases of one generation of a part: at least 65,536 open runs are known.
 const GENERATION: usize = 4096;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl<R> Default for Generations<R> {
     }
 }
 
-/// Runs by their leases: at least 65,536 that run at once. `R` is what is remembered of a run.
+/// Open runs by their leases: at least 65,536 of them. `R` is the data of a run.
 #[derive(Debug)]
 pub struct OpenRuns<R> {
     parts: [Mutex<Generations<R>>; PARTS],
@@ -43,7 +43,7 @@ impl<R> OpenRuns<R> {
         &self.parts[(self.hasher.hash_one(lease) % PARTS as u64) as usize]
     }
 
-    /// A run began.
+    /// Adds a run; if the young generation is full, the old one is forgotten.
     pub fn began(&self, lease: &str, run: R) {
         let mut part = self.part(lease).lock().unwrap_or_else(PoisonError::into_inner);
         if part.young.len() >= GENERATION {
@@ -52,14 +52,14 @@ impl<R> OpenRuns<R> {
         part.young.insert(lease.to_owned(), run);
     }
 
-    /// It is over; `None` if this process knows nothing of it.
+    /// Removes a run; `None` if this process does not know it.
     pub fn ended(&self, lease: &str) -> Option<R> {
         let mut part = self.part(lease).lock().unwrap_or_else(PoisonError::into_inner);
         let old = part.old.remove(lease);
         part.young.remove(lease).or(old)
     }
 
-    /// All runs that are open.
+    /// All open runs, with their leases.
     pub fn into_open(self) -> impl Iterator<Item = (String, R)> {
         self.parts.into_iter().flat_map(|part| {
             let Generations { young, mut old } =

@@ -15,7 +15,7 @@ struct RouteCounts {
     took: Histogram,
 }
 
-/// What a server counts of its requests. Its routes are known from the start, so counting takes no lock.
+/// Counts of a server's requests. The routes are known from the start, so counting takes no lock.
 #[derive(Debug)]
 pub struct HttpCounts {
     routes: HashMap<&'static str, RouteCounts>,
@@ -23,13 +23,13 @@ pub struct HttpCounts {
 }
 
 impl HttpCounts {
-    /// For these routes; a request for another one is counted nowhere.
+    /// For these routes; requests for other ones are not counted.
     pub fn of(routes: impl Iterator<Item = &'static str>) -> Self {
         let routes = routes.map(|route| (route, RouteCounts::default())).collect();
         HttpCounts { routes, now: AtomicU64::new(0) }
     }
 
-    /// A request came. It is in flight until its answer begins, or what is returned here is dropped.
+    /// Counts a request as in flight, until its answer begins or the returned value is dropped.
     pub fn begin(&self) -> InFlight<'_> {
         self.now.fetch_add(1, Ordering::Relaxed);
         InFlight { counts: self, since: Instant::now() }
@@ -39,7 +39,7 @@ impl HttpCounts {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// Of each route that was asked, in the order of their names: its name, answers by class, and times.
+    /// Each route with requests, in the order of names: its name, answers by class, and times.
     pub(crate) fn seen(&self) -> Vec<(&'static str, [u64; CLASSES.len()], Seen)> {
         let mut all: Vec<_> = self
             .routes
@@ -64,7 +64,6 @@ pub struct InFlight<'c> {
 }
 
 impl InFlight<'_> {
-    /// Its answer is made.
     pub fn answered(self, route: &str, status: u16) {
         self.count(route, status, self.since.elapsed());
     }

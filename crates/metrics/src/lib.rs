@@ -1,10 +1,11 @@
-//! What a server counts of its own calls, and what its store holds, as the text that Prometheus reads.
+//! Counts the calls of a server, and shows them with the state of its store as the text that Prometheus reads.
 //!
-//! [`CountingEngine`] stands around an engine and counts grants and ends in `counts`; `minutes` keeps the same for pictures of the
-//! last day, and [`Past`] counts there what the store's events say of the time before. `state` asks the engine for what it holds, once a second at most. `page` is the list of all metrics: it names
-//! each once, with its help; `text` writes it, and another [`SampleSink`] may take the same.
+//! [`CountingEngine`] wraps an engine and counts grants and ends in `counts`; `minutes` keeps the same for pictures of
+//! the last day, and [`Past`] adds the store's events from before. `state` asks the engine for the state of the store,
+//! at most once a second. `page` is the list of all metrics: it names each once, with its help; `text` writes it, and
+//! another [`SampleSink`] may receive the same.
 //!
-//! Nothing here decides anything. A label has at most [`NAMES_MAX`] names, the rest are summed up in `other`, so that a
+//! Nothing here decides anything. A label has at most [`NAMES_MAX`] names, and `other` sums up the rest, so that a
 //! program with a queue for each customer does not fill a Prometheus.
 
 mod counted;
@@ -30,8 +31,8 @@ pub use past::Past;
 pub use tenure_seam::histogram::Seen;
 pub use text::{Family, SampleSink};
 
-/// So many names has a label at most; the rest are summed up in `other`.
+/// Most names of a label; `other` sums up the rest.
 pub const NAMES_MAX: usize = 200;
 
-/// The name of the rest.
+/// Label of the rest, in place of a name.
 pub const OTHER: &str = "other";

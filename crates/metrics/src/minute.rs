@@ -1,4 +1,4 @@
-//! What is counted of one minute.
+//! The counts of one minute.
 
 use std::time::Duration;
 
@@ -8,32 +8,32 @@ use tenure_seam::histogram::{WORK_BOUNDS, bucket_of};
 /// A minute in microseconds.
 pub(crate) const MINUTE_US: u64 = 60_000_000;
 
-/// What happened in one minute.
+/// The events of one minute, counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Minute {
-    /// Its begin.
+    /// The start of the minute.
     pub at: Moment,
-    /// Jobs that were pushed and not there already.
+    /// Jobs that were pushed, without duplicates.
     pub pushed: u64,
     /// Jobs that were granted.
     pub granted: u64,
-    /// Those of them whose run before was lost, its holder being gone.
+    /// Granted jobs whose run before was lost, because its holder was gone.
     pub lost: u64,
-    /// Runs that succeeded.
+    /// Runs that ended with success.
     pub succeeded: u64,
     /// Runs that failed, for good or not.
     pub failed: u64,
-    /// For how long the oldest ready job had been ready, at the worst look of this minute; zero if none was ready, `None` if
-    /// nobody looked. Only namespaces are looked at.
+    /// The highest age of the oldest ready job that was measured in this minute; zero if no job was ready, `None` if
+    /// nobody looked. Always `None` for queues.
     pub oldest_ready: Option<Span>,
-    /// How long the jobs that were granted had waited since they were due.
+    /// How long the granted jobs had waited since they were due.
     pub waits: Times,
-    /// How long the runs took that succeeded or failed, if it is known when they began.
+    /// How long the runs took that succeeded or failed, if their start is known.
     pub runs: Times,
 }
 
 impl Minute {
-    /// The minute of this number since 1970.
+    /// An empty minute, by its number since 1970.
     pub(crate) fn of(number: u64) -> Self {
         let at = Moment::from_us(number.saturating_mul(MINUTE_US));
         let [pushed, granted, lost, succeeded, failed] = [0; 5];
@@ -41,12 +41,12 @@ impl Minute {
         Minute { at, pushed, granted, lost, succeeded, failed, oldest_ready: None, waits, runs }
     }
 
-    /// Its number since 1970.
+    /// The number of the minute since 1970.
     pub(crate) fn number(&self) -> u64 {
         number_of(self.at)
     }
 
-    /// Whether something was counted, or waited.
+    /// Whether there were counts, or a job waited.
     pub(crate) fn is_busy(&self) -> bool {
         let counted = self.pushed + self.granted + self.succeeded + self.failed;
         counted > 0 || self.oldest_ready.is_some_and(|age| age > Span::ZERO)
@@ -58,7 +58,7 @@ pub(crate) fn number_of(at: Moment) -> u64 {
     at.us() / MINUTE_US
 }
 
-/// Times of one minute, by how long they were.
+/// Times of one minute, in buckets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
     buckets: [u32; WORK_BOUNDS.len() + 1],
@@ -78,8 +78,8 @@ impl Times {
         self.longest = self.longest.max(took);
     }
 
-    /// The time that this share (0 to 1) of them did not exceed, interpolated within its bucket; at most the longest of them.
-    /// `None` if there is none.
+    /// The time that this share (0 to 1) of them did not exceed, interpolated within its bucket; at most the longest of
+    /// them. `None` if there are no times.
     pub fn within(&self, share: f64) -> Option<Span> {
         let all: u64 = self.buckets.iter().map(|times| u64::from(*times)).sum();
         let wanted = all as f64 * share;

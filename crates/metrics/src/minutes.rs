@@ -1,9 +1,9 @@
-//! What happened in each minute of the last day, for pictures: of namespaces, and of their queues.
+//! Keeps the counts of each minute of the last day, for pictures of namespaces and of their queues.
 //!
-//! Memory is bounded. Only minutes in which something was counted are kept: a day of each of [`NAMESPACES_MAX`] namespaces, and
-//! [`QUEUE_MINUTES_MAX`] of [`QUEUES_MAX`] queues together. That is at most 50 MB, and up to 50 MB more that is reserved. A queue in
-//! which something happens in each minute of a day takes some 500 KB. A picture begins after the forgotten time, and never draws it
-//! as a time in which nothing happened.
+//! Memory is bounded. Only minutes with counts are kept: a day of each of [`NAMESPACES_MAX`] namespaces, and
+//! [`QUEUE_MINUTES_MAX`] of [`QUEUES_MAX`] queues together. That is at most 50 MB, and up to 50 MB more that is
+//! reserved. A queue with events in each minute of a day takes about 500 KB. A picture begins after the forgotten time,
+//! and never draws that time as idle.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,21 +15,21 @@ use tenure_seam::{Clock, SystemClock};
 
 use crate::minute::{Minute, number_of};
 
-/// A day, and the minute that is not over.
+/// A day, and the current minute.
 const MINUTES_KEPT: usize = 24 * 60 + 1;
-/// Namespaces that are counted; those that come later have no pictures.
+/// Namespaces that are counted; later ones have no pictures.
 const NAMESPACES_MAX: usize = 64;
-/// Queues of all namespaces that are counted; the one in which nothing happened for the longest time makes room for another.
+/// Queues of all namespaces that are counted; the one that has been idle longest makes room for another.
 const QUEUES_MAX: usize = 256;
-/// Minutes of all queues that are kept; the oldest ones go first. A minute has some 330 bytes.
+/// Minutes of all queues that are kept; the oldest ones go first. A minute takes about 330 bytes.
 const QUEUE_MINUTES_MAX: usize = 65_536;
 
-/// When what is counted happened.
+/// The time of an event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum When {
-    /// Now. A clock that stepped back goes on with the last minute.
+    /// Now. If the clock steps back, counting goes on in the last minute.
     Now,
-    /// At this moment, which is not older than a day.
+    /// This moment, which is at most a day old.
     Then(Moment),
 }
 
@@ -37,35 +37,35 @@ pub(crate) enum When {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrantedJob<'j> {
     pub queue: &'j QueueName,
-    /// Since it was due; `None` if nobody knows.
+    /// Time since it was due; `None` if unknown.
     pub wait: Option<Duration>,
-    /// Its run before was lost.
+    /// The previous run of the job was lost.
     pub lost: bool,
 }
 
 /// A run that succeeded or failed.
 #[derive(Clone, Debug)]
 pub(crate) struct EndedRun {
-    /// `None`: who counts does not know the run.
+    /// `None`: this process does not know the run.
     pub queue: Option<QueueName>,
     pub succeeded: bool,
-    /// Since it was granted; `None` if nobody knows.
+    /// Time since its grant; `None` if unknown.
     pub ran: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
 struct OfQueue {
-    /// The first minute of which all is known; 0 if that is so since its namespace is counted.
+    /// The first minute that is known completely; 0 if that is true since its namespace is counted.
     since: u64,
-    /// Those in which something happened, oldest first.
+    /// Minutes with counts, oldest first.
     minutes: VecDeque<Minute>,
 }
 
 #[derive(Debug, Default)]
 struct OfNamespace {
-    /// The first minute of which something is known.
+    /// The first known minute.
     since: u64,
-    /// Those in which something happened, oldest first.
+    /// Minutes with counts, oldest first.
     minutes: VecDeque<Minute>,
     queues: HashMap<QueueName, OfQueue>,
 }
@@ -75,8 +75,8 @@ struct OfNamespace {
 pub struct Minutes(Mutex<AllMinutes>);
 
 impl Minutes {
-    /// The last `most` minutes (at most a day) of a namespace, or of a queue of it, oldest first, the one that is not over last.
-    /// Minutes of which nothing is known are not there; those in which nothing happened are.
+    /// The last `most` minutes (at most a day) of a namespace, or of one of its queues, oldest first, up to the current
+    /// one. Idle minutes are included, unknown ones are not.
     pub fn last(
         &self,
         namespace: &Namespace,
@@ -86,34 +86,34 @@ impl Minutes {
         self.lock().last(number_of(SystemClock.now()), namespace, queue, most)
     }
 
-    /// The namespaces that this process heard of, by name.
+    /// The namespaces with counts, by name.
     pub fn namespaces(&self) -> Vec<Namespace> {
         let mut known: Vec<_> = self.lock().namespaces.keys().cloned().collect();
         known.sort_unstable();
         known
     }
 
-    /// The namespaces in which something happened or waited within the last hour: who looks at others only keeps them from being
-    /// forgotten.
+    /// The namespaces in which something happened or waited within the last hour. A look at the others would only keep
+    /// them from being forgotten.
     pub fn busy(&self) -> Vec<Namespace> {
         self.lock().busy(number_of(SystemClock.now()))
     }
 
-    /// Notes for how long the oldest ready job of a namespace has been ready.
+    /// Records the age of a namespace's oldest ready job.
     pub fn looked(&self, namespace: &Namespace, oldest_ready: Span) {
         self.lock().count(When::Now, namespace, None, |minute| {
             minute.oldest_ready = minute.oldest_ready.max(Some(oldest_ready));
         });
     }
 
-    /// Jobs of one queue were pushed.
+    /// Counts pushed jobs of one queue.
     pub(crate) fn pushed(&self, when: When, namespace: &Namespace, queue: &QueueName, jobs: u64) {
         self.lock().count(when, namespace, Some(queue), |minute| minute.pushed += jobs);
     }
 
     pub(crate) fn granted(&self, when: When, namespace: &Namespace, jobs: &[GrantedJob<'_>]) {
         let mut all = self.lock();
-        // Those of one call are mostly of one queue.
+        // The jobs of one call are mostly of one queue.
         for same in jobs.chunk_by(|one, next| one.queue == next.queue) {
             all.count(when, namespace, Some(same[0].queue), |minute| {
                 minute.granted += same.len() as u64;
@@ -143,11 +143,11 @@ impl Minutes {
 #[derive(Debug, Default)]
 struct AllMinutes {
     namespaces: HashMap<Namespace, OfNamespace>,
-    /// Of all namespaces.
+    /// The number of queues in all namespaces.
     queues: usize,
-    /// Of all queues.
+    /// The number of minutes in all queues.
     queue_minutes: usize,
-    /// From this minute on, nothing happened in a queue that is not there.
+    /// A queue without an entry has been idle from this minute on.
     forgot: u64,
 }
 
@@ -182,7 +182,7 @@ impl AllMinutes {
         busy.map(|(namespace, _)| namespace.clone()).collect()
     }
 
-    /// Counts for a namespace, and for a queue of it while there is room.
+    /// Counts for a namespace, and for one of its queues while there is room.
     fn count(
         &mut self,
         when: When,
@@ -198,7 +198,7 @@ impl AllMinutes {
         self.count_at(number, goes_on, namespace, queue, count);
     }
 
-    /// `goes_on`: never before the last minute in which something was counted.
+    /// `goes_on`: never before the last minute with counts.
     fn count_at(
         &mut self,
         number: u64,
@@ -238,7 +238,7 @@ impl AllMinutes {
         self.forget_oldest();
     }
 
-    /// Makes room for a queue in which something happens in this minute; `false`: something happened in all others since.
+    /// Makes room for a queue with counts in this minute; `false`: all others have had counts since.
     fn make_room(&mut self, number: u64) -> bool {
         if self.queues < QUEUES_MAX {
             return true;
@@ -275,7 +275,7 @@ impl AllMinutes {
     }
 }
 
-/// The minute of this number, which is put in its place if it is not there; and whether it was.
+/// The minute of this number, inserted if it is missing; returns whether it was.
 fn minute_in(minutes: &mut VecDeque<Minute>, number: u64) -> (&mut Minute, bool) {
     // Mostly the last one.
     let is_last = minutes.back().is_some_and(|minute| minute.number() == number);
@@ -290,7 +290,7 @@ fn minute_in(minutes: &mut VecDeque<Minute>, number: u64) -> (&mut Minute, bool)
     (&mut minutes[at], is_new)
 }
 
-/// Forgets what is older than a day; answers how many minutes those were.
+/// Forgets minutes older than a day; returns how many.
 fn forget_old(minutes: &mut VecDeque<Minute>) -> usize {
     let newest = minutes.back().map_or(0, Minute::number);
     let is_old = |minute: &Minute| minute.number() + MINUTES_KEPT as u64 <= newest;
@@ -312,21 +312,21 @@ mod tests {
         QueueName::parse(&format!("q{n}")).unwrap()
     }
 
-    /// One run of a queue succeeds in this minute.
+    /// Counts a successful run of a queue in this minute.
     fn succeeds(all: &mut AllMinutes, minute: u64, queue: Option<&QueueName>) {
         all.count_at(BEGIN + minute, true, &Namespace::main(), queue, |minute| {
             minute.succeeded += 1;
         });
     }
 
-    /// The same, told later.
+    /// The same, reported late.
     fn succeeded(all: &mut AllMinutes, minute: u64, queue: Option<&QueueName>) {
         all.count_at(BEGIN + minute, false, &Namespace::main(), queue, |minute| {
             minute.succeeded += 1;
         });
     }
 
-    /// Of each minute up to this one, how many runs succeeded.
+    /// The successful runs of each minute up to this one.
     fn drawn(all: &AllMinutes, now: u64, queue: Option<&QueueName>, most: usize) -> Vec<u64> {
         let minutes = all.last(BEGIN + now, &Namespace::main(), queue, most);
         assert!(minutes.windows(2).all(|two| two[0].number() + 1 == two[1].number()));
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn minutes_follow_each_other_also_those_in_which_nothing_happened() {
         let mut all = AllMinutes::default();
-        // The last one by a clock that stepped back.
+        // The last one comes from a clock that stepped back.
         for minute in [0, 0, 3, 2] {
             succeeds(&mut all, minute, Some(&queue(1)));
         }
@@ -411,7 +411,7 @@ mod tests {
         let runs = |n: usize| drawn(&all, 302, Some(&queue(n)), 1_000).iter().sum::<u64>();
         assert_eq!([0, 1, 2, QUEUES_MAX].map(runs), [2, 0, 1, 1]);
         assert_eq!(drawn(&all, 302, None, 1_000).iter().sum::<u64>(), QUEUES_MAX as u64 + 2);
-        // What is forgotten is not drawn as if nothing had happened, also if the queue comes back.
+        // A forgotten minute is not drawn as idle, even if the queue comes back.
         assert_eq!(drawn(&all, 302, Some(&queue(1)), 1_000).len(), 303 - 2);
         succeeds(&mut all, 303, Some(&queue(1)));
         assert_eq!(drawn(&all, 303, Some(&queue(1)), 1_000).len(), 304 - 3);

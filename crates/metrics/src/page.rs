@@ -1,4 +1,4 @@
-//! All metrics: each is named once, with its help, in the order in which they are written.
+//! All metrics: each is named once, with its help, in the order of the page.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::state::{self, NamespaceState};
 use crate::text::{Family, SampleSink, Text};
 use crate::{NAMES_MAX, OTHER, process};
 
-/// The type of the text.
+/// The media type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The store is asked at most so often, however many scrape.
+/// Two readings of the store's state are at least this far apart, however many programs scrape.
 const FRESH: Duration = Duration::from_secs(1);
-/// Namespaces whose state is asked for in one scrape.
+/// Namespaces whose state is read in one scrape.
 const NAMESPACES_MAX: usize = 20;
 
 macro_rules! families {
@@ -31,7 +31,7 @@ macro_rules! families {
             kind: stringify!($kind),
             help: families!($adds $help),
         };)*
-        /// All of them.
+        /// In the order of the page.
         pub(crate) const FAMILIES: &[Family] = &[$($const),*];
     };
     (server $help:literal) => { concat!($help, " (counted by this process: adds up over servers)") };
@@ -79,12 +79,12 @@ families! {
 pub struct Metrics {
     engine: Arc<dyn Engine>,
     counts: Arc<CallCounts>,
-    /// What the server counts of its requests.
+    /// Counts of the server's requests, by route.
     pub http: HttpCounts,
     state: Mutex<Option<(Instant, Arc<StoreState>)>>,
 }
 
-/// What the store said last.
+/// The last state of the store.
 #[derive(Debug)]
 struct StoreState {
     namespaces: Vec<(Namespace, Option<NamespaceState>)>,
@@ -97,7 +97,7 @@ impl fmt::Debug for Metrics {
 }
 
 impl Metrics {
-    /// Of this engine, and of what was counted around it. `routes`: the names of the server's routes.
+    /// For this engine and the counts around it. `routes`: the names of the server's routes.
     pub fn new(
         engine: Arc<dyn Engine>,
         counts: Arc<CallCounts>,
@@ -112,14 +112,14 @@ impl Metrics {
         FAMILIES.iter().map(|family| (family.name, family.kind, family.help))
     }
 
-    /// The text now. What the store says may be a second old.
+    /// The text now. The state of the store may be a second old.
     pub async fn text(&self) -> String {
         let mut text = Text::default();
         self.write(&mut text).await;
         text.end()
     }
 
-    /// Hands all samples to whoever wants them in another form.
+    /// Sends all samples to `text`, which may have another form.
     pub async fn write(&self, text: &mut dyn SampleSink) {
         let held = self.held().await;
         self.of_store(text, &held);
@@ -129,7 +129,7 @@ impl Metrics {
     }
 
     async fn held(&self) -> Arc<StoreState> {
-        // Held while the store is asked: who comes meanwhile gets the same answer.
+        // Held while the store is read: callers that come meanwhile get the same answer.
         let mut state = self.state.lock().await;
         if let Some((at, held)) = &*state
             && at.elapsed() < FRESH
@@ -139,7 +139,7 @@ impl Metrics {
         let mut namespaces = Vec::new();
         let mut away = false;
         for namespace in self.namespaces() {
-            // A store that does not answer once is waited for once.
+            // After one call without an answer, the other namespaces are not asked.
             let found = match away {
                 true => None,
                 false => state::of(&self.engine, namespace.clone()).await,
@@ -152,7 +152,8 @@ impl Metrics {
         held
     }
 
-    /// The usual one, and those in which this server granted or ended something: the API lists none.
+    /// The default namespace, and those in which this server granted or ended something: the API
+    /// has no list.
     fn namespaces(&self) -> Vec<Namespace> {
         let main = Namespace::main();
         let mut all = vec![main.clone()];
@@ -302,7 +303,7 @@ impl Metrics {
     }
 }
 
-/// What the engine did with its store.
+/// The engine's work on its store.
 fn of_store_work(text: &mut dyn SampleSink, work: &StoreWork) {
     if let Some(commits) = &work.commits {
         text.histogram(&COMMITS, &[], commits);
@@ -331,7 +332,7 @@ fn age(now: Moment, since: Option<Moment>) -> u64 {
     since.map_or(0, |since| now.since(since).us() / 1_000_000)
 }
 
-/// What one thing is called, and the thing.
+/// A thing, with its namespace and its name.
 struct LabelledRow<'s, T> {
     namespace: &'s str,
     name: &'s str,
@@ -352,7 +353,7 @@ fn rows<'s, T: 's, I: Iterator<Item = (&'s str, &'s T)>>(
     of_each.collect()
 }
 
-/// What stands for the rest.
+/// The value that stands for the rest.
 #[derive(Clone, Copy)]
 enum Sum {
     Added,

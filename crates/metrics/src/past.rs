@@ -1,8 +1,8 @@
-//! What the kept events of a store say of the time before this process counted, so that pictures do not begin anew with it.
+//! Counts the kept events of a store from before this process, so that pictures do not start empty.
 //!
-//! Nothing is counted twice: an event counts only if it is older than the first call that this process counted. While another
-//! process serves the store, there is no such call, and all events count. Events count as `counts` counts the calls: a job that a
-//! schedule made is no push, and a lost run shows when its job is granted again.
+//! Nothing is counted twice: an event counts only if it is older than the first call that this process counted. While
+//! another process serves the store, there is no such call, and all events count. The rules are those of `counts`: a
+//! job from a schedule is no push, and a lost run shows when its job is granted again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,14 @@ use crate::counts::CallCounts;
 use crate::held::OpenRuns;
 use crate::minutes::{EndedRun, GrantedJob, When};
 
-/// An older event is in no picture.
+/// No picture shows an older event.
 const BACK_MAX: Span = Span::from_s(24 * 60 * 60);
 
 /// A job that waits.
 struct WaitingJob {
-    /// Since when it may run.
+    /// The earliest start of a run.
     due: Moment,
-    /// Its run before was lost.
+    /// The previous run of the job was lost.
     lost: bool,
 }
 
@@ -33,8 +33,8 @@ struct PastRun {
     since: Moment,
 }
 
-/// Counts the events of one namespace, which are told to it in their order. It remembers of some 65,536 jobs since when they wait,
-/// and of as many leases since when they run; of others the counts are right, and the times are not known.
+/// Counts the events of one namespace, which come in their order. It remembers the start of the wait of about 65,536
+/// jobs, and the start of the run of as many leases; for others the counts are right, and the times are unknown.
 pub struct Past {
     counts: Arc<CallCounts>,
     namespace: Namespace,
@@ -43,7 +43,7 @@ pub struct Past {
 }
 
 impl Past {
-    /// The types of events that it has to be told of.
+    /// The types of events that it needs.
     pub const TYPES: [EventType; 11] = [
         EventType::JobPushed,
         EventType::JobReplaced,
@@ -58,13 +58,13 @@ impl Past {
         EventType::JobLost,
     ];
 
-    /// Of this namespace, counted among these.
+    /// For this namespace, into these counts.
     pub fn new(counts: Arc<CallCounts>, namespace: Namespace) -> Self {
         let (waiting, running) = Default::default();
         Past { counts, namespace, waiting, running }
     }
 
-    /// Counts an event; `false`: this process counts since then itself, and no later event is counted.
+    /// Counts an event; `false`: this process itself has counted since then, and no later event counts.
     pub fn count(&self, event: &Happened) -> bool {
         let Happened { at, kind, about } = event;
         if self.counts.counts_since().is_some_and(|since| *at >= since) {
@@ -115,7 +115,7 @@ impl Past {
                 self.ran(about, *at);
                 self.waiting.ended(job.as_str());
             }
-            // They begin and end no wait and no run, and are not asked for.
+            // These begin and end no wait and no run, and are not read.
             EventType::JobChanged
             | EventType::JobDeleted
             | EventType::JobBlocked
@@ -158,7 +158,7 @@ impl Past {
         true
     }
 
-    /// All events are told. The end of what still runs is one that this process will hear of.
+    /// Ends the events. This process will see the end of each run that is still open.
     pub fn told(self) {
         for (lease, PastRun { queue, since }) in self.running.into_open() {
             self.counts.runs_since(queue, &lease, since);
@@ -169,7 +169,7 @@ impl Past {
         self.waiting.began(job.as_str(), WaitingJob { due, lost });
     }
 
-    /// A run is over: for how long it ran, if its begin is known.
+    /// Ends a run; returns its duration, if its start is known.
     fn ran(&self, about: &About, at: Moment) -> Option<Duration> {
         let run = self.running.ended(about.lease.as_deref()?)?;
         Some(at.since(run.since).std())
@@ -180,7 +180,7 @@ impl Past {
 mod tests {
     use super::*;
 
-    /// A namespace, and who is told of what happened in it before `counts` began.
+    /// A namespace, and the counts of its events from before `counts` began.
     struct Told {
         past: Past,
         counts: Arc<CallCounts>,
@@ -195,7 +195,7 @@ mod tests {
             Told { past: Past::new(counts.clone(), Namespace::main()), counts, began_at }
         }
 
-        /// Something happened to the job `j`, so many seconds before.
+        /// Reports an event of the job `j`, this many seconds before.
         fn tell(&self, s_before: u64, kind: EventType) -> bool {
             self.tell_of(s_before, kind, About::default())
         }
@@ -213,7 +213,7 @@ mod tests {
             self.past.count(&Happened::new(at, kind, about))
         }
 
-        /// Pushed, granted, succeeded and failed runs, lost ones; half of the waits and of the runs.
+        /// Pushed, granted, succeeded and failed runs, lost ones; the longest wait and the longest run of each minute.
         fn drawn(&self, queue: Option<&str>) -> ([u64; 5], [Vec<u64>; 2]) {
             let queue = queue.map(|name| name.parse().unwrap());
             let all = self.counts.minutes.last(&Namespace::main(), queue.as_ref(), 24 * 60);

@@ -1,24 +1,24 @@
-//! Figures of this process, from /proc; on a system without it there are none.
+//! Figures of this process, from /proc; other systems have none.
 
 use std::fs;
 
-/// Linux counts processor time in these, whatever its own timer does.
+/// Linux counts processor time in these units, whatever its own timer does.
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// What the system says of this process.
+/// Figures of the operating system.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Process {
     pub cpu_seconds: f64,
     pub resident_bytes: u64,
     pub open_files: u64,
-    /// Seconds since 1970.
+    /// The start of the process, in seconds since 1970.
     pub start: f64,
 }
 
-/// Reads it; `None` where there is no /proc.
+/// Reads the figures; `None` where there is no /proc.
 pub(crate) fn read() -> Option<Process> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program may hold anything, and ends with the last bracket.
+    // The name of the program may contain anything, and ends with the last bracket.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok().map(|n| n / TICKS_A_SECOND);
     let status = fs::read_to_string("/proc/self/status").ok()?;

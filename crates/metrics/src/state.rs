@@ -1,4 +1,4 @@
-//! What the store holds, asked of the engine with bounded work.
+//! Reads the state of the store from the engine, with bounded work.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use tokio::time::timeout;
 
 /// Items of a page.
 const PAGE: usize = 1000;
-/// A list is read for so long in one asking, and what it has more is left out.
+/// A list is read for at most this long, and the rest of it is left out.
 const LIST_MAX: Duration = Duration::from_millis(250);
 /// An engine that does not answer within this has no state to show.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
 
-/// What one namespace holds.
+/// The state of one namespace.
 #[derive(Debug)]
 pub(crate) struct NamespaceState {
     pub namespace: Namespace,
@@ -32,11 +32,11 @@ pub(crate) struct NamespaceState {
 #[derive(Debug)]
 pub(crate) struct List<T> {
     pub items: Vec<T>,
-    /// There was more than could be read in time.
+    /// Not all of it could be read in time.
     pub cut: bool,
 }
 
-/// Asks for it; `None` if the engine refuses or does not answer.
+/// Reads the state; `None` if the engine refuses or does not answer.
 pub(crate) async fn of(engine: &Arc<dyn Engine>, namespace: Namespace) -> Option<NamespaceState> {
     let asked = async {
         let stats = engine.run(&namespace, GetStats).await?;

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use tenure_seam::histogram::Seen;
 
-/// A metric: its name once, with what it is for people.
+/// A metric: its name once, with a description for people.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// As Prometheus knows it.
+    /// The name in Prometheus.
     pub name: &'static str,
     /// `gauge`, `counter` or `histogram`.
     pub kind: &'static str,
@@ -15,12 +15,12 @@ pub struct Family {
     pub help: &'static str,
 }
 
-/// Takes the samples of a page: those of a family one after the other.
+/// Receives the samples of a page: those of a family one after the other.
 pub trait SampleSink: Send {
     /// One number, with its labels.
     fn sample(&mut self, family: &Family, labels: &[(&str, &str)], value: f64);
 
-    /// Times.
+    /// Durations in buckets, with their labels.
     fn histogram(&mut self, family: &Family, labels: &[(&str, &str)], seen: &Seen);
 }
 
@@ -36,7 +36,7 @@ impl Text {
         if self.last != family.name {
             self.last = family.name;
             let Family { name, kind, help } = family;
-            // Writing to a text cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
         }
     }
@@ -61,7 +61,6 @@ impl Text {
         }
     }
 
-    /// The whole text.
     pub(crate) fn end(self) -> String {
         self.text
     }
