@@ -1,6 +1,7 @@
 //! The task that sends: spans in batches, metrics every minute.
 //!
-//! A collector that is gone costs bounded memory, a try now and then, and a line in the log at most once a minute.
+//! A collector that is gone costs bounded memory, an attempt from time to time, and a line in the log at most once a
+//! minute.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -22,24 +23,24 @@ use crate::spans::{self, ServerSpan, SpanCounts, SpanQueue};
 
 /// Spans of one message.
 const BATCH_MAX: usize = 512;
-/// Spans that wait while the collector takes none, beside those of the queue.
+/// Spans that wait while the collector accepts none, beside those of the queue.
 const WAITING_MAX: usize = 4096;
-/// Between two lines about a collector that takes nothing.
+/// Between two lines about a collector that accepts nothing.
 const LINES_APART: Duration = Duration::from_secs(60);
-/// Before a collector that took nothing is tried again: at first, and at most.
+/// Between two attempts at a collector that accepts nothing: at first, and at most.
 const REST_MIN: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_secs(60);
 
-/// The status of an answer, or why there is none, in words without a secret.
+/// The status of an answer, or the reason why there is no answer, without a secret.
 pub type PostFuture = Pin<Box<dyn Future<Output = Result<u16, String>> + Send>>;
 
-/// Who takes messages.
+/// Delivers messages to a collector, over any transport.
 pub trait Collector: Send + Sync + 'static {
     /// Posts a message of protobuf to this path below the collector's address. It must end within a few seconds.
     fn post(&self, path: &'static str, message: Vec<u8>) -> PostFuture;
 }
 
-/// How often something is sent.
+/// How often spans and metrics are sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
     /// A span waits for others at most this long.
@@ -48,7 +49,7 @@ pub struct Pace {
     pub metrics: Duration,
 }
 
-/// As the specification of OpenTelemetry has it.
+/// The defaults of the OpenTelemetry specification.
 impl Default for Pace {
     fn default() -> Self {
         Pace { spans: Duration::from_secs(5), metrics: Duration::from_secs(60) }
@@ -65,7 +66,7 @@ pub struct Exporter {
     start: Moment,
     waiting: VecDeque<ServerSpan>,
     lines: Seldom,
-    /// How long it rests after the next failure, and until when it rests now.
+    /// The pause after the next failure, and the end of the current pause.
     rest: Duration,
     rests_until: Option<Instant>,
 }
@@ -93,13 +94,13 @@ pub fn exporter(
 }
 
 impl Exporter {
-    /// Sends until it is told to end, and then once more what there is.
+    /// Sends until `end` is true, and then sends the rest once more.
     pub async fn run(mut self, metrics: Arc<Metrics>, mut end: watch::Receiver<bool>) {
         let mut spans = interval(self.pace.spans);
         spans.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut scrapes = interval(self.pace.metrics);
         scrapes.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // The first tick of an interval comes at once, and there is nothing to tell yet.
+        // The first tick of an interval comes at once, when there is nothing to send yet.
         scrapes.reset();
         loop {
             tokio::select! {
@@ -152,7 +153,7 @@ impl Exporter {
         }
         let mut gathered = Gathered::new(self.start, SystemClock.now());
         metrics.write(&mut gathered).await;
-        // The next ones say all that these did.
+        // Not retried: the next message contains all of these numbers.
         let message = gathered.message(&self.resource);
         self.post("/v1/metrics", message.encode_to_vec()).await;
     }
@@ -164,7 +165,7 @@ impl Exporter {
                 self.rest = REST_MIN;
                 return PostOutcome::Yes;
             }
-            // As the specification has it, these alone may be tried again.
+            // The specification allows retries for these alone.
             Ok(status @ (429 | 502 | 503 | 504)) => {
                 (PostOutcome::NotNow, format!("status {status}"))
             }
@@ -196,17 +197,17 @@ impl Exporter {
     }
 }
 
-/// Returns when the end is told, or whoever would tell is gone.
+/// Ends when the value is true or its sender is gone.
 async fn told(end: &mut watch::Receiver<bool>) {
     let _ = end.wait_for(|told| *told).await;
 }
 
-/// Whether a message was taken.
+/// Whether the collector accepted a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PostOutcome {
     Yes,
-    /// It may be later.
+    /// The message may be accepted later.
     NotNow,
-    /// The same message will not be.
+    /// The same message will never be accepted.
     Never,
 }

@@ -1,4 +1,4 @@
-//! Spans and metrics as the messages of OTLP.
+//! Turns spans and metrics into messages of OTLP.
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -41,7 +41,7 @@ fn attribute(key: &str, value: Value) -> KeyValue {
     }
 }
 
-/// Who sends: the same in every message.
+/// The sender: the same in every message.
 pub(crate) fn resource(instance: &str) -> Resource {
     Resource {
         attributes: vec![
@@ -131,7 +131,7 @@ pub(crate) fn of_spans<'s>(
     ExportTraceServiceRequest { resource_spans: vec![of] }
 }
 
-/// Metrics that are being gathered for one message.
+/// Metrics that are gathered for one message.
 pub(crate) struct Gathered {
     metrics: Vec<Metric>,
     /// Since when counters count, and now.
@@ -168,7 +168,7 @@ impl Gathered {
         self.metrics.last_mut()?.data.as_mut()
     }
 
-    /// The message.
+    /// All gathered metrics as one message.
     pub(crate) fn message(self, resource: &Resource) -> ExportMetricsServiceRequest {
         let metrics =
             ScopeMetrics { scope: scope(), metrics: self.metrics, ..ScopeMetrics::default() };
@@ -181,7 +181,7 @@ impl Gathered {
     }
 }
 
-/// As the last part of a name says it.
+/// The unit in the last part of a name.
 fn unit(name: &str) -> &'static str {
     let name = name.strip_suffix("_total").unwrap_or(name);
     match name.rsplit('_').next() {

@@ -1,4 +1,4 @@
-//! Spans on their way out: what one says, and the bounded queue in which it waits.
+//! Spans, and the bounded queue in which they wait.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -10,36 +10,35 @@ use tenure_core::time::Moment;
 use tenure_core::trace::TraceParent;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Spans that wait to be taken by the exporter; further ones are dropped.
+/// Spans that wait for the exporter; further ones are dropped.
 const QUEUED_MAX: usize = 4096;
 
-/// What the server did.
+/// The work that a span measures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SpanOf {
-    /// It stored this many jobs of one call.
+    /// The server stored this many jobs of one call.
     Push { jobs: usize },
     /// A job was due and not granted yet.
     Wait { attempt: u32 },
-    /// A job was granted and its run has not ended yet; then it ended so.
+    /// A job was granted and its run ended with this outcome.
     Run { attempt: u32, outcome: Outcome },
 }
 
-/// A span.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ServerSpan {
     pub id: u64,
-    /// Where its job was pushed.
+    /// The span in which the job was pushed.
     pub parent: TraceParent,
     pub of: SpanOf,
     pub namespace: Namespace,
     pub queue: QueueName,
-    /// The job; of a push with several, none.
+    /// `None` for a push of several jobs.
     pub job: Option<JobId>,
     pub start: Moment,
     pub end: Moment,
 }
 
-/// Where spans go. Clones are the same queue.
+/// The entrance of the queue. Clones share it.
 #[derive(Clone, Debug)]
 pub struct SpanQueue {
     out: Sender<ServerSpan>,
@@ -48,7 +47,6 @@ pub struct SpanQueue {
     ids: Arc<RandomState>,
 }
 
-/// What happened to spans.
 #[derive(Debug, Default)]
 pub(crate) struct SpanCounts {
     made: AtomicU64,
@@ -56,13 +54,13 @@ pub(crate) struct SpanCounts {
 }
 
 impl SpanCounts {
-    /// Spans that were dropped since this was asked last.
+    /// Spans that were dropped since the last call.
     pub(crate) fn take_dropped(&self) -> u64 {
         self.dropped.swap(0, Ordering::Relaxed)
     }
 }
 
-/// A queue, its end, and what is counted of it.
+/// A queue, its exit, and its counters.
 pub(crate) fn queue() -> (SpanQueue, Receiver<ServerSpan>, Arc<SpanCounts>) {
     let (out, come) = channel(QUEUED_MAX);
     let counts = Arc::new(SpanCounts::default());
@@ -78,7 +76,7 @@ impl SpanQueue {
         self.ids.hash_one(made).max(1)
     }
 
-    /// Takes a span along, if there is room.
+    /// Adds a span if there is room, and counts it as dropped otherwise.
     pub(crate) fn put(&self, span: ServerSpan) {
         if self.out.try_send(span).is_err() {
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! An engine that makes spans of what is asked of another one.
+//! An engine that makes spans of the calls of another one.
 
 use std::sync::Arc;
 
@@ -13,21 +13,20 @@ use tenure_seam::{AroundEngine, CallFuture, Clock, Engine, SystemClock};
 
 use crate::spans::{ServerSpan, SpanOf, SpanQueue, is_sampled};
 
-/// Makes a span of each push, wait and run whose job carries a sampled trace. It changes no call and no answer. A run is known
-/// from its grant to its settle if both are calls of this process.
+/// Makes a span of each push, wait and run whose job carries a sampled trace. It changes no call and no answer. The
+/// span of a run needs both the grant and the settle to be calls of this process.
 pub struct TracedEngine {
     inner: Arc<dyn Engine>,
     tracer: Arc<Tracer>,
 }
 
 impl TracedEngine {
-    /// Around this engine.
     pub fn new(inner: Arc<dyn Engine>, spans: SpanQueue) -> Self {
         TracedEngine { inner, tracer: Arc::new(Tracer { spans, open: OpenRuns::default() }) }
     }
 }
 
-/// A run of a job that is traced.
+/// A run of a traced job.
 #[derive(Clone, Debug)]
 struct TracedRun {
     parent: TraceParent,
@@ -37,11 +36,11 @@ struct TracedRun {
     granted_at: Moment,
 }
 
-/// What a call asked for and its answer does not repeat.
+/// The parts of a call that its answer does not repeat.
 enum AskedFor {
-    /// The traces and queues of jobs that are pushed.
+    /// The traces and queues of the pushed jobs.
     Push(Vec<(TraceParent, QueueName)>),
-    /// How runs are to end, in the order of the call.
+    /// The outcomes of runs, in the order of the call.
     Ends(Vec<Outcome>),
     Leases,
 }
@@ -79,7 +78,7 @@ impl AroundEngine for TracedEngine {
     }
 }
 
-/// Of each job whose trace is sampled.
+/// The trace and queue of each job whose trace is sampled.
 fn traces(jobs: &[NewJob]) -> Vec<(TraceParent, QueueName)> {
     let traced = jobs.iter().filter_map(|job| {
         let trace = job.traceparent.as_ref().filter(|trace| is_sampled(trace))?;
@@ -163,7 +162,7 @@ impl Tracer {
             queue,
             job: Some(job),
             start: granted_at,
-            // The clock of the store may be another than ours.
+            // The clock of the store may differ from ours.
             end: SystemClock.now().max(granted_at),
         });
     }

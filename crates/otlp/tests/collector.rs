@@ -1,4 +1,4 @@
-//! What a collector is sent, and what one that is gone costs.
+//! The messages to a collector, and the cost of one that is gone.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -25,7 +25,7 @@ use tokio::sync::watch;
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A collector that answers with a status and keeps what it took.
+/// A collector that answers with a status and keeps accepted messages.
 struct Keeps {
     status: AtomicU16,
     posts: AtomicUsize,
@@ -159,7 +159,7 @@ async fn a_sampled_job_is_told_from_its_push_to_its_end_and_others_are_not() {
     assert_eq!(text_of(&spans[2], "tenure.attempt").as_deref(), Some("1"));
     assert_eq!(spans[2].status.as_ref().map(|status| status.code), Some(2));
 
-    // What Prometheus would read is what the collector gets.
+    // The collector gets the same metrics that Prometheus would read.
     let ended = |collector: &Keeps| collector.metrics.lock().unwrap().iter().any(has_ends);
     world.until("metrics with the ends of runs", ended).await;
     let text = world.metrics.text().await;
@@ -200,7 +200,7 @@ async fn a_collector_that_is_gone_holds_nothing_up_and_gets_no_more_than_the_que
     world.end.send_replace(true);
     world.sending.await.unwrap();
     let spans = world.collector.spans();
-    // What was refused for now is sent again.
+    // A batch that was refused for now is sent again.
     assert!(spans[0].trace_id.ends_with(&[0, 1]), "{:?}", spans[0].trace_id);
     let taken = spans.len();
     assert!((512..=2 * 4096 + 512).contains(&taken), "{taken} of {}", ROUNDS * 1000);
