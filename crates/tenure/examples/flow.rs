@@ -1,4 +1,4 @@
-//! Fetches pages side by side, and writes a report of all their results when the last of them is there.
+//! Fetches pages side by side, and writes a report of all their results after the last one.
 //!
 //! `cargo run -p tenure --example flow`
 
@@ -41,7 +41,7 @@ async fn report(_: Report, job: Job) -> Result<u64, TaskError> {
 }
 
 pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
-    // A name for each run: `import-2026-12-01`, or an id that was made.
+    // A name for each run: `import-2026-12-01`, or a generated id.
     let import = client.flow(&format!("import-{}", std::process::id()));
     let page = |url: &str| client.push("pages").task(&Fetch { url: url.to_owned() });
     let pushed = import

@@ -11,13 +11,13 @@ pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
     let lock = client.lock("deploy")?.ttl(Duration::from_secs(10));
     let guard = lock.acquire_within(Duration::from_secs(30)).await?;
 
-    // Somebody else does not get it meanwhile.
+    // Nobody else gets the lock meanwhile.
     if let Err(LockError::Busy(why)) = client.lock("deploy")?.try_acquire().await {
         println!("busy: {}", why.reasons.first().map_or("", |reason| &reason.detail));
     }
 
     tokio::select! {
-        // The lock extends itself. If that fails for too long, somebody else may hold it soon.
+        // The lock extends itself. If that fails for too long, another holder may soon have it.
         stop = guard.stopped() => return Err(format!("stopped: {stop:?}").into()),
         () = deploy(guard.fence().get()) => {}
     }
@@ -26,7 +26,7 @@ pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
 }
 
 async fn deploy(fence: u64) {
-    // The fence grows with every holder: what this writes to can refuse an older one.
+    // The fence grows with every holder: the store behind it can refuse an older one.
     println!("deploying with fence {fence}");
 }
 

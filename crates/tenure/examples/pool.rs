@@ -1,4 +1,4 @@
-//! Keeps a pool of accounts in step with a table, and works with one that is free.
+//! Keeps a pool of accounts in step with a table, and works with a free one.
 //!
 //! `cargo run -p tenure --example pool`
 
@@ -15,7 +15,7 @@ struct Login {
 }
 
 pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
-    // One whose holder died rests for a minute: the other side may still think that it is logged in.
+    // An account whose holder died rests for a minute: its service may still have it logged in.
     client.pool("accounts").quarantine(Duration::from_secs(60)).set().await?;
     let mut accounts = Vec::new();
     for (name, country) in [("ann", "cn"), ("bob", "de")] {

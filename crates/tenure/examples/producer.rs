@@ -1,4 +1,4 @@
-//! Pushes jobs: one of them, one of which there is only one, and a thousand in one call.
+//! Pushes jobs: a single one, one with a unique key, and a thousand in one call.
 //!
 //! `cargo run -p tenure --example producer`; with `TENURE_URL=http://127.0.0.1:7171` the jobs stay for a worker.
 
@@ -9,7 +9,7 @@ use tenure::{Client, Need, Retry, Unique};
 
 pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
     let second = Duration::from_secs(1);
-    // For every site there will ever be: two pages at once, ten a second.
+    // For every future site: two pages at once, ten a second.
     client.limit("site:*").concurrency(2).rate(10, second).set().await?;
 
     let page = client
@@ -21,7 +21,7 @@ pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
         .await?;
     println!("pushed {}", page.id);
 
-    // There is one reminder for this meeting, and a push moves it.
+    // This meeting has one reminder, and a push moves it.
     let reminder = Unique::key("meeting-42").until_start().replace();
     client.push("reminders").unique(reminder).payload(&42)?.delay(600 * second).await?;
 

@@ -19,7 +19,7 @@ impl Task for Report {
 }
 
 pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
-    // The same sentence at every start of the program changes nothing.
+    // The same call at every start of the program changes nothing.
     let view = client
         .schedule("sales-report")
         .cron("0 9 * * 1-5")
@@ -32,7 +32,7 @@ pub(crate) async fn run(client: &Client) -> Result<(), Box<dyn Error>> {
         println!("fires at {moment}");
     }
 
-    // Each source of the table is visited, at a phase of its own; a source that leaves the table is visited no more.
+    // Each source of the table is visited, at a phase of its own; a source that leaves the table is no longer visited.
     let quarter = Duration::from_secs(15 * 60);
     let mut sources = Vec::new();
     for (id, feed) in [(1, "https://example.com/feed"), (2, "https://example.org/feed")] {

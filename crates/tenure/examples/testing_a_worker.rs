@@ -1,4 +1,4 @@
-//! A test of one's own code: what it pushes, and what its handlers make of it a day later. No server, and no sleep.
+//! A test of your own code: the job that it pushes, and its handler a day later. No server, and no sleep.
 //!
 //! `cargo test -p tenure --example testing_a_worker`; `cargo run -p tenure --example testing_a_worker` runs it, too.
 

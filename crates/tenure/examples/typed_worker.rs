@@ -1,4 +1,4 @@
-//! Handles two types of jobs, with what they share, until there are no more of them.
+//! Handles two types of jobs with shared state, until no more jobs are left.
 //!
 //! `cargo run -p tenure --example typed_worker`
 
@@ -33,7 +33,7 @@ struct Mailer {
     from: String,
 }
 
-/// `?` on any error is a failed attempt: the job is tried again as its `retry` says.
+/// `?` on any error is a failed attempt: the job is retried by its `retry` settings.
 async fn welcome(mail: Welcome, job: Job, mailer: State<Mailer>) -> Result<(), TaskError> {
     let State(Mailer { from }) = mailer;
     if mail.to.is_empty() {
@@ -47,7 +47,7 @@ async fn welcome(mail: Welcome, job: Job, mailer: State<Mailer>) -> Result<(), T
     Ok(())
 }
 
-/// It computes, so it gets a thread of its own. Its answer is the result of the job.
+/// It computes, so it gets a thread of its own. Its return value is the result of the job.
 fn sum(numbers: Sum) -> Result<u64, TaskError> {
     Ok(numbers.of.iter().sum())
 }

@@ -1,9 +1,9 @@
-//! Asking for leases again and again: how long one call waits, under which id it is sent, what passes
-//! by itself, and how long to hold back.
+//! Repeats lease calls: chooses how long each one waits and under which id it is sent, which failures are retried, and
+//! how long to pause.
 //!
-//! A wait is asked for in slices, so that a grant is always read while it is fresh. Each answered slice
-//! is followed by one under a new request id. A call whose outcome is unknown is sent again under the
-//! same id, which finds what it was granted; a grant found so counts from when its id was first sent.
+//! A wait is asked for in slices, so that a grant is always read while it is fresh. Each answered slice is followed by
+//! one under a new request id. A call with an unknown outcome is retried under the same id, which finds its grant; a
+//! grant found so counts from when its id was first sent.
 
 use std::time::Duration;
 
@@ -24,12 +24,12 @@ pub fn slice(ttl: Span) -> Span {
     Span::from_us((ttl / 6).min(WAIT_US_MAX))
 }
 
-/// Whether a refusal is about the engine and not about what was asked: it passes by itself.
+/// Whether a refusal is about the engine and not about the request: a later retry can succeed.
 pub fn is_engines(code: Code) -> bool {
     matches!(code, Code::Draining | Code::NotOwner | Code::StoreFull | Code::Overloaded)
 }
 
-/// Whether the same call may be answered otherwise a little later.
+/// Whether a retry of the same call can have another answer.
 pub fn passes(error: &CallError) -> bool {
     match error {
         CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_) | Fault::Unknown(_)) => true,
@@ -38,33 +38,33 @@ pub fn passes(error: &CallError) -> bool {
     }
 }
 
-/// A wait without an end is given up when nothing has answered for this long.
+/// A wait without an end is given up after this long without an answer.
 pub const AWAY_MAX: Duration = Duration::from_secs(60);
 
-/// How asking goes.
+/// The state of a lease call that is repeated: its request id and its backoff.
 pub struct Asking {
-    /// Whether an engine that does not answer is waited for. Unless the caller says otherwise, one that never did is not:
-    /// its address may be wrong.
+    /// Whether to wait for an engine that does not answer. By default only for one that answered before: otherwise its
+    /// address may be wrong.
     waits: bool,
-    /// When the first call after the last answer failed, or was to be answered if that is earlier.
+    /// When the first call after the last answer failed, or its answer was due if that is earlier.
     away_since: Option<Instant>,
     backoff: Backoff,
     /// The id of the next call.
     id: RequestId,
-    /// When that id was first sent, if it may have been granted something since.
+    /// When that id was first sent, if it may have got a grant since.
     unknown_since: Option<Instant>,
 }
 
-/// How asking goes on after an answer.
+/// What to do after an answer.
 pub struct Answered {
-    /// Whether it is the first one after calls that failed.
+    /// Whether it is the first answer after calls that failed.
     pub again: bool,
     /// How long to hold back before the next call.
     pub pause: Duration,
 }
 
 impl Asking {
-    /// Nothing was asked yet.
+    /// Before the first call.
     pub fn new() -> Self {
         Asking {
             waits: false,
@@ -75,20 +75,18 @@ impl Asking {
         }
     }
 
-    /// The same, for an engine that is waited for even if it never answered.
+    /// The same, but waits for an engine even if it never answered.
     pub fn patient() -> Self {
         Asking { waits: true, ..Asking::new() }
     }
 
-    /// The id of the next call, and when it was first sent, if that is not now: what it is granted
-    /// counts from then.
+    /// The id of the next call, and when it was first sent, if that is not now: a grant counts from then.
     pub fn call(&self) -> (RequestId, Option<Instant>) {
         (self.id.clone(), self.unknown_since)
     }
 
-    /// A call that waited for `wait` was answered after it `took` so long. The next one has another
-    /// id. An engine that drains answers at once and with nothing: it must not be asked in a tight
-    /// circle.
+    /// A call that waited for `wait` was answered after `took`. The next one has another id. An engine that drains
+    /// answers at once and with nothing: the pause keeps the caller from a tight loop.
     pub fn answered(&mut self, granted: bool, wait: Span, took: Duration) -> Answered {
         self.waits = true;
         self.id = ids::request_id();
@@ -101,10 +99,10 @@ impl Asking {
         Answered { again, pause: self.backoff.wait() }
     }
 
-    /// The call that was sent at `sent` and was to wait for `wait` failed. Answers how long to hold back before it is sent
-    /// again; `None` if that is of no use, because it was refused, or nothing ever answered.
+    /// The call sent at `sent`, with a wait of `wait`, failed. Returns how long to pause before the retry; `None` if a
+    /// retry is useless, because the call was refused or nothing ever answered.
     pub fn failed(&mut self, error: &CallError, sent: Instant, wait: Span) -> Option<Duration> {
-        // It was sent, so somebody listens there.
+        // It was sent, so something listens there.
         self.waits |= matches!(error, CallError::Fault(Fault::Unknown(_)));
         if !self.waits || !passes(error) {
             return None;
@@ -116,7 +114,7 @@ impl Asking {
         Some(self.backoff.wait())
     }
 
-    /// Whether an engine that does not answer is waited for.
+    /// Whether to wait for an engine that does not answer.
     pub fn has_met(&self) -> bool {
         self.waits
     }
@@ -185,7 +183,7 @@ mod tests {
             asking.failed(&error, Instant::now(), Span::ZERO).unwrap();
             assert_eq!(asking.call().0, first);
         }
-        // What was sent first never arrived, and can have been granted nothing.
+        // The first request never arrived, so it cannot have got a grant.
         assert_eq!(asking.call().1, Some(begun + Duration::from_secs(140)));
         asking.answered(true, Span::from_s(5), Duration::ZERO);
         let (next, since) = asking.call();

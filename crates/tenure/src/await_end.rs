@@ -1,6 +1,6 @@
-//! How a job or a flow ended, waited for as long as the caller likes.
+//! Waits until a job or a flow has ended, for as long as the caller likes.
 //!
-//! A wait is asked for in slices, each of them one call. From the first answer on the job is asked for by its id, so
+//! A wait is asked for in slices, each of them one call. From the first answer on, the job is asked for by its id, so
 //! that a key which another job takes meanwhile changes nothing.
 
 use std::time::Duration;
@@ -18,17 +18,17 @@ use crate::client::Client;
 /// The longest wait that one call asks for.
 const SLICE: Duration = Duration::from_secs(30);
 
-/// What ends some time, and is shown as it is until then.
+/// A job or a flow: it can be viewed at any time, and ends at some time.
 pub(crate) trait Ends: Send {
-    /// How it is shown.
+    /// The view of it that an engine answers.
     type View: Send;
-    /// Shows it when it has ended, or when `wait` is over.
+    /// Returns its view when it has ended, or when `wait` is over.
     fn show(
         &self,
         client: &Client,
         wait: Span,
     ) -> impl Future<Output = Result<Self::View, CallError>> + Send;
-    /// Whether it has ended. If it has not, the next calls are about what was shown.
+    /// Whether it has ended. If it has not, the next calls ask for the thing in this view.
     fn has_ended(&mut self, view: &Self::View) -> bool;
 }
 
@@ -61,7 +61,7 @@ impl Ends for FlowName {
     }
 }
 
-/// How it is shown when it has ended, or when `longest` is over (`None`: no end).
+/// Returns its view when it has ended, or when `longest` is over (`None`: no end).
 pub(crate) async fn wait_for<E: Ends>(
     client: &Client,
     mut what: E,
@@ -69,11 +69,11 @@ pub(crate) async fn wait_for<E: Ends>(
 ) -> Result<E::View, CallError> {
     let begun = Instant::now();
     let left = || longest.map(|longest| longest.saturating_sub(begun.elapsed()));
-    // A server that is started anew may not be there yet; who does not wait hears at once that it is away.
+    // A server that restarts may not be there yet; a caller that does not wait gets the fault at once.
     let mut asking =
         if longest == Some(Duration::ZERO) { Asking::new() } else { Asking::patient() };
     loop {
-        // That it is back is known at once, and not when a wait is over.
+        // A wait of zero notices at once that the engine is back; a longer one only when it ends.
         let slice = if asking.away_since().is_some() { Duration::ZERO } else { SLICE };
         let wait = left().map_or(slice, |left| slice.min(left));
         let wait = Span::from_us(u64::try_from(wait.as_micros()).unwrap_or(u64::MAX));
@@ -124,7 +124,7 @@ mod tests {
             ResultView { id, state, result, error, finished_at, attempt, progress, progress_id };
         Reply::GetResult(Box::new(view))
     }
-    /// The job, running, when the wait that is asked for is over.
+    /// Answers with the running job when the requested wait is over.
     fn running(call: &Request) -> Says {
         Says::After(wait(call).std(), Ok(view(JobState::Running)))
     }
@@ -192,7 +192,7 @@ mod tests {
             _ => done(),
         });
         assert_eq!(asked(&fake, job(), None).await, Ok(JobState::Succeeded));
-        // An engine that is away is waited for, for a minute or as long as was said, whether it was there before or not.
+        // An engine that is away is waited for, for a minute or the requested time, whether it was there before or not.
         for (longest, met, at_least, at_most) in [
             (None, true, 90, 95),
             (Some(40), true, 40, 40),

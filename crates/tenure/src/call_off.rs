@@ -1,9 +1,8 @@
-//! Ends a lease call that still waits, without leaving behind what it is granted in that moment.
+//! Cancels a lease call that still waits, without leaving a grant behind.
 //!
-//! Dropping the call is not enough: its answer may be on the way already, and then the lease belongs
-//! to nobody until its ttl is over. The same call is sent again under its request id and without a
-//! wait: the engine answers the first at once, and no grant can come after both were read. Whatever
-//! either of them was granted is given back.
+//! Dropping the call is not enough: its answer may be on the way already, and then the lease belongs to nobody until
+//! its ttl is over. The same call is sent again under its request id and without a wait: the engine answers the first
+//! at once, and no grant can come after both were read. All grants of the two calls are given back.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -21,17 +20,17 @@ use crate::ids;
 use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
 
-/// Both calls are read for this long at most. An engine that does not answer within it keeps what it
-/// grants until the ttl is over.
+/// Both calls are read for this long at most. An engine that does not answer within it keeps its grants until the ttl
+/// is over.
 const CLOSE_MAX: Duration = Duration::from_secs(3);
 /// The two calls may arrive in the wrong order; the second is repeated after this, then after twice as
 /// long, and so on.
 const AGAIN: Duration = Duration::from_millis(50);
-/// Giving back is tried for this long; then the leases run out by themselves.
+/// Giving back is retried for this long; then the leases expire by themselves.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(5);
 
-/// Asks for leases until it is answered or `off` completes. After `off` it answers with nothing, and
-/// what was granted all the same has been given back.
+/// Asks for leases until it is answered or `off` completes. After `off` it returns nothing, and every grant has been
+/// given back.
 ///
 /// # Errors
 /// As [`Client::lease`].
@@ -44,7 +43,7 @@ pub async fn lease_unless(
     answer_unless(client, client.lease(lease.clone()), lease, off).await
 }
 
-/// The same for `first`, which makes the lease call `lease` in a way of its own; it has a request id.
+/// The same for `first`, which sends the lease call `lease` in its own way; it has a request id.
 ///
 /// # Errors
 /// Those of `first`.
@@ -61,7 +60,7 @@ pub async fn answer_unless(
         () = off => {}
     }
     let mut granted = Vec::new();
-    // Also what was read before the time was over is given back.
+    // Grants that were read before the time was over are given back too.
     let _ = timeout(CLOSE_MAX, close(client, lease, first, &mut granted)).await;
     give_back(client, granted).await;
     Ok(Leased::default())
@@ -104,7 +103,7 @@ async fn close(
     }
 }
 
-/// Gives back leases that nobody works on, and waits until that is answered.
+/// Gives back leases that nobody works on, and waits for the answer.
 pub async fn give_back(client: &Client, leases: Vec<LeaseView>) {
     let mut seen = HashSet::new();
     let ids = leases.into_iter().filter_map(|lease| lease.lease);
@@ -115,7 +114,7 @@ pub async fn give_back(client: &Client, leases: Vec<LeaseView>) {
     settle_back(client, items).await;
 }
 
-/// Settles leases that nobody works on, and waits until that is answered.
+/// Settles leases that nobody works on, and waits for the answer.
 pub(crate) async fn settle_back(client: &Client, items: Vec<SettleItem>) {
     if items.is_empty() {
         return;

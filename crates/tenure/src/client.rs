@@ -1,6 +1,6 @@
-//! An engine and a namespace, with calls that are pleasant to make.
+//! Client: an engine and a namespace, with convenient calls.
 //!
-//! Each is one call of the engine, repeated while its outcome is unknown; nothing is cached.
+//! Each is one call to the engine, retried while its outcome is unknown; nothing is cached.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -31,11 +31,11 @@ use crate::worker::Worker;
 
 /// One namespace of an engine. Cheap to clone; all clones share their heartbeats.
 ///
-/// Most calls begin with what they are about: [`Client::push`], [`Client::job`], [`Client::queue`], [`Client::limit`],
-/// [`Client::pool`], [`Client::schedule`], [`Client::flow`], [`Client::acquire`], [`Client::worker`], [`Client::events`].
-/// Their names are plain text.
+/// Most calls start with the thing that they are about: [`Client::push`], [`Client::job`], [`Client::queue`],
+/// [`Client::limit`], [`Client::pool`], [`Client::schedule`], [`Client::flow`], [`Client::acquire`],
+/// [`Client::worker`], [`Client::events`]. Names are plain text.
 ///
-/// A program that has parsed names, or pages through long lists, calls the same by request:
+/// A program that has parsed names, or pages through long lists, makes the same calls with requests:
 ///
 /// ```
 /// # tenure::testing::example(async |client| {
@@ -86,55 +86,54 @@ pub struct Client {
 }
 
 impl Client {
-    /// On this engine. Calls whose outcome is unknown are repeated with the same ids, for at most a
-    /// minute.
+    /// A client of this engine. Calls with an unknown outcome are retried with the same ids, for at most a minute.
     pub fn new(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
         Client::opened(engine, namespace, Opened::Elsewhere)
     }
 
-    /// On an engine that [`Client::close`] lets go of.
+    /// A client of an engine that [`Client::close`] closes.
     pub(crate) fn opened(engine: Arc<dyn Engine>, namespace: Namespace, opened: Opened) -> Self {
         let repeating = Arc::new(Repeat::new(engine.clone()));
         Client { plain: engine, repeating, namespace, keeper: Arc::default(), opened }
     }
 
-    /// Lets go of a store that [`Client::connect`] opened, for all clones of this client: a folder is free for another
-    /// process, and a Redis has nobody left who waits. What is held is not given back by this. A client that is dropped
-    /// without it is found out a little later. Of a server, and of a client on an engine of your own, it does nothing.
+    /// Closes a store that [`Client::connect`] opened, for all clones of this client: a folder is free for another
+    /// process, and calls that wait in a Redis end. Leases are not given back. If a client is dropped without this, the
+    /// store notices it a little later. It does nothing for a server, nor for a client of your own engine.
     pub async fn close(&self) {
         self.opened.close().await;
     }
 
-    /// The same client, which sends each call once: for those who repeat it themselves, and must see each failure.
+    /// The same client, but without retries: for callers that retry themselves and must see each failure.
     pub(crate) fn once(&self) -> Client {
         let repeating = Arc::new(Repeat::new(self.plain.clone()).at_most(Duration::ZERO));
         Client { repeating, ..self.clone() }
     }
 
-    /// The namespace.
+    /// The namespace of all its calls.
     pub fn namespace(&self) -> &Namespace {
         &self.namespace
     }
 
-    /// The engine, as it was given.
+    /// The engine that it was made with, without its retries.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.plain
     }
 
-    /// Any operation. Its values are checked against the bounds of the contract before the engine is asked, as a server
-    /// checks what it is sent: an engine of this process takes what it is given.
+    /// Runs any operation. Its values are checked against the bounds of the contract before the engine is called, as a
+    /// server checks its requests: an engine of this process checks nothing.
     ///
     /// # Errors
-    /// A refusal, which changed nothing; or a fault: [`Fault::Unknown`] says that it may have
-    /// happened, even after the repeats.
+    /// A refusal, which changed nothing; or a fault: [`Fault::Unknown`] says that it may have happened, even after the
+    /// retries.
     pub async fn run<O: Operation>(&self, request: O) -> Result<O::Reply, CallError> {
         request.within_bounds()?;
         self.repeating.run(&self.namespace, request).await
     }
 
-    /// Makes a queue, a limit or a pool so: changes the settings that `change` names, and makes the thing with them where it
-    /// is not there. Without this, a change of what is not there is refused ([`Client::run`]). If another caller makes the
-    /// thing at the same time, the last of the two wins.
+    /// Creates or changes a queue, a limit or a pool: changes the settings that `change` names, and creates the thing
+    /// with them if it is missing. With [`Client::run`] such a change of a missing thing is refused. If another caller
+    /// creates the thing at the same time, the last of the two wins.
     ///
     /// # Errors
     /// As [`Client::run`].
@@ -143,13 +142,13 @@ impl Client {
         self.repeating.set(&self.namespace, change).await
     }
 
-    /// Stores a job whose names were parsed before; [`Client::push`] says one in a sentence.
+    /// Stores a job from parsed names; [`Client::push`] takes plain text.
     ///
     /// # Errors
     /// As [`Client::run`].
     pub async fn push_job(&self, job: NewJob) -> Result<PushedId, CallError> {
         let pushed = self.push_each(vec![job]).await.map_err(|error| match error {
-            // One job was pushed, and no list of jobs.
+            // One job was pushed, not a list of jobs.
             CallError::Refused(no) => CallError::Refused(no.without_item()),
             other => other,
         });
@@ -168,7 +167,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// As [`Client::push`]; a name that is none refuses all, and the refusal has the `index` of its job.
+    /// As [`Client::push`]; an invalid name refuses all, and the refusal has the `index` of its job.
     pub async fn push_all<J>(
         &self,
         jobs: impl IntoIterator<Item = J>,
@@ -215,8 +214,8 @@ impl Client {
         self.run(GetJob { job }).await.map(|job| *job)
     }
 
-    /// How a job ended. If it has not, it is waited for so long, at most a minute; when that is over it is shown as
-    /// it is.
+    /// How a job ended. If it has not, the call waits for at most `wait`, itself at most a minute, and then shows the
+    /// job as it is.
     ///
     /// # Errors
     /// As [`Client::run`]; `job_not_found`, also if it is deleted meanwhile; `line_full` if too many calls wait.
@@ -224,11 +223,11 @@ impl Client {
         self.run(GetResult { job, wait, seen: None }).await.map(|result| *result)
     }
 
-    /// Waits until a job is finished, or for at most this long, and says how it ended: look at its `state` first, since
-    /// a job that is not finished in time is shown as it is. `None` waits without an end. A key means the job that holds
-    /// it now.
+    /// Waits until a job is finished, or for at most `longest`, and returns how it ended: look at its `state` first,
+    /// since a job that is not finished in time is shown as it is. `None` waits without an end. A key means the job
+    /// that holds it now.
     ///
-    /// What passes by itself is waited through: a server that restarts or drains, a store that is away for less than a
+    /// Temporary failures are waited through: a server that restarts or drains, a store that is away for less than a
     /// minute. Dropping the future ends the wait, and changes nothing about the job.
     ///
     /// # Errors
@@ -241,7 +240,7 @@ impl Client {
         await_end::wait_for(self, job, longest).await
     }
 
-    /// What a job waits for.
+    /// Explains why a job waits.
     ///
     /// # Errors
     /// As [`Client::run`]; `job_not_found`.
@@ -249,16 +248,15 @@ impl Client {
         self.run(ExplainJob { job }).await
     }
 
-    /// Calls a job off. A running one learns it by its next heartbeat.
+    /// Cancels a job. A running one learns it by its next heartbeat.
     ///
     /// # Errors
-    /// As [`Client::run`]; `job_not_found`, `wrong_state` if it is finished otherwise.
+    /// As [`Client::run`]; `job_not_found`, `wrong_state` if it is finished in another state.
     pub async fn cancel_job(&self, job: JobRef) -> Result<JobView, CallError> {
         self.run(CancelJob { job }).await.map(|job| *job)
     }
 
-    /// Asks for leases once. What is granted is yours to extend and settle; [`Worker`] and [`Lock`]
-    /// do that by themselves.
+    /// Asks for leases once. The caller extends and settles them; [`Worker`] and [`Lock`] do that by themselves.
     ///
     /// # Errors
     /// As [`Client::run`].
@@ -297,12 +295,12 @@ impl Client {
         Ok(settled)
     }
 
-    /// Ends leases, and asks for the next ones in the same call. The settles are done whatever becomes of the lease
-    /// call: [`Settled::lease`] has its answer, or its refusal. What is granted is yours to extend and settle.
+    /// Ends leases, and asks for the next ones in the same call. The settles are done whatever happens to the lease
+    /// call: [`Settled::lease`] has its answer, or its refusal. The caller extends and settles the new leases.
     ///
     /// # Errors
-    /// As [`Client::run`]. A fault may come after the settles were done: the same call again answers them as the first
-    /// would have, and grants nothing twice under one request id. Dropping the future undoes no settle.
+    /// As [`Client::run`]. A fault may come after the settles were done: the same call sent again answers them as the
+    /// first would have, and grants nothing twice under one request id. Dropping the future undoes no settle.
     pub async fn settle_and_lease(
         &self,
         settle: Vec<SettleItem>,
@@ -316,12 +314,12 @@ impl Client {
         Ok(settled)
     }
 
-    /// Sets all of a schedule; makes it if it is not there. The same settings again change nothing, and a change of the
+    /// Sets all of a schedule; creates it if it is missing. The same settings again change nothing, and a change of the
     /// timing counts from now.
     ///
     /// # Errors
-    /// As [`Client::run`]; `invalid_field` for a cron expression of a form that is not listed, `unknown_zone`,
-    /// `never_fires`, and what a push of its job would be refused for.
+    /// As [`Client::run`]; `invalid_field` for a cron expression of an unknown form, `unknown_zone`, `never_fires`, and
+    /// the refusals of a push of its job.
     pub async fn put_schedule(
         &self,
         schedule: ScheduleId,
@@ -331,7 +329,7 @@ impl Client {
         self.run(put).await.map(|put| *put.view)
     }
 
-    /// Changes what is named of a schedule; begin with [`PatchSchedule::new`].
+    /// Changes the named settings of a schedule; start with [`PatchSchedule::new`].
     ///
     /// # Errors
     /// As [`Client::put_schedule`]; `schedule_not_found`.
@@ -339,7 +337,7 @@ impl Client {
         self.run(change).await.map(|put| *put.view)
     }
 
-    /// A schedule, with its next moments and the payload of its job.
+    /// A schedule, with its next occurrences and the payload of its job.
     ///
     /// # Errors
     /// As [`Client::run`]; `schedule_not_found`.
@@ -347,7 +345,7 @@ impl Client {
         self.run(GetSchedule { schedule }).await.map(|schedule| *schedule)
     }
 
-    /// A page of the schedules, by their ids, all or those of an owner. A list shows of each the next moment alone.
+    /// A page of the schedules, by id, all or those of an owner. A list shows only the next occurrence of each.
     ///
     /// # Errors
     /// As [`Client::run`].
@@ -366,8 +364,8 @@ impl Client {
         self.run(DeleteSchedule { schedule }).await
     }
 
-    /// Lets nothing of a schedule fire for a while, or with `None` until it is resumed. What falls into a pause is not
-    /// made up.
+    /// Pauses a schedule for a while, or with `None` until it is resumed. Occurrences within a pause are skipped, and
+    /// not made up later.
     ///
     /// # Errors
     /// As [`Client::run`]; `schedule_not_found`.
@@ -387,11 +385,11 @@ impl Client {
         self.run(ResumeSchedule { schedule }).await.map(|schedule| *schedule)
     }
 
-    /// Makes a job of a schedule at once, beside its moments, paused or not; it gets an id if `job` is `None`. While a job
-    /// of the schedule is unfinished, and unless its overlap is `allow`, that job is made ready and answered instead.
+    /// Makes a job of a schedule at once, besides its occurrences, paused or not; with `None` the job gets a new id. If
+    /// a job of the schedule is unfinished, that job is made ready and returned instead, unless the overlap is `allow`.
     ///
     /// # Errors
-    /// As [`Client::run`]; `schedule_not_found`, and what a push of its job would be refused for.
+    /// As [`Client::run`]; `schedule_not_found`, and the refusals of a push of its job.
     pub async fn run_schedule_now(
         &self,
         schedule: ScheduleId,
@@ -400,11 +398,12 @@ impl Client {
         self.run(RunScheduleNow { schedule, id: job }).await.map(|job| *job)
     }
 
-    /// [`Client::schedules_of`] with settings that were parsed before: makes a list the whole set of an owner's schedules. Those that it has and the list has not are deleted. Pauses,
-    /// counters and moved moments stay, unless a timing changes. All of the list is taken or nothing.
+    /// [`Client::schedules_of`] with parsed settings: makes a list the whole set of an owner's schedules. Schedules
+    /// that are missing from the list are deleted. Pauses, counters and moved occurrences stay, unless a timing
+    /// changes. The call takes all of the list or nothing.
     ///
     /// # Errors
-    /// As [`Client::put_schedule`]; `empty_set` and `retires_most` unless it is meant, `stale_sync` below the last
+    /// As [`Client::put_schedule`]; `empty_set` and `retires_most` unless `meant` is set, `stale_sync` below the last
     /// version, `other_owner`.
     ///
     /// ```
@@ -431,14 +430,14 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// A name that no limit can have.
+    /// A name that a limit cannot have.
     pub fn lock(&self, name: &str) -> Result<Lock, Refusal> {
         let limit = LimitName::parse(&format!("lock:{name}"))?;
         Ok(Lock::new(self.clone(), vec![crate::lock::one(limit)]))
     }
 
-    /// A worker for these queues, to be run: names, or [`Handlers::queues`](crate::Handlers::queues). A name that is none
-    /// is refused when it runs.
+    /// A worker for these queues, to be run: names, or [`Handlers::queues`](crate::Handlers::queues). An invalid name
+    /// is refused by its run.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -453,17 +452,17 @@ impl Client {
         Worker::of(self.clone(), queues)
     }
 
-    /// The heartbeats of everything this client and its clones hold; started at the first call.
+    /// The heartbeats of all leases of this client and its clones; started at the first call.
     #[doc(hidden)]
     ///
     /// # Errors
-    /// The system gives no thread for them.
+    /// The system cannot start a thread for them.
     pub fn keeper(&self) -> Result<Keeper, CallError> {
         let mut slot = lock(&self.keeper);
         if let Some(keeper) = &*slot {
             return Ok(keeper.clone());
         }
-        // The engine as it was given: the keeper repeats in its own time.
+        // The engine without retries: the keeper retries at its own pace.
         let keeper = Keeper::start(self.plain.clone(), self.namespace.clone()).map_err(|why| {
             CallError::Fault(Fault::Unavailable(format!("no thread for heartbeats: {why}")))
         })?;
@@ -471,7 +470,7 @@ impl Client {
         Ok(keeper)
     }
 
-    /// With heartbeats on the caller's runtime, so that a test can turn its clock.
+    /// With heartbeats on the caller's runtime, so that a test can move its clock.
     #[cfg(test)]
     pub(crate) fn on_this_runtime(engine: Arc<dyn Engine>) -> Self {
         let client = Client::new(engine.clone(), Namespace::main());
@@ -486,7 +485,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// An item of a list that is no job, because a name in it is none.
+/// An item of a list that is not a job, because a name in it is invalid.
 #[derive(Clone, Debug)]
 pub struct NotAJob(Refusal);
 

@@ -1,4 +1,4 @@
-//! A client from an address: which engine it is follows from the scheme.
+//! Makes a client from an address: the scheme selects the engine.
 
 use std::fmt;
 use std::future::{Future, IntoFuture};
@@ -15,7 +15,7 @@ use tenure_seam::Engine;
 use crate::client::Client;
 use crate::url::{StoreUrl, UrlError};
 
-/// What [`Client::connect`] begins: await it, after a token or a namespace where they are needed.
+/// A client to be opened, from [`Client::connect`]: add a token or a namespace if needed, then await it.
 #[must_use = "nothing is opened until this is awaited"]
 pub struct Connect {
     url: String,
@@ -25,29 +25,29 @@ pub struct Connect {
     trust: crate::remote::Trust,
 }
 
-/// An address may carry a password, so it is not shown.
+/// Not derived: an address may carry a password, so it is not shown.
 impl fmt::Debug for Connect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connect").field("namespace", &self.namespace).finish_non_exhaustive()
     }
 }
 
-/// Why there is no client. The texts never show a password or a token.
+/// Why no client could be made. The texts never show a password or a token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The address is none.
+    /// The address is invalid.
     #[error(transparent)]
     Url(#[from] UrlError),
-    /// The namespace has no name that a namespace may have.
+    /// The namespace's name is invalid.
     #[error("{}", .0.detail)]
     Namespace(Refusal),
-    /// A token was given for a store that takes none.
+    /// A token was given for a store that uses none.
     #[error(
         "a token is for a server (http:// or https://), and this address is another store; leave it out"
     )]
     TokenForStore,
-    /// This program was compiled without what such an address needs.
+    /// This program was compiled without support for such an address.
     #[error(
         "this program was built without \"{feature}\", which the address needs; add it to the features of tenure in Cargo.toml"
     )]
@@ -55,7 +55,7 @@ pub enum ConnectError {
         /// The cargo feature of this crate.
         feature: &'static str,
     },
-    /// The client of a server cannot be made.
+    /// The HTTP client of a server could not be set up.
     #[cfg(feature = "http")]
     #[error(transparent)]
     Server(#[from] crate::remote::RemoteError),
@@ -65,10 +65,10 @@ pub enum ConnectError {
     Folder(#[from] tenure_engine::OpenError),
 }
 
-/// A store that is let go of at the end.
+/// A store that is closed at the end.
 #[derive(Clone)]
 pub(crate) enum Opened {
-    /// The engine is somebody else's, or a server.
+    /// A server, or an engine of the caller.
     Elsewhere,
     #[cfg(feature = "embedded")]
     Embedded(Arc<tenure_engine::Embedded>),
@@ -85,7 +85,7 @@ impl Client {
     /// | `file:PATH` | a folder that this process alone has open | `embedded` |
     /// | `memory:` | in this process, gone with it | `embedded` |
     ///
-    /// No call is made: a server or a Redis that is away is told by the first call. A folder is opened and read.
+    /// No call is made: the first call reports a server or a Redis that is away. A folder is opened and read.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -117,7 +117,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// An address that is none; a store that cannot be opened; a feature that is missing. See [`ConnectError`].
+    /// An invalid address; a store that cannot be opened; a missing feature. See [`ConnectError`].
     pub fn connect(url: &str) -> Connect {
         Connect {
             url: url.to_owned(),
@@ -130,13 +130,13 @@ impl Client {
 }
 
 impl Connect {
-    /// What is pushed, leased and set by this client is seen in this namespace alone. `default` unless given.
+    /// All calls of this client are made in this namespace. `default` unless given.
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.namespace = Some(namespace.to_owned());
         self
     }
 
-    /// The token of a server. An empty one is none.
+    /// The token of a server. An empty one counts as none.
     pub fn token(mut self, token: Secret) -> Self {
         self.token = Some(token).filter(|token| !token.reveal().is_empty());
         self
@@ -150,8 +150,8 @@ impl Connect {
         self
     }
 
-    /// What is shown to a server that asks its clients for certificates (`https://`): a PEM file with the certificate, and one
-    /// with its key. Without effect on other addresses.
+    /// The certificate for a server that asks its clients for one (`https://`): a PEM file with the certificate, and
+    /// one with its key. Without effect on other addresses.
     #[cfg(feature = "http")]
     pub fn client_certificate(
         mut self,
@@ -193,7 +193,7 @@ impl IntoFuture for Connect {
 
 type Engines = (Arc<dyn Engine>, Opened);
 
-/// What a server is reached with, beside its address.
+/// How to reach a server, besides its address.
 struct ServerAccess {
     #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "no server is spoken to"))]
     token: Option<Secret>,
@@ -235,7 +235,7 @@ impl ServerAccess {
     }
 }
 
-/// Reading a folder takes a while, so it is done beside the runtime's tasks.
+/// Reading a folder takes a while, so it runs beside the runtime's tasks.
 #[cfg(feature = "embedded")]
 async fn embedded(location: tenure_engine::Location) -> Result<Engines, ConnectError> {
     use tenure_engine::{Embedded, Options};
@@ -248,14 +248,14 @@ async fn embedded(location: tenure_engine::Location) -> Result<Engines, ConnectE
 }
 
 impl Opened {
-    /// Lets go of it; blocks no task.
+    /// Closes it without blocking a task.
     pub(crate) async fn close(&self) {
         match self {
             Opened::Elsewhere => {}
             #[cfg(feature = "embedded")]
             Opened::Embedded(embedded) => {
                 let embedded = embedded.clone();
-                // It answers nothing, and a panic in it has been told.
+                // It returns nothing, and a panic in it has been reported.
                 let _ = tokio::task::spawn_blocking(move || embedded.close()).await;
             }
         }

@@ -1,7 +1,7 @@
-//! Events of a [`Client`]: what happened, one after the other, for as long as somebody reads.
+//! Reads the events of a [`Client`] in order, for as long as the caller likes.
 //!
-//! A reader keeps its place by itself and goes on there after a broken connection. What it cannot be told any more it is
-//! told of, as a [`Gap`].
+//! A reader keeps its position by itself and goes on there after a broken connection. If events after that position are
+//! no longer kept, it reports a [`Gap`].
 
 use std::collections::VecDeque;
 
@@ -21,16 +21,16 @@ use crate::client::Client;
 /// The longest wait that one call asks for.
 const SLICE: Span = Span::from_s(30);
 
-/// What a reader is told next.
+/// The next thing that a reader reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Told {
-    /// Something happened.
+    /// An event, in its order.
     Event(Box<Event>),
-    /// Something may have happened that nobody can tell any more; the next event is the first after it.
+    /// Events may be missing here that are no longer kept; the next event is the first after them.
     Gap(Gap),
 }
 
-/// Reads events in their order, as [`Client::events`] begins it. It holds one page, and nothing of it in the engine.
+/// Reads events in their order, as [`Client::events`] starts it. It holds one page, and nothing in the engine.
 #[must_use = "nothing is read until `next` is awaited"]
 pub struct EventReader {
     client: Client,
@@ -41,7 +41,7 @@ pub struct EventReader {
 }
 
 impl Client {
-    /// A page of what happened; see [`ReadEvents`]. [`Client::events`] turns the pages.
+    /// A page of events; see [`ReadEvents`]. [`Client::events`] turns the pages.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -59,7 +59,7 @@ impl Client {
         self.run(asked).await
     }
 
-    /// Reads what happens from now on, all of it unless words of [`EventReader`] follow.
+    /// Reads events from now on, all of them unless methods of [`EventReader`] follow.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -77,7 +77,7 @@ impl Client {
         self.events_since(EventsSince::Now, EventFilter::default())
     }
 
-    /// Reads what happens from `since` on, as far as `filter` wants it: [`Client::events`] with both of them parsed.
+    /// Reads events from `since` on that match `filter`: [`Client::events`] with both of them parsed.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -95,37 +95,39 @@ impl Client {
     }
 }
 
-/// Words that narrow what is read. [`EventReader::only`] adds up; of every other word the last one counts. A name that is none is refused by the first [`EventReader::next`].
+/// Methods that narrow the events. Calls of [`EventReader::only`] add up; of every other method the last call counts.
+/// An invalid name is refused by the first [`EventReader::next`].
 impl EventReader {
-    /// Only events of this type, such as `job.failed`, or of this family, such as `schedule.*`. A second call adds a type.
+    /// Only events of this type, such as `job.failed`, or of this family, such as `schedule.*`. A second call adds a
+    /// type.
     pub fn only(self, types: &str) -> Self {
         self.of(decode::event_types(types), |filter, types| filter.types.extend(types.iter()))
     }
-    /// Only what is about this queue.
+    /// Only events about this queue.
     pub fn queue(self, name: &str) -> Self {
         self.of(QueueName::parse(name), |filter, name| filter.queue = Some(name))
     }
-    /// Only what is about this job.
+    /// Only events about this job.
     pub fn job(self, id: impl AsRef<str>) -> Self {
         self.of(JobId::known(id.as_ref()), |filter, id| filter.job = Some(id))
     }
-    /// Only what is about this flow.
+    /// Only events about this flow.
     pub fn flow(self, name: &str) -> Self {
         self.of(FlowName::known(name), |filter, name| filter.flow = Some(name))
     }
-    /// Only what is about this schedule.
+    /// Only events about this schedule.
     pub fn schedule(self, id: &str) -> Self {
         self.of(ScheduleId::known(id), |filter, id| filter.schedule = Some(id))
     }
-    /// Only what is about this limit, also as what a job lacks.
+    /// Only events about this limit, also as a need that a job lacks.
     pub fn limit(self, name: &str) -> Self {
         self.of(LimitName::parse(name), |filter, name| filter.limit = Some(name))
     }
-    /// Only what is about this pool, also as what a job lacks.
+    /// Only events about this pool, also as a need that a job lacks.
     pub fn pool(self, name: &str) -> Self {
         self.of(PoolName::parse(name), |filter, name| filter.pool = Some(name))
     }
-    /// From the oldest event on that is kept.
+    /// From the oldest kept event on.
     pub fn from_first(self) -> Self {
         EventReader { since: EventsSince::First, ..self }
     }
@@ -161,23 +163,23 @@ impl EventReader {
 }
 
 impl EventReader {
-    /// The next event, waited for without an end. What passes by itself (a server that starts anew, a broken connection)
-    /// is waited through, once the engine has answered; it never answers `None` today.
+    /// The next event, waited for without an end. Once the engine has answered, temporary failures (a server that
+    /// restarts, a broken connection) are waited through. It never returns `None` today.
     ///
     /// # Errors
-    /// As [`Client::read_events`]; a call that cannot be repeated with success.
+    /// As [`Client::read_events`]; a failure that no retry can cure.
     pub async fn next(&mut self) -> Result<Option<Told>, CallError> {
         loop {
             if let Some(told) = self.page.pop_front() {
                 return Ok(Some(told));
             }
-            // A wait in which the engine dies looks as if it had never been there: so it is met first.
+            // A wait in which the engine dies looks as if it had never been there: so the first call does not wait.
             let wait = if self.asking.has_met() { SLICE } else { Span::ZERO };
             self.read(wait).await?;
         }
     }
 
-    /// The next event that has happened already; `None` if there is none.
+    /// The next event that is there already, without a wait; `None` if there is no such event.
     ///
     /// # Errors
     /// As [`EventReader::next`].
@@ -188,7 +190,7 @@ impl EventReader {
             }
             let before = self.since;
             self.read(Span::ZERO).await?;
-            // A page may have been looked at without anything wanted in it.
+            // A page may have been searched and hold no matching event.
             if self.page.is_empty() && self.since == before {
                 return Ok(None);
             }
@@ -248,7 +250,7 @@ mod tests {
         let mut events = client.events().after(EventId { life: 1, number: 7 });
         assert!(matches!(events.next().await, Ok(Some(Told::Event(_)))));
         assert_eq!(fake.calls().len(), 3);
-        // One that is not there from the start may be a wrong address.
+        // An engine that is away from the start may be a wrong address.
         let away = Client::on_this_runtime(Fake::new(|_, _| unavailable()));
         assert!(away.events().next().await.is_err());
     }

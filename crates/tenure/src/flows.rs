@@ -43,7 +43,7 @@ pub struct Flow {
 
 impl Client {
     /// A flow: jobs that are waited for, shown and cancelled as a whole. Give each run a name of its own, such as
-    /// `import-2026-12-01`: a name that comes back goes on counting the members that are kept.
+    /// `import-2026-12-01`: a name that is used again goes on counting its kept members.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -63,7 +63,7 @@ impl Client {
 }
 
 impl Flow {
-    /// Stores a job of this queue in the flow, once it is awaited: see [`Client::push`].
+    /// Stores a job of this queue in the flow once it is awaited; see [`Client::push`].
     pub fn push(&self, queue: &str) -> Pushing {
         self.client.push(queue).flow(&self.name)
     }
@@ -92,7 +92,7 @@ impl Flow {
     pub async fn view(&self) -> Result<FlowView, CallError> {
         self.client.get_flow(self.named()?, Span::ZERO).await
     }
-    /// Waits until none of its jobs is unfinished: see [`Client::wait_for_flow`]. Look at its `counts` then, since a
+    /// Waits until all of its jobs are finished: see [`Client::wait_for_flow`]. Look at its `counts` then, since a
     /// finished flow may have failed jobs.
     ///
     /// ```
@@ -116,15 +116,15 @@ impl Flow {
     pub async fn wait_within(&self, longest: Duration) -> Result<FlowView, CallError> {
         self.client.wait_for_flow(self.named()?, Some(longest)).await
     }
-    /// Cancels every unfinished job of it, and what these push into it: see [`Client::cancel_flow`].
+    /// Cancels all of its unfinished jobs, and the jobs that these push into it: see [`Client::cancel_flow`].
     ///
     /// # Errors
     /// As [`Flow::view`].
     pub async fn cancel(&self) -> Result<FlowView, CallError> {
         self.client.cancel_flow(self.named()?).await
     }
-    /// Makes its failed and cancelled jobs ready again, each once at most, and answers how many. A job whose parents are
-    /// still failed is passed over.
+    /// Makes its failed and cancelled jobs ready again, each at most once, and returns how many. A job whose parents
+    /// are still failed is skipped.
     ///
     /// # Errors
     /// As [`Flow::view`]; then some of them may have been retried.
@@ -133,7 +133,7 @@ impl Flow {
         let states = vec![JobState::Failed, JobState::Cancelled];
         let filter = JobFilter { flow: Some(flow), states, ..JobFilter::default() };
         let (mut left, mut done) = (counts.failed + counts.cancelled, 0);
-        // One walk goes from the oldest job to the newest. A parent may stand behind its child, so walks follow each other
+        // One scan goes from the oldest job to the newest. A parent may come after its child, so scans are repeated
         // while they change something; without `left` a job that fails at once would be retried without an end.
         while left > 0 {
             let (before, mut cursor) = (done, None);
@@ -161,7 +161,7 @@ impl Flow {
 }
 
 impl Client {
-    /// A page of the jobs and flows for which a job waits or waited, in the order of its
+    /// A page of the jobs and flows that a job waits or waited for, in the order of its
     /// [`after`](crate::NewJob::after); `full`: with the results of the jobs.
     ///
     /// # Errors
@@ -187,7 +187,7 @@ impl Client {
         self.run(ListChildren { job, page }).await
     }
 
-    /// A page of the flows that are there, by name.
+    /// A page of all flows, by name.
     ///
     /// # Errors
     /// As [`Client::run`].
@@ -204,9 +204,9 @@ impl Client {
         self.run(GetFlow { flow, wait }).await.map(|flow| *flow)
     }
 
-    /// Waits until no job of a flow is unfinished, or for at most this long; `None` waits without an end. Look at its
+    /// Waits until all jobs of a flow are finished, or for at most `longest`; `None` waits without an end. Look at its
     /// `state` first, since a flow that is not finished in time is shown as it is, and then at its `counts`: a finished
-    /// flow may have failed jobs. What passes by itself is waited through, as in [`Client::wait_for_result`].
+    /// flow may have failed jobs. Temporary failures are waited through, as in [`Client::wait_for_result`].
     ///
     /// # Errors
     /// As [`Client::get_flow`]; and if the engine never answered, or does not answer when the time is over.
@@ -218,9 +218,9 @@ impl Client {
         await_end::wait_for(self, flow, longest).await
     }
 
-    /// Calls off every unfinished job of a flow, and what these push into it; running ones learn it by their next
-    /// heartbeat. It answers at once: the flow shows `cancelling` until all are reached. A finished flow is left as it
-    /// is.
+    /// Cancels every unfinished job of a flow, and the jobs that these push into it; running ones learn it by their
+    /// next heartbeat. It returns at once: the flow shows `cancelling` until all are reached. A finished flow stays as
+    /// it is.
     ///
     /// # Errors
     /// As [`Client::run`]; `flow_not_found`.

@@ -1,7 +1,7 @@
-//! Ids that this side makes: by them a call can be repeated, and a process be told from others.
+//! Ids that the client makes: an id makes a call repeatable, and tells a process from others.
 //!
-//! They are random and sort by the moment they were made; nobody may read that moment back. Their
-//! form is that of [`tenure_seam::ids`], which is also that of the ids that a server makes.
+//! They are random and sort by the time at which they were made; no reader may rely on that time. Their form is that of
+//! [`tenure_seam::ids`], which is also that of the ids that a server makes.
 
 use std::sync::OnceLock;
 
@@ -26,15 +26,15 @@ pub fn request_id() -> RequestId {
 
 fn made<T, E>(parse: impl Fn(&str) -> Result<T, E>, prefix: &str) -> T {
     loop {
-        // The form is always right; a loop says so without a panic in the library.
+        // The form is always right; a loop shows it without a panic in the library.
         if let Ok(id) = parse(&fresh(prefix)) {
             return id;
         }
     }
 }
 
-/// This process as a worker: its host and pid, and an id that is the same for as long as it lives. The id begins with them,
-/// since it is what lists of holders show, and ends at random: it is never a name that a later process could take over.
+/// This process as a worker: its host and pid, and an id that is the same for as long as it lives. The id begins with
+/// host and pid, since lists of holders show it, and ends at random: no later process can take over such a name.
 pub fn this_process() -> &'static Worker {
     static PROCESS: OnceLock<Worker> = OnceLock::new();
     PROCESS.get_or_init(|| {
@@ -66,8 +66,8 @@ fn worker_id(host: Option<&str>, pid: u32) -> WorkerId {
     }
 }
 
-/// The host and the pid of a holder, as people tell processes apart: what [`this_process`] puts in front of its id. A holder
-/// that has another form of id is called by it.
+/// The host and the pid of a holder, which people use to tell processes apart: the start of the id of [`this_process`].
+/// An id of another form is returned whole.
 pub fn holder_shown(holder: &str) -> &str {
     let Some((shown, random)) = holder.rsplit_once(':') else { return holder };
     let is_ours = random.len() == RANDOM_DIGITS

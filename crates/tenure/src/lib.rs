@@ -1,5 +1,5 @@
 //! Tenure hands out scarce work: a job that must run once, a slot under a cap, a call under a rate,
-//! an account or a key that only so many may use at once, a lock.
+//! an account or a key that only a few may use at once, a lock.
 //!
 //! This crate is what a Rust program imports. A [`Client`] comes from an address ([`Client::connect`]), and most of its
 //! calls read like sentences: [`Client::push`], [`Client::schedule`], [`Client::limit`]. A [`Worker`] takes jobs and runs a
@@ -49,19 +49,18 @@
 //! # }
 //! ```
 //!
-//! What it promises: a job runs at least once, and at most one holder at a time has its lease. What
-//! it does not: a handler that blocks its thread cannot be stopped from here, and work that goes on
-//! after its lease was lost may overlap with the next run; hand the [`Job::fence`] to the store that
-//! you write to, and let it refuse lower ones. Locks are not re-entrant: a holder that asks again
-//! while it holds can deadlock, so such a call should wait for a time
+//! A job runs at least once, and at most one holder at a time has its lease. Two things are not promised. A handler
+//! that blocks its thread cannot be stopped from here. Work that goes on after its lease was lost may overlap with the
+//! next run: hand the [`Job::fence`] to the store that you write to, and let it refuse lower ones. Locks are not
+//! re-entrant: a holder that asks again while it holds can deadlock, so such a call should have a time limit
 //! ([`Lock::acquire_within`]).
 //!
-//! This crate must never decide what is granted, nor know a key of Redis or a table of SQL: it words requests and hands on
-//! what the engine answers, here or behind a server.
+//! This crate must never decide a grant, nor know a key of Redis or a table of SQL: it builds requests and returns the
+//! engine's answers, from this process or from a server.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-/// The Rust of the crate's page and of the guide is compiled with the documentation's tests.
+/// Compiles the Rust of the crate's page and of the guide with the documentation's tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../../../docs/guides/rust.md")]
@@ -136,8 +135,8 @@ pub use self::worker::{
     Worker,
 };
 
-/// The whole vocabulary. What programs need of it stands below; the rest is for the parts of Tenure itself, and changes as
-/// they do.
+/// The whole vocabulary. The part that programs need is exported below; the rest is for Tenure's own crates, and
+/// changes with them.
 #[doc(hidden)]
 pub use tenure_core as core;
 pub use tenure_core::events::{EventFilter, EventId, EventType, Gap, GapWhy, Happened};
@@ -153,7 +152,7 @@ pub use tenure_core::names::{
     ScheduleId,
 };
 pub use tenure_core::refusal::{Code, Refusal};
-/// Requests of an engine, one for each call of the contract, for [`Client::run`].
+/// Requests to an engine, one for each call of the contract, for [`Client::run`].
 pub use tenure_core::requests;
 pub use tenure_core::schedule::{
     CatchUp, Overlap, ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec,

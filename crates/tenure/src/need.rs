@@ -1,10 +1,10 @@
-//! What a job or a guard needs, said with plain text: names are checked when the call is made.
+//! Needs of a job or a guard, as plain text: names are checked when the call is made.
 
 use tenure_core::job::Need as CheckedNeed;
 use tenure_core::names::{LimitName, PoolName, ResourceId, Tag};
 use tenure_core::refusal::Refusal;
 
-/// Permits of a limit, or resources of a pool. All needs of a job or of a guard are granted together, or none is.
+/// Permits of a limit, or resources of a pool. All needs of a job or of a guard are granted together, or not at all.
 ///
 /// ```
 /// use tenure::Need;
@@ -39,30 +39,30 @@ impl Need {
     pub fn limit(name: impl Into<String>) -> Self {
         Need(NeedText::Limit { limit: name.into(), weight: 1, cost: 1 })
     }
-    /// One resource of a pool, whichever is free.
+    /// One resource of a pool, any free one.
     pub fn pool(name: impl Into<String>) -> Self {
         let (pool, tag, prefer, id, count) = (name.into(), None, None, None, 1);
         Need(NeedText::Pool { pool, tag, prefer, id, count })
     }
-    /// So many permits, 1 or more; of a pool it means nothing.
+    /// That many permits, 1 or more; of a pool it means nothing.
     pub fn weight(mut self, permits: u32) -> Self {
         if let NeedText::Limit { weight, .. } = &mut self.0 {
             *weight = permits;
         }
         self
     }
-    /// So many rate tokens, 0 or more; of a pool it means nothing.
+    /// That many rate tokens, 0 or more; of a pool it means nothing.
     pub fn cost(mut self, tokens: u32) -> Self {
         if let NeedText::Limit { cost, .. } = &mut self.0 {
             *cost = tokens;
         }
         self
     }
-    /// Only resources with this tag; of a limit it means nothing, as the three that follow.
+    /// Only resources with this tag. This method and the three that follow mean nothing of a limit.
     pub fn tag(self, wanted: impl Into<String>) -> Self {
         self.of_pool(|tag, _, _, _| *tag = Some(wanted.into()))
     }
-    /// This resource if it is free, else another.
+    /// This resource if it is free, otherwise another.
     pub fn prefer(self, wanted: impl Into<String>) -> Self {
         self.of_pool(|_, prefer, _, _| *prefer = Some(wanted.into()))
     }
@@ -70,7 +70,7 @@ impl Need {
     pub fn id(self, wanted: impl Into<String>) -> Self {
         self.of_pool(|_, _, id, _| *id = Some(wanted.into()))
     }
-    /// So many different resources, 1 or more.
+    /// That many different resources, 1 or more.
     pub fn count(self, wanted: u32) -> Self {
         self.of_pool(|_, _, _, count| *count = wanted)
     }
@@ -85,7 +85,7 @@ impl Need {
         self
     }
 
-    /// The same with names that are well formed.
+    /// The same with checked names.
     pub(crate) fn checked(self) -> Result<CheckedNeed, Refusal> {
         Ok(match self.0 {
             NeedText::Limit { limit, weight, cost } => {

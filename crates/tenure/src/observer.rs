@@ -1,11 +1,11 @@
-//! Where a worker or a lock reports what happens, for logs, figures and people.
+//! Observer of a worker or a lock: passes its events to a callback, for logs, metrics and people.
 
 use std::fmt;
 use std::sync::Arc;
 
 type Observing<E> = dyn Fn(&E) + Send + Sync;
 
-/// Called with every event of type `E`; with none set, events are dropped.
+/// Called with every event of type `E`; without a callback, events are dropped.
 pub struct Observer<E>(Option<Arc<Observing<E>>>);
 
 impl<E> Observer<E> {
@@ -13,11 +13,11 @@ impl<E> Observer<E> {
     pub fn new(observe: impl Fn(&E) + Send + Sync + 'static) -> Self {
         Observer(Some(Arc::new(observe)))
     }
-    /// Whether somebody listens.
+    /// Whether a callback is set.
     pub fn is_set(&self) -> bool {
         self.0.is_some()
     }
-    /// Reports one event, which is made only if somebody listens.
+    /// Reports one event, which is made only if a callback is set.
     pub fn tell(&self, event: impl FnOnce() -> E) {
         if let Some(observe) = &self.0 {
             observe(&event());
@@ -25,7 +25,7 @@ impl<E> Observer<E> {
     }
 }
 
-// Not derived: that would ask the same of `E`.
+// Not derived: that would require `E: Clone`.
 impl<E> Clone for Observer<E> {
     fn clone(&self) -> Self {
         Observer(self.0.clone())

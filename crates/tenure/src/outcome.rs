@@ -1,6 +1,6 @@
-//! What a holder says when it is done: how the lease ends, and what it learned about what it held.
+//! Outcomes that a holder reports: how the lease ends, and what it learned about its resources and limits.
 //!
-//! Plain values; nothing is checked here, the engine does that.
+//! Plain values; the engine checks them.
 
 use std::fmt::Display;
 
@@ -11,7 +11,7 @@ use tenure_core::names::{LimitName, PoolName, ResourceId};
 use tenure_core::secret::Json;
 use tenure_core::time::{Moment, Span};
 
-/// How a lease ends, and what its holder says beside that.
+/// How a lease ends, and what else its holder reports.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -37,16 +37,17 @@ use tenure_core::time::{Moment, Span};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct SettleOutcome {
-    /// How it ends.
+    /// The end itself: succeeded, failed, snoozed or released.
     pub ending: Ending,
-    /// What is reported last, at most 4 KiB of JSON: the job shows it, and its next run finds it in its lease. `None`
-    /// leaves the report that is there.
+    /// The last progress report, at most 4 KiB of JSON: the job shows it, and its next run finds it in its lease.
+    /// `None` keeps the previous report.
     pub progress: Option<Json>,
-    /// The job's schedule has its next moment so long after this outcome: whole seconds. `None` leaves its moments alone.
+    /// The time from this outcome to the next occurrence of the job's schedule: whole seconds. `None` moves no
+    /// occurrence.
     pub next_in: Option<Span>,
-    /// On resources held; no verdict is `ok`.
+    /// Verdicts on resources held; the verdict is `ok` for every other one.
     pub resources: Vec<ResourceVerdict>,
-    /// On limits held.
+    /// Pauses and corrected costs of limits held.
     pub limits: Vec<LimitVerdict>,
     /// Follow-up jobs, stored in the same step as the settle; at most 100.
     pub push: Vec<NewJob>,
@@ -80,32 +81,32 @@ impl SettleOutcome {
             )),
         }
     }
-    /// A failed attempt; it is retried as the job says. Of a long error the last 8 KiB are kept.
+    /// A failed attempt; the job's retry settings apply. Of a long error the last 8 KiB are kept.
     pub fn failed(error: impl Display) -> Self {
         Ending::Failed { error: error.to_string(), retry_in: None, last: false }.into()
     }
-    /// A failed attempt that is retried after so long, whatever the job says.
+    /// A failed attempt that is retried after `wait`, whatever the job's retry settings are.
     pub fn failed_retry_in(error: impl Display, wait: impl Into<Span>) -> Self {
         Ending::Failed { error: error.to_string(), retry_in: Some(wait.into()), last: false }.into()
     }
-    /// Failed, and never to be tried again.
+    /// Failed, and never retried.
     pub fn failed_for_good(error: impl Display) -> Self {
         Ending::Failed { error: error.to_string(), retry_in: None, last: true }.into()
     }
-    /// Not yet: ask again after so long, at least 100 ms. Costs no attempt.
+    /// Not yet: run again after `wait`, at least 100 ms. Costs no attempt.
     pub fn snoozed(wait: impl Into<Span>) -> Self {
         Ending::Snoozed { later: Later::For(wait.into()), reset: false }.into()
     }
-    /// Not yet: ask again at a moment, at least 100 ms ahead. Costs no attempt.
+    /// Not yet: run again at a moment, at least 100 ms ahead. Costs no attempt.
     pub fn snoozed_until(at: impl Into<Moment>) -> Self {
         Ending::Snoozed { later: Later::Until(at.into()), reset: false }.into()
     }
-    /// Given back untouched.
+    /// Given back untouched: the job is ready again.
     pub fn released() -> Self {
         Ending::Released.into()
     }
 
-    /// Lets the attempts of a snoozed job start again from 0. Changes nothing of an outcome that is no snooze.
+    /// Resets the attempts of a snoozed job to 0. Has no effect on any other outcome.
     ///
     /// A job that lives on by snoozing, such as one that follows a feed for a year, would otherwise fail for good with
     /// its twentieth failure, however many runs went well in between.
@@ -115,42 +116,42 @@ impl SettleOutcome {
         }
         self
     }
-    /// Reports progress with the outcome: at most 4 KiB of JSON, `null` is no report. It goes before what the handler
-    /// reported on its way ([`Job::set_progress`](crate::Job::set_progress)).
+    /// Reports progress with the outcome: at most 4 KiB of JSON; `null` means no report. It wins over reports that the
+    /// handler made before ([`Job::set_progress`](crate::Job::set_progress)).
     pub fn progress(mut self, progress: Json) -> Self {
         self.progress = Some(progress);
         self
     }
-    /// Moves the next moment of the job's schedule to so long after this outcome, in whole seconds: a source that never
-    /// changes is visited less. Without effect for a job without a schedule, or whose schedule was given another timing
-    /// since.
+    /// Moves the next occurrence of the job's schedule to this long after the outcome, in whole seconds: a source that
+    /// never changes is visited less. Without effect for a job without a schedule, or if the timing of its schedule has
+    /// changed since.
     pub fn next_in(mut self, wait: impl Into<Span>) -> Self {
         self.next_in = Some(wait.into());
         self
     }
-    /// Says something of a resource that was held.
+    /// Gives a verdict on a resource that was held.
     pub fn resource(mut self, pool: PoolName, id: ResourceId, verdict: Verdict) -> Self {
         self.resources.push(ResourceVerdict { pool, id, verdict });
         self
     }
-    /// Nobody is granted this limit for so long.
+    /// Pauses this limit for this long: nobody is granted it.
     pub fn pause(mut self, limit: LimitName, rest: impl Into<Span>) -> Self {
         let pause = Some(rest.into());
         self.limits.push(LimitVerdict { limit, pause, spent: None });
         self
     }
-    /// What was spent of a rate in truth, instead of the cost that the grant booked.
+    /// The tokens that were really spent of a rate, instead of the cost that the grant booked.
     pub fn spent(mut self, limit: LimitName, tokens: u32) -> Self {
         self.limits.push(LimitVerdict { limit, pause: None, spent: Some(tokens) });
         self
     }
-    /// Stores a follow-up job in the same step, or neither.
+    /// Stores a follow-up job in the same step as the settle, both or neither.
     pub fn then(mut self, job: NewJob) -> Self {
         self.push.push(job);
         self
     }
 
-    /// As an item of a settle call.
+    /// An item of a settle call, for this lease.
     pub fn of(self, lease: String) -> SettleItem {
         SettleItem {
             lease,

@@ -20,10 +20,10 @@ use crate::need::Need;
 use crate::spoken::retry::Retry;
 use crate::spoken::unique::Unique;
 
-/// What [`Client::push`] begins: a job that is stored when this is awaited. What is not said is as its queue has it.
+/// A job to be pushed, from [`Client::push`]: it is stored when this is awaited. Settings left out come from its queue.
 ///
-/// A name that is none is refused when it is awaited, and nothing is stored. Awaiting it is safe to repeat by the same
-/// [`Pushing::id`] alone: without one each push makes another job.
+/// An invalid name is refused when it is awaited, and nothing is stored. Repeating a push is safe only with the same
+/// [`Pushing::id`]: without one each push makes another job.
 ///
 /// ```
 /// # tenure::testing::example(async |client| {
@@ -59,7 +59,7 @@ pub struct Pushing {
 }
 
 impl Client {
-    /// Stores a job of this queue, once it is awaited. It gets an id if it has none.
+    /// Stores a job of this queue once it is awaited. A job without an id gets one.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -79,48 +79,48 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// When it is awaited: as [`Client::run`]; `invalid_field` for a name that is none, `limit_not_found` and its kin for
-    /// a need that nobody has set, `queue_full`.
+    /// When it is awaited: as [`Client::run`]; `invalid_field` for an invalid name, `limit_not_found` and similar codes
+    /// for a need without settings, `queue_full`.
     pub fn push(&self, queue: &str) -> Pushing {
         Pushing { client: self.clone(), job: QueueName::parse(queue).map(NewJob::new) }
     }
 }
 
 impl Pushing {
-    /// By which a repeat is known: a job that is there under this id is answered, and nothing is stored.
+    /// The id that makes a push repeatable: if a job has it already, that job is returned, and nothing is stored.
     pub fn id(self, id: &str) -> Self {
         self.named(id, JobId::parse, |job, id| job.id = Some(id))
     }
-    /// What a worker dispatches on.
+    /// The kind of job, by which a worker chooses the handler.
     pub fn kind(self, kind: impl Into<String>) -> Self {
         self.with(|job| job.kind = kind.into())
     }
-    /// What the handler gets: anything that serde writes as JSON, at most 256 KiB.
+    /// The handler's argument: anything that serde writes as JSON, at most 256 KiB.
     ///
     /// # Errors
-    /// A value that has no form as JSON.
+    /// A value that cannot be written as JSON.
     pub fn payload(self, payload: &impl Serialize) -> Result<Self, NotJson> {
         let payload = Json::of(payload)?;
         Ok(self.with(|job| job.payload = payload))
     }
-    /// Ready no sooner than so long after the call arrived.
+    /// Not ready until this long after the call arrived.
     pub fn delay(self, delay: Duration) -> Self {
         self.with(|job| job.when = When::In(delay.into()))
     }
-    /// Ready no sooner than at this moment; one in the past is now.
+    /// Not ready before this moment; one in the past is now.
     pub fn at(self, moment: impl Into<Moment>) -> Self {
         let moment = moment.into();
         self.with(|job| job.when = When::At(moment))
     }
-    /// -100 to 100, 0 unless said; a higher one goes first.
+    /// -100 to 100, 0 by default; higher goes first.
     pub fn priority(self, priority: i8) -> Self {
         self.with(|job| job.priority = priority)
     }
-    /// Whom it belongs to: groups of a queue take turns.
+    /// The group of the job, such as a tenant: the groups of a queue take turns.
     pub fn group(self, group: &str) -> Self {
         self.named(group, Group::parse, |job, group| job.group = Some(group))
     }
-    /// One thing more that it holds while it runs. The first takes the place of the needs of the queue.
+    /// One more need, held while the job runs. The first replaces the needs of the queue.
     pub fn need(mut self, need: Need) -> Self {
         match (need.checked(), &mut self.job) {
             (Ok(need), Ok(job)) => job.needs.get_or_insert_default().push(need),
@@ -129,15 +129,15 @@ impl Pushing {
         }
         self
     }
-    /// "There is one of these": while another unfinished job has this key, that job is answered, and nothing is stored. A
-    /// [`Unique`] says more than a key alone.
+    /// "There is one of these": while another unfinished job has this key, that job is returned, and nothing is stored.
+    /// [`Unique`] has more options than a key.
     pub fn unique(self, unique: impl Into<Unique>) -> Self {
         let Unique { key, until, hold, on_conflict, within } = unique.into();
         self.named(&key, UniqueKey::parse, |job, key| {
             job.unique = Some(CheckedUnique { key, until, hold, on_conflict, within });
         })
     }
-    /// How often a failed run is tried again, and after which wait.
+    /// How often a failed run is retried, and after which pause.
     pub fn retry(self, retry: Retry) -> Self {
         self.with(|job| job.retry = Some(retry.checked()))
     }
@@ -146,20 +146,21 @@ impl Pushing {
         let moment = moment.into();
         self.with(|job| job.expires_at = Some(moment))
     }
-    /// A run that takes longer is ended, and counts as failed.
+    /// A run that takes longer is ended, and counts as a failed attempt.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.with(|job| job.timeout = Some(timeout.into()))
     }
-    /// How long it is kept when it is finished.
+    /// How long the finished job is kept.
     pub fn retain(self, retain: Duration) -> Self {
         self.with(|job| job.retain = Some(retain.into()))
     }
-    /// A word for people and filters.
+    /// A label for people and filters.
     pub fn label(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let (name, value) = (name.into(), value.into());
         self.with(|job| drop(job.labels.insert(name, value)))
     }
-    /// It waits until this job has ended well, and is cancelled if that one fails for good. Said again, it waits for all.
+    /// Waits until this job has succeeded; if that one fails for good, this one is cancelled. Further calls add more
+    /// jobs.
     pub fn after(self, job: impl AsRef<str>) -> Self {
         self.named(job.as_ref(), JobRef::parse, |new, job| wait_for(new, Parent::Job(job)))
     }
@@ -171,15 +172,15 @@ impl Pushing {
     pub fn after_flow(self, flow: &str) -> Self {
         self.named(flow, FlowName::parse, |new, flow| wait_for(new, Parent::Flow(flow)))
     }
-    /// It runs when those for which it waits have ended, well or not.
+    /// Runs when the jobs and flows that it waits for have ended, whatever their outcomes.
     pub fn whatever_ends(self) -> Self {
         self.with(|job| job.on_parent_failure = OnParentFailure::Run)
     }
-    /// The name by which others of the same [`Client::push_all`] wait for it. It is not stored.
+    /// A name by which other jobs of the same [`Client::push_all`] can wait for it. It is not stored.
     pub fn reference(self, name: &str) -> Self {
         self.named(name, Ref::parse, |job, name| job.reference = Some(name))
     }
-    /// The trace that it belongs to, as a W3C `traceparent`, so that its worker goes on with it.
+    /// The trace that it belongs to, as a W3C `traceparent`: its worker continues that trace.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -194,7 +195,7 @@ impl Pushing {
     pub fn flow(self, flow: &str) -> Self {
         self.named(flow, FlowName::parse, |job, flow| job.flow = Some(flow))
     }
-    /// Anything else of a job.
+    /// Changes anything else of the job.
     pub fn with(mut self, change: impl FnOnce(&mut NewJob)) -> Self {
         if let Ok(job) = &mut self.job {
             change(job);
@@ -202,7 +203,7 @@ impl Pushing {
         self
     }
 
-    /// The job, for the follow-ups of a settle.
+    /// The job itself, for the follow-ups of a settle.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -213,7 +214,7 @@ impl Pushing {
     /// ```
     ///
     /// # Errors
-    /// A name that is none.
+    /// An invalid name.
     pub fn into_job(self) -> Result<NewJob, Refusal> {
         self.job
     }

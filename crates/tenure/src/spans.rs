@@ -1,8 +1,8 @@
-//! Spans of [`tracing`]: one for each push, each run and each settle. With the feature `opentelemetry` they are spans of one
-//! trace: the push gives its own to the job, and the run goes on with it.
+//! Spans of [`tracing`]: one for each push, each run and each settle. With the feature `opentelemetry` they are spans
+//! of one trace: the push gives its own to the job, and the run continues it.
 //!
 //! Names and fields are those of OpenTelemetry's conventions for messaging systems
-//! (<https://opentelemetry.io/docs/specs/semconv/messaging/>). Payloads, results and errors are in none of them.
+//! (<https://opentelemetry.io/docs/specs/semconv/messaging/>). They never contain payloads, results or errors.
 
 use tenure_core::job::NewJob;
 use tracing::{Span, field, info_span};
@@ -10,7 +10,7 @@ use tracing::{Span, field, info_span};
 use crate::outcome::SettleOutcome;
 use crate::worker::Job;
 
-/// The span of a push. Jobs that name no trace get that of the span.
+/// The span of a push. Jobs without a trace get that of the span.
 pub(crate) fn push(jobs: &mut [NewJob]) -> Span {
     let span = info_span!(
         "tenure.push",
@@ -23,7 +23,7 @@ pub(crate) fn push(jobs: &mut [NewJob]) -> Span {
     if span.is_disabled() {
         return span;
     }
-    // A call may be for several queues.
+    // A call may push to several queues.
     if let Some(first) =
         jobs.first().filter(|first| jobs.iter().all(|job| job.queue == first.queue))
     {
@@ -91,14 +91,14 @@ pub(crate) fn follow(run: &Job, pushed: &mut [NewJob]) {
     let own = run.trace().and_then(|context| otel::carried(&context));
     #[cfg(not(feature = "opentelemetry"))]
     let own = None;
-    // Without a span of its own the run stands where its job was pushed.
+    // Without a span of its own, the run uses the trace of its push.
     let trace = own.or_else(|| run.view().traceparent.clone());
     for job in pushed.iter_mut().filter(|job| job.traceparent.is_none()) {
         job.traceparent = trace.clone();
     }
 }
 
-/// The span of a settle: of one run in the trace of that, of several with links to all of them.
+/// The span of a settle: of one run in that run's trace, of several with links to all of them.
 pub(crate) fn settle<'j>(runs: impl ExactSizeIterator<Item = &'j Job>) -> Span {
     let span = info_span!(
         "tenure.settle",
@@ -126,13 +126,13 @@ mod otel {
 
     use crate::worker::Job;
 
-    /// Where a span stands; `None` if nothing hands spans to OpenTelemetry.
+    /// The context of a span; `None` if spans are not handed to OpenTelemetry.
     pub(super) fn context_of(span: &Span) -> Option<SpanContext> {
         let context = span.context().span().span_context().clone();
         context.is_valid().then_some(context)
     }
 
-    /// The same, as a job carries it.
+    /// The same, in the form that a job carries.
     pub(super) fn trace_of(span: &Span) -> Option<TraceParent> {
         carried(&context_of(span)?)
     }
@@ -142,10 +142,10 @@ mod otel {
         TraceParent::parse(&format!("00-{trace}-{id}-{:02x}", flags.to_u8())).ok()
     }
 
-    /// Makes a span that has not begun a child of this trace's.
+    /// Makes a span that has not begun a child of this trace.
     pub(super) fn go_on(span: &Span, trace: &TraceParent) {
         if let Some(context) = remote(trace) {
-            // It fails if no layer of OpenTelemetry hears of this span, and then there is nothing to go on with.
+            // It fails if no layer of OpenTelemetry sees this span, and then there is no trace to continue.
             let _ = span.set_parent(Context::new().with_remote_span_context(context));
         }
     }
@@ -158,7 +158,7 @@ mod otel {
         Some(SpanContext::new(trace, span, flags, true, TraceState::default()))
     }
 
-    /// See [`super::settle`].
+    /// Parents or links of the span of [`super::settle`].
     pub(super) fn of_runs<'j>(span: &Span, runs: impl ExactSizeIterator<Item = &'j Job>) {
         let alone = runs.len() == 1;
         for context in runs.filter_map(Job::trace) {

@@ -68,8 +68,8 @@ use crate::worker::Worked;
 /// A store in memory for one test. Its time stands still until [`Sandbox::advance`] moves it, and it is gone with the
 /// last of its clients.
 ///
-/// Heartbeats, and how long a call may wait, go by real time: a worker that runs a job while the clock is moved beyond
-/// its ttl loses that job, as if it had been away for so long.
+/// Heartbeats and the waits of calls use real time: if the clock moves beyond the ttl of a running job, its worker
+/// loses the job, as if it had been away that long.
 #[derive(Clone)]
 pub struct Sandbox {
     engine: Arc<MovedEngine>,
@@ -77,15 +77,15 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
-    /// An empty store that stands at the time of this machine.
+    /// An empty store, at the present time of this machine.
     ///
     /// # Errors
-    /// The system gives no folder for temporary files, or no threads.
+    /// The system cannot create a temporary folder, or start threads.
     pub fn new() -> Result<Self, ConnectError> {
         Sandbox::at(SystemClock.now())
     }
 
-    /// An empty store that stands at this moment: for what depends on the day, such as a schedule.
+    /// An empty store at this moment: for code that depends on the day, such as a schedule.
     ///
     /// # Errors
     /// As [`Sandbox::new`].
@@ -113,13 +113,13 @@ impl Sandbox {
         Client::new(self.engine.clone(), namespace)
     }
 
-    /// The moment at which the store stands.
+    /// The present time of the store.
     pub fn now(&self) -> Moment {
         self.engine.now()
     }
 
-    /// Lets so much time pass, and answers the new moment. What becomes due on the way is done when this is answered, each
-    /// thing at its own moment: delays and retries, moments of schedules, leases that end.
+    /// Moves the clock forward by `span`, and returns the new time. Everything that falls due on the way is done before
+    /// this returns, each at its own time: delays and retries, occurrences of schedules, leases that end.
     ///
     /// # Errors
     /// The moment would be after the year 2255; or the store has stopped.
@@ -127,8 +127,8 @@ impl Sandbox {
         self.engine.advance(span.into()).await
     }
 
-    /// Runs these handlers, one job at a time, until nothing of their queues may go at this moment. What waits for a later
-    /// moment, for a limit or for a resource is left; what a handler pushes is run too.
+    /// Runs these handlers, one job at a time, until no job of their queues can run now. Jobs that wait for a later
+    /// moment, for a limit or for a resource are left; jobs that a handler pushes are run too.
     ///
     /// # Errors
     /// As [`Worker::run`](crate::Worker::run).
@@ -143,11 +143,11 @@ impl Sandbox {
         self.client.worker(queues).until_idle().run_tasks(handlers.clone()).await
     }
 
-    /// The jobs of a queue that are kept, in the order in which they were pushed, with their payloads and results. A job
-    /// that has succeeded is kept for an hour of the clock unless its `retain` says otherwise.
+    /// The kept jobs of a queue, in the order in which they were pushed, with their payloads and results. A job that
+    /// has succeeded is kept for an hour of the clock, or for its `retain`.
     ///
     /// # Errors
-    /// A name that no queue can have.
+    /// A name that a queue cannot have.
     pub async fn pushed(&self, queue: &str) -> Result<Vec<JobView>, CallError> {
         let filter = JobFilter { queue: Some(QueueName::parse(queue)?), ..JobFilter::default() };
         let mut list = ListJobs { filter, page: Page { max: LIST_MAX, cursor: None }, full: true };

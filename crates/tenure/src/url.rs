@@ -1,7 +1,7 @@
-//! One address chooses the engine: what `TENURE_URL` may say, parsed once.
+//! Parses the address that chooses the engine, such as that in `TENURE_URL`.
 //!
-//! Nothing here opens anything. An address may carry a password, so neither `Debug`, `Display` nor
-//! an error of this module ever shows more of it than its scheme, host, port and path.
+//! Nothing here opens anything. An address may carry a password, so neither `Debug`, `Display` nor an error of this
+//! module ever shows more of it than its scheme, host, port and path.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use tenure_redis_address::{Address, AddressError, Endpoint};
 
-/// The address of who names none.
+/// The address used without `TENURE_URL` or another address.
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7171";
 /// The port of `tenure://HOST`, and the one a server listens on.
 pub const DEFAULT_PORT: u16 = 7171;
@@ -17,7 +17,7 @@ pub const DEFAULT_PORT: u16 = 7171;
 const KNOWN: &str = "http, https, tenure, memory, file, redis, rediss, valkey, valkeys, \
                      redis-sentinel and redis-cluster";
 
-/// Where state lives, as an address says it.
+/// Where state lives, as an address names it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreUrl {
     /// `http://`, `https://`, `tenure://`, or `HOST:PORT` alone: a server.
@@ -28,7 +28,7 @@ pub enum StoreUrl {
     Memory,
     /// `file:PATH`: a folder that this process alone has open.
     File(PathBuf),
-    /// `redis:` and its kin: a Redis in which the servers of its store are looked up.
+    /// `redis:` and similar schemes: a Redis in which the servers of its store are looked up.
     Redis(Address),
 }
 
@@ -39,10 +39,9 @@ pub struct ServerUrl {
     pub tls: bool,
     /// A name or an address, an IPv6 address without its brackets.
     pub host: String,
-    /// The port.
+    /// The TCP port, also if it is the scheme's default.
     pub port: u16,
-    /// What stands before `/v1` in every path (a proxy's prefix), without a slash at its end; often
-    /// empty.
+    /// The start of every path, before `/v1` (a proxy's prefix), without a slash at its end; often empty.
     pub prefix: String,
 }
 
@@ -60,7 +59,7 @@ impl ServerUrl {
     }
 }
 
-/// Why a text is no address. A usage error: the command line exits with 2.
+/// Why a text is not an address. A usage error: the command line exits with 2.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UrlError {
@@ -72,15 +71,15 @@ pub enum UrlError {
     /// The scheme means nothing here.
     #[error("the scheme \"{scheme}\" is unknown; use one of {KNOWN}")]
     UnknownScheme {
-        /// It.
+        /// The unknown scheme, in lower case.
         scheme: String,
     },
     /// The scheme is known, the rest is wrong.
     #[error("the {scheme} address {why}")]
     Invalid {
-        /// The scheme.
+        /// The known scheme, in lower case.
         scheme: String,
-        /// What is wrong with the rest, and what to write instead.
+        /// The mistake in the rest, and the right form.
         why: &'static str,
     },
     /// Two commas without an address between, or one at the begin or the end.
@@ -88,24 +87,24 @@ pub enum UrlError {
         "the list of addresses has an empty part; write one comma between two addresses, and none at the end"
     )]
     EmptyPart,
-    /// A list has the address of something that is no server.
+    /// A list has an address that is not that of a server.
     #[error(
         "address {number} of {of} is none of a server; a list is of servers alone (http, https, tenure)"
     )]
     NoServerInList {
         /// Its place in the list, from 1.
         number: usize,
-        /// How many there are.
+        /// How many addresses the list has.
         of: usize,
     },
-    /// One address of a list is none.
+    /// One address of a list is invalid.
     #[error("address {number} of {of}: {why}")]
     InList {
         /// Its place in the list, from 1.
         number: usize,
-        /// How many there are.
+        /// How many addresses the list has.
         of: usize,
-        /// What is wrong with it.
+        /// The mistake in that address.
         why: Box<UrlError>,
     },
 }
@@ -135,14 +134,14 @@ impl FromStr for StoreUrl {
             _ => match Address::parse(text) {
                 Ok(address) => Ok(StoreUrl::Redis(address)),
                 Err(AddressError::Invalid { why, .. }) => Err(invalid(why)),
-                // Its schemes are the last of those that are known.
+                // Its schemes are the last of the known ones.
                 Err(_) => host_and_port(text).unwrap_or(Err(UrlError::UnknownScheme { scheme })),
             },
         }
     }
 }
 
-/// Whether commas of this text stand between addresses. Those of a folder or of a Redis are its own.
+/// Whether commas of this text separate addresses. In the address of a folder or of a Redis they do not.
 fn is_list(text: &str) -> bool {
     let Some((first, _)) = text.split_once(',') else { return false };
     let Some((scheme, _)) = first.trim().split_once(':') else { return true };
@@ -150,7 +149,7 @@ fn is_list(text: &str) -> bool {
     !(matches!(scheme.as_str(), "memory" | "file") || tenure_redis_address::is_scheme(&scheme))
 }
 
-/// Addresses of servers with commas between. One that stands twice counts once.
+/// Addresses of servers with commas between. A repeated one counts once.
 fn list(text: &str) -> Result<StoreUrl, UrlError> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     if parts.iter().any(|part| part.is_empty()) {
@@ -165,7 +164,7 @@ fn list(text: &str) -> Result<StoreUrl, UrlError> {
             Ok(_) => return Err(UrlError::NoServerInList { number, of }),
             Err(why) => {
                 let why = match why {
-                    // A password with a comma in it may have been cut, and a part of it be taken for a scheme.
+                    // A password with a comma in it may have been cut, and a part of it mistaken for a scheme.
                     UrlError::UnknownScheme { .. } if text.contains('@') => UrlError::NoScheme,
                     why => why,
                 };
@@ -179,15 +178,15 @@ fn list(text: &str) -> Result<StoreUrl, UrlError> {
     })
 }
 
-/// `HOST:PORT` without a scheme is a server, as people name one; `None` if the text is something else. It is asked last,
-/// since a scheme that is known is never the name of a host.
+/// `HOST:PORT` without a scheme is a server, a usual short form; `None` if the text is something else. It is tried
+/// last, since a known scheme is never the name of a host.
 fn host_and_port(text: &str) -> Option<Result<StoreUrl, UrlError>> {
     let authority = text.split(['/', '?', '#']).next()?;
     let (host, port) = authority.rsplit_once(':')?;
     if host.is_empty() || port.is_empty() || !port.bytes().all(|c| c.is_ascii_digit()) {
         return None;
     }
-    // What stands before an @ may be a password, and nothing of it may get into a sentence.
+    // The part before an @ may be a password, which must not get into a message.
     if text.contains('@') {
         return None;
     }
@@ -241,7 +240,7 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// Addresses as a list is written.
+/// The addresses in the form of a list.
 pub(crate) fn listed(servers: &[ServerUrl]) -> String {
     let shown: Vec<String> = servers.iter().map(ServerUrl::to_string).collect();
     shown.join(",")

@@ -1,7 +1,8 @@
-//! A trace goes from the push over the run to the settle and to what the run pushes, as a collector of spans sees it.
+//! A trace goes from the push over the run to the settle and to the jobs that the run pushes; a collector sees its
+//! spans.
 //!
-//! A program of its own: `tracing` asks the thread that comes to a span first whether anybody wants it, and keeps the answer
-//! for all threads. Other tests have no collector.
+//! A program of its own: `tracing` asks only the first thread that reaches a span whether it is wanted, and keeps the
+//! answer for all threads. Other tests have no collector.
 #![cfg(all(feature = "testing", feature = "opentelemetry"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
@@ -78,7 +79,7 @@ async fn a_trace_goes_from_the_producer_to_the_settle() {
     assert_eq!(said(&run, "messaging.message.id").as_deref(), Some(pushed.id.as_str()));
     assert_eq!(said(&run, "messaging.destination.name").as_deref(), Some("mail"));
     assert_eq!(said(&run, "tenure.outcome").as_deref(), Some("succeeded"));
-    // Any worker can go on with it, in whatever language.
+    // Any worker can continue it, in any language.
     let job = client.get_job(JobRef::Id(pushed.id)).await.unwrap();
     assert_eq!(job.traceparent.unwrap().as_str(), trace_of(&push));
 }

@@ -1,4 +1,4 @@
-//! What is asked of an address, and what its answer counts.
+//! The request to a gauge's address, and the count in its answer.
 
 use hyper::http::uri::{PathAndQuery, Uri};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use tenure_core::percent;
 
 use super::get::ReadFailed;
 
-/// The address, and the path that is asked of it.
+/// The address, and the path to request there.
 pub(super) fn question(source: &GaugeSource) -> Result<(&GaugeAddress, PathAndQuery), ReadFailed> {
     let (address, list) = match source {
         GaugeSource::Count { url, .. } => (url, None),
@@ -25,13 +25,13 @@ pub(super) fn question(source: &GaugeSource) -> Result<(&GaugeAddress, PathAndQu
     Ok((address, text.parse().map_err(|_| ReadFailed::Address)?))
 }
 
-/// What an answer counts.
+/// The count in an answer.
 pub(super) fn counted(source: &GaugeSource, body: &[u8]) -> Result<GaugeResult, ReadFailed> {
     let answer: Value = serde_json::from_slice(body).map_err(|_| ReadFailed::NotJson)?;
     match source {
         GaugeSource::Count { count, .. } => {
             let numbers = count.iter().map(|pointer| {
-                // `3.0` and `1e2` are no whole numbers: whoever writes them does not count.
+                // `3.0` and `1e2` do not count as whole numbers.
                 let number = answer.pointer(pointer).and_then(Value::as_u64);
                 number.ok_or_else(|| ReadFailed::NoNumber(pointer.clone()))
             });

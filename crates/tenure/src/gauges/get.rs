@@ -1,5 +1,5 @@
-//! One GET of an address, and all that may go wrong with it. A redirect is not followed: it would carry the login to
-//! another host, and lead around the check of where an address leads.
+//! One GET of an address, and its possible failures. A redirect is not followed: it would carry the login to another
+//! host, and bypass the check of the address.
 
 use std::io;
 
@@ -25,7 +25,7 @@ const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// Why a gauge could not be read. It shows nothing of the address.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadFailed {
-    /// Of an address that an earlier release took.
+    /// The address comes from an earlier release, which accepted it.
     #[error("the address cannot be asked; set the gauge again")]
     Address,
     #[error(
@@ -56,7 +56,7 @@ pub(super) enum ReadFailed {
     NotOk(String),
 }
 
-/// Asks for a path of an address, and reads the whole body of an answer 200.
+/// Requests a path of an address, and reads the whole body of an answer 200.
 pub(super) async fn get(
     address: &GaugeAddress,
     path_and_query: PathAndQuery,
@@ -67,7 +67,7 @@ pub(super) async fn get(
     let request = request(&uri, address, path_and_query).ok_or(ReadFailed::Address)?;
     let tls = uri.scheme_str() == Some("https");
     let port = uri.port_u16().unwrap_or(if tls { 443 } else { 80 });
-    // A host of numbers stands in brackets in an address, and without them everywhere else.
+    // A host of numbers has brackets in an address, and none everywhere else.
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let asking = async {
         let tcp = connected(host, port, hosts).await?;
@@ -85,8 +85,8 @@ pub(super) async fn get(
     timeout(Span::from_us(GAUGE_GET_US).std(), asking).await.map_err(|_| ReadFailed::Late)?
 }
 
-/// A connection to the first of its addresses that may be asked and takes one. Names are looked up once, and what is
-/// connected is what was looked at: a name that leads elsewhere a moment later gains nothing.
+/// A connection to the first of the host's permitted addresses that accepts one. Names are looked up once, and the
+/// checked address is the one connected: a name that changes a moment later gains nothing.
 async fn connected(host: &str, port: u16, hosts: &GaugeHosts) -> Result<TcpStream, ReadFailed> {
     let found = lookup_host((host, port)).await.map_err(ReadFailed::Connect)?;
     let mut failed = None;
@@ -115,7 +115,7 @@ async fn connected(host: &str, port: u16, hosts: &GaugeHosts) -> Result<TcpStrea
     })
 }
 
-/// `None`: what the address says cannot stand in a request.
+/// `None`: a part of the address cannot be written in a request.
 fn request(
     uri: &Uri,
     address: &GaugeAddress,
@@ -160,7 +160,7 @@ where
     tokio::select! {
         biased;
         heard = &mut asking => heard,
-        // How it ended is told to what was asked.
+        // The request itself reports how the connection ended.
         _ = &mut connection => asking.await,
     }
 }

@@ -1,8 +1,8 @@
-//! Reads the gauges of limits: takes what the engine claims for this process, asks each address once, and brings the
+//! Reads the gauges of limits: takes the engine's claims for this process, asks each address once, and returns the
 //! answers.
 //!
-//! One place for every process that ticks: a server, and a worker on a store of its own. When a gauge is read, and what
-//! its answer means, is for the engine. Nothing here shows what is secret in an address.
+//! One place for every process that ticks: a server, and a worker on a store of its own. The engine decides when a
+//! gauge is read and what its answer means. Nothing here shows the secret part of an address.
 
 mod counted;
 mod get;
@@ -18,11 +18,11 @@ use tokio::task::JoinSet;
 use self::counted::{counted, question};
 use self::get::{ReadFailed, get};
 
-/// Gauges that are asked at once. An address that hangs takes a place for two seconds.
+/// Gauges that are read at once. An address that hangs takes a place for two seconds.
 const AT_ONCE_MAX: usize = 256;
 
-/// Reads until the engine is closed. A link-local address is asked only if `hosts` names its host; ends at once where another process ticks for it. Dropping it stops what is under
-/// way, and the engine has others read.
+/// Reads until the engine is closed; ends at once if another process ticks for it. A link-local address is read only if
+/// `hosts` names its host. Dropping the future stops the readings under way, and the engine has others read.
 pub async fn read_gauges(engine: Arc<dyn Engine>, hosts: GaugeHosts) {
     let Some(mut feed) = engine.gauges() else { return };
     let (mut asking, failing) = (JoinSet::new(), Arc::<FailingGauges>::default());
@@ -45,16 +45,16 @@ async fn answer(
     let result = read(&claim, &hosts).await.map_err(|why| why.to_string());
     failing.heard(&namespace, &claim.limit, result.as_ref().err());
     let result = result.unwrap_or_else(|why| GaugeResult::failed(&why));
-    // An engine that cannot be asked has the attempt fail by itself.
+    // If the engine cannot be called, it fails the attempt by itself.
     let _ = engine.answer_gauge(&namespace, claim.answered(result)).await;
 }
 
-/// The gauges whose last reading here failed: the first failure and the first success after it have a line each.
+/// The gauges whose last reading here failed: the first failure and the first success after it are logged.
 #[derive(Default)]
 struct FailingGauges(Mutex<HashSet<(Namespace, LimitName)>>);
 
 impl FailingGauges {
-    /// `why`: the reading failed.
+    /// `why`: the reason if the reading failed.
     fn heard(&self, namespace: &Namespace, limit: &LimitName, why: Option<&String>) {
         let gauge = (namespace.clone(), limit.clone());
         let mut failing = self.0.lock().unwrap_or_else(PoisonError::into_inner);

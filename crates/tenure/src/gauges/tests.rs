@@ -28,7 +28,7 @@ fn counting(url: &str, pointers: &[&str]) -> GaugeSource {
     GaugeSource::Count { url: address(url), count }
 }
 
-/// Answers one request with this text, and says what was asked. Without a text it never answers.
+/// Answers one request with this text, and returns that request. Without a text it never answers.
 async fn asked(
     answer: Option<String>,
     source: impl FnOnce(&str) -> GaugeSource,
@@ -46,7 +46,7 @@ async fn asked(
         }
         match answer {
             Some(answer) => {
-                // Who has read enough hangs up.
+                // A reader that has enough may hang up before the end.
                 let _ = stream.write_all(answer.as_bytes()).await;
                 let _ = stream.shutdown().await;
             }
@@ -177,7 +177,7 @@ async fn an_address_that_does_not_answer_is_given_up() {
 #[tokio::test]
 async fn a_link_local_address_is_not_asked_unless_it_is_allowed() {
     let allowing = GaugeHosts::allowing(["169.254.1.1", "fe80::1", "::ffff:169.254.1.1"]);
-    // The second and third are how a resolver reads 169.254.1.1, too.
+    // A resolver reads the second and third as 169.254.1.1, too.
     for (host, is_named) in [
         ("169.254.1.1", true),
         ("2851995905", false),

@@ -1,6 +1,6 @@
-//! A lease in the keeper's care, as its holder sees it.
+//! A lease that the keeper extends, as its holder sees it.
 //!
-//! It tells; it never stops the holder's work by itself.
+//! It reports; it never stops the holder's work by itself.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Handle;
 use super::table::{Kept, Stop, Taken, lock};
 
-/// A lease that is extended until this is dropped. Dropping it gives nothing back.
+/// A lease that is extended until this is dropped. Dropping it does not give the lease back.
 pub struct Held {
     taken: Taken,
     handle: Arc<Handle>,
@@ -29,7 +29,7 @@ impl Held {
         &self.taken.kept
     }
 
-    /// The lease's id.
+    /// The id of the lease.
     pub fn lease(&self) -> &str {
         &self.kept().lease
     }
@@ -39,7 +39,7 @@ impl Held {
         self.kept().pulse().sure
     }
 
-    /// Until it is known to be held, or known not to be.
+    /// Waits until the lease is known to be held, or known not to be.
     pub(crate) async fn sure(&self) -> Result<(), Stop> {
         loop {
             let mut changed = pin!(self.kept().changed());
@@ -55,17 +55,17 @@ impl Held {
         }
     }
 
-    /// Why the work must stop, if it must: as of now.
+    /// Why the work must stop now; `None` if it may go on.
     pub fn stop(&self) -> Option<Stop> {
         self.kept().pulse().stop(self.kept().ttl, Instant::now())
     }
 
-    /// When the work must stop, and why. It has a timer of its own, so that it comes in time even
-    /// if the keeper's thread does not. Needs a Tokio runtime with time enabled.
+    /// Waits until the work must stop, and returns why. It has a timer of its own, so that it is on time even if the
+    /// keeper's thread is not. Needs a Tokio runtime with time enabled.
     pub async fn stopped(&self) -> Stop {
         let kept = self.kept();
         loop {
-            // Enabled before the look, so that no change between the two is missed.
+            // Enabled before the check, so that no change between the two is missed.
             let mut changed = pin!(kept.changed());
             changed.as_mut().enable();
             let now = kept.pulse();
@@ -73,7 +73,7 @@ impl Held {
                 return stop;
             }
             if kept.is_let_go() {
-                // Nobody extends it any more.
+                // Nothing extends it any more.
                 return Stop::Lost;
             }
             tokio::select! {
@@ -83,25 +83,25 @@ impl Held {
         }
     }
 
-    /// When the work must have stopped if no further heartbeat is answered: 0.8 of the ttl after
-    /// the last one was sent, and never after the deadline of the run. Moves with every heartbeat.
+    /// The time by which the work must have stopped if no further heartbeat is answered: 0.8 of the ttl after the last
+    /// one was sent, and never after the deadline of the run. Moves with every heartbeat.
     pub fn stop_by(&self) -> std::time::Instant {
         self.kept().stop_by()
     }
 
-    /// When nothing of the work may run any more: 0.95 of the ttl after the last answered heartbeat
-    /// was sent. What has not ended by then is to be killed.
+    /// The time after which no part of the work may still run: 0.95 of the ttl after the last answered heartbeat was
+    /// sent. Kill whatever has not ended by then.
     pub fn hard_limit(&self) -> std::time::Instant {
         self.kept().hard_limit()
     }
 
-    /// A look at the lease from elsewhere, such as another thread.
+    /// A view of the lease for use elsewhere, such as on another thread.
     pub fn watch(&self) -> LeaseWatch {
         LeaseWatch { kept: self.taken.kept.clone() }
     }
 
-    /// Reports progress with the next heartbeat; a later report replaces one that was not sent yet. A worker's job also
-    /// takes it along with its outcome. JSON's `null` is no report.
+    /// Reports progress with the next heartbeat; a later report replaces one that was not sent yet. A worker also sends
+    /// it with the outcome of its job. JSON's `null` is no report.
     ///
     /// # Errors
     /// `out_of_bounds`: it is longer than 4 KiB, and nothing is reported.
@@ -117,32 +117,32 @@ impl Held {
         Ok(())
     }
 
-    /// The last report, unless a heartbeat has taken it along.
+    /// The last report, unless a heartbeat has already sent it.
     pub(crate) fn unsent_progress(&self) -> Option<Json> {
         lock(&self.kept().report).clone()
     }
 }
 
-/// Sees how long a lease is known to be held, and keeps nothing: heartbeats end with the [`Held`], however long this
-/// lives. Cheap to clone.
+/// Shows how long a lease is known to be held, without keeping it alive: heartbeats end with the [`Held`], however long
+/// this lives. Cheap to clone.
 #[derive(Clone)]
 pub struct LeaseWatch {
     kept: Arc<Kept>,
 }
 
 impl LeaseWatch {
-    /// See [`Held::stop_by`].
+    /// The same time as [`Held::stop_by`].
     pub fn stop_by(&self) -> std::time::Instant {
         self.kept.stop_by()
     }
-    /// See [`Held::hard_limit`].
+    /// The same time as [`Held::hard_limit`].
     pub fn hard_limit(&self) -> std::time::Instant {
         self.kept.hard_limit()
     }
-    /// Completes when [`LeaseWatch::stop_by`] is another moment than this one, which is with every answered heartbeat.
+    /// Completes when [`LeaseWatch::stop_by`] differs from this time; every answered heartbeat moves it.
     pub async fn moved_from(&self, stop_by: std::time::Instant) {
         loop {
-            // Enabled before the look, so that no change between the two is missed.
+            // Enabled before the check, so that no change between the two is missed.
             let mut changed = pin!(self.kept.changed());
             changed.as_mut().enable();
             if self.stop_by() != stop_by {
@@ -154,8 +154,7 @@ impl LeaseWatch {
 }
 
 impl Held {
-    /// Extends these no more, although somebody may still look at them. All are in the care of one
-    /// keeper.
+    /// Stops extending these, even if watches of them remain. All must belong to one keeper.
     pub(crate) fn let_go<'a>(all: impl IntoIterator<Item = &'a Held>) {
         let mut all = all.into_iter().peekable();
         let Some(handle) = all.peek().map(|held| held.handle.clone()) else { return };

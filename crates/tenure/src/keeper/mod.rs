@@ -1,9 +1,8 @@
-//! Keeps the leases of this process alive, and says when one must be given up.
+//! Keeper: extends the leases of this process, and reports when one must be given up.
 //!
-//! On a thread and a runtime of its own: user code that blocks its runtime must not stop the
-//! heartbeats of everything else that this process holds. It runs no user code, decides nothing
-//! about jobs, and never asks the wall clock: 0.8 of a ttl counts from when the last answered
-//! heartbeat was *sent*, on the monotonic clock.
+//! It has a thread and a runtime of its own: user code that blocks its runtime must not stop the heartbeats of the
+//! other leases of this process. It runs no user code, decides nothing about jobs, and never reads the wall clock: 0.8
+//! of a ttl counts from when the last answered heartbeat was *sent*, on the monotonic clock.
 
 mod held;
 mod table;
@@ -32,7 +31,7 @@ use crate::asking::{is_engines, passes};
 use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
 
-/// A release that nobody waits for is tried for so long; then the lease runs out by itself.
+/// A release without a waiting caller is retried for this long; then the lease expires by itself.
 const RELEASE_MAX: Duration = Duration::from_secs(10);
 
 struct KeeperInner {
@@ -42,11 +41,11 @@ struct KeeperInner {
     releases: Mutex<Vec<SettleItem>>,
     wake: Notify,
     closing: AtomicBool,
-    /// Why the last heartbeat was not answered; `None` after one that was.
+    /// Why the last heartbeat failed; `None` after one that was answered.
     trouble: watch::Sender<Option<CallError>>,
 }
 
-/// What keeps the thread going: it ends with the last of these.
+/// Keeps the thread running: the thread ends with the last of these.
 struct Handle {
     inner: Arc<KeeperInner>,
 }
@@ -66,10 +65,10 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Starts the thread. `engine` should not repeat calls by itself: the keeper does.
+    /// Starts the thread. `engine` should not retry calls by itself: the keeper does.
     ///
     /// # Errors
-    /// The system gives no thread, or no event queue for it.
+    /// The system cannot start a thread, or has no event queue for it.
     pub fn start(engine: Arc<dyn Engine>, namespace: Namespace) -> io::Result<Self> {
         let keeper = Keeper::unstarted(engine, namespace);
         let inner = keeper.handle.inner.clone();
@@ -77,7 +76,7 @@ impl Keeper {
         thread::Builder::new().name("tenure-keeper".to_owned()).spawn(move || {
             match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                 Ok(runtime) => {
-                    // Whoever started it may be gone already, which changes nothing.
+                    // The caller of `start` may be gone already, which changes nothing.
                     let _ = tell.send(Ok(()));
                     runtime.block_on(keep(inner));
                 }
@@ -103,7 +102,7 @@ impl Keeper {
         Keeper { handle: Arc::new(Handle { inner: Arc::new(inner) }) }
     }
 
-    /// On the runtime of the caller, so that a test can turn its clock.
+    /// On the runtime of the caller, so that a test can move its clock.
     #[cfg(test)]
     pub(crate) fn start_here(engine: Arc<dyn Engine>, namespace: Namespace) -> Self {
         let keeper = Keeper::unstarted(engine, namespace);
@@ -116,16 +115,14 @@ impl Keeper {
         self.handle.inner.trouble.subscribe()
     }
 
-    /// Takes a lease into care: from now on it is extended until the [`Held`] is dropped.
+    /// Extends a lease from now on, until the [`Held`] is dropped.
     ///
-    /// `ttl` is the one the lease was asked for with, `asked` the moment (on the monotonic clock)
-    /// at which the lease call was first sent under its request id. A lease that is read later than
-    /// 0.2 of its ttl after that is extended, and the answer read, before this returns: its work
-    /// starts only then.
+    /// `ttl` is the one that the lease was asked for with, `asked` the time (on the monotonic clock) at which the lease
+    /// call was first sent under its request id. A lease that is read later than 0.2 of its ttl after that is extended,
+    /// and the answer read, before this returns: its work starts only then.
     ///
     /// # Errors
-    /// Why it cannot be worked on: no longer held, or not known to be. It is given back, as far as
-    /// that is possible.
+    /// Why no work may start: the lease is no longer held, or not known to be. It is given back if possible.
     pub async fn hold(
         &self,
         lease: &LeaseView,
@@ -139,8 +136,8 @@ impl Keeper {
         held
     }
 
-    /// The same, but gives nothing back: for a caller that does so itself and waits for the answer,
-    /// since its process may end before the keeper gets to it. May be dropped; then nothing is held.
+    /// The same, but gives nothing back: for a caller that does so itself and waits for the answer, since its process
+    /// may end before the keeper gets to it. If it is dropped, nothing is held.
     pub(crate) async fn confirm(
         &self,
         lease: &LeaseView,
@@ -151,8 +148,8 @@ impl Keeper {
         held.sure().await.map(|()| held)
     }
 
-    /// Takes leases of one answer into care, in their order and without waiting: of those that were read
-    /// late nothing may be done before [`Held::sure`]. One without an id is left out.
+    /// Extends the leases of one answer from now on, in their order and without waiting: the work of a lease that was
+    /// read late must wait for [`Held::sure`]. A lease without an id is left out.
     pub(crate) fn hold_all<'a>(
         &self,
         leases: impl IntoIterator<Item = &'a LeaseView>,
@@ -178,8 +175,7 @@ impl Keeper {
         held
     }
 
-    /// Gives a lease back without waiting for the answer: tried for ten seconds, then left to run
-    /// out.
+    /// Gives a lease back without waiting for the answer: retried for ten seconds, then left to expire.
     pub fn release(&self, lease: String) {
         let item = SettleOutcome::released().of(lease);
         let inner = &self.handle.inner;
@@ -227,8 +223,7 @@ async fn keep(inner: Arc<KeeperInner>) {
 
 type HeartbeatAnswer = Result<tenure_core::lease::Extended, CallError>;
 
-/// One heartbeat call. A slow one is not waited for: the next is sent beside it when it is due, and
-/// whichever is answered counts.
+/// One heartbeat call. The next one does not wait for a slow one: it is sent when it is due, and each answer counts.
 async fn beat(inner: Arc<KeeperInner>, beats: Beats) -> (Beats, HeartbeatAnswer) {
     let extend = Extend { leases: beats.items(), ttl: None };
     let call = inner.engine.run(&inner.namespace, extend);
@@ -250,7 +245,7 @@ fn note(inner: &KeeperInner, beats: Beats, heard: HeartbeatAnswer) {
     match heard {
         Ok(extended) => table.heard(&beats, &extended),
         Err(error) => {
-            // What passes by itself says nothing about a report that was sent along.
+            // A temporary failure says nothing about a report that was sent along.
             let refused = matches!(&error, CallError::Refused(no) if !is_engines(no.code));
             table.failed(beats, Instant::now(), refused);
         }

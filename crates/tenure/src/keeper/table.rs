@@ -1,7 +1,6 @@
-//! The leases that this process holds, and when each must be extended or given up.
+//! Table of the leases that this process holds, and when each must be extended or given up.
 //!
-//! Pure bookkeeping on instants that it is given: it sends nothing, sleeps nowhere and reads no
-//! clock.
+//! Pure bookkeeping: the caller passes the time. It sends nothing, never sleeps and reads no clock.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,17 +15,17 @@ use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::time::Instant;
 
-/// Parts of a ttl at which something happens, in hundredths: a heartbeat.
+/// Points in time as parts of a ttl, in hundredths. Here: the next heartbeat.
 const BEAT: u32 = 20;
-/// A heartbeat again, when the last one failed.
+/// The next heartbeat after one that failed.
 const BEAT_AGAIN: u32 = 5;
-/// What is due within this is sent along, so that all leases come to beat together.
+/// Heartbeats due within this are sent along, so that the leases come to share calls.
 const TOGETHER: u32 = 10;
-/// A lease that is read later than this after it was asked for is extended before its work starts.
+/// A lease that is read later than this after its request is extended before its work starts.
 const FRESH: u32 = 20;
 /// The holder stops its work.
 const STOP: u32 = 80;
-/// The last moment at which anything of it may still run.
+/// The last time at which any part of the work may still run.
 const HARD: u32 = 95;
 
 const _: () = assert!(BEAT_AGAIN < BEAT && BEAT < STOP && STOP < HARD && HARD < 100);
@@ -39,9 +38,9 @@ fn part(ttl: Duration, hundredths: u32) -> Duration {
 /// Why a holder must stop its work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stop {
-    /// The lease is no longer held, or could not be kept: somebody else may soon have it.
+    /// The lease is no longer held, or could not be kept: another holder may soon have it.
     Lost,
-    /// Its job was called off.
+    /// Its job was cancelled.
     Cancelled,
     /// The time of this run is over.
     Deadline,
@@ -49,28 +48,28 @@ pub enum Stop {
     Shutdown,
 }
 
-/// What is known of one lease.
+/// The state of one lease, as far as this process knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pulse {
-    /// When the last heartbeat that was answered was sent; at first, when the lease was asked for.
+    /// When the last answered heartbeat was sent; at first, when the lease was asked for.
     pub sent: Instant,
     /// Whether it is known to be held: its answer was fresh, or an extend was answered since.
     pub sure: bool,
     /// When its run must be over, by this process's clock.
     pub deadline: Option<Instant>,
-    /// Its job was called off; the lease is held on while the holder stops.
+    /// Its job was cancelled; the lease is still extended while the holder stops.
     pub cancelled: bool,
-    /// It is over.
+    /// Why the lease has ended for its holder; `None` while it is held.
     pub ended: Option<Stop>,
 }
 
 impl Pulse {
-    /// When the holder stops, if no heartbeat is answered before.
+    /// When the holder must stop, if no heartbeat is answered before.
     pub fn stop_by(&self, ttl: Duration) -> Instant {
         let by = self.sent + part(ttl, STOP);
         self.deadline.map_or(by, |deadline| by.min(deadline))
     }
-    /// When nothing of it may run any more.
+    /// After this time no part of the work may still run.
     pub fn hard_limit(&self, ttl: Duration) -> Instant {
         self.sent + part(ttl, HARD)
     }
@@ -86,37 +85,37 @@ impl Pulse {
     }
 }
 
-/// One lease in care, as its holder and the keeper both see it.
+/// One lease in the table, shared by its holder and the keeper.
 pub struct Kept {
     pub lease: String,
-    /// The one that it was asked for with.
+    /// The ttl that it was asked for with.
     pub ttl: Duration,
     pulse: Mutex<Pulse>,
-    /// The last progress report, until a heartbeat takes it along.
+    /// The last progress report, until a heartbeat sends it.
     pub report: Mutex<Option<Json>>,
-    /// Nobody extends it any more. Never becomes false again.
+    /// Nothing extends it any more. Never becomes false again.
     let_go: AtomicBool,
     changed: Notify,
 }
 
 impl Kept {
-    /// What is known of it now.
+    /// A copy of its present state.
     pub fn pulse(&self) -> Pulse {
         *lock(&self.pulse)
     }
-    /// See [`Held::stop_by`](super::Held::stop_by).
+    /// See [`Held::stop_by`](super::Held::stop_by), by the present state.
     pub fn stop_by(&self) -> std::time::Instant {
         self.pulse().stop_by(self.ttl).into_std()
     }
-    /// See [`Held::hard_limit`](super::Held::hard_limit).
+    /// See [`Held::hard_limit`](super::Held::hard_limit), by the present state.
     pub fn hard_limit(&self) -> std::time::Instant {
         self.pulse().hard_limit(self.ttl).into_std()
     }
-    /// Whether nobody extends it any more.
+    /// Whether it is no longer extended.
     pub fn is_let_go(&self) -> bool {
         self.let_go.load(Ordering::Acquire)
     }
-    /// Completes at the next change; one that is only polled later misses what came before.
+    /// Completes at the next change; if it is first polled later, it misses the changes before.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
     }
@@ -126,7 +125,7 @@ impl Kept {
     }
 }
 
-/// A lease in the table, as its holder names it there.
+/// A lease in the table, with its place there.
 pub struct Taken {
     pub kept: Arc<Kept>,
     place: usize,
@@ -134,16 +133,16 @@ pub struct Taken {
 
 struct Entry {
     kept: Arc<Kept>,
-    /// In the engine's time.
+    /// End of the run, in the engine's time.
     deadline: Option<Moment>,
-    /// The next heartbeat.
+    /// When the next heartbeat is due.
     next: Instant,
-    /// An unsure lease that no extend confirms is given up then.
+    /// When an unsure lease is given up, if no extend confirms it.
     unsure_until: Instant,
 }
 
 impl Entry {
-    /// When something is to be done about it.
+    /// When the keeper must act on it next.
     fn due(&self) -> Instant {
         let pulse = self.kept.pulse();
         if pulse.ended.is_some() {
@@ -157,7 +156,7 @@ impl Entry {
     }
 }
 
-/// When leases that came with one answer were asked for, and read.
+/// When the leases of one answer were asked for, and read.
 #[derive(Clone, Copy)]
 pub struct Granted {
     /// The ttl that they were asked for with.
@@ -167,26 +166,26 @@ pub struct Granted {
     pub now: Instant,
 }
 
-/// One item of an extend call, and what must be known when its answer comes.
+/// One item of an extend call, with the state needed when its answer comes.
 pub struct Beat {
     place: usize,
     kept: Arc<Kept>,
-    /// What is reported along.
+    /// The progress report sent along with the heartbeat.
     progress: Option<Json>,
 }
 
-/// Heartbeats of one call.
+/// The heartbeats of one call.
 pub struct Beats {
     /// When they were sent.
     pub sent: Instant,
-    /// At most [`ITEMS_MAX`].
+    /// At most [`ITEMS_MAX`] items.
     pub beats: Vec<Beat>,
-    /// The longest ttl among them: an answer is worth nothing after that.
+    /// The longest ttl among them: an answer is worthless after that.
     pub ttl: Duration,
 }
 
 impl Beats {
-    /// As an extend call has them.
+    /// The items of the extend call.
     pub fn items(&self) -> Vec<ExtendItem> {
         let one = |beat: &Beat| ExtendItem {
             lease: beat.kept.lease.clone(),
@@ -196,27 +195,27 @@ impl Beats {
     }
 }
 
-/// What to do now.
+/// The next steps of the keeper.
 pub struct Plan {
-    /// To be sent, each at most [`ITEMS_MAX`] long.
+    /// Calls to send, each at most [`ITEMS_MAX`] long.
     pub calls: Vec<Beats>,
-    /// When to look again; `None` while nothing is held.
+    /// When to plan again; `None` while no lease is held.
     pub next: Option<Instant>,
 }
 
-/// The leases that are held. A lease has a place by number, since a worker that handles jobs by the ten
-/// thousand a second takes and drops that many.
+/// The leases that are held. A lease has a place by number, since a worker that handles tens of thousands of jobs a
+/// second takes and drops that many.
 #[derive(Default)]
 pub struct Table {
     entries: Vec<Option<Entry>>,
     /// Places without an entry.
     vacant: Vec<usize>,
-    /// When the keeper looks again by itself.
+    /// When the keeper wakes next by itself.
     planned: Option<Instant>,
 }
 
 impl Table {
-    /// Takes a lease in. Says whether the keeper must be woken for it.
+    /// Adds a lease. Returns whether the keeper must be woken for it.
     pub fn take(&mut self, lease: String, view: &LeaseView, granted: Granted) -> (Taken, bool) {
         let Granted { ttl, asked, now } = granted;
         let sure = now < asked + part(ttl, FRESH);
@@ -224,7 +223,7 @@ impl Table {
         let pulse = Pulse {
             sent: asked,
             sure,
-            // By the own clock from the moment it was read; every answered extend corrects it.
+            // By this process's clock from the time it was read; every answered extend corrects it.
             deadline: time.map(|time| now + time.std()),
             cancelled: false,
             ended: None,
@@ -265,7 +264,7 @@ impl Table {
         self.entries.get_mut(place)?.as_mut().filter(|entry| Arc::ptr_eq(&entry.kept, kept))
     }
 
-    /// Lets a lease go: it is not extended any more.
+    /// Removes a lease: it is not extended any more.
     pub fn let_go(&mut self, taken: &Taken) {
         self.vacate(taken.place, &taken.kept);
     }
@@ -284,7 +283,7 @@ impl Table {
         self.entries.iter().flatten()
     }
 
-    /// What is due, and when to look again. What could not be kept ends here.
+    /// The heartbeats that are due, and when to plan again. Ends the leases that could not be kept.
     pub fn plan(&mut self, now: Instant) -> Plan {
         self.end_unkept(now);
         let mut calls: Vec<Beats> = Vec::new();
@@ -325,8 +324,7 @@ impl Table {
             if let Some(stop) = stop.filter(|_| pulse.ended.is_none()) {
                 entry.kept.change(|pulse| pulse.ended = Some(stop));
             }
-            // One whose deadline came is extended on while its holder stops, so that the engine
-            // and nobody else ends it.
+            // A lease past its deadline is still extended while its holder stops, so that only the engine ends it.
             if stop == Some(Stop::Lost) || pulse.ended == Some(Stop::Lost) {
                 over.push((place, entry.kept.clone()));
             }
@@ -336,7 +334,7 @@ impl Table {
         }
     }
 
-    /// An extend call was answered.
+    /// Applies the answer to an extend call.
     pub fn heard(&mut self, beats: &Beats, answer: &Extended) {
         let extended: HashMap<&str, Moment> =
             answer.extended.iter().map(|one| (one.lease.as_str(), one.expires_at)).collect();
@@ -352,8 +350,8 @@ impl Table {
                 if let Some(expires_at) = expires_at {
                     pulse.sent = pulse.sent.max(beats.sent);
                     pulse.sure = true;
-                    // The engine's time of the answer is `expires_at - ttl`, or later if its deadline
-                    // cut the extension: either way the run is over no later than this.
+                    // The engine's time of the answer is `expires_at - ttl`, or later if its deadline cut the
+                    // extension: either way the run ends no later than this.
                     if let (Some(end), Some(known)) = (deadline, pulse.deadline) {
                         let left = end.plus(span(ttl)).since(expires_at).std();
                         pulse.deadline = Some(known.min(beats.sent + left));
@@ -370,8 +368,7 @@ impl Table {
         }
     }
 
-    /// An extend call failed: its leases are tried again soon, with what they wanted to report
-    /// unless that was refused.
+    /// An extend call failed: its leases are retried soon, with their reports unless the engine refused one.
     pub fn failed(&mut self, beats: Beats, now: Instant, refused: bool) {
         for beat in beats.beats {
             let Some(entry) = self.entry_mut(beat.place, &beat.kept) else { continue };
@@ -379,7 +376,7 @@ impl Table {
             if let Some(progress) = beat.progress.filter(|_| !refused) {
                 lock(&beat.kept.report).get_or_insert(progress);
             }
-            // A report that was refused must not cost the lease: at once again without it.
+            // A refused report must not cost the lease: retry at once without it.
             let again = match refused && reported {
                 true => Duration::ZERO,
                 false => part(entry.kept.ttl, BEAT_AGAIN),
@@ -393,7 +390,7 @@ fn span(time: Duration) -> Span {
     Span::from_us(u64::try_from(time.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// A lock that no panic elsewhere can take away.
+/// Locks a mutex, even if another thread panicked while holding it.
 pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

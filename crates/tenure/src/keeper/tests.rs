@@ -1,4 +1,4 @@
-//! The keeper against an engine that says what a test wants, on a clock that a test turns.
+//! The keeper against a scripted engine, on a clock that a test moves.
 
 use std::time::Duration;
 
@@ -189,7 +189,7 @@ async fn a_run_ends_at_its_deadline_by_the_holders_own_clock() {
         view.deadline = Some(view.granted_at.plus(Span::from_s(20)));
         view
     };
-    // The engine's clock has nothing to do with ours: only the span counts.
+    // The engine's clock is independent of ours: only the span counts.
     let fake = Fake::new(|call, _| match call {
         Request::Extend(extend) => Says::Now(Ok(extended(extend, Moment::ZERO.plus(TTL)))),
         call => well(call),
@@ -200,7 +200,7 @@ async fn a_run_ends_at_its_deadline_by_the_holders_own_clock() {
     assert_eq!(held.stopped().await, Stop::Deadline);
     assert_eq!(begun.elapsed().as_secs(), 20);
 
-    // An answer lost for 4 s: the first extend says that it is later at the engine than we thought.
+    // An answer lost for 4 s: the first extend shows that the engine's time is later.
     let granted_at = lease(2, None).granted_at;
     let fake = Fake::new(move |call, _| match call {
         Request::Extend(extend) => {
@@ -294,7 +294,7 @@ async fn a_release_that_nobody_waits_for_is_tried_again() {
     });
     let keeper = on(&fake);
     keeper.release("l1".to_owned());
-    // It is done even though nobody holds the keeper any more.
+    // The release is sent even though no one holds the keeper any more.
     drop(keeper);
     fake.until(is_settle, 4).await;
 }

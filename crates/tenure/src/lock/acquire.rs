@@ -1,4 +1,4 @@
-//! Needs alone, acquired in a sentence.
+//! Acquires needs without a job, by a builder.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use super::{Lock, LockError, LockGuard};
 use crate::client::Client;
 use crate::need::Need;
 
-/// What [`Client::acquire`] begins; it waits without an end unless [`Acquire::within`] bounds it.
+/// An acquisition that waits without an end unless [`Acquire::within`] bounds it; from [`Client::acquire`].
 #[derive(Debug)]
 #[must_use = "nothing is acquired until this is awaited"]
 pub struct Acquire {
@@ -23,8 +23,8 @@ pub struct Acquire {
 }
 
 impl Client {
-    /// Acquires needs, 1 to 16, all together or none, once it is awaited. What is got is kept alive, and given back when
-    /// the guard is released or dropped.
+    /// Acquires needs, 1 to 16, all together or none, once it is awaited. The guard keeps them alive, and gives them
+    /// back when it is released or dropped.
     ///
     /// ```no_run
     /// # async fn example(client: tenure::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -48,12 +48,12 @@ impl Client {
 }
 
 impl Acquire {
-    /// How long it stays held after this process died: 1 s to 1 h, 30 s unless said.
+    /// How long the needs stay held after this process died: 1 s to 1 h, 30 s by default.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
-    /// Gives up after so long, with [`LockError::Busy`]; zero takes what is free and never waits.
+    /// Gives up after this long, with [`LockError::Busy`]; zero takes free needs only and never waits.
     pub fn within(mut self, longest: Duration) -> Self {
         self.within = Some(longest);
         self

@@ -1,8 +1,7 @@
-//! Needs alone: a lock, a semaphore, a resource of a pool, held by a guard.
+//! Locks: needs without a job, such as a lock, a semaphore or a resource of a pool, held by a guard.
 //!
-//! A guard keeps what it holds alive and gives it back; it cannot stop the code that works under
-//! it. That code watches [`LockGuard::stopped`], or hands [`LockGuard::fence`] to the store it
-//! writes to.
+//! A guard keeps its lease alive and gives it back; it cannot stop the code that works under it. That code watches
+//! [`LockGuard::stopped`], or hands [`LockGuard::fence`] to the store it writes to.
 
 mod acquire;
 
@@ -33,9 +32,9 @@ use crate::repeat::Backoff;
 
 pub use self::acquire::Acquire;
 
-/// The first slice of a wait that is observed, so that an observer soon hears what is waited for.
+/// The first slice of a wait with an observer: short, so that it soon learns why the lock is busy.
 const FIRST: Span = Span::from_s(1);
-/// [`LockGuard::release`] tries for this long; after that the lease runs out by itself.
+/// [`LockGuard::release`] retries for this long; after that the lease expires by itself.
 const RELEASE_MAX: Duration = Duration::from_secs(10);
 
 /// Why a lock was not acquired.
@@ -45,11 +44,11 @@ pub enum LockError {
     /// It was not free in time. Carries the last answer: why, and when that may change.
     #[error("could not get the lock in time: {}", why_busy(.0))]
     Busy(Leased),
-    /// It was granted when the time was over, but so late that it may belong to somebody else by now;
-    /// it was given back, and nothing may be done under it.
+    /// It was granted at the end of the wait, but so late that another holder may have it by now; it was given back,
+    /// and no work may be done under it.
     #[error("the lock was lost before anything was done under it")]
     Lost,
-    /// The caller of [`Lock::acquire_unless`] called it off. Nothing is held.
+    /// The caller of [`Lock::acquire_unless`] cancelled the wait. Nothing is held.
     #[error("waiting for the lock was called off")]
     CalledOff,
     /// The call was refused or failed.
@@ -61,15 +60,15 @@ fn why_busy(last: &Leased) -> &str {
     last.reasons.first().map_or("it is taken", |reason| &reason.detail)
 }
 
-/// Something that happened while a lock was waited for.
+/// An event during the wait for a lock.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum LockEvent {
-    /// It is not free yet. Reported after each slice of the wait, with what the engine answered.
+    /// It is not free yet. Reported after each slice of the wait, with the engine's answer.
     Waiting(Leased),
-    /// The engine did not answer; it is asked again. Reported for every call that fails.
+    /// The engine did not answer; the call is retried. Reported for every call that fails.
     Trouble {
-        /// What went wrong.
+        /// The failure of the last call.
         error: CallError,
         /// How long nothing has answered.
         away: Duration,
@@ -110,18 +109,18 @@ pub(crate) fn one(limit: LimitName) -> Need {
 }
 
 impl Lock {
-    /// Of any needs, 1 to 16.
+    /// A lock of any needs, 1 to 16.
     pub fn new(client: Client, needs: Vec<Need>) -> Self {
         let ttl = Span::from_us(TTL_US_DEFAULT);
         Lock { client, needs, ttl, observer: Observer::default() }
     }
-    /// How long it stays held after this process died: `1s` to `1h`, 30 s unless set. With `0s` and
-    /// needs that are only rates it takes their tokens and holds nothing.
+    /// How long it stays held after this process died: `1s` to `1h`, 30 s unless set. With `0s` and needs that are only
+    /// rates it takes their tokens and holds nothing.
     pub fn ttl(mut self, ttl: impl Into<Span>) -> Self {
         self.ttl = ttl.into();
         self
     }
-    /// Is told how a wait goes, for the first time after a second; it must not block.
+    /// Receives the events of a wait, the first after a second; it must not block.
     pub fn observe(mut self, observer: impl Fn(&LockEvent) + Send + Sync + 'static) -> Self {
         self.observer = Observer::new(observer);
         self
@@ -134,7 +133,7 @@ impl Lock {
     pub async fn acquire(&self) -> Result<LockGuard, LockError> {
         self.acquire_unless(None, pending()).await
     }
-    /// Waits at most this long; an engine that goes away is waited for just as long.
+    /// Waits at most this long, also for an engine that goes away.
     ///
     /// # Errors
     /// [`LockError::Busy`] if it is not free by then; otherwise the call was refused, or the engine
@@ -150,9 +149,9 @@ impl Lock {
         self.acquire_unless(Some(Duration::ZERO), pending()).await
     }
 
-    /// Waits until `off` completes, and at most for `longest` (without an end if that is `None`).
-    /// Dropping one of the other calls leaves its grant, if there is one in that moment, to run out
-    /// after its ttl; this one gives it back before it returns.
+    /// Waits until `off` completes, and at most for `longest` (without an end if that is `None`). If one of the other
+    /// calls is dropped just as it is granted, that grant expires only after its ttl; this one gives it back before it
+    /// returns.
     ///
     /// # Errors
     /// [`LockError::CalledOff`] after `off`; otherwise as [`Lock::acquire_within`].
@@ -167,7 +166,7 @@ impl Lock {
         let left = || longest.map(|longest| longest.saturating_sub(begun.elapsed()));
         let mut place: Option<RequestId> = None;
         let mut asking = Asking::new();
-        // A wait with a deadline must not be held up by the repeats of one call.
+        // A wait with a deadline must not be held up by the retries of one call.
         let client = if longest.is_some() { self.client.once() } else { self.client.clone() };
         loop {
             let (id, first_sent) = asking.call();
@@ -203,7 +202,7 @@ impl Lock {
                         if over {
                             return Err(LockError::Lost);
                         }
-                        // It was ours and is not any more: the next wait is another one.
+                        // The lease was ours and is lost: the next wait is a new one.
                         place = None;
                     } else if over {
                         return Err(LockError::Busy(leased));
@@ -235,7 +234,7 @@ impl Lock {
         }
     }
 
-    /// What was granted, in the keeper's care; `None` if it is not known to be held any more. Then it
+    /// A guard for a granted lease, which the keeper extends; `None` if it is not known to be held any more. Then it
     /// was given back.
     async fn guard(
         &self,
@@ -265,14 +264,14 @@ impl Lock {
     }
 }
 
-/// What calls a wait off: a future that is polled no more once it has completed.
+/// The signal that cancels a wait: a future that is not polled again once it has completed.
 struct Off<'a, F> {
     future: Pin<&'a mut F>,
     over: bool,
 }
 
 impl<F: Future<Output = ()>> Off<'_, F> {
-    /// Completes when the wait is called off. May be dropped and called again.
+    /// Completes when the wait is cancelled. May be dropped and called again.
     async fn wait(&mut self) {
         if !self.over {
             self.future.as_mut().await;
@@ -282,11 +281,11 @@ impl<F: Future<Output = ()>> Off<'_, F> {
 }
 
 fn span(time: Duration) -> Span {
-    // Up to whole milliseconds: the contract has no smaller unit, and zero would not wait.
+    // Rounded up to whole milliseconds: the contract has no smaller unit, and zero would not wait.
     Span::from_ms(u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX / 1_000))
 }
 
-/// What is held until this is dropped or released.
+/// A granted lease without a job, held until this is dropped or released.
 ///
 /// ```
 /// # tenure::testing::example(async |client| {
@@ -320,7 +319,7 @@ pub struct LockGuard {
     lease: LeaseView,
     /// `None` for a token: it was granted and given back in one step.
     held: Option<Held>,
-    /// Whether there is something to give back: until the engine has answered that.
+    /// Whether the lease must still be given back: true until the engine has answered that.
     open: bool,
 }
 
@@ -333,8 +332,7 @@ impl LockGuard {
     pub fn lease(&self) -> &LeaseView {
         &self.lease
     }
-    /// The lease in the keeper's care; `None` if it was acquired with a ttl of zero, which holds
-    /// nothing.
+    /// The lease with its heartbeats; `None` if it was acquired with a ttl of zero, which holds nothing.
     pub fn held(&self) -> Option<&Held> {
         self.held.as_ref()
     }
@@ -349,14 +347,13 @@ impl LockGuard {
     /// Gives it back, and waits for the answer: for ten seconds if the engine is away.
     ///
     /// # Errors
-    /// `lease_lost`: it was no longer held, so somebody else may have had it meanwhile. A fault: it is
-    /// not known to be given back; the heartbeats' thread tries that a little longer, and then it runs
-    /// out by itself.
+    /// `lease_lost`: it was no longer held, so another holder may have had it meanwhile. A fault: it may not be given
+    /// back yet; the keeper retries a little longer, and then the lease expires by itself.
     pub async fn release(self) -> Result<(), CallError> {
         self.settle(SettleOutcome::released()).await
     }
 
-    /// The same, with something to say about the resources and limits that were held.
+    /// The same, with verdicts on the resources and limits that were held.
     ///
     /// # Errors
     /// As [`LockGuard::release`].
@@ -364,13 +361,13 @@ impl LockGuard {
         self.try_settle(outcome).await
     }
 
-    /// The same; but what is said of resources and limits may not be what the engine takes. Then it ends as by
-    /// [`LockGuard::force`], and the refusal is answered.
+    /// The same; but if the engine refuses the verdicts on resources and limits, the lease ends as by
+    /// [`LockGuard::force`], and the refusal is returned.
     #[doc(hidden)]
     pub async fn settle_or_force(mut self, outcome: SettleOutcome) -> Result<(), CallError> {
         let settled = self.try_settle(outcome).await;
         if self.open && matches!(settled, Err(CallError::Refused(_))) {
-            // If that fails too, it runs out, which comes to the same.
+            // If that fails too, the lease expires, with the same effect.
             let _ = self.force().await;
         }
         settled
@@ -380,7 +377,7 @@ impl LockGuard {
         let Some(held) = &self.held else { return Ok(()) };
         let item = outcome.of(held.lease().to_owned());
         let settled = until_answered(async || self.client.settle(vec![item.clone()]).await).await?;
-        // Answered, one way or the other: nothing is left for the drop to do.
+        // The settle was answered, one way or the other: drop has nothing left to do.
         self.open = false;
         match settled.first() {
             Some(settled) if settled.ok => Ok(()),
@@ -392,14 +389,14 @@ impl LockGuard {
         }
     }
 
-    /// Ends it as the death of this process would, but at once: what it held rests for the `quarantine` of its pools and
-    /// limits. For work that was cut off, so that nobody knows what it left behind.
+    /// Ends it as the death of this process would, but at once: its resources and limits rest for their `quarantine`.
+    /// For work that was interrupted, so that its effects are unknown.
     ///
     /// # Errors
-    /// `lease_not_found`: it was no longer held. A fault: it is not known to have ended, and runs out by itself, which
-    /// comes to the same.
+    /// `lease_not_found`: it was no longer held. A fault: it may not have ended yet, and expires by itself, with the
+    /// same effect.
     pub async fn force(mut self) -> Result<(), CallError> {
-        // Whatever is answered, it is not given back as if all were well.
+        // Whatever the answer is, the lease must not be given back as if all were well.
         self.open = false;
         let Some(held) = &self.held else { return Ok(()) };
         let lease = held.lease();
@@ -407,7 +404,7 @@ impl LockGuard {
     }
 }
 
-/// Makes a call that ends a lease again for as long as it may pass: ten seconds.
+/// Retries a call that ends a lease while its failure is temporary, for at most ten seconds.
 async fn until_answered<T>(call: impl AsyncFn() -> Result<T, CallError>) -> Result<T, CallError> {
     let until = Instant::now() + RELEASE_MAX;
     let mut backoff = Backoff::default();
@@ -427,9 +424,8 @@ impl fmt::Debug for LockGuard {
 }
 
 impl Drop for LockGuard {
-    /// Gives it back without waiting, which is all that a drop can do. A process that ends at once may
-    /// not get to it; then it runs out after its ttl. One that was lost is not given back: it is not
-    /// ours any more.
+    /// Gives it back without waiting, since a drop cannot wait. If the process ends at once, the release may not be
+    /// sent; then the lease expires after its ttl. A lost lease is not given back: it is not ours any more.
     fn drop(&mut self) {
         let Some(held) = self.held.as_ref().filter(|_| self.open) else { return };
         if held.stop() != Some(Stop::Lost) {

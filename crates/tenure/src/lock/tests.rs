@@ -1,4 +1,4 @@
-//! A lock against an engine that says what a test wants, on a clock that a test turns.
+//! A lock against a scripted engine, on a clock that a test moves.
 
 use std::sync::{Arc, Mutex};
 
@@ -136,7 +136,7 @@ async fn a_wait_outlives_an_engine_that_is_away_for_a_while() {
     let guard = lock(&fake).acquire().await.unwrap();
     guard.release().await.unwrap();
 
-    // One that never was there, or does not come back, is told.
+    // An engine that was never there, or does not come back, is reported.
     let fake = Fake::new(|_, _| unavailable());
     assert!(matches!(lock(&fake).acquire().await, Err(LockError::Call(_))));
     let fake = Fake::new(|call, before| match call {
@@ -160,7 +160,7 @@ async fn an_engine_that_answers_nothing_at_once_is_not_asked_in_a_tight_circle()
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_with_an_end_lasts_as_long_as_it_was_asked_for() {
-    // Longer than a wait without an end would outlive.
+    // Longer than a wait without an end would allow.
     let begun = Instant::now();
     let fake = Fake::new(move |call, before| match call {
         Request::Lease(_) if before > 0 && begun.elapsed() < 2 * AWAY_MAX => unavailable(),
@@ -184,7 +184,7 @@ async fn a_wait_with_an_end_lasts_as_long_as_it_was_asked_for() {
 async fn a_grant_whose_answer_was_lost_is_found_and_counts_from_when_it_was_asked_for() {
     let begun = Instant::now();
     let fake = Fake::new(move |call, before| match call {
-        // Longer than one call is repeated by itself.
+        // Longer than one call is retried by itself.
         Request::Lease(_) if before > 0 && begun.elapsed().as_secs() < 80 => unknown(),
         Request::Lease(_) if before > 0 => got(1),
         call => well(call),
@@ -224,7 +224,7 @@ async fn a_token_is_taken_and_nothing_is_held() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_called_off_holds_nothing() {
-    // In that moment either the call that waits is granted, or the one that calls it off.
+    // At that time either the waiting call is granted, or the one that cancels it.
     for late in [false, true] {
         let fake = Fake::new(move |call, before| match call {
             Request::Lease(_) if before == 0 && late => {
@@ -251,7 +251,7 @@ async fn a_wait_that_is_called_off_holds_nothing() {
     }
 }
 
-/// What an engine answers that has taken the lease back.
+/// The answer of an engine that has taken the lease back.
 fn lost() -> Says {
     let lost = vec!["l1".to_owned()];
     Says::Now(Ok(Reply::Extend(Extended { lost, ..Extended::default() })))

@@ -1,7 +1,7 @@
-//! From HTTP to a reply, a refusal or a fault.
+//! Turns an HTTP answer into a reply, a refusal or a fault.
 //!
-//! Lenient: fields that it does not know are ignored. It never shows what it read, since an answer
-//! may carry payloads and secrets: an error names a place, not a value.
+//! Lenient: unknown fields are ignored. It never shows the text it reads, since an answer may carry payloads and
+//! secrets: an error names a place, not a value.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -21,12 +21,12 @@ use tenure_seam::{CallError, Fault};
 
 use super::wire::Heard;
 
-/// Reads the body of a good answer with this status.
+/// Reads the body of a successful answer with this status.
 pub type Reader = fn(u16, &[u8]) -> Result<Reply, serde_json::Error>;
 
 const CREATED: u16 = 201;
 
-/// A reply as the body of a good answer has it.
+/// A reply that can be read from the body of a successful answer.
 pub trait FromHttp: Sized {
     /// Reads the body of an answer with this status.
     fn read(status: u16, body: &[u8]) -> Result<Self, serde_json::Error>;
@@ -157,14 +157,14 @@ impl Problem {
         refusal
     }
 
-    /// The refusal of a part of what was asked; of a code that is not known here as if the server broke.
+    /// The refusal of a part of the request; an unknown code counts as `internal`.
     fn of_a_part(self) -> Refusal {
         let code = self.code.parse().unwrap_or(Code::Internal);
         self.refusal(code)
     }
 }
 
-/// What an answer means. `place` is the server, for the sentences.
+/// The reply, refusal or fault in an answer. `place` is the server, for the messages.
 pub fn answer(
     heard: &Heard,
     read: Reader,
@@ -175,7 +175,7 @@ pub fn answer(
     let status = heard.status;
     if (200..300).contains(&status) {
         return read(status, &heard.body).map_err(|why| {
-            // Only where, never what: the text of a parser's error quotes the value.
+            // The position only, not the text: a parser's error quotes the value.
             CallError::Fault(Fault::Broken(format!(
                 "the answer to {name} from {place} cannot be read (line {}, column {})",
                 why.line(),
@@ -200,8 +200,8 @@ pub fn answer(
     })
 }
 
-/// Whether another server of the same store may answer otherwise: this one says, before anything happened, that it does not
-/// serve, or a proxy says that it is not there.
+/// Whether another server of the same store may give another answer: before anything happened, this one said that it
+/// does not serve, or a proxy said that it is not there.
 pub fn leads_elsewhere(heard: &Heard) -> bool {
     if heard.status < 500 {
         return false;
@@ -212,7 +212,7 @@ pub fn leads_elsewhere(heard: &Heard) -> bool {
     }
 }
 
-/// Sent, but not answered: what changes something may have happened, what reads may be asked again.
+/// Sent, but not answered: a call that changes something may have happened, a read may be retried.
 pub fn lost(effect: Effect, why: String) -> Fault {
     match effect {
         Effect::Reads => Fault::Unavailable(why),
@@ -220,7 +220,7 @@ pub fn lost(effect: Effect, why: String) -> Fault {
     }
 }
 
-/// A status without a code that is known here: a proxy, another program, or a later server.
+/// A status without a known code: from a proxy, another program, or a later server.
 fn unnamed(status: u16, problem: &Problem, effect: Effect, place: &str) -> Fault {
     match status {
         401 => {
@@ -231,7 +231,7 @@ fn unnamed(status: u16, problem: &Problem, effect: Effect, place: &str) -> Fault
             let place = place.to_owned();
             Fault::Denied(ServerRefusal::OriginRefused { place, status }.into())
         }
-        // Whether a proxy had passed it on is not known.
+        // A proxy may or may not have forwarded it.
         500.. => lost(effect, format!("{place} answered {status}")),
         _ if !problem.code.is_empty() => Fault::Broken(format!(
             "{place} refused with the code \"{}\", which this version does not know: {}",
@@ -243,7 +243,7 @@ fn unnamed(status: u16, problem: &Problem, effect: Effect, place: &str) -> Fault
     }
 }
 
-/// What can be read of a problem; nothing at all is a problem without a code.
+/// The readable part of a problem; an unreadable one becomes a problem without a code.
 fn lenient<T: DeserializeOwned + Default>(body: &[u8]) -> T {
     serde_json::from_slice(body).unwrap_or_default()
 }

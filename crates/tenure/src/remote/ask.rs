@@ -1,8 +1,7 @@
-//! From a request to HTTP. Method and path are those of the table of operations; query and body are said by the request
-//! itself, in the file of its subject.
+//! Turns a request into HTTP. Method and path come from the table of operations; the request's [`OverHttp`], in the
+//! file of its subject, adds query and body.
 //!
-//! It sends nothing and checks nothing but the size of a body, so that a refusal of an oversized
-//! one costs no transfer.
+//! It sends nothing and checks only the size of a body, so that the refusal of an oversized one costs no transfer.
 
 use bytes::Bytes;
 use hyper::Method;
@@ -20,13 +19,13 @@ use super::answer::{FromHttp, Reader, read};
 /// A request as HTTP carries it.
 #[derive(Debug)]
 pub struct HttpCall {
-    /// The method.
+    /// The method, from the table of operations.
     pub method: Method,
     /// Path and query, percent-encoded.
     pub path: String,
-    /// The body, unless there is none.
+    /// `None`: the request has no body.
     pub body: Option<Body>,
-    /// Of what is made the ids are enough: `Prefer: return=minimal`.
+    /// Whether the answer may have the ids alone: `Prefer: return=minimal`.
     pub minimal: bool,
     /// How the answer is read.
     pub read: Reader,
@@ -37,31 +36,31 @@ pub struct HttpCall {
 pub struct Body {
     /// The text. May hold secrets and payloads: never shown.
     pub bytes: Bytes,
-    /// `application/json` or `application/x-ndjson`.
+    /// Either `application/json` or `application/x-ndjson`.
     pub media: &'static str,
 }
 
 const JSON: &str = "application/json";
 const NDJSON: &str = "application/x-ndjson";
 
-/// Why there is nothing to send.
+/// Why a request cannot be sent.
 #[derive(Debug)]
 pub enum Unsendable {
-    /// The other side would refuse it.
+    /// The server would refuse it.
     Refused(Refusal),
     /// It cannot be written as JSON.
     Broken(Fault),
 }
 
-/// What a request says over HTTP beside its method and its path.
+/// The parts of an HTTP request besides its method and its path.
 pub trait OverHttp: Operation<Reply: FromHttp> {
-    /// Its query parameters.
+    /// Adds its query parameters; none by default.
     fn query(&self, _query: &mut Query) {}
-    /// Its body.
+    /// Its body; none by default.
     fn body(&self) -> Result<Option<Body>, Unsendable> {
         Ok(None)
     }
-    /// Whether the ids are enough of what is made.
+    /// Whether the answer may have the ids alone.
     fn minimal(&self) -> bool {
         false
     }
@@ -86,17 +85,17 @@ impl Query {
             self.separator = '&';
         }
     }
-    /// Adds those of a page.
+    /// Adds the parameters of a page.
     pub fn page(&mut self, page: &Page) {
         self.with("max", Some(&page.max.to_string()));
         self.with("cursor", page.cursor.as_deref());
     }
-    /// Adds how long to wait for an end, if that is waited for.
+    /// Adds how long to wait for an end, unless that is zero.
     pub fn wait(&mut self, wait: Span) {
         let wait = Some(wait).filter(|wait| *wait > Span::ZERO);
         self.with("wait", wait.map(|wait| wait.to_string()).as_deref());
     }
-    /// Adds those of a whole set.
+    /// Adds the parameters of a whole set.
     pub fn set(&mut self, meant: Meant, version: Option<u64>) {
         self.with("force", (meant == Meant::Yes).then_some("true"));
         self.with("version", version.map(|version| version.to_string()).as_deref());
@@ -115,7 +114,7 @@ pub fn json(value: &impl Serialize) -> Result<Option<Body>, Unsendable> {
     Ok(Some(Body { bytes: Bytes::from(bytes), media: JSON }))
 }
 
-/// A whole set: an array while it has at most `most` items and fits into a body, a line for each item beyond that.
+/// A whole set: an array if it has at most `most` items and fits into a body, otherwise one line per item.
 pub fn set(items: &[impl Serialize], most: usize) -> Result<Option<Body>, Unsendable> {
     if items.len() > most {
         return lines(items);
@@ -126,7 +125,7 @@ pub fn set(items: &[impl Serialize], most: usize) -> Result<Option<Body>, Unsend
     }
 }
 
-/// A body of JSON values, one a line.
+/// A body of JSON values, one per line.
 fn lines(items: &[impl Serialize]) -> Result<Option<Body>, Unsendable> {
     let mut lines = Vec::new();
     for item in items {

@@ -1,4 +1,4 @@
-//! What bodies of several subjects have in common. Nothing here is sent by itself.
+//! Parts that bodies of several subjects share. Nothing here is sent by itself.
 
 use serde::Serialize;
 use tenure_core::lease::Later;

@@ -1,8 +1,8 @@
-//! Which of several servers the next call goes to: the one place of that rule, which is also that of the Python client.
+//! Chooses the server for the next call: the only place of that rule, which the Python client shares.
 //!
-//! A client stays with the server that works. One that cannot be reached, or says that it does not serve, is left for the
-//! next of the list. A server that passed a call on names the owner of the store; a client that knows several servers goes
-//! to the owner from then on, never to a weaker scheme. It decides without a socket and without reading a clock.
+//! A client stays with a server that works. If that one cannot be reached, or does not serve, it moves to the next of
+//! the list. A server that forwarded a call names the leader of the store; a client that knows several servers goes to
+//! the leader from then on, never to a weaker scheme. It decides without a socket and without reading a clock.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use super::search::MayCall;
 use crate::url::{ServerUrl, StoreUrl};
 
-/// A server that could not be reached is not followed to for as long.
+/// A leader that could not be reached is not called again for this long, even if a server names it.
 const AVOIDED: Duration = Duration::from_secs(30);
 
-/// Where servers are known from.
+/// Where the addresses of the servers come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum KnownFrom {
     /// Their addresses were given.
     List,
-    /// They are looked up, and again when none of those that were found answers. Only such are called.
+    /// They are looked up, and again when all of the found ones fail. Only permitted ones are called.
     Search(MayCall),
 }
 
@@ -27,13 +27,13 @@ pub(super) struct ServerChoice {
     from: KnownFrom,
     /// In the order in which they are tried.
     listed: Vec<ServerUrl>,
-    /// A token is shown to all of them.
+    /// Whether all of them are sent a token.
     shows_token: bool,
-    /// Where the next call goes; `None` if the servers must be looked up first.
+    /// The server of the next call; `None` if the servers must be looked up first.
     at: Option<ServerUrl>,
-    /// The server of the list that named the owner.
+    /// The server of the list that named the leader.
     way_back: Option<ServerUrl>,
-    /// Servers that could not be reached, and until when nobody's word leads there.
+    /// Servers that could not be reached, and until when they are not called even if a server names them.
     avoided: HashMap<ServerUrl, Instant>,
 }
 
@@ -43,25 +43,25 @@ impl ServerChoice {
         ServerChoice { from, listed, shows_token, at, way_back: None, avoided: HashMap::new() }
     }
 
-    /// Whether there may be another server to go to.
+    /// Whether there may be another server to try.
     pub fn are_several(&self) -> bool {
         matches!(self.from, KnownFrom::Search(_)) || self.listed.len() > 1
     }
 
-    /// Where the next call goes; `None` if the servers must be looked up first.
+    /// The server of the next call; `None` if the servers must be looked up first.
     pub fn at(&self) -> Option<&ServerUrl> {
         self.at.as_ref()
     }
 
-    /// Whether it is one of those that may be called again: the others are let go of.
+    /// Whether this server may be called again: connections to the others are closed.
     pub fn knows(&self, server: &ServerUrl) -> bool {
         self.at.as_ref() == Some(server) || self.listed.contains(server)
     }
 
-    /// The servers were looked up. Those that could not be reached a moment ago are tried last.
+    /// Adds the servers of a search. Those that could not be reached a moment ago are tried last.
     pub fn found(&mut self, mut servers: Vec<ServerUrl>, now: Instant) {
         if self.at.is_some() {
-            // Another call has found some meanwhile.
+            // Another call has found some already.
             return;
         }
         servers.sort_by_key(|server| self.is_avoided(server, now));
@@ -76,7 +76,7 @@ impl ServerChoice {
         self.leave(server);
     }
 
-    /// A server says that it does not serve, or what stands before it that it is not there.
+    /// A server says that it does not serve, or a proxy says that the server is not there.
     pub fn leave(&mut self, server: &ServerUrl) {
         if self.at.as_ref() != Some(server) {
             return;
@@ -89,9 +89,9 @@ impl ServerChoice {
         };
     }
 
-    /// The answer of a server named the owner of the store.
+    /// The answer of a server named the leader of the store.
     pub fn named(&mut self, server: &ServerUrl, owner: &str, now: Instant) {
-        // A single address may be that of a balancer, whose servers nobody else can reach.
+        // A single address may be that of a load balancer, whose servers are unreachable from here.
         if !self.are_several() || self.at.as_ref() != Some(server) {
             return;
         }
@@ -109,7 +109,7 @@ impl ServerChoice {
         self.avoided.get(server).is_some_and(|until| *until > now)
     }
 
-    /// Whether calls would be less safe there than where this client was sent.
+    /// Whether calls there would be less safe than to the server that this client was given.
     fn is_weaker(&self, server: &ServerUrl, owner: &ServerUrl) -> bool {
         if let KnownFrom::Search(may_call) = self.from
             && !may_call.takes(owner)
@@ -157,7 +157,7 @@ mod tests {
         choice.found(servers(&["a:1", "b:1"]), now);
         choice.lost(&server("a:1"), now);
         assert_eq!(at(&choice), "http://b:1");
-        // Another call looked too.
+        // Another call looked them up too.
         choice.found(servers(&["c:1"]), now);
         choice.lost(&server("b:1"), now);
         assert_eq!(at(&choice), "nowhere");
@@ -178,7 +178,7 @@ mod tests {
             choice.named(&server("a:1"), "http://c:1", begun + Duration::from_millis(ms));
             assert_eq!(at(&choice), then, "after {ms} ms");
         }
-        // One that only does not serve is followed again at once.
+        // A server that only does not serve is called again as soon as another names it.
         choice.leave(&server("c:1"));
         assert_eq!(at(&choice), "http://a:1");
         choice.named(&server("a:1"), "http://c:1", begun + Duration::from_secs(31));
@@ -198,7 +198,7 @@ mod tests {
             (["http://a:1", "http://b:1"], "http://a:1", "file:/etc/passwd", false, false),
             (["http://a:1", "http://b:1"], "http://a:1", "http://c:1,http://d:1", false, false),
             (["http://a:1", "http://b:1"], "http://a:1", "", false, false),
-            // An answer that comes late, of a server that was left meanwhile.
+            // A late answer, from a server that was left meanwhile.
             (["http://a:1", "http://b:1"], "http://b:1", "http://c:1", false, false),
         ] {
             let mut choice = of_list(&listed, shows_token);

@@ -1,4 +1,4 @@
-//! Calls about flows over HTTP, and what a pushed job says of those it waits for.
+//! Calls about flows over HTTP, and the parents of a pushed job.
 
 use serde::Serialize;
 use tenure_core::flow::{After, OnParentFailure, Parent};
@@ -38,13 +38,13 @@ impl OverHttp for GetFlow {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum AfterBody<'a> {
-    /// `"JOB"` or `"key:KEY"`.
+    /// A string: `"JOB"` or `"key:KEY"`.
     Plain(String),
-    /// The same with `gone`, or another parent.
+    /// An object: the same with `gone`, or another kind of parent.
     Said(ParentBody<'a>),
 }
 
-/// A parent with the kind that it is.
+/// A parent, under the name of its kind.
 #[derive(Serialize, Default)]
 pub struct ParentBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ impl<'a> From<&'a After> for AfterBody<'a> {
     }
 }
 
-/// Whether it need not be said.
+/// Whether it can be left out.
 pub fn is_default(answer: &OnParentFailure) -> bool {
     *answer == OnParentFailure::default()
 }

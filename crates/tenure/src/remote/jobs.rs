@@ -1,6 +1,6 @@
 //! Calls about jobs over HTTP.
 //!
-//! A body leaves out what is at its default where the contract says that absent means the same.
+//! A body leaves out fields at their defaults, where the contract says that absence means the same.
 
 use serde::Serialize;
 use tenure_core::flow::OnParentFailure;
@@ -27,7 +27,7 @@ impl OverHttp for RunJobNow {}
 impl OverHttp for ExplainJob {}
 
 impl OverHttp for Push {
-    /// Always an array: one answer to read, and its status says no more than its items.
+    /// Always an array: one form of answer to read, and its status adds nothing to its items.
     fn body(&self) -> Result<Option<Body>, Unsendable> {
         let jobs: Vec<JobBody<'_>> = self.jobs.iter().map(JobBody::from).collect();
         json(&jobs)
@@ -106,7 +106,7 @@ impl OverHttp for ListFailures {
     }
 }
 
-/// A job, as it is pushed.
+/// A job to be pushed.
 #[derive(Serialize)]
 pub struct JobBody<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,7 +187,7 @@ impl<'a> From<&'a NewJob> for JobBody<'a> {
 }
 
 patch_body! {
-    /// Changes of a job, beside when it may run.
+    /// Changes of a job, except when it may run.
     JobFields of PatchJob {
         priority: i8,
         payload: Json,
@@ -249,7 +249,7 @@ struct ManyCall<'a> {
 }
 
 impl<'a> ManyCall<'a> {
-    /// At most `max` of those that the filter means, from the cursor on.
+    /// At most `max` of the jobs that match the filter, from the cursor on.
     fn new(filter: &'a JobFilter, max: usize, cursor: Option<&'a str>) -> Self {
         ManyCall {
             queue: filter.queue.as_ref(),
@@ -278,14 +278,13 @@ fn label(filter: &JobFilter) -> Option<String> {
     filter.label.as_ref().map(|(key, value)| format!("{key}:{value}"))
 }
 
-/// As a query writes it.
+/// In the form of a query.
 fn moment(at: Option<Moment>) -> Option<String> {
     at.map(|at| at.to_string())
 }
 
-/// `{"finished_at"}`.
 #[derive(Serialize)]
 struct RetryOne {
-    /// Only if it is still that end.
+    /// Retried only if it still has this end.
     finished_at: Moment,
 }

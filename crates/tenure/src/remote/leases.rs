@@ -46,7 +46,6 @@ impl OverHttp for ListLeases {
     }
 }
 
-/// A lease call.
 #[derive(Serialize)]
 struct LeaseCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,7 +101,6 @@ impl<'a> From<&'a Lease> for LeaseCall<'a> {
     }
 }
 
-/// An extend call.
 #[derive(Serialize)]
 struct ExtendCall<'a> {
     leases: Vec<ExtendOne<'a>>,
@@ -127,7 +125,6 @@ impl<'a> From<&'a Extend> for ExtendCall<'a> {
     }
 }
 
-/// A settle call.
 #[derive(Serialize)]
 struct SettleCall<'a> {
     settle: Vec<SettleOne<'a>>,
@@ -228,7 +225,7 @@ impl<'a> From<&'a ResourceVerdict> for VerdictBody<'a> {
     }
 }
 
-/// The end of an error text, as the other side would cut it: no need to send what it drops.
+/// The end of an error text, cut as the server would cut it: the rest need not be sent.
 fn tail(error: &str) -> &str {
     let mut at = error.len().saturating_sub(ERROR_BYTES_MAX);
     while !error.is_char_boundary(at) {

@@ -50,23 +50,21 @@ patch_body! {
     LimitChange of PatchLimit { concurrency: u32, rate: Rate, gap: Span, quarantine: Span, gauge: Box<Gauge> }
 }
 
-/// All settings of a limit. The address of its gauge goes along whole: the server must reach it.
+/// All settings of a limit. The address of its gauge is sent whole: the server must reach it.
 #[derive(Serialize)]
 struct WholeLimit<'a> {
-    /// What it bounds.
     #[serde(flatten)]
     settings: &'a LimitSettings,
-    /// Where work outside is counted.
+    /// The source that counts work outside.
     #[serde(skip_serializing_if = "Option::is_none")]
     gauge: Option<&'a Gauge>,
 }
 
-/// `{"external","for"}`.
 #[derive(Serialize)]
 struct Observed {
     /// Permits taken by work outside.
     external: u32,
-    /// For so long.
+    /// How long the number holds.
     #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
     hold: Option<Span>,
 }

@@ -1,8 +1,8 @@
-//! The engine that is another Tenure, over HTTP.
+//! Remote engine: calls another Tenure over HTTP.
 //!
-//! Method and path of a request come from the table of operations (`tenure_core::requests`). Its query and its body are
-//! said in the file of its subject, by [`ask::OverHttp`]; `answer` reads the reply by its type, `wire` sends and hears.
-//! Nothing here decides, repeats what changes something ([`crate::repeat`] does), or reads a clock, except for timeouts.
+//! Method and path of a request come from the table of operations (`tenure_core::requests`). Its query and its body
+//! come from the file of its subject, by [`ask::OverHttp`]; `answer` reads the reply by its type, `wire` does the I/O.
+//! Nothing here decides, retries changes ([`crate::repeat`] does), or reads a clock, except for timeouts.
 
 mod answer;
 mod ask;
@@ -54,20 +54,20 @@ const NAMESPACE: HeaderName = HeaderName::from_static("tenure-namespace");
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("tenure/", env!("CARGO_PKG_VERSION")));
 
-/// How long an answer may take, beyond the wait that a call asks for itself.
+/// How long an answer may take, beyond the wait that the call requests.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
-/// The same of a heartbeat where there are several servers: one that is silent must be left well before a short lease ends.
+/// The same for a heartbeat with several servers: a silent one must be left well before a short lease ends.
 const HEARTBEAT_ANSWER_MAX: Duration = Duration::from_secs(3);
-/// A whole set of a pool, or a page of a thousand jobs, is more work.
+/// The same for a whole set of a pool, or a page of a thousand jobs, which take longer.
 const LONG_ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// Why a remote engine could not be made. Nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The token has characters that no header can carry.
+    /// The token has characters that a header cannot carry.
     #[error("the token has characters that no header can carry; use printable ASCII")]
     Token,
-    /// The host cannot stand in a request.
+    /// The host cannot be written in a request.
     #[error("the host \"{0}\" cannot be reached by that name; check the address")]
     Host(String),
     /// TLS cannot be set up, or no certificate can carry the host's name.
@@ -77,9 +77,8 @@ pub enum RemoteError {
 
 /// Another Tenure over HTTP. Cheap to clone; all clones share their connections.
 ///
-/// Every call needs a Tokio runtime with I/O and time enabled, and its connection belongs to that
-/// runtime. Dropping the future of a call closes the connection it was sent on, by which the server
-/// learns that the caller is gone and takes back what it would have granted.
+/// Every call needs a Tokio runtime with I/O and time enabled, and its connection belongs to that runtime. Dropping the
+/// future of a call closes its connection: so the server learns that the caller is gone, and takes back its grant.
 #[derive(Clone)]
 pub struct Remote {
     inner: Arc<RemoteInner>,
@@ -88,7 +87,7 @@ pub struct Remote {
 
 struct RemoteInner {
     servers: CalledServers,
-    /// What every call shows, such as the token.
+    /// Headers of every call, such as the token.
     shown: HeaderMap,
     /// Why the last call could not be sent; `None` after one that was answered.
     trouble: Mutex<Option<String>>,
@@ -98,13 +97,14 @@ impl Remote {
     /// A server at this address. Nothing is sent before the first call.
     ///
     /// # Errors
-    /// [`RemoteError`]: the token or host cannot stand in a request, or TLS cannot be set up.
+    /// [`RemoteError`]: the token or host cannot be written in a request, or TLS cannot be set up.
     pub fn open(url: &ServerUrl, token: Option<&Secret>) -> Result<Self, RemoteError> {
         Remote::trusting(url.into(), token, &Trust::default())
     }
 
-    /// The servers of one store, of which one is called at a time; their certificates may be of another authority than those
-    /// of the system, and they may ask for one of their clients. In clear (`http://`), `trust` has no effect.
+    /// The servers of one store, called one at a time. `trust` may name an authority for their certificates in place of
+    /// the system's, and a certificate of the client for servers that ask for one; without TLS (`http://`) it has no
+    /// effect.
     ///
     /// # Errors
     /// As [`Remote::open`], and if a file of `trust` cannot be used.
@@ -120,7 +120,7 @@ impl Remote {
         Remote::showing(callee, shown, trust)
     }
 
-    /// The same, where every call has these headers, of which one may be a token.
+    /// The same, with these headers on every call; one of them may be a token.
     ///
     /// # Errors
     /// As [`Remote::trusting`].
@@ -135,7 +135,7 @@ impl Remote {
         Ok(Remote { joining: Joining::new(HttpSender(inner.clone())), inner })
     }
 
-    /// The server that the next call goes to; `None` if it must be looked up first.
+    /// The server of the next call; `None` if it must be looked up first.
     pub fn server(&self) -> Option<ServerUrl> {
         self.inner.servers.choice().at().cloned()
     }
@@ -153,7 +153,7 @@ fn bearer(token: &Secret) -> Result<HeaderValue, InvalidHeaderValue> {
     Ok(value)
 }
 
-/// How long the answer to a request may take, of one server or of one of several.
+/// How long the answer to a request may take, from one server or from one of several.
 fn patience(request: &Request, are_several: bool) -> Duration {
     match request {
         Request::Extend(_) if are_several => HEARTBEAT_ANSWER_MAX,
@@ -172,7 +172,7 @@ fn patience(request: &Request, are_several: bool) -> Duration {
     }
 }
 
-/// A request that was written once, and goes to one server after the other.
+/// A request written once, for one server after the other.
 struct WrittenCall {
     namespace: HeaderValue,
     http: HttpCall,
@@ -182,10 +182,10 @@ struct WrittenCall {
     limit: Duration,
 }
 
-/// What came of one sending.
+/// The result of sending a call to one server.
 struct OneSending {
     answer: Result<Reply, CallError>,
-    /// Another server may be asked the same: this one did not serve it.
+    /// Another server may be called: this one did not serve.
     leads_elsewhere: bool,
 }
 
@@ -202,7 +202,7 @@ impl WrittenCall {
         Ok(WrittenCall { namespace, http, name, effect, limit })
     }
 
-    /// As one server is sent it.
+    /// The request for one server.
     fn to(
         &self,
         server: &CalledServer,
@@ -236,19 +236,19 @@ impl WrittenCall {
 }
 
 impl RemoteInner {
-    /// Goes to one server after the other while nothing has happened; what may have happened is repeated by
-    /// [`crate::repeat`] alone, which then finds the next server here.
+    /// Tries one server after the other while nothing has happened; only [`crate::repeat`] retries a call that may have
+    /// happened, and finds the next server here.
     async fn call(&self, namespace: Namespace, request: Request) -> Result<Reply, CallError> {
         let are_several = self.servers.choice().are_several();
         let call = WrittenCall::new(&namespace, &request, are_several)?;
-        // What was written into the body is not kept twice while the answer is waited for.
+        // Dropped early: its content is in the body already, and must not be kept twice during the wait.
         drop(request);
         let mut tried = TriedServers::default();
         let mut last = None;
         loop {
             let server = match self.servers.next(&mut tried).await {
                 Ok(Some(server)) => server,
-                // It was at each: what the last one said holds.
+                // All servers were tried: the last answer holds.
                 Ok(None) => break,
                 Err(fault) => {
                     self.note(Some(fault.to_string()));
@@ -342,10 +342,10 @@ impl Engine for Remote {
         Health { degraded: trouble.clone(), store: "remote" }
     }
 
-    /// HTTP knows no undo, since only the side that wrote the answer can know that it did not leave.
-    /// The leases are settled `released`, once and without an answer: what they held is free at once
-    /// and not after a ttl, at the price that a job whose releases are two in a row waits a second.
-    /// Without a Tokio runtime nothing is sent, and they end with their ttl.
+    /// HTTP has no undo, since only the side that wrote the answer can know that it did not leave. The leases are
+    /// settled `released`, once and without waiting: their needs are free at once and not after a ttl, at the price
+    /// that a job with two releases in a row waits a second. Without a Tokio runtime nothing is sent, and they end with
+    /// their ttl.
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let released = |lease| SettleItem::new(lease, Ending::Released);
@@ -356,6 +356,6 @@ impl Engine for Remote {
         }
     }
 
-    /// Nothing to do here: the other side drains when it is told to.
+    /// Nothing to do here: the server drains on its own command.
     fn drain(&self) {}
 }

@@ -62,7 +62,7 @@ patch_body! {
     ResourceChange of PatchResource { data: Json, tags: Vec<Tag>, slots: u32 }
 }
 
-/// A resource, as a set brings it.
+/// A resource of a set.
 #[derive(Serialize)]
 struct Resource<'a> {
     id: &'a ResourceId,
@@ -78,10 +78,9 @@ impl<'a> From<&'a NewResource> for Resource<'a> {
     }
 }
 
-/// `{"reason"}`.
 #[derive(Serialize)]
 struct Ban<'a> {
-    /// Why.
+    /// The reason of the ban, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }

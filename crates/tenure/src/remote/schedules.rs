@@ -78,14 +78,13 @@ patch_body! {
     }
 }
 
-/// `{"id"}`.
 #[derive(Serialize)]
 struct RunNow<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a JobId>,
 }
 
-/// A schedule, as a set brings it.
+/// A schedule of a set.
 #[derive(Serialize)]
 struct SetEntry<'a> {
     id: &'a ScheduleId,

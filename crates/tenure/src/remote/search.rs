@@ -1,7 +1,7 @@
-//! The servers of a store in Redis: where they wrote down that they are.
+//! Searches the servers of a store in Redis, where each has registered its address.
 //!
-//! One search at a time, in a thread of its own: a runtime that a handler blocks holds up nobody who waits for the answer
-//! on another one. An error shows the address without its password.
+//! One search at a time, in a thread of its own: a runtime that a handler blocks does not hold up callers that wait for
+//! the result on another one. An error shows the address without its password.
 
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
@@ -16,21 +16,21 @@ use tokio::sync::watch;
 
 use crate::url::ServerUrl;
 
-/// What a search found, or why it found nothing.
+/// The servers that a search found, or why it found none.
 type FoundServers = Result<Vec<ServerUrl>, Fault>;
 
-/// What a search under way will find.
+/// The future result of a search; `None` until it ends.
 type FoundLater = watch::Receiver<Option<FoundServers>>;
 
-/// Which servers are called, of those that a search finds and those that a found one names. A writer of the Redis decides
-/// what a search finds, and a server that is called is shown the token.
+/// Which of the found servers may be called, and which of those that they name as leaders. Anyone who can write to the
+/// Redis decides what a search finds, and a server that is called sees the token.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum MayCall {
-    /// All: neither the Redis nor the servers are said to speak TLS.
+    /// All: TLS was requested neither for the Redis nor for the servers.
     All,
-    /// Those that speak TLS, and those of this machine: the Redis speaks it.
+    /// Servers with TLS, and those on this machine: the Redis has TLS.
     TlsAndLoopback,
-    /// Those that speak TLS: an authority or a certificate for them was given.
+    /// Servers with TLS: an authority or a certificate for them was given.
     Tls,
 }
 
@@ -45,7 +45,7 @@ impl MayCall {
         }
     }
 
-    /// Whether this server is one of them.
+    /// Whether this server may be called.
     pub fn takes(self, server: &ServerUrl) -> bool {
         let is_here = || {
             let address = server.host.parse::<IpAddr>();
@@ -63,17 +63,17 @@ impl MayCall {
 pub(super) struct StoreSearch {
     address: Address,
     may_call: MayCall,
-    /// The last search, which may be under way.
+    /// The last search, which may still run.
     last: Mutex<Option<FoundLater>>,
 }
 
 impl StoreSearch {
-    /// The servers are called as `trust` says.
+    /// A search for servers that are called with `trust`.
     pub fn new(address: Address, trust: &Trust) -> Self {
         StoreSearch { may_call: MayCall::of(&address, trust), address, last: Mutex::default() }
     }
 
-    /// The living servers, the owner first; an error if there are none.
+    /// The living servers, the leader first; an error if there are none.
     pub async fn servers(&self) -> FoundServers {
         let mut told = self.under_way();
         let found = told.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
@@ -85,7 +85,7 @@ impl StoreSearch {
 
     fn under_way(&self) -> FoundLater {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        // One that has told what it found may be older than what this caller saw; one whose sender is gone tells nothing.
+        // A search that has ended may be older than the caller's failure; one whose sender is gone has no result.
         let is_under_way =
             |told: &&FoundLater| told.borrow().is_none() && told.has_changed().is_ok();
         if let Some(told) = last.as_ref().filter(is_under_way) {
@@ -94,7 +94,7 @@ impl StoreSearch {
         let (tell, told) = watch::channel(None);
         let (address, may_call) = (self.address.clone(), self.may_call);
         let search = move || drop(tell.send_replace(Some(search(address, may_call))));
-        // That there is no thread is told by the sender, which is gone then.
+        // If no thread starts, the sender is dropped, which the receiver sees.
         let _ = thread::Builder::new().name("tenure-search".to_owned()).spawn(search);
         *last = Some(told.clone());
         told
@@ -116,7 +116,7 @@ fn search(address: Address, may_call: MayCall) -> FoundServers {
     let shown = address.to_string();
     let failed = |why: String| {
         let message = format!("{shown}: cannot look up its servers: {why}");
-        // Redis's own codes for a user that it does not know, or that may not ask this.
+        // Redis's own codes for an unknown user, or one without this permission.
         let is_denied = ["NOAUTH", "WRONGPASS", "NOPERM"].iter().any(|code| why.contains(code));
         match is_denied {
             true => {
@@ -133,7 +133,7 @@ fn search(address: Address, may_call: MayCall) -> FoundServers {
     for found in found.map_err(|why| failed(why.to_string()))? {
         match found.url.parse() {
             Ok(StoreUrl::Server(url)) if !servers.contains(&url) => servers.push(url),
-            // One that another release wrote otherwise is none for this one.
+            // An address in another release's form is skipped.
             _ => {}
         }
     }
@@ -165,7 +165,7 @@ mod tests {
         let (tell, told) = watch::channel(None);
         *search.last.lock().unwrap() = Some(told.clone());
         assert!(is_shared(&told));
-        // Its thread told, and has not come to its end yet.
+        // Its thread has sent the result, and has not ended yet.
         tell.send_replace(Some(Ok(Vec::new())));
         assert!(!is_shared(&told));
         drop(tell);

@@ -1,4 +1,4 @@
-//! The servers of one remote engine: connections to each that is called, and the search for more of them.
+//! The servers of one remote engine: connections to the called ones, and the search for more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,20 +15,20 @@ use super::search::{MayCall, StoreSearch};
 use super::wire::Wire;
 use crate::url::{ServerUrl, StoreUrl, listed};
 
-/// Where there are other servers, a connection that is not made within this is given up.
+/// If there are other servers, a connection attempt that takes longer is given up.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 
-/// What is called: where the servers of one store are.
+/// The servers of one store, by address or by search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Callee {
     /// One server, or several that share one store. At least one, in the order in which they are tried.
     Servers(Vec<ServerUrl>),
-    /// Those that a store in this Redis names.
+    /// Servers that are registered in this Redis.
     Searched(Box<Address>),
 }
 
 impl Callee {
-    /// Of an address; `None` if it is that of a store without a server.
+    /// The callee of an address; `None` if the address is a store without a server.
     pub fn of(url: &StoreUrl) -> Option<Callee> {
         match url {
             StoreUrl::Server(server) => Some(server.into()),
@@ -38,11 +38,12 @@ impl Callee {
         }
     }
 
-    /// The servers; those of a store are looked up, its owner first. With an authority or a certificate in `trust` only those
-    /// that speak TLS are named, and with a Redis over TLS those and the ones of this machine. An error shows no password.
+    /// The servers; those of a store are looked up, its leader first. With an authority or a certificate in `trust`,
+    /// only those with TLS are returned, and with a Redis over TLS also those on this machine. An error shows no
+    /// password.
     ///
     /// # Errors
-    /// No server uses the store, or Redis cannot be reached, or does not permit it.
+    /// No server uses the store, or Redis cannot be reached, or does not permit the search.
     pub async fn servers(&self, trust: &Trust) -> Result<Vec<ServerUrl>, Fault> {
         match self {
             Callee::Servers(servers) => Ok(servers.clone()),
@@ -59,16 +60,16 @@ impl From<&ServerUrl> for Callee {
     }
 }
 
-/// The connections to one server, and what its requests say that it is called.
+/// The connections to one server, and the host name for its requests.
 pub(super) struct CalledServer {
     pub wire: Wire,
     pub host: HeaderValue,
 }
 
-/// See the module.
+/// All servers of one remote engine; shared by its clones.
 pub(super) struct CalledServers {
     choice: Mutex<ServerChoice>,
-    /// Connections to those that were called.
+    /// Connections to servers that were called.
     called: Mutex<HashMap<ServerUrl, Arc<CalledServer>>>,
     trust: Trust,
     /// `None`: the addresses were given.
@@ -77,7 +78,7 @@ pub(super) struct CalledServers {
     shown: String,
 }
 
-/// How far one call has come.
+/// The servers that one call has tried.
 #[derive(Default)]
 pub(super) struct TriedServers {
     tried: Vec<ServerUrl>,
@@ -85,7 +86,7 @@ pub(super) struct TriedServers {
 }
 
 impl CalledServers {
-    /// Connects nowhere yet.
+    /// Checks the addresses; connects to none of them yet.
     pub fn new(callee: Callee, shows_token: bool, trust: &Trust) -> Result<Self, RemoteError> {
         let (from, given, shown) = match &callee {
             Callee::Servers(servers) => (KnownFrom::List, servers.clone(), listed(servers)),
@@ -95,7 +96,7 @@ impl CalledServers {
             }
         };
         let mut called = HashMap::new();
-        // What is wrong with an address or a certificate is said before the first call.
+        // An invalid address or certificate is reported before the first call.
         for server in &given {
             called.insert(server.clone(), Arc::new(CalledServer::new(server, trust, given.len())?));
         }
@@ -120,7 +121,7 @@ impl CalledServers {
         self.choice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The server that this call goes to next; `None` if it was at each. Searches once a call.
+    /// The next server for this call; `None` if all were tried. Searches once per call.
     pub async fn next(&self, tried: &mut TriedServers) -> Result<Option<ServerUrl>, Fault> {
         loop {
             let at = self.choice().at().cloned();
@@ -147,7 +148,7 @@ impl CalledServers {
         if let Some(known) = called.get(server) {
             return Ok(known.clone());
         }
-        // Two: where it was found, there may be more.
+        // Two, because a search may find more servers than this one.
         let new = CalledServer::new(server, &self.trust, 2).map_err(|why| why.to_string())?;
         let choice = self.choice();
         called.retain(|one, _| choice.knows(one));

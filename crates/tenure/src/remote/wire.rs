@@ -1,13 +1,12 @@
-//! HTTP/1.1 connections that are kept, and one request on one of them: read whole for the remote engine, or as it comes for a
-//! server that passes calls on.
+//! Keeps HTTP/1.1 connections, and sends one request on one of them: the answer is read whole for the remote engine, or
+//! streamed for a server that forwards calls.
 //!
-//! It knows no operation. What it must get right is the difference between "never sent" and "sent,
-//! no answer", since one of them may have happened; and that a caller who goes away closes its
-//! connection, since that is how the other side learns it.
+//! It knows no operation. It must distinguish "never sent" from "sent, no answer", since a call of the second kind may
+//! have happened; and a caller that goes away must close its connection, since the server learns it by that.
 //!
-//! An own pool of fifty lines, because connections must stay with the runtime that drives them: the
-//! keeper's heartbeats must not ride on a connection whose driver sits on a runtime that user code
-//! blocks. The pool of the HTTP library shares them between all.
+//! It has a pool of its own, because connections must stay with the runtime that drives them: the keeper's heartbeats
+//! must not use a connection whose driver sits on a runtime that user code blocks. The pool of the HTTP library shares
+//! them between all.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -33,47 +32,47 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::url::ServerUrl;
 
-/// By which a server that passed a call on names the owner of its store.
+/// The header by which a server that forwarded a call names the leader of its store.
 pub const OWNER: HeaderName = HeaderName::from_static("tenure-owner");
 
 /// A connection attempt that takes longer has failed.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// An idle connection that is older is not trusted: what stands between may have forgotten it.
+/// An older idle connection is not reused: a proxy or firewall between may have dropped it.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// Idle connections that are kept for each runtime.
+/// Idle connections kept per runtime.
 const IDLE_CONNECTIONS_MAX: usize = 256;
 
-/// Why a request has no answer.
+/// Why a request got no answer.
 #[derive(Debug)]
 pub enum NoAnswer {
     /// It never left: nothing happened.
     NotSent(String),
     /// It left, and no whole answer came back: it may have happened.
     Lost {
-        /// What went wrong.
+        /// The error of the connection.
         why: String,
-        /// Its connection was a kept one, which the server may have closed long before: a new one says whether it is there.
+        /// It was a kept connection, which the server may have closed long before: a new one shows whether it is there.
         stale: bool,
     },
 }
 
-/// Why no answer to a request began.
+/// Why the head of an answer did not arrive.
 #[derive(Debug)]
 pub enum NotBegun<B> {
-    /// It never left: nothing happened. The request is here again, unless a part of it was given to a connection.
+    /// It never left: nothing happened. The request is returned, unless a part of it was written to a connection.
     NotSent {
-        /// What went wrong.
+        /// The error of the connection.
         why: String,
         /// The address refuses connections: no process listens there.
         refused: bool,
-        /// See above.
+        /// The request, for another attempt.
         request: Option<Box<Request<B>>>,
     },
-    /// It left: it may have happened. `stale`: its connection was a kept one, which the other side may have closed long before.
+    /// It left: it may have happened.
     Lost {
-        /// What went wrong.
+        /// The error of the connection.
         why: String,
-        /// See above.
+        /// It was a kept connection, which the server may have closed long before.
         stale: bool,
     },
 }
@@ -81,11 +80,11 @@ pub enum NotBegun<B> {
 /// An answer, read to its end.
 #[derive(Debug)]
 pub struct Heard {
-    /// The status.
+    /// The HTTP status code.
     pub status: u16,
-    /// `Retry-After`, in seconds.
+    /// The header `Retry-After`, in seconds.
     pub retry_after_s: Option<u64>,
-    /// `Tenure-Owner`: the server that owns the store, if the one that answers passed the call on to it.
+    /// `Tenure-Owner`: the leader of the store, if the answering server forwarded the call to it.
     pub owner: Option<String>,
     /// The body. May hold secrets: never shown.
     pub body: Bytes,
@@ -94,7 +93,7 @@ pub struct Heard {
 /// A connection and the task that drives it; dropping it closes the connection at once.
 struct Conn<B> {
     sender: SendRequest<B>,
-    /// Ends with what the server told of a client that it does not take.
+    /// Ends with the server's reason if it rejects this client.
     driver: JoinHandle<Option<String>>,
     idle_since: Instant,
 }
@@ -106,27 +105,27 @@ impl<B> Drop for Conn<B> {
 }
 
 impl<B> Conn<B> {
-    /// Why the server closed a new connection at once, if it said so.
+    /// Why the server closed a new connection at once, if it gave a reason.
     async fn refusal(&mut self) -> Option<String> {
         timeout(CONNECT_MAX, &mut self.driver).await.ok()?.ok()?
     }
 }
 
-/// An answer whose head is here, and the connection on which its body comes. Dropping it closes the connection, by which the
-/// server learns that nobody wants the rest.
+/// An answer whose head has arrived, and the connection for its body. Dropping it closes the connection: so the server
+/// learns that the rest is not wanted.
 pub struct AnswerBegun<B> {
-    /// The answer.
+    /// The answer's head; its body is still to be read.
     pub response: Response<Incoming>,
     /// When the time for the whole answer is over.
     until: Instant,
-    /// The connection was a kept one.
+    /// Whether the connection was a kept one.
     stale: bool,
     conn: Conn<B>,
     runtime: Id,
 }
 
 impl<B> AnswerBegun<B> {
-    /// Takes the answer apart: its head, its body, and the connection, which must be kept or dropped when the body is over.
+    /// Splits the answer: its head, its body, and the connection, which must be kept or dropped after the body.
     pub fn into_parts(self) -> (Parts, Incoming, UsedConnection<B>) {
         let AnswerBegun { response, conn, runtime, .. } = self;
         let (head, body) = response.into_parts();
@@ -134,7 +133,7 @@ impl<B> AnswerBegun<B> {
     }
 }
 
-/// A connection on which an answer comes.
+/// A connection with an answer under way.
 pub struct UsedConnection<B> {
     conn: Conn<B>,
     runtime: Id,
@@ -143,7 +142,7 @@ pub struct UsedConnection<B> {
 /// The connections to one server.
 pub struct Wire<B = Full<Bytes>> {
     url: ServerUrl,
-    /// `None`: no TLS. Otherwise what is trusted, and the name that the certificate must carry.
+    /// `None`: no TLS. Otherwise the trusted authorities, and the name that the certificate must have.
     tls: Option<(Tls, HostName)>,
     /// A connection attempt that takes longer has failed.
     connects_within: Duration,
@@ -151,9 +150,8 @@ pub struct Wire<B = Full<Bytes>> {
 }
 
 impl Wire {
-    /// Sends a request and reads its whole answer, at most `limit` long. `effect` says whether it
-    /// may be sent again by itself when a kept connection turns out to be dead: only what changes
-    /// nothing.
+    /// Sends a request and reads its whole answer, at most `limit` long. `effect` says whether it may be retried by
+    /// itself when a kept connection turns out to be dead: only a call that changes nothing.
     pub async fn send(
         &self,
         request: Request<Full<Bytes>>,
@@ -201,22 +199,22 @@ impl<B> Wire<B>
 where
     B: Body<Data: Send, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
-    /// Nothing is connected yet.
+    /// Opens no connection yet.
     pub fn new(url: ServerUrl, tls: Option<(Tls, HostName)>) -> Self {
         Wire { url, tls, connects_within: CONNECT_MAX, idle: Mutex::default() }
     }
 
-    /// The same, but a connection attempt that takes longer has failed. Starts as 5 s.
+    /// The same with another limit for a connection attempt. Starts as 5 s.
     pub fn connecting_within(self, connects_within: Duration) -> Self {
         Wire { connects_within, ..self }
     }
 
-    /// The server.
+    /// The address of the server.
     pub fn url(&self) -> &ServerUrl {
         &self.url
     }
 
-    /// Sends a request, and answers when the head of its answer has come: at most `limit` after there was a connection.
+    /// Sends a request, and returns when the head of its answer has arrived: at most `limit` after it had a connection.
     pub async fn begin(
         &self,
         request: Request<B>,
@@ -257,7 +255,7 @@ where
             };
             let unsent = failed.take_message();
             let error = failed.into_error();
-            // By the handshake, of which the end may come after the request was sent.
+            // A failed handshake: its end may be read after the request was sent.
             if let Some(refused) = refusal(&error, &self.url.host) {
                 return Err(not_sent(refused, unsent));
             }
@@ -296,7 +294,7 @@ where
         conn.idle_since = Instant::now();
         let mut idle = self.lock();
         if !idle.contains_key(&runtime) {
-            // The one moment to look for runtimes that are gone: their connections are closed.
+            // The one place to look for runtimes that have ended: their connections are closed.
             idle.retain(|_, conns| conns.iter().any(|conn| !conn.sender.is_closed()));
         }
         let mine = idle.entry(runtime).or_default();
@@ -314,7 +312,7 @@ where
                     why: format!("{}: {why}", place()),
                 },
             )?;
-            // Requests are small and waited for: never held back to be sent together.
+            // Requests are small and waited for: never delayed to be sent together.
             tcp.set_nodelay(true).map_err(|why| format!("{}: {why}", place()))?;
             match &self.tls {
                 None => Ok(handshake(tcp, &self.url.host).await?),
@@ -333,10 +331,10 @@ where
     }
 }
 
-/// Why there is no connection.
+/// Why a connection attempt failed.
 struct NotConnected {
     why: String,
-    /// No process listens there.
+    /// Whether the address refuses connections: no process listens there.
     refused: bool,
 }
 
@@ -361,7 +359,7 @@ where
 {
     let (sender, driver) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|why| why.to_string())?;
-    // How a connection ends is told to its requests. The driver's own word adds something where there is none yet.
+    // Requests get the error of their connection. The driver's result adds a reason if there is no request yet.
     let host = host.to_owned();
     let driver =
         tokio::spawn(async move { driver.await.err().and_then(|why| refusal(&why, &host)) });

@@ -1,9 +1,9 @@
-//! The engine that asks again: a call whose outcome is unknown is repeated with the same ids until
-//! it is known, or for at most a minute.
+//! Repeat: an engine that retries a call with an unknown outcome, with the same ids, until the
+//! outcome is known, or for at most a minute.
 //!
-//! What was given no id gets one before it is first sent, since only by that can it be repeated. It
-//! never repeats what could do more the second time, and never after the engine may have forgotten
-//! the first ([`tenure_core::bounds::REQUEST_US`]).
+//! A request without an id gets one before it is first sent, since only an id makes it repeatable.
+//! It never retries a call that could do more the second time, nor after the engine may have
+//! forgotten the first ([`tenure_core::bounds::REQUEST_US`]).
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use tokio::time::{Instant, sleep};
 use crate::asking::is_engines;
 use crate::ids;
 
-/// The first wait between two sendings; each is twice the one before.
+/// The first pause between two attempts; each is twice the one before.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// The longest wait between two sendings.
+/// The longest pause between two attempts.
 const LONGEST_WAIT: Duration = Duration::from_secs(2);
-/// No repeat is sent later than this after the first sending.
+/// No retry is sent later than this after the first attempt.
 const REPEAT_MAX: Duration = Duration::from_micros(REQUEST_US);
 
-/// Waits that grow, with chance in them so that a crowd does not come back as one.
+/// Growing pauses with random jitter, so that a crowd of clients does not come back at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff {
     next: Duration,
@@ -40,17 +40,17 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The next wait: between half of it and the whole.
+    /// The next pause: between half of it and the whole.
     pub(crate) fn wait(&mut self) -> Duration {
         let whole = self.next;
         self.next = (whole * 2).min(self.longest);
-        // Each RandomState is seeded anew, which is all the chance that is needed here.
+        // Each RandomState has a new seed, which is random enough here.
         let chance = RandomState::new().build_hasher().finish() as u32;
         whole / 2 + (whole / 2).mul_f64(f64::from(chance) / f64::from(u32::MAX))
     }
 }
 
-/// An engine whose calls are repeated while their outcome is unknown.
+/// An engine whose calls are retried while their outcome is unknown.
 #[derive(Clone)]
 pub struct Repeat {
     engine: Arc<dyn Engine>,
@@ -58,11 +58,11 @@ pub struct Repeat {
 }
 
 impl Repeat {
-    /// Repeats the calls of this engine, for at most a minute each.
+    /// Retries the calls of this engine, for at most a minute each.
     pub fn new(engine: Arc<dyn Engine>) -> Self {
         Repeat { engine, longest: REPEAT_MAX }
     }
-    /// The same, but no repeat is sent later than `longest` after the first sending; at most a
+    /// The same, but no retry is sent later than `longest` after the first attempt; at most a
     /// minute, zero for none.
     pub fn at_most(mut self, longest: Duration) -> Self {
         self.longest = longest.min(REPEAT_MAX);
@@ -70,7 +70,7 @@ impl Repeat {
     }
 }
 
-/// Gives every part of a request the id by which it can be repeated.
+/// Gives every part of a request the id that makes it repeatable.
 pub fn identify(request: &mut Request) {
     match request {
         Request::Push(push) => {
@@ -99,13 +99,13 @@ pub fn identify(request: &mut Request) {
 async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> EngineAnswer {
     let begun = Instant::now();
     let mut backoff = Backoff::default();
-    // Why the outcome is unknown, once it was.
+    // Why the outcome is unknown, if it is.
     let mut unknown: Option<String> = None;
     loop {
         let answer = repeat.engine.call(&namespace, request.clone()).await;
         match answer {
             Err(CallError::Fault(Fault::Unknown(why))) => unknown = Some(why),
-            // Nothing happened this time; what the first time did is as unknown as before.
+            // Nothing happened this time; the outcome of the first attempt is still unknown.
             Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_)))
                 if unknown.is_some() => {}
             Err(CallError::Refused(no)) if unknown.is_some() => {
@@ -114,7 +114,7 @@ async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> Eng
                 }
                 match (&request, no.code) {
                     (_, code) if is_engines(code) => {}
-                    // It is no longer at that end, perhaps by our own first sending.
+                    // It is no longer at that end, perhaps by our own first attempt.
                     (Request::RetryJob(_), Code::WrongState) => {
                         return Err(CallError::Fault(Fault::Unknown(no.detail)));
                     }
@@ -140,7 +140,7 @@ impl AroundEngine for Repeat {
     }
     fn call_around(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
         identify(&mut request);
-        // Whoever calls here is in this process, and so is the store unless another serves it.
+        // The caller is in this process, and so is the store unless another engine serves it.
         match &mut request {
             Request::Lease(lease) => lease.local = true,
             Request::Settle(Settle { lease: Some(lease), .. }) => lease.local = true,

@@ -1,4 +1,4 @@
-//! Which calls are repeated, for how long, and with which ids.
+//! Which calls are retried, for how long, and with which ids.
 
 use tenure_core::job::NewJob;
 use tenure_core::names::{JobRef, Namespace, QueueName, ScheduleId};
@@ -27,7 +27,7 @@ async fn ask(fake: &Arc<Fake>, request: impl Into<Request>) -> Result<Reply, Cal
 async fn a_request_has_its_ids_before_it_is_sent_and_keeps_them() {
     let fake = Fake::new(|_, before| match before {
         0..2 => unknown(),
-        // It is still unknown what the first one did.
+        // The outcome of the first one is still unknown.
         2 => unavailable(),
         3 => refused(Code::Draining),
         _ => Says::Now(Ok(Reply::Push(Pushed::Ids(Vec::new())))),

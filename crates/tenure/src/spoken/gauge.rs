@@ -6,8 +6,8 @@ use tenure_core::time::Span;
 
 use crate::spoken::Spoken;
 
-/// An address that shows how much work others have started. That work counts like permits granted here. It is read by
-/// the server, or by the workers where there is none, for as long as somebody wants the limit.
+/// An address that shows how much work others have started. That work counts like permits granted here. The server
+/// reads it, or the workers if there is no server, for as long as the limit is in use.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,18 +26,18 @@ use crate::spoken::Spoken;
 pub struct Gauge(Spoken);
 
 impl Gauge {
-    /// The jobs that a scrapyd lists as pending or running. A login may stand in the address; it is never shown.
+    /// The jobs that a scrapyd lists as pending or running. The address may contain a login; it is never shown.
     pub fn scrapyd(url: &str) -> Self {
         Gauge(Spoken::default().say("scrapyd", url))
     }
-    /// The sum of the whole numbers that stand at these JSON pointers (RFC 6901), 1 to 16, in what a GET of the address
-    /// answers. They count our own work too. A login may stand in the address; it is never shown.
+    /// The sum of the whole numbers at these JSON pointers (RFC 6901), 1 to 16, in the answer to a GET of the address.
+    /// They count our own work too. The address may contain a login; it is never shown.
     pub fn count<P: Into<String>>(url: &str, pointers: impl IntoIterator<Item = P>) -> Self {
         let pointers: Vec<String> = pointers.into_iter().map(Into::into).collect();
         Gauge(Spoken::default().say("url", url).say("count", pointers))
     }
 
-    /// Counts this project of a scrapyd alone. A scrapyd before 1.5 needs it.
+    /// Counts only this project of a scrapyd. A scrapyd before 1.5 needs it.
     pub fn project(self, name: &str) -> Self {
         Gauge(self.0.say("project", name))
     }
@@ -45,15 +45,15 @@ impl Gauge {
     pub fn every(self, every: Duration) -> Self {
         Gauge(self.0.say("every", Span::from(every)))
     }
-    /// How long a start may take until the address shows it: at most 1 h, 10 s by default.
+    /// How long it may take until the address shows a started job: at most 1 h, 10 s by default.
     pub fn lag(self, lag: Duration) -> Self {
         Gauge(self.0.say("lag", Span::from(lag)))
     }
-    /// From which age on the last reading is too old: three times `every`, and at least 5 s, to 1 d; 30 s by default.
+    /// The age at which the last reading is too old: three times `every`, and at least 5 s, to 1 d; 30 s by default.
     pub fn stale(self, stale: Duration) -> Self {
         Gauge(self.0.say("stale", Span::from(stale)))
     }
-    /// Grants nothing while the last reading is too old. By default its value goes on to count.
+    /// Grants nothing while the last reading is too old. By default its value still counts.
     pub fn hold_when_stale(self) -> Self {
         Gauge(self.0.say("on_stale", "hold"))
     }

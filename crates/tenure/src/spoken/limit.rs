@@ -1,4 +1,4 @@
-//! A limit: set in a sentence, paused, looked at.
+//! Builder for a limit: set, pause, view.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct Limit<S = ByName> {
 }
 
 impl Client {
-    /// A limit: `gpu`, `site:example.com`, or the template `site:*` for all sites that have none of their own.
+    /// A limit: `gpu`, `site:example.com`, or the template `site:*` for all sites without settings of their own.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -63,13 +63,12 @@ impl Client {
 }
 
 impl<S> Limit<S> {
-    /// The most that are granted at once; 0 closes it for now. A higher number lets the next in at once, a lower one takes
-    /// from nobody.
+    /// How many permits may be held at once; 0 closes the limit for now. A higher number lets waiters in at once, a
+    /// lower one takes a permit from nobody.
     pub fn concurrency(self, permits: u32) -> Limit<WithSettings> {
         self.say(|said| said.say("concurrency", permits))
     }
-    /// The most that are granted in each `per`, evenly spaced: one may go at once after a rest. [`Limit::burst`]
-    /// allows more.
+    /// How many are granted per `per`, evenly spaced: one may go at once after a rest. [`Limit::burst`] allows more.
     pub fn rate(self, count: u32, per: Duration) -> Limit<WithSettings> {
         let rate = Rate { count, per: per.into(), burst: 1 };
         Limit { rate: Some(rate), ..self.say(|said| said.say("rate", rate)) }
@@ -78,12 +77,12 @@ impl<S> Limit<S> {
     pub fn gap(self, gap: Duration) -> Limit<WithSettings> {
         self.say(|said| said.say("gap", Span::from(gap)))
     }
-    /// How long each permit rests after its holder died: what that holder started may still run.
+    /// How long each permit rests after its holder died: work that this holder started may still run.
     pub fn quarantine(self, rest: Duration) -> Limit<WithSettings> {
         self.say(|said| said.say("quarantine", Span::from(rest)))
     }
-    /// Counts work that others started, as an address tells it. A limit with a gauge needs a concurrency, and a name of its
-    /// own: a template has none.
+    /// Counts work that others started, as read from an address. A limit with a gauge needs a concurrency, and a name
+    /// of its own: a template has no gauge.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -97,11 +96,11 @@ impl<S> Limit<S> {
     pub fn gauge(self, gauge: Gauge) -> Limit<WithSettings> {
         self.say(|said| gauge.said_in(said))
     }
-    /// Takes the gauge away: work outside counts no more.
+    /// Removes the gauge: work outside counts no more.
     pub fn without_gauge(self) -> Limit<WithSettings> {
         self.say(|said| said.json("gauge", Json::null()))
     }
-    /// Takes the rate away.
+    /// Removes the rate: grants are no longer spaced.
     pub fn without_rate(self) -> Limit<WithSettings> {
         Limit { rate: None, ..self.say(|said| said.json("rate", Json::null())) }
     }
@@ -113,7 +112,8 @@ impl<S> Limit<S> {
 }
 
 impl Limit<WithSettings> {
-    /// How much of the rate may go at once after a rest, 1 or more. It follows [`Limit::rate`], and changes nothing without it.
+    /// How much of the rate may go at once after a rest, 1 or more. Call it after [`Limit::rate`]; alone it changes
+    /// nothing.
     pub fn burst(self, burst: u32) -> Limit<WithSettings> {
         match self.rate {
             Some(rate) => self.say(|said| said.say("rate", Rate { burst, ..rate })),
@@ -121,7 +121,7 @@ impl Limit<WithSettings> {
         }
     }
 
-    /// Makes the limit so, for all who use this namespace, from now on. One that is not there is made.
+    /// Applies these settings for the whole namespace, from now on. Creates the limit if it is missing.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -131,7 +131,7 @@ impl Limit<WithSettings> {
     /// ```
     ///
     /// # Errors
-    /// As [`Client::run`]; `invalid_field` for a name that is none, or if nothing bounds it.
+    /// As [`Client::run`]; `invalid_field` for an invalid name, or for a limit that bounds nothing.
     pub async fn set(self) -> Result<LimitView, CallError> {
         let change = decode::patch_limit(&self.name, &self.said.end()?)?;
         Ok(self.client.set(change).await?.view)
@@ -147,7 +147,7 @@ impl Limit {
         let limit = LimitName::parse(&self.name)?;
         self.client.run(GetLimit { limit }).await
     }
-    /// Grants nothing of it for this long; what is held stays held. A pause that is there and lasts longer holds.
+    /// Grants nothing of it for this long; leases stay held. If a present pause lasts longer, that one holds.
     ///
     /// # Errors
     /// As [`Limit::view`].
@@ -183,7 +183,7 @@ impl Limit {
         let limit = LimitName::parse(&self.name)?;
         self.client.run(ResumeLimit { limit }).await
     }
-    /// Counts this many permits as taken by work outside, for `hold`, or with `None` until the next call of this kind.
+    /// Counts this many permits as taken by work outside, for `hold`, or with `None` until the next such call.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -205,7 +205,7 @@ impl Limit {
         let limit = LimitName::parse(&self.name)?;
         self.client.run(ObserveLimit { limit, external, hold: hold.map(Span::from) }).await
     }
-    /// Takes its settings away; the template of its family holds, if there is one.
+    /// Deletes its settings; the template of its family applies, if there is one.
     ///
     /// # Errors
     /// As [`Limit::view`].

@@ -1,8 +1,8 @@
-//! A sentence under way: the body of a call, word by word, or the first refusal of a word.
+//! Builders: the body of a call, field by field, or the first refusal of a value.
 //!
-//! The body is read by the reader that a server has for it, so names and bounds are checked by the same rules whether the
-//! engine is a server or in this process. A wrong word is no error in the middle of a sentence: the call at its end
-//! answers it.
+//! The body is read by a server's own reader, so names and bounds are checked by the same rules whether the engine is a
+//! server or in this process. An invalid value does not end the chain of calls: the call at its end returns the
+//! refusal.
 
 pub(crate) mod gauge;
 pub(crate) mod limit;
@@ -23,7 +23,7 @@ use tenure_core::secret::Json;
 
 use crate::need::Need;
 
-/// The fields of a body under way.
+/// The fields of a body being built.
 #[derive(Clone, Default)]
 pub(crate) struct Spoken {
     fields: BTreeMap<&'static str, Json>,
@@ -42,7 +42,7 @@ impl Spoken {
         self
     }
 
-    /// Adds a need to those of the sentence, which the caller keeps in `said`.
+    /// Adds a need to those of the builder, which the caller keeps in `said`.
     pub(crate) fn need(mut self, need: Need, said: &mut Vec<CheckedNeed>) -> Self {
         match need.checked() {
             Ok(need) => said.push(need),
@@ -57,12 +57,12 @@ impl Spoken {
         Ok(self.say(field, part))
     }
 
-    /// The same, unless a word was wrong.
+    /// The same, or the refusal of the first invalid value.
     pub(crate) fn checked(mut self) -> Result<Self, Refusal> {
         self.wrong.take().map_or(Ok(self), Err)
     }
 
-    /// The body, to be read like one that came over HTTP.
+    /// The body, in the form of one that came over HTTP.
     pub(crate) fn end(self) -> Result<Vec<u8>, Refusal> {
         Ok(written(&self.checked()?).text().into())
     }
@@ -73,7 +73,7 @@ impl Spoken {
     }
 }
 
-/// Writes text, numbers, and JSON that was written before: all of them have a form as JSON.
+/// Writes text, numbers and finished JSON, which can all be written as JSON.
 fn written(value: &impl Serialize) -> Json {
     match Json::of(value) {
         Ok(json) => json,
@@ -94,10 +94,10 @@ impl fmt::Debug for Spoken {
     }
 }
 
-/// Of a limit, a queue or a pool: it has a name and no setting yet.
+/// Type state of a limit, a queue or a pool: it has a name and no setting yet.
 #[derive(Clone, Copy, Debug)]
 pub enum ByName {}
 
-/// Of a limit, a queue or a pool: it has settings, which `set` applies.
+/// Type state of a limit, a queue or a pool: it has settings, which `set` applies.
 #[derive(Clone, Copy, Debug)]
 pub enum WithSettings {}

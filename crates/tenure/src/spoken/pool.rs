@@ -1,4 +1,4 @@
-//! A pool and its resources: set in a sentence, synced, cooled and banned.
+//! Builder for a pool and its resources: set, sync, cool and ban.
 
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
@@ -23,7 +23,7 @@ use tenure_seam::CallError;
 use crate::client::Client;
 use crate::spoken::{ByName, Spoken, WithSettings};
 
-/// A thing of a pool that is handed out: an account, a key, a proxy.
+/// A resource of a pool: an account, a key, a proxy.
 ///
 /// ```
 /// use tenure::PoolItem;
@@ -43,15 +43,15 @@ impl PoolItem {
     pub fn new(id: &str) -> Self {
         PoolItem { tags: Vec::new(), said: Spoken::default().say("id", id) }
     }
-    /// The data that its holder gets and nobody else sees: anything that serde writes as JSON.
+    /// The data that only its holder gets: anything that serde writes as JSON.
     ///
     /// # Errors
-    /// A value that has no form as JSON.
+    /// A value that cannot be written as JSON.
     pub fn data(self, data: &impl Serialize) -> Result<Self, NotJson> {
         let data = Json::of(data)?;
         Ok(PoolItem { said: self.said.json("data", data), ..self })
     }
-    /// One more word by which a need may ask for it; at most 16.
+    /// One more tag by which a need may ask for it; at most 16.
     pub fn tag(mut self, tag: &str) -> Self {
         self.tags.push(tag.to_owned());
         PoolItem { said: self.said.say("tags", &self.tags), ..self }
@@ -122,7 +122,7 @@ impl Client {
 }
 
 impl<S> Pool<S> {
-    /// How long a resource rests after its holder died: the other side may still think that it is in use.
+    /// How long a resource rests after its holder died: the service behind it may still consider it in use.
     pub fn quarantine(self, rest: Duration) -> Pool<WithSettings> {
         self.say(|said| said.say("quarantine", Span::from(rest)))
     }
@@ -139,7 +139,7 @@ impl<S> Pool<S> {
     pub fn max_uses(self, grants: u32) -> Pool<WithSettings> {
         self.say(|said| said.say("max_uses", grants))
     }
-    /// Which of the free ones is handed out: by default the one that rested longest.
+    /// How a free resource is chosen: by default the one that rested longest.
     pub fn pick(self, pick: Pick) -> Pool<WithSettings> {
         self.say(|said| said.say("pick", pick))
     }
@@ -159,10 +159,10 @@ impl Pool<WithSettings> {
             None => self,
         }
     }
-    /// Makes the pool so from now on. One that is not there is made.
+    /// Applies these settings from now on. Creates the pool if it is missing.
     ///
     /// # Errors
-    /// As [`Client::run`]; `invalid_field` for a name that is none.
+    /// As [`Client::run`]; `invalid_field` for an invalid name.
     pub async fn set(self) -> Result<PoolView, CallError> {
         let change = decode::patch_pool(&self.name, &self.said.end()?)?;
         Ok(self.client.set(change).await?.view)
@@ -178,8 +178,8 @@ impl Pool {
         let (client, pool) = self.named()?;
         client.run(GetPool { pool }).await
     }
-    /// Makes these the whole set of the pool, as your database has it, once it is awaited. It changes data, tags and slots,
-    /// adds what is new, and retires what is absent as soon as it is free; holders, rests and bans stay.
+    /// Makes these the whole set of the pool, in step with your database, once it is awaited. It changes data, tags and
+    /// slots, adds new resources, and retires missing ones as soon as they are free; holders, rests and bans stay.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -198,7 +198,8 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// When it is awaited: as [`Client::run`]; `empty_set` and `retires_most` unless it is meant, `stale_sync`.
+    /// When it is awaited: as [`Client::run`]; without [`SyncPool::meant`] `empty_set` and `retires_most`;
+    /// `stale_sync`.
     pub fn sync(self, items: impl IntoIterator<Item = PoolItem>) -> SyncPool {
         let resources = items.into_iter().enumerate();
         let resources = resources.map(|(at, item)| item.checked().map_err(|no| no.item(at)));
@@ -208,7 +209,7 @@ impl Pool {
         });
         SyncPool { client: self.client, set }
     }
-    /// Adds resources to it, 1 to 1,000, and leaves all others. One that is there gets the new data, tags and slots.
+    /// Adds resources to it, 1 to 1,000, and leaves all others. An existing one gets the new data, tags and slots.
     ///
     /// # Errors
     /// As [`Client::run`].
@@ -278,7 +279,7 @@ impl Pool {
         let (client, pool, resource) = self.one(id)?;
         client.run(CoolResource { pool, resource, until }).await
     }
-    /// Hands a resource out no more until [`Pool::restore`]. Its holders keep it.
+    /// Bans a resource: it is not handed out until [`Pool::restore`]. Its holders keep it.
     ///
     /// # Errors
     /// As [`Pool::item`].
@@ -294,7 +295,7 @@ impl Pool {
         let (client, pool, resource) = self.one(id)?;
         client.run(RestoreResource { pool, resource }).await
     }
-    /// Takes a resource away, as soon as nobody holds it.
+    /// Removes a resource as soon as it is free.
     ///
     /// # Errors
     /// As [`Pool::item`].
@@ -320,7 +321,7 @@ impl Pool {
     }
 }
 
-/// What [`Pool::sync`] begins: a whole set, which is compared and applied when this is awaited.
+/// A whole set, from [`Pool::sync`]; it is compared and applied when this is awaited.
 #[derive(Debug)]
 #[must_use = "nothing is synced until this is awaited"]
 pub struct SyncPool {
@@ -329,14 +330,14 @@ pub struct SyncPool {
 }
 
 impl SyncPool {
-    /// Does it even if the set is empty, or retires most of what is there.
+    /// Applies the set even if it is empty, or retires most of the present one.
     pub fn meant(mut self) -> Self {
         if let Ok(set) = &mut self.set {
             set.meant = Meant::Yes;
         }
         self
     }
-    /// The version of the set: one that is older than the last is refused as `stale_sync`.
+    /// The version of the set: one older than the last is refused as `stale_sync`.
     pub fn version(mut self, version: u64) -> Self {
         if let Ok(set) = &mut self.set {
             set.version = Some(version);

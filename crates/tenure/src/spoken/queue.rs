@@ -1,4 +1,4 @@
-//! A queue: set in a sentence, paused, looked at.
+//! Builder for a queue: set, pause, view.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
@@ -62,7 +62,7 @@ pub struct Queue<S = ByName> {
 }
 
 impl Client {
-    /// A queue. A queue needs no setting: the first job that is pushed makes it.
+    /// A queue. It needs no settings: the first pushed job creates it.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -81,8 +81,8 @@ impl Client {
 }
 
 impl<S> Queue<S> {
-    /// One thing more that a job of it holds while it runs, unless the job states needs of its own. The first one takes the
-    /// place of those that were set.
+    /// One more need that its jobs hold while they run, unless the job states needs of its own. The first one replaces
+    /// the needs that were set before.
     pub fn need(mut self, need: Need) -> Queue<WithSettings> {
         let mut needs = std::mem::take(&mut self.needs);
         let queue = self.say(|said| said.need(need, &mut needs));
@@ -92,11 +92,11 @@ impl<S> Queue<S> {
     pub fn no_needs(self) -> Queue<WithSettings> {
         Queue { needs: Vec::new(), ..self.say(|said| said.say("needs", [(); 0])) }
     }
-    /// How often a failed run is tried again, and after which wait.
+    /// How often a failed run is retried, and after which pause.
     pub fn retry(self, retry: Retry) -> Queue<WithSettings> {
         self.say(|said| said.say("retry", retry.checked()))
     }
-    /// A run that takes longer is ended, and counts as failed.
+    /// A run that takes longer is ended, and counts as a failed attempt.
     pub fn timeout(self, timeout: Duration) -> Queue<WithSettings> {
         self.say(|said| said.say("timeout", Span::from(timeout)))
     }
@@ -108,19 +108,19 @@ impl<S> Queue<S> {
     pub fn max_waiting(self, jobs: u32) -> Queue<WithSettings> {
         self.say(|said| said.say("max_waiting", jobs))
     }
-    /// How long a job waits whose worker was lost, before it runs again. Without it: 2 s, and twice as long each further time,
-    /// at most a minute. Zero is for workers that find their work again.
+    /// The pause before a job runs again after its worker died. By default 2 s, and twice as long each further time, at
+    /// most a minute. Zero is for workers that find their work again.
     pub fn lost_delay(self, delay: Duration) -> Queue<WithSettings> {
         self.say(|said| said.say("lost_delay", Span::from(delay)))
     }
-    /// How many turns this group has while each other one has 1. The first one takes the place of those that were set.
+    /// How many turns this group has while each other one has 1. The first one replaces the shares set before.
     pub fn share(mut self, group: &str, turns: u32) -> Queue<WithSettings> {
         let mut shares = std::mem::take(&mut self.shares);
         shares.insert(group.to_owned(), turns);
         Queue { shares: shares.clone(), ..self.say(|said| said.say("shares", shares)) }
     }
 
-    /// Whether lists of the dashboard show one line of each job's payload. Without it: yes.
+    /// Whether the dashboard's lists show one line of each job's payload; yes by default.
     pub fn show_payload(self, is_shown: bool) -> Queue<WithSettings> {
         self.say(|said| said.say("show_payload", is_shown))
     }
@@ -132,11 +132,11 @@ impl<S> Queue<S> {
 }
 
 impl Queue<WithSettings> {
-    /// Sets this for all jobs that are pushed from now on. A queue that is not there is made.
+    /// Applies these settings to all jobs that are pushed from now on. Creates the queue if it is missing.
     ///
     /// # Errors
-    /// As [`Client::run`]; `invalid_field` for a name that is none, `limit_not_found` and its kin for a need that nobody has
-    /// set.
+    /// As [`Client::run`]; `invalid_field` for an invalid name, `limit_not_found` and similar codes for a need without
+    /// settings.
     pub async fn set(self) -> Result<QueueView, CallError> {
         let change = decode::patch_queue(&self.name, &self.said.end()?)?;
         Ok(self.client.set(change).await?.view)
@@ -144,7 +144,7 @@ impl Queue<WithSettings> {
 }
 
 impl Queue {
-    /// Shows its settings, the number of its jobs by state, and the number of workers that ask for it.
+    /// Shows its settings, the number of its jobs by state, and the number of workers that ask for its jobs.
     ///
     /// # Errors
     /// As [`Client::run`]; `queue_not_found`.
@@ -152,7 +152,7 @@ impl Queue {
         let queue = QueueName::parse(&self.name)?;
         self.client.run(GetQueue { queue }).await
     }
-    /// Grants none of its jobs until [`Queue::resume`]. It takes pushes, and what runs goes on.
+    /// Grants none of its jobs until [`Queue::resume`]. It accepts pushes, and running jobs go on.
     ///
     /// # Errors
     /// As [`Client::run`].
@@ -194,7 +194,7 @@ impl Queue {
         let queue = QueueName::parse(&self.name)?;
         self.client.run(ResumeQueue { queue }).await
     }
-    /// Takes its settings away. A queue that has jobs, or that a schedule pushes into, may be `in_use`.
+    /// Deletes its settings. A queue that has jobs, or that a schedule pushes into, may be `in_use`.
     ///
     /// # Errors
     /// As [`Queue::view`]; `in_use`.

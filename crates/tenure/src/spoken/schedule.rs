@@ -1,4 +1,4 @@
-//! A schedule: set in a sentence, paused, looked at; and the whole set of an owner.
+//! Builders for a schedule (set, pause, view) and for the whole set of an owner.
 
 use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture};
@@ -24,7 +24,7 @@ use crate::spoken::Spoken;
 use crate::spoken::retry::Retry;
 use crate::tasks::Task;
 
-/// A schedule, as [`Client::schedule`] names it: look at it, pause it, delete it, or go on with [`Schedule::cron`] or
+/// A schedule, as [`Client::schedule`] names it: view it, pause it, delete it, or go on with [`Schedule::cron`] or
 /// [`Schedule::every`] to set it.
 ///
 /// ```
@@ -51,7 +51,7 @@ pub struct Schedule {
 }
 
 impl Client {
-    /// A schedule: a timing, and the job that each of its moments makes.
+    /// A schedule: a timing, and the job that each of its occurrences makes.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -71,7 +71,7 @@ impl Client {
         Schedule { client: self.clone(), id: id.to_owned() }
     }
 
-    /// The schedules of an owner: a set that a table of yours lists.
+    /// The schedules of an owner: a set that your own table lists.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -99,13 +99,13 @@ impl Client {
 }
 
 impl Schedule {
-    /// Its moments are those of a cron expression of five fields, or of six with the second first. They are read in UTC
-    /// unless [`SetSchedule::zone`] follows.
+    /// Fires by a cron expression of five fields, or of six with the second first. It is read in UTC unless
+    /// [`SetSchedule::zone`] follows.
     pub fn cron(self, expression: &str) -> SetSchedule {
         self.timed("cron", &expression)
     }
-    /// Its moments come in this interval, in whole seconds: from [`SetSchedule::starts_at`] on, and without that at a phase
-    /// of its own, so that many schedules are spread.
+    /// Fires in this interval, in whole seconds: from [`SetSchedule::starts_at`] on, and without that at a phase of its
+    /// own, so that many schedules are spread.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -124,21 +124,21 @@ impl Schedule {
         SetSchedule { client: self.client, id: self.id, said, job, labels, needs }
     }
 
-    /// Shows its settings and its next moments.
+    /// Shows its settings and its next occurrences.
     ///
     /// # Errors
     /// As [`Client::run`]; `schedule_not_found`.
     pub async fn view(self) -> Result<ScheduleView, CallError> {
         self.client.get_schedule(ScheduleId::known(&self.id)?).await
     }
-    /// Fires nothing until [`Schedule::resume`]. What falls into a pause is not made up.
+    /// Fires nothing until [`Schedule::resume`]. Occurrences within a pause are not made up.
     ///
     /// # Errors
     /// As [`Schedule::view`].
     pub async fn pause(self) -> Result<ScheduleView, CallError> {
         self.client.pause_schedule(ScheduleId::known(&self.id)?, None).await
     }
-    /// Fires nothing for this long. What falls into a pause is not made up.
+    /// Fires nothing for this long. Occurrences within a pause are not made up.
     ///
     /// # Errors
     /// As [`Schedule::view`].
@@ -146,7 +146,7 @@ impl Schedule {
         let until = Later::For(rest.into());
         self.client.pause_schedule(ScheduleId::known(&self.id)?, Some(until)).await
     }
-    /// Fires nothing before this moment. What falls into a pause is not made up.
+    /// Fires nothing before this moment. Occurrences within a pause are not made up.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -171,17 +171,17 @@ impl Schedule {
     pub async fn resume(self) -> Result<ScheduleView, CallError> {
         self.client.resume_schedule(ScheduleId::known(&self.id)?).await
     }
-    /// Makes its job at once, beside its moments, paused or not. While a job of it is unfinished, and unless its overlap is
-    /// `allow`, that job is made ready and answered instead.
+    /// Makes its job at once, besides its occurrences, paused or not. If a job of it is unfinished, that job is made
+    /// ready and returned instead, unless the overlap is `allow`.
     ///
     /// # Errors
-    /// As [`Schedule::view`], and what a push of its job would be refused for.
+    /// As [`Schedule::view`], and the refusals of a push of its job.
     pub async fn run_now(self) -> Result<PushedJob, CallError> {
-        // An id of its own, so that a repeat of the call makes no second job.
+        // An id of its own, so that a retry of the call makes no second job.
         let job = crate::ids::job_id();
         self.client.run_schedule_now(ScheduleId::known(&self.id)?, Some(job)).await
     }
-    /// The same under an id of yours, by which a repeat is known.
+    /// The same under an id of yours, which makes it repeatable.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -199,7 +199,7 @@ impl Schedule {
         let job = JobId::parse(job)?;
         self.client.run_schedule_now(ScheduleId::known(&self.id)?, Some(job)).await
     }
-    /// Forgets it; the jobs that it made go on.
+    /// Deletes it; the jobs that it made go on.
     ///
     /// # Errors
     /// As [`Schedule::view`].
@@ -208,8 +208,8 @@ impl Schedule {
     }
 }
 
-/// A schedule with a timing, on its way to be set: say what else belongs to the timing, then [`SetSchedule::push`] or
-/// [`SetSchedule::push_task`] and what belongs to the job.
+/// A schedule with a timing, to be set: add more settings of the timing, then [`SetSchedule::push`] or
+/// [`SetSchedule::push_task`] and the settings of the job.
 ///
 /// ```
 /// # tenure::testing::example(async |client| {
@@ -249,34 +249,34 @@ pub struct SetSchedule {
     client: Client,
     id: String,
     said: Spoken,
-    /// Starts as `None`; the first word about the job makes it.
+    /// Starts as `None`; the first setting of the job creates it.
     job: Option<Spoken>,
     labels: BTreeMap<String, String>,
     needs: Vec<CheckedNeed>,
 }
 
 impl SetSchedule {
-    /// In which time zone the cron expression is read: an IANA name, such as `Europe/Berlin`. An interval has none.
+    /// The time zone of the cron expression: an IANA name, such as `Europe/Berlin`. An interval has none.
     pub fn zone(self, name: &str) -> Self {
         self.say("zone", name)
     }
-    /// No moment lies before this one; an interval counts from it. One of the last minute fires at once.
+    /// The earliest occurrence; an interval counts from it. One within the last minute fires at once.
     pub fn starts_at(self, moment: impl Into<Moment>) -> Self {
         self.say("starts_at", moment.into())
     }
-    /// No moment lies after this one.
+    /// The latest possible occurrence.
     pub fn ends_at(self, moment: impl Into<Moment>) -> Self {
         self.say("ends_at", moment.into())
     }
-    /// Each moment is late by zero to this long, at most a day, and never beyond the next one.
+    /// Delays each occurrence by zero to this long, at most a day, and never beyond the next one.
     pub fn jitter(self, longest: Duration) -> Self {
         self.say("jitter", Span::from(longest))
     }
-    /// Decides about a moment that comes while a job of this schedule is unfinished; it is skipped by default.
+    /// The rule for an occurrence while a job of this schedule is unfinished; it is skipped by default.
     pub fn overlap(self, overlap: Overlap) -> Self {
         self.say("overlap", overlap)
     }
-    /// Which of several due moments fire, as after an outage; by default the last one.
+    /// Which of several due occurrences fire, as after an outage; by default the last one.
     pub fn catch_up(self, catch_up: CatchUp) -> Self {
         self.say("catch_up", catch_up)
     }
@@ -284,16 +284,16 @@ impl SetSchedule {
     pub fn catch_up_max(self, moments: u32) -> Self {
         self.say("catch_up_max", moments)
     }
-    /// The set to which it belongs; see [`Client::schedules_of`], which states it by itself.
+    /// The set that it belongs to; see [`Client::schedules_of`], which sets it by itself.
     pub fn owner(self, owner: &str) -> Self {
         self.say("owner", owner)
     }
 
-    /// Each moment makes a job of this queue.
+    /// Each occurrence makes a job of this queue.
     pub fn push(self, queue: &str) -> Self {
         self.of_job(|job| job.say("queue", queue))
     }
-    /// Each moment makes a job for this task, in the queue of its type.
+    /// Each occurrence makes a job for this task, in the queue of its type.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -314,7 +314,7 @@ impl SetSchedule {
     /// ```
     ///
     /// # Errors
-    /// A value that has no form as JSON.
+    /// A value that cannot be written as JSON.
     pub fn push_task<T: Task>(self, task: &T) -> Result<Self, NotJson> {
         let schedule = self.push(T::QUEUE).kind(T::KIND).payload(task)?;
         Ok(task.needs().into_iter().fold(schedule, SetSchedule::need))
@@ -323,57 +323,57 @@ impl SetSchedule {
     pub fn kind(self, kind: &str) -> Self {
         self.of_job(|job| job.say("kind", kind))
     }
-    /// The payload that the handler gets: anything that serde writes as JSON, at most 256 KiB.
+    /// The handler's argument: anything that serde writes as JSON, at most 256 KiB.
     ///
     /// # Errors
-    /// A value that has no form as JSON.
+    /// A value that cannot be written as JSON.
     pub fn payload(self, payload: &impl Serialize) -> Result<Self, NotJson> {
         let payload = Json::of(payload)?;
         Ok(self.of_job(|job| job.json("payload", payload)))
     }
-    /// -100 to 100, 0 by default; a higher one goes first.
+    /// -100 to 100, 0 by default; higher goes first.
     pub fn priority(self, priority: i8) -> Self {
         self.of_job(|job| job.say("priority", priority))
     }
-    /// Whom its jobs belong to: groups of a queue take turns.
+    /// The group of its jobs, such as a tenant: the groups of a queue take turns.
     pub fn group(self, group: &str) -> Self {
         self.of_job(|job| job.say("group", group))
     }
-    /// One thing more that each of its jobs holds while it runs. The first takes the place of the needs of the queue.
+    /// One more need that each of its jobs holds while it runs. The first replaces the needs of the queue.
     pub fn need(mut self, need: Need) -> Self {
         let mut needs = std::mem::take(&mut self.needs);
         let schedule = self.of_job(|job| job.need(need, &mut needs));
         SetSchedule { needs, ..schedule }
     }
-    /// How often a failed run is tried again, and after which wait.
+    /// How often a failed run is retried, and after which pause.
     pub fn retry(self, retry: Retry) -> Self {
         self.of_job(|job| job.say("retry", retry.checked()))
     }
-    /// A run that takes longer is ended, and counts as failed.
+    /// A run that takes longer is ended, and counts as a failed attempt.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.of_job(|job| job.say("timeout", Span::from(timeout)))
     }
-    /// How long a job is kept when it is finished.
+    /// How long a finished job is kept.
     pub fn retain(self, retain: Duration) -> Self {
         self.of_job(|job| job.say("retain", Span::from(retain)))
     }
-    /// A job that is not running this long after its moment is cancelled.
+    /// A job that is not running this long after its occurrence is cancelled.
     pub fn expires_in(self, longest: Duration) -> Self {
         self.of_job(|job| job.say("expires_in", Span::from(longest)))
     }
-    /// A word for people and filters.
+    /// A label for people and filters.
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());
         let labels = self.labels.clone();
         self.of_job(|job| job.say("labels", labels))
     }
 
-    /// Makes the schedule so. A setting that the sentence leaves out is back at its default. The same sentence again changes nothing, and a
-    /// change of the timing counts from now. One that is not there is made.
+    /// Sets all of the schedule: a setting that is left out returns to its default. The same settings again change
+    /// nothing, and a change of the timing counts from now. Creates the schedule if it is missing.
     ///
     /// # Errors
-    /// As [`Client::run`]; `invalid_field` for a cron expression of a form that is not listed, `unknown_zone`,
-    /// `never_fires`, `conflicting_fields` for a zone beside an interval, and what a push of its job would be refused for.
+    /// As [`Client::run`]; `invalid_field` for a cron expression of an unknown form, `unknown_zone`, `never_fires`,
+    /// `conflicting_fields` for a zone beside an interval, and the refusals of a push of its job.
     pub async fn set(self) -> Result<ScheduleView, CallError> {
         let (client, id) = (self.client.clone(), self.id.clone());
         let put = decode::put_schedule(&id, &self.body()?.end()?)?;
@@ -390,7 +390,7 @@ impl SetSchedule {
     fn body(self) -> Result<Spoken, Refusal> {
         Ok(match self.job {
             Some(job) => self.said.part("job", job)?,
-            // The reader says that a job is missing.
+            // The reader refuses a schedule without a job.
             None => self.said,
         })
     }
@@ -405,12 +405,12 @@ pub struct SchedulesOf {
 }
 
 impl SchedulesOf {
-    /// Makes these the whole set of the owner once it is awaited: those that it has and the list has not are deleted. All
-    /// of the list is taken, or nothing. Pauses, counters and moved moments stay, unless a timing changes.
+    /// Makes these the whole set of the owner once it is awaited: schedules that are missing from the list are deleted.
+    /// The call takes all of the list or nothing. Pauses, counters and moved occurrences stay, unless a timing changes.
     ///
     /// # Errors
-    /// When it is awaited: as [`SetSchedule::set`]; `empty_set` and `retires_most` unless it is meant, `stale_sync` below
-    /// the last version, `other_owner`.
+    /// When it is awaited: as [`SetSchedule::set`]; `empty_set` and `retires_most` without [`SyncOwner::meant`],
+    /// `stale_sync` below the last version, `other_owner`.
     pub fn sync(self, schedules: impl IntoIterator<Item = SetSchedule>) -> SyncOwner {
         let bodies = schedules.into_iter().enumerate().map(|(at, schedule)| {
             let body = schedule.body().and_then(|body| body.checked());
@@ -419,7 +419,7 @@ impl SchedulesOf {
         let set = bodies.collect();
         SyncOwner { client: self.client, owner: self.owner, set, meant: false, version: None }
     }
-    /// All of them, by their ids, each with its next moment alone.
+    /// All of them, by id, each with only its next occurrence.
     ///
     /// # Errors
     /// As [`Client::run`].
@@ -438,7 +438,7 @@ impl SchedulesOf {
     }
 }
 
-/// A whole set, as [`SchedulesOf::sync`] begins it. Awaiting it compares and applies the set.
+/// A whole set, from [`SchedulesOf::sync`]. Awaiting it compares and applies the set.
 #[derive(Debug)]
 #[must_use = "nothing is synced until this is awaited"]
 pub struct SyncOwner {
@@ -450,11 +450,11 @@ pub struct SyncOwner {
 }
 
 impl SyncOwner {
-    /// Does it even if the set is empty, or deletes most of what is there.
+    /// Applies the set even if it is empty, or deletes most of the present one.
     pub fn meant(self) -> Self {
         SyncOwner { meant: true, ..self }
     }
-    /// The version of the set: one that is older than the last is refused as `stale_sync`.
+    /// The version of the set: one older than the last is refused as `stale_sync`.
     pub fn version(self, version: u64) -> Self {
         SyncOwner { version: Some(version), ..self }
     }

@@ -1,4 +1,4 @@
-//! A job that is stored, by its id or its unique key: to wait for, to view, to cancel.
+//! A stored job, by its id or its unique key: to wait for, to view, to cancel.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub struct StoredJob {
 }
 
 impl Client {
-    /// A job that was pushed: by its id, or by `key:KEY`, which is the job that holds this unique key.
+    /// A job that was pushed: by its id, or by `key:KEY`, the job that holds this unique key.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -77,7 +77,7 @@ pub enum NoValue {
     /// It was not finished in time; it goes on.
     #[error("job {0} is not finished yet")]
     Unfinished(JobId),
-    /// Its result is not of the form that was asked for.
+    /// Its result cannot be read as the requested type.
     #[error("the result of job {job} is of another form")]
     NotOfForm {
         /// The id of the job.
@@ -91,7 +91,7 @@ pub enum NoValue {
 }
 
 impl StoredJob {
-    /// Waits until it is finished, and says how it ended: see [`Client::wait_for_result`].
+    /// Waits until it is finished, and returns how it ended: see [`Client::wait_for_result`].
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -125,7 +125,7 @@ impl StoredJob {
     pub async fn wait_within(&self, longest: Duration) -> Result<ResultView, CallError> {
         self.client.wait_for_result(self.named()?, Some(longest)).await
     }
-    /// Waits until it is finished, and reads what it succeeded with; `null` if that is nothing.
+    /// Waits until it is finished, and reads its result; a success without a result reads as `null`.
     ///
     /// ```
     /// # tenure::testing::example(async |client| {
@@ -138,7 +138,7 @@ impl StoredJob {
     /// ```
     ///
     /// # Errors
-    /// It failed or was cancelled, or its result is of another form; or the call failed: see [`NoValue`].
+    /// It failed or was cancelled, or its result cannot be read as `T`; or the call failed: see [`NoValue`].
     pub async fn value<T: DeserializeOwned>(&self) -> Result<T, NoValue> {
         value(self.wait().await?)
     }
@@ -160,21 +160,21 @@ impl StoredJob {
     pub async fn value_within<T: DeserializeOwned>(&self, longest: Duration) -> Result<T, NoValue> {
         value(self.wait_within(longest).await?)
     }
-    /// How it ended, or how far it is, without waiting.
+    /// How it ended, or its present state, without waiting.
     ///
     /// # Errors
     /// As [`Client::get_result`].
     pub async fn result(&self) -> Result<ResultView, CallError> {
         self.client.get_result(self.named()?, Span::ZERO).await
     }
-    /// All of it, with payload and result.
+    /// The whole job, with payload and result.
     ///
     /// # Errors
     /// As [`Client::get_job`].
     pub async fn view(&self) -> Result<JobView, CallError> {
         self.client.get_job(self.named()?).await
     }
-    /// Says what it waits for, who holds that, and what must happen next.
+    /// Explains why it waits: the need, its holders, and the next step.
     ///
     /// # Errors
     /// As [`Client::explain_job`].
@@ -196,14 +196,14 @@ impl StoredJob {
         let retry = RetryJob { job: self.named()?, finished_at: None };
         self.client.run(retry).await.map(|job| *job)
     }
-    /// Makes a job that waits for a moment ready at once.
+    /// Makes a job that is scheduled for later ready at once.
     ///
     /// # Errors
     /// As [`Client::run`]; `job_not_found`, `wrong_state`.
     pub async fn run_now(&self) -> Result<JobView, CallError> {
         self.client.run(RunJobNow { job: self.named()? }).await.map(|job| *job)
     }
-    /// Moves the moment from which on a waiting job may run.
+    /// Moves the earliest time at which a waiting job may run.
     ///
     /// # Errors
     /// As [`Client::run`]; `job_not_found`, `wrong_state` if it runs or is finished.
@@ -222,14 +222,14 @@ impl StoredJob {
         let change = PatchJob { when: Patch::Set(when), ..PatchJob::new(self.named()?) };
         self.client.run(change).await.map(|job| *job)
     }
-    /// Forgets it. A job that waits is cancelled first; a job that runs is refused.
+    /// Deletes it. A job that waits is cancelled first; a job that runs is refused.
     ///
     /// # Errors
-    /// As [`Client::run`]; `job_not_found`, `wrong_state` while it runs, `in_use` while others wait for it.
+    /// As [`Client::run`]; `job_not_found`, `wrong_state` while it runs, `in_use` while other jobs wait for it.
     pub async fn delete(&self) -> Result<(), CallError> {
         self.client.run(DeleteJob { job: self.named()? }).await
     }
-    /// The jobs and flows for which it waits or waited, with their results, in the order of its `after`.
+    /// The jobs and flows that it waits or waited for, with their results, in the order of its `after`.
     ///
     /// # Errors
     /// As [`Client::list_parents`].

@@ -5,8 +5,8 @@ use std::time::Duration;
 use tenure_core::job::{OnConflict, Until};
 use tenure_core::time::Span;
 
-/// A unique key of a job. A key alone is held until the job is finished, and a push that meets it is answered with the job
-/// that is there.
+/// A unique key of a job. By default it is held until the job is finished, and a push of the same key returns the
+/// existing job.
 ///
 /// ```
 /// # tenure::testing::example(async |client| {
@@ -56,17 +56,17 @@ impl Unique {
         self.hold = Some(hold.into());
         self
     }
-    /// A push that meets it gives the job that is there its own payload, needs, priority and moment, unless that job runs.
+    /// A push of the same key gives the existing job its own payload, needs, priority and moment, unless that job runs.
     pub fn replace(mut self) -> Self {
         self.on_conflict = OnConflict::Replace;
         self
     }
-    /// A push that meets it is refused as `unique_conflict`.
+    /// A push of the same key is refused as `unique_conflict`.
     pub fn reject(mut self) -> Self {
         self.on_conflict = OnConflict::Reject;
         self
     }
-    /// With [`Unique::replace`]: the job is moved no further than this beyond the push that began its wait.
+    /// With [`Unique::replace`]: the job is moved at most this far beyond the push that began its wait.
     pub fn within(mut self, longest: Duration) -> Self {
         self.within = Some(longest.into());
         self

@@ -1,4 +1,4 @@
-//! What a handler asks for beside its task.
+//! Arguments of a handler besides its task.
 
 use std::convert::Infallible;
 use std::ops::Deref;
@@ -8,10 +8,10 @@ use crate::worker::Job;
 
 /// A type that a handler may have as an argument after its task. `S` is the state that the handlers share.
 ///
-/// A [`Job`] is one, and [`State`]; write your own for what several handlers make of the two, such as a connection for
-/// the account that the job holds.
+/// [`Job`] and [`State`] are such types; write your own for values that several handlers make from the two, such as a
+/// connection for the account that the job holds.
 pub trait FromRun<S>: Sized {
-    /// Why there is none; it ends the run before the handler is called.
+    /// Why it cannot be made; this ends the run before the handler is called.
     type Failure: Into<TaskError>;
 
     /// Makes it for one run.
@@ -29,8 +29,8 @@ impl<S> FromRun<S> for Job {
     }
 }
 
-/// A clone of what [`Handlers::with_state`](super::Handlers::with_state) was given: mostly a pool of connections, or an
-/// `Arc`.
+/// A clone of the value given to [`Handlers::with_state`](super::Handlers::with_state): mostly a pool of connections,
+/// or an `Arc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State<S>(pub S);
 

@@ -1,4 +1,4 @@
-//! How a handler says that its run ended, well or otherwise.
+//! How a handler ends its run, successfully or not.
 
 use std::error::Error;
 use std::fmt;
@@ -13,11 +13,11 @@ use crate::outcome::SettleOutcome;
 /// An error of any type, in a box.
 type AnyError = Box<dyn Error + Send + Sync>;
 
-/// How a run ends that did not succeed.
+/// The end of a run that did not succeed.
 ///
-/// `?` makes one of any error, and of a text: a failed attempt, which is tried again as the job's `retry` says. The error
-/// of the attempt names the error and what caused it, as far as its [`source`](Error::source)s tell. All other ways are
-/// constructors here; a [`SettleOutcome`] that says more, such as a rest for a limit, becomes one by `?` too.
+/// `?` makes one of any error, and of a text: a failed attempt, which is retried by the job's `retry` settings. The
+/// text of the attempt has the error and its causes, as far as the [`source`](Error::source)s show them. For other ends
+/// there are constructors here; `?` also converts a [`SettleOutcome`], which can do more, such as pause a limit.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -48,21 +48,21 @@ type AnyError = Box<dyn Error + Send + Sync>;
 /// println!("{:?}", no.into_outcome().ending);
 /// ```
 ///
-/// It is no [`Error`] itself, since otherwise `?` could not take them all.
+/// It is not an [`Error`] itself, since otherwise `?` could not convert them all.
 pub struct TaskError {
     outcome: SettleOutcome,
 }
 
 impl TaskError {
-    /// A failed attempt that is never repeated: the job has failed.
+    /// A failed attempt that is never retried: the job has failed.
     pub fn for_good(error: impl Into<AnyError>) -> Self {
         SettleOutcome::failed_for_good(chain(&*error.into())).into()
     }
-    /// A failed attempt that is repeated after so long, whatever the job's `retry` says of the wait.
+    /// A failed attempt that is retried after `wait`, whatever the job's `retry` settings are.
     pub fn retry_in(error: impl Into<AnyError>, wait: Duration) -> Self {
         SettleOutcome::failed_retry_in(chain(&*error.into()), wait).into()
     }
-    /// Not yet: the job runs again after so long, at least 100 ms. This run counts as no attempt.
+    /// Not yet: the job runs again after `wait`, at least 100 ms. This run counts as no attempt.
     pub fn snooze(wait: Duration) -> Self {
         SettleOutcome::snoozed(wait).into()
     }
@@ -70,7 +70,7 @@ impl TaskError {
     pub fn snooze_until(moment: impl Into<Moment>) -> Self {
         SettleOutcome::snoozed_until(moment).into()
     }
-    /// Gives the job back untouched: it may be granted at once, to this worker too. To hold back use
+    /// Gives the job back untouched: it may be granted at once, to this worker too. To delay it use
     /// [`TaskError::snooze`].
     pub fn release() -> Self {
         SettleOutcome::released().into()
@@ -100,7 +100,7 @@ impl fmt::Debug for TaskError {
     }
 }
 
-/// An error and its causes, the last cause last. Many errors name their cause themselves; it is not named twice.
+/// An error and its causes, the last cause last. Many errors include their cause's text; it is not repeated.
 fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -114,8 +114,8 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// What a handler may answer when its run succeeded: anything that serde writes as JSON, which becomes the result of the
-/// job, or a [`SettleOutcome`], which says itself how the run ended. `()` is a success without a result.
+/// A handler's return value when its run succeeded: anything that serde writes as JSON, which becomes the result of the
+/// job, or a [`SettleOutcome`], which itself says how the run ended. `()` is a success without a result.
 pub trait Success {
     /// How the lease ends.
     fn into_outcome(self) -> SettleOutcome;

@@ -1,4 +1,4 @@
-//! The handlers of a worker, one for each kind, and what becomes of a kind that has none.
+//! The handlers of a worker, one for each kind, and the rule for kinds without a handler.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,20 +20,20 @@ use super::route::Handling;
 use crate::outcome::SettleOutcome;
 use crate::worker::{Job, Worked, Worker};
 
-/// What becomes of a job whose kind has no handler.
+/// The fate of a job whose kind has no handler.
 ///
-/// Giving it back untouched is not among them: this worker would be granted it again at once, and ask for nothing else.
-/// [`Handlers::otherwise`] may do so all the same.
+/// Giving it back untouched is not an option: this worker would be granted it again at once, and do nothing else.
+/// [`Handlers::otherwise`] can do so all the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum UnknownKind {
-    /// A failed attempt, repeated as the job's `retry` says: another worker may know the kind.
+    /// A failed attempt, retried by the job's `retry` settings: another worker may know the kind.
     #[default]
     Fail,
-    /// The job has failed.
+    /// A final failure: the job is not retried.
     FailForGood,
-    /// It waits for so long, at least 100 ms, and costs no attempt: for a while in which old and new workers run side by
-    /// side.
+    /// It runs again after this long, at least 100 ms, and costs no attempt: for a time in which old and new workers
+    /// run side by side.
     Snooze(Duration),
 }
 
@@ -43,16 +43,16 @@ type OutcomeFuture = Pin<Box<dyn Future<Output = SettleOutcome> + Send>>;
 /// the same without `async`. Its first argument is the [`Task`]; up to four more are made by [`FromRun`]. `R` is a
 /// [`Success`], `E` is any error, or a [`TaskError`].
 ///
-/// `X` only tells the compiler which arguments there are. Nothing but functions and closures implements this.
+/// `X` only tells the compiler the types of the arguments. Only functions and closures implement this.
 pub trait TaskHandler<X, S>: Clone + Send + Sync + 'static {
-    /// What it handles.
+    /// The type of its tasks.
     type Task: Task;
 
     /// Runs it for one job.
     fn handle(&self, task: Self::Task, job: Job, state: Arc<S>) -> OutcomeFuture;
 }
 
-/// Arguments of an `async` function, for the compiler: it must know them apart from those of one that blocks.
+/// Arguments of an `async` function; a type of its own, so that the compiler tells them from those of one that blocks.
 #[derive(Debug)]
 pub struct Async<X>(PhantomData<X>);
 
@@ -68,7 +68,7 @@ fn ended<R: Success, E: Into<TaskError>>(answer: Result<R, E>) -> SettleOutcome 
     }
 }
 
-/// The argument of a handler, made for this run, or the end of the run.
+/// The argument of a handler, made for this run, or the outcome that ends the run.
 fn argument<A: FromRun<S>, S>(job: &Job, state: &S) -> Result<A, SettleOutcome> {
     A::from_run(job, state).map_err(|why| why.into().into_outcome())
 }
@@ -193,7 +193,7 @@ pub struct Handlers<S = ()> {
 }
 
 impl Handlers<()> {
-    /// Handlers that share nothing.
+    /// Handlers without shared state.
     pub fn new() -> Self {
         Handlers::with_state(())
     }
@@ -206,18 +206,18 @@ impl Default for Handlers<()> {
 }
 
 impl<S: Send + Sync + 'static> Handlers<S> {
-    /// Handlers that share this: a handler gets a clone of it as an argument [`State<S>`](super::State), and parts of it
-    /// by [`FromRun`].
+    /// Handlers that share this: a handler gets a clone of it as an argument [`State<S>`](super::State), and parts of
+    /// it by [`FromRun`].
     pub fn with_state(state: S) -> Self {
         let otherwise = Handling::new(|job| of_unknown(UnknownKind::default(), job));
         Handlers { state: Arc::new(state), routes: BTreeMap::new(), queues: Vec::new(), otherwise }
     }
 
-    /// Handles the tasks of one type with an `async` function: see [`TaskHandler`]. When its job must stop it is dropped at
-    /// its next await, at once or after the worker's grace.
+    /// Handles the tasks of one type with an `async` function: see [`TaskHandler`]. If its job must stop, it is dropped
+    /// at its next await, at once or after the worker's grace.
     ///
     /// # Panics
-    /// There is a handler for this kind already.
+    /// This kind has a handler already.
     pub fn on<X, H>(self, handler: H) -> Self
     where
         H: TaskHandler<Async<X>, S>,
@@ -225,11 +225,11 @@ impl<S: Send + Sync + 'static> Handlers<S> {
         self.route::<Async<X>, H>(handler)
     }
 
-    /// Handles the tasks of one type with a function that blocks or computes. It runs on a thread of its own, as
-    /// [`Job::blocking`] has it: it cannot be dropped, so it should look at [`Job::stop`] now and then.
+    /// Handles the tasks of one type with a function that blocks or computes. It runs on a thread of its own, as by
+    /// [`Job::blocking`]: it cannot be dropped, so it should check [`Job::stop`] now and then.
     ///
     /// # Panics
-    /// There is a handler for this kind already.
+    /// This kind has a handler already.
     pub fn on_blocking<X, H>(self, handler: H) -> Self
     where
         H: TaskHandler<Blocking<X>, S>,
@@ -245,7 +245,7 @@ impl<S: Send + Sync + 'static> Handlers<S> {
             async move {
                 match job.payload::<H::Task>() {
                     Ok(task) => handler.handle(task, job, state).await,
-                    // It would be the same text the next time.
+                    // A retry would have the same text.
                     Err(why) => SettleOutcome::failed_for_good(format_args!(
                         "the payload is no {kind:?}: {why}"
                     )),
@@ -259,7 +259,7 @@ impl<S: Send + Sync + 'static> Handlers<S> {
         self
     }
 
-    /// What becomes of a job whose kind has no handler; [`UnknownKind::Fail`] unless said.
+    /// The fate of a job whose kind has no handler; [`UnknownKind::Fail`] by default.
     pub fn unknown_kinds(mut self, unknown: UnknownKind) -> Self {
         self.otherwise = Handling::new(move |job| of_unknown(unknown, job));
         self
@@ -280,11 +280,11 @@ impl<S: Send + Sync + 'static> Handlers<S> {
         self
     }
 
-    /// Wraps the handlers that are registered so far in a tower layer: the last one added is the outermost. A
-    /// [`Handling`] is what it wraps. An error of the layered service is a failed attempt.
+    /// Wraps the handlers registered before this call in a tower layer: the last one added is the outermost. It wraps a
+    /// [`Handling`]. An error of the layered service is a failed attempt.
     ///
     /// A layer that drops the future of its service, such as one for a timeout, ends an `async` handler; the run of a
-    /// function that blocks is over only when that function is.
+    /// blocking function ends only when that function returns.
     pub fn layer<L>(mut self, layer: L) -> Self
     where
         L: Layer<Handling>,
@@ -298,10 +298,10 @@ impl<S: Send + Sync + 'static> Handlers<S> {
         self
     }
 
-    /// The queues of the tasks that are handled, in the order in which they were registered.
+    /// The queues of the handled tasks, in the order of registration.
     ///
     /// # Errors
-    /// A [`Task::QUEUE`] that is no name of a queue.
+    /// A [`Task::QUEUE`] that is not a valid name.
     pub fn queues(&self) -> Result<Vec<QueueName>, Refusal> {
         self.queues.iter().map(|queue| QueueName::parse(queue)).collect()
     }
@@ -338,7 +338,7 @@ impl<S> fmt::Debug for Handlers<S> {
 }
 
 impl Worker {
-    /// Runs the handler of its kind for one job after the other, as [`Worker::run`].
+    /// Runs each job with the handler of its kind, as [`Worker::run`].
     ///
     /// # Errors
     /// As [`Worker::run`].

@@ -1,10 +1,10 @@
-//! Tasks: jobs with a kind and a payload of a type, and the handlers that a worker registers for them.
+//! Tasks: jobs with a kind and a typed payload, and the handlers that a worker registers for them.
 //!
-//! A [`Task`] says under which kind and into which queue its values are pushed. [`Handlers`] has a function for each
-//! kind, and what they share; [`Worker::run_tasks`](crate::Worker::run_tasks) runs them. It is a layer on the worker's
-//! one loop: nothing here leases, extends or settles.
+//! A [`Task`] has the kind and the queue of its jobs. [`Handlers`] has a function for each kind, and their shared
+//! state; [`Worker::run_tasks`](crate::Worker::run_tasks) runs them. It is a layer on the worker's one loop: nothing
+//! here leases, extends or settles.
 //!
-//! What a handler wants to know of its run it asks the [`Job`](crate::Job), its second argument if it wants it:
+//! A handler learns about its run from the [`Job`](crate::Job), an optional second argument:
 //!
 //! | | |
 //! | --- | --- |
@@ -81,18 +81,18 @@ use crate::need::Need;
 use crate::outcome::SettleOutcome;
 use crate::push::Pushing;
 
-/// A type whose values are pushed as jobs, and handed to a handler.
+/// A type whose values are pushed as jobs, and passed to a handler.
 ///
-/// Serde decides how its values are written. A job may outlive the program that pushed it, so a field that is added later
-/// needs `#[serde(default)]`.
+/// Serde writes its values as JSON. A job may outlive the program that pushed it, so a field that is added later needs
+/// `#[serde(default)]`.
 pub trait Task: Serialize + DeserializeOwned + Send + 'static {
-    /// The `kind` of its jobs, which no other task of the same workers has, such as `"mail.welcome"`.
+    /// The `kind` of its jobs, unique among the tasks of the same workers, such as `"mail.welcome"`.
     const KIND: &'static str;
 
     /// The queue into which [`Client::push_task`] pushes it.
     const QUEUE: &'static str = "default";
 
-    /// The permits and resources that its job holds while it runs, made of its own values; empty for those of its queue.
+    /// The needs of its job, from its own values; if empty, those of its queue apply.
     ///
     /// ```
     /// use serde::{Deserialize, Serialize};
@@ -118,15 +118,16 @@ impl Client {
     /// Stores a job for this task in the queue of its type, once the [`Pushing`] is awaited; see [`Client::push`].
     ///
     /// # Errors
-    /// A value that has no form as JSON.
+    /// A value that cannot be written as JSON.
     pub fn push_task<T: Task>(&self, task: &T) -> Result<Pushing, NotJson> {
         self.push(T::QUEUE).task(task)
     }
 }
 
 impl SettleOutcome {
-    /// Stores a job for this task in the queue of its type, in the same step as the outcome, or neither. A task that cannot
-    /// be a job makes it a failed attempt that says so: a job that looks done must not have lost what follows it.
+    /// Stores a job for this task in the queue of its type in the same step as the outcome, both or neither. A task
+    /// that cannot be a job makes it a failed attempt that says so: a job that looks done must not have lost its
+    /// follow-up.
     pub fn then_task<T: Task>(self, task: &T) -> Self {
         let lost = |why: &dyn fmt::Display| {
             SettleOutcome::failed(format_args!("the follow-up {:?} is lost: {why}", T::KIND))
@@ -146,10 +147,10 @@ impl SettleOutcome {
 }
 
 impl Pushing {
-    /// Makes it a job for this task: its kind, its payload and its needs. The queue stays as it is.
+    /// Makes it a job for this task: sets its kind, its payload and its needs. The queue stays as it is.
     ///
     /// # Errors
-    /// A value that has no form as JSON.
+    /// A value that cannot be written as JSON.
     pub fn task<T: Task>(self, task: &T) -> Result<Self, NotJson> {
         Ok(task.needs().into_iter().fold(self.kind(T::KIND).payload(task)?, Pushing::need))
     }

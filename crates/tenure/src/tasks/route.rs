@@ -1,4 +1,4 @@
-//! One way from a job to its outcome: a handler, or what layers made of it.
+//! One way from a job to its outcome: a handler, or a handler wrapped in layers.
 
 use std::error::Error;
 use std::fmt;
@@ -14,12 +14,12 @@ use crate::keeper::lock;
 use crate::outcome::SettleOutcome;
 use crate::worker::Job;
 
-/// Why a service had no outcome; it is the error of a failed attempt.
+/// Why a service returned no outcome; it becomes the error of a failed attempt.
 type ServiceError = Box<dyn Error + Send + Sync>;
 
 type HandlingFuture = Pin<Box<dyn Future<Output = Result<SettleOutcome, ServiceError>> + Send>>;
 
-/// A handler as a tower [`Service`]: of a [`Job`] it makes the outcome. It is what a layer of
+/// A handler as a tower [`Service`] from a [`Job`] to its outcome; the type that a layer of
 /// [`Handlers::layer`](super::Handlers::layer) wraps. Cheap to clone, and always ready.
 #[derive(Clone)]
 pub struct Handling {
@@ -39,7 +39,7 @@ impl Handling {
         Handling { call: Arc::new(call) }
     }
 
-    /// What a layer made. Each run has a clone of it.
+    /// A handler from a layered service. Each run has a clone of it.
     pub(super) fn of_service<V>(service: V) -> Self
     where
         V: Service<Job, Response = SettleOutcome> + Clone + Send + 'static,
@@ -58,7 +58,7 @@ impl Handling {
         Handling { call: Arc::new(call) }
     }
 
-    /// Runs one job.
+    /// Runs one job; an error of the service is a failed attempt.
     pub(super) async fn run(&self, job: Job) -> SettleOutcome {
         match (self.call)(job).await {
             Ok(outcome) => outcome,

@@ -10,8 +10,8 @@ use std::task::{Context, Poll};
 /// The text of a panic.
 pub type Panicked = String;
 
-/// Polls `future`, which is dropped when it ends; pending for ever after that. Nothing that a panic leaves
-/// half done is looked at again, since the future is dropped with it.
+/// Polls `future`, and drops it when it ends; pending for ever after that. A state that a panic leaves half done is
+/// never read, since the future is dropped with it.
 pub fn poll<F: Future>(
     mut future: Pin<&mut Option<F>>,
     cx: &mut Context<'_>,
@@ -29,7 +29,7 @@ pub fn poll<F: Future>(
 /// Drops a future where it is.
 ///
 /// # Errors
-/// What it held panics when it is dropped.
+/// A value in the future panics when it is dropped.
 pub fn drop_in_place<F>(mut future: Pin<&mut Option<F>>) -> Result<(), Panicked> {
     catch_unwind(AssertUnwindSafe(|| future.set(None))).map_err(|panic| message(&*panic))
 }

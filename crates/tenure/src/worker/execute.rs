@@ -1,5 +1,4 @@
-//! How one job is executed: the seam between the loop, which takes jobs, holds and settles them, and
-//! what is done with each.
+//! The interface between the loop, which takes, holds and settles jobs, and the code that executes each of them.
 //!
 //! [`Worker::run`](super::Worker::run) executes jobs as futures in this process, below; `tenure work`
 //! executes them as processes.
@@ -16,12 +15,12 @@ use super::job::Job;
 use crate::keeper::Stop;
 use crate::outcome::SettleOutcome;
 
-/// What the run of one job came to.
+/// The result of running one job.
 #[derive(Debug)]
 pub struct Executed<F> {
     /// How its lease ends. `None` leaves that to the engine: the lease was lost, or its time is over.
     pub outcome: Option<SettleOutcome>,
-    /// Why no other job could be run any better. The worker takes no more jobs, and ends with this.
+    /// A failure that every other job would meet too. The worker takes no more jobs, and ends with it.
     pub failure: Option<F>,
 }
 
@@ -31,18 +30,17 @@ impl<F> From<SettleOutcome> for Executed<F> {
     }
 }
 
-/// How one job is executed.
+/// The way to execute one job.
 pub trait Execute: Send + Sync + 'static {
     /// Why no job can be executed at all.
     type Failure: Send + 'static;
 
-    /// Executes one job, whose lease is extended meanwhile. Nobody else stops it: when
-    /// [`Job::stopped`] completes it must come to its end, and nothing of it may run after
-    /// [`Job::hard_limit`].
+    /// Executes one job, whose lease is extended meanwhile. Nothing else stops it: when [`Job::stopped`] completes it
+    /// must end, and no part of it may run after [`Job::hard_limit`].
     fn execute(&self, job: Job) -> impl Future<Output = Executed<Self::Failure>> + Send;
 }
 
-/// Executes each job as a future that is dropped when it must stop.
+/// Executes each job as a future, which is dropped when it must stop.
 pub struct Handler<H> {
     handle: H,
     /// How long the future may take to end by itself before it is dropped.
@@ -67,7 +65,7 @@ where
     async fn execute(&self, job: Job) -> Executed<Infallible> {
         let told = job.clone();
         let threads = job.threads();
-        // Called inside of the future, so that a panic of the call is one of the run.
+        // Called inside the future, so that a panic of the call counts as one of the run.
         let mut handling = pin!(Some(async { (self.handle)(told).await.into() }));
         let outcome = tokio::select! {
             biased;
@@ -75,24 +73,24 @@ where
             stop = job.stopped() => {
                 let outcome = wind_up(handling.as_mut(), &job, self.grace).await;
                 match stop {
-                    // It is held still, and nobody works on it any more.
+                    // The lease is still held, and no code works on the job any more.
                     Stop::Cancelled | Stop::Shutdown => {
                         Some(outcome.unwrap_or_else(SettleOutcome::released))
                     }
-                    // It is the engine's by now. What was finished all the same may still count.
+                    // The engine has ended the run. If the handler finished all the same, it may still count.
                     Stop::Lost | Stop::Deadline => outcome,
                 }
             }
         };
-        // It may have left a thread behind, which works on.
+        // It may have left a thread behind that still works.
         threads.ended().await;
         Executed { outcome, failure: None }
     }
 }
 
-/// Lets a handler that was told to stop finish within the grace, but never beyond the moment at
-/// which its lease could be somebody else's; then drops it. A thread cannot be dropped: as long as one runs the handler
-/// is waited for, since it may have something to say when the thread has ended.
+/// Lets a handler that must stop finish within the grace, but never beyond the time at which another holder could have
+/// its lease; then drops it. A thread cannot be dropped: while one runs, the handler is waited for, since it may return
+/// an outcome when the thread has ended.
 async fn wind_up<F: Future<Output = SettleOutcome>>(
     mut handling: Pin<&mut Option<F>>,
     job: &Job,
@@ -115,7 +113,7 @@ async fn wind_up<F: Future<Output = SettleOutcome>>(
     }
 }
 
-/// What a handler's end means.
+/// The outcome of a handler that returned or panicked.
 fn outcome(done: Result<SettleOutcome, Panicked>) -> SettleOutcome {
     done.unwrap_or_else(|panic| SettleOutcome::failed(format!("the handler panicked: {panic}")))
 }

@@ -1,4 +1,4 @@
-//! A job in a handler's hands.
+//! Job: the handler's view of a job that this process holds.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ use crate::keeper::{Held, LeaseWatch, Stop, lock};
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
-/// A job that this process holds, with all that was granted with it. Cheap to clone.
+/// A job that this process holds, with everything that was granted with it. Cheap to clone.
 ///
 /// ```
 /// # tenure::testing::example(async |client| {
@@ -85,24 +85,24 @@ struct JobInner {
     job: JobView,
     held: Held,
     around: Arc<Surroundings>,
-    /// Nobody is to be told any more that its run must stop: it was told, or the run is over.
+    /// Whether a stop of its run needs no report any more: it was reported, or the run is over.
     told: AtomicBool,
     threads: RunThreads,
-    /// What the handler said on its way, to go with whatever outcome it has. Starts empty.
+    /// Verdicts that the handler gave during the run, to be sent with its outcome. Starts empty.
     said: Mutex<SaidOnTheWay>,
-    /// Where its run stands in its trace, for the span of its settle. Set when a run begins that is traced.
+    /// The trace context of its run, for the span of its settle. Set when a traced run begins.
     #[cfg(feature = "opentelemetry")]
     trace: std::sync::OnceLock<opentelemetry::trace::SpanContext>,
 }
 
-/// Verdicts of a handler that is not done.
+/// Verdicts of a handler that is still running.
 #[derive(Default)]
 struct SaidOnTheWay {
     resources: Vec<ResourceVerdict>,
     limits: Vec<LimitVerdict>,
 }
 
-/// What all jobs of a worker have in common.
+/// State that all jobs of a worker share.
 pub(super) struct Surroundings {
     pub phase: watch::Receiver<Phase>,
     pub observer: Observer<Event>,
@@ -135,7 +135,7 @@ impl Job {
 
     #[cfg(feature = "opentelemetry")]
     pub(crate) fn traced(&self, run: opentelemetry::trace::SpanContext) {
-        // A job runs once under one lease, so there is none yet.
+        // A job runs once under one lease, so it is not set yet.
         let _ = self.inner.trace.set(run);
     }
     #[cfg(feature = "opentelemetry")]
@@ -147,7 +147,7 @@ impl Job {
         &self.inner.threads
     }
 
-    /// Adds to an outcome what was said on the way. What the outcome says itself of the same thing counts.
+    /// Adds the handler's earlier verdicts to an outcome. For the same thing, the outcome's own verdict wins.
     pub(super) fn with_what_was_said(&self, mut outcome: SettleOutcome) -> SettleOutcome {
         let said = std::mem::take(&mut *lock(&self.inner.said));
         for one in said.resources {
@@ -170,22 +170,22 @@ impl Job {
         &self.inner.held
     }
 
-    /// Tells once that its run must stop, or could not start.
+    /// Reports once that its run must stop, or could not start.
     pub(super) fn tell_stopped(&self, stop: Stop) {
         if !self.inner.told.swap(true, Ordering::Relaxed) {
             self.inner.around.observer.tell(|| Event::Stopped { job: self.id().clone(), stop });
         }
     }
-    /// Its run is over: that it should stop is of no interest any more.
+    /// Its run is over: a later stop is not reported.
     pub(super) fn run_is_over(&self) {
         self.inner.told.store(true, Ordering::Relaxed);
     }
 
-    /// Its id.
+    /// The id of the job.
     pub fn id(&self) -> &JobId {
         &self.inner.job.id
     }
-    /// What to dispatch on; `""` if it was pushed without.
+    /// The kind, for dispatch; `""` if it was pushed without.
     pub fn kind(&self) -> &str {
         &self.inner.job.kind
     }
@@ -193,7 +193,7 @@ impl Job {
     pub fn attempt(&self) -> u32 {
         self.inner.job.attempt
     }
-    /// The job, as the contract shows it.
+    /// The job, in the form of the contract.
     pub fn view(&self) -> &JobView {
         &self.inner.job
     }
@@ -201,15 +201,15 @@ impl Job {
     pub fn payload_json(&self) -> &str {
         self.inner.job.payload.as_ref().map_or("null", Json::text)
     }
-    /// The payload, read.
+    /// The payload, deserialized.
     ///
     /// # Errors
-    /// It is not of that form.
+    /// The payload does not fit the type.
     pub fn payload<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_str(self.payload_json())
     }
 
-    /// The lease's id.
+    /// The id of the lease under which it runs.
     pub fn lease_id(&self) -> &str {
         self.inner.held.lease()
     }
@@ -226,13 +226,13 @@ impl Job {
         self.inner.lease.resources.iter().find(|one| one.pool == *pool)
     }
 
-    /// When the run must be over by its `timeout`, on the engine's clock; `None` if it has none. [`Job::stopped`] completes
-    /// at that time.
+    /// When the run must be over by its `timeout`, on the engine's clock; `None` if it has none. [`Job::stopped`]
+    /// completes at that time.
     pub fn deadline(&self) -> Option<Moment> {
         self.inner.lease.deadline
     }
-    /// The jobs and flows for which it waited before it could run, in the order of its `after`, with the results of the
-    /// jobs. It asks the engine: a job without parents is answered at once.
+    /// The jobs and flows that it waited for before it could run, in the order of its `after`, with the results of the
+    /// jobs. It calls the engine, except for a job without parents.
     ///
     /// # Errors
     /// As [`Client::list_parents`].
@@ -252,20 +252,20 @@ impl Job {
         }
     }
 
-    /// Says something of a resource that it holds, such as that an account is banned. It goes with the outcome of this run,
-    /// whatever that is; the last verdict on a resource counts.
+    /// Gives a verdict on a resource that it holds, such as that an account is banned. It is sent with the outcome of
+    /// this run, whatever that is; the last verdict on a resource counts.
     pub fn verdict(&self, resource: &LeasedResource, verdict: Verdict) {
         let (pool, id) = (resource.pool.clone(), resource.id.clone());
         let mut said = lock(&self.inner.said);
         said.resources.retain(|other| other.pool != pool || other.id != id);
         said.resources.push(ResourceVerdict { pool, id, verdict });
     }
-    /// Nobody is granted this limit, which it holds, for so long after the outcome of this run, whatever that is: the
-    /// service behind it has asked for a rest.
+    /// Pauses a limit that it holds: nobody is granted it for this long after the outcome of this run, whatever that
+    /// is. For a service that has asked its callers to wait.
     pub fn pause(&self, limit: LimitName, rest: Duration) {
         self.say(LimitVerdict { limit, pause: Some(rest.into()), spent: None });
     }
-    /// What was spent of a rate in truth, instead of the cost that the grant booked.
+    /// The tokens that were really spent of a rate, instead of the cost that the grant booked.
     pub fn spent(&self, limit: LimitName, tokens: u32) {
         self.say(LimitVerdict { limit, pause: None, spent: Some(tokens) });
     }
@@ -277,7 +277,7 @@ impl Job {
         said.limits.push(verdict);
     }
 
-    /// When the work must stop, and why.
+    /// Completes when the work must stop, with the reason.
     pub async fn stopped(&self) -> Stop {
         let mut phase = self.inner.around.phase.clone();
         let stop = tokio::select! {
@@ -288,28 +288,28 @@ impl Job {
         self.tell_stopped(stop);
         stop
     }
-    /// Completes when the worker was told to stop *now*: what still stops is not to take its time.
+    /// Completes when the worker must stop *now*: work that is still stopping must hurry.
     pub async fn hurried(&self) {
         let mut phase = self.inner.around.phase.clone();
         if phase.wait_for(|phase| *phase == Phase::Now).await.is_err() {
-            // Nobody is left who could be in haste.
+            // The worker is gone: nothing can hurry any more.
             std::future::pending().await
         }
     }
-    /// Why the work must stop, if it must: as of now.
+    /// Why the work must stop now; `None` if it may go on.
     pub fn stop(&self) -> Option<Stop> {
         let stopping = *self.inner.around.phase.borrow() >= Phase::Stopping;
         self.inner.held.stop().or(stopping.then_some(Stop::Shutdown))
     }
-    /// See [`Held::stop_by`].
+    /// The same time as [`Held::stop_by`].
     pub fn stop_by(&self) -> std::time::Instant {
         self.inner.held.stop_by()
     }
-    /// See [`Held::hard_limit`].
+    /// The same time as [`Held::hard_limit`].
     pub fn hard_limit(&self) -> std::time::Instant {
         self.inner.held.hard_limit()
     }
-    /// See [`Held::watch`].
+    /// The same watch as [`Held::watch`].
     #[doc(hidden)]
     pub fn watch(&self) -> LeaseWatch {
         self.inner.held.watch()

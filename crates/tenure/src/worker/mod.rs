@@ -1,8 +1,7 @@
-//! Takes jobs from queues and runs a handler for each.
+//! Worker: takes jobs from queues and runs a handler for each.
 //!
-//! It decides nothing about jobs: the engine grants and ends, the handler says how a run went. It
-//! takes no more than it has slots for by the time at which they are here (`pace.rs`), and never works on a
-//! lease that it does not surely hold.
+//! It decides nothing about jobs: the engine grants and ends them, the handler reports how a run went. It takes no more
+//! jobs than it will have slots for when they arrive (`pace.rs`), and never works under a lease that it may not hold.
 
 mod caught;
 mod execute;
@@ -42,19 +41,19 @@ use crate::keeper::{Stop, lock};
 use crate::observer::Observer;
 use crate::outcome::SettleOutcome;
 
-/// How long a worker drains if nothing else is said.
+/// How long a worker drains by default.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
-/// When all that ran has ended and its leases are given back, the answers are waited for this long.
+/// How long a worker waits for the last answers, after all runs have ended and their leases are given back.
 const FAREWELL_MAX: Duration = Duration::from_secs(5);
 
-/// In which order queues are asked.
+/// The order in which queues are asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum Order {
     /// The list is turned with each call, so that no queue starves another.
     #[default]
     Turning,
-    /// As given: a later queue is served only when the earlier ones have nothing that may go.
+    /// As given: a later queue is served only while the earlier ones have no job that can run.
     Strict,
 }
 
@@ -67,63 +66,63 @@ enum Until {
     Idle,
 }
 
-/// How far a worker is on its way to its end.
+/// The phases of a worker, from taking jobs to its end.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Phase {
-    /// It takes jobs.
+    /// Takes jobs and runs them.
     Working,
-    /// It takes no more; what runs may finish.
+    /// Takes no more jobs; running ones may finish.
     Draining,
-    /// What runs is stopped and given back.
+    /// Running jobs are stopped and given back.
     Stopping,
-    /// The same, in haste.
+    /// The same, and jobs that are still stopping must hurry: see [`Job::hurried`].
     Now,
 }
 
-/// Something that happened, for logs and figures. It carries no payload.
+/// An event of a worker, for logs and metrics. It carries no payload.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Event {
     /// A handler was started.
     Started {
-        /// For this job.
+        /// The job of the run.
         job: JobId,
     },
     /// A run must stop, or could not start.
     Stopped {
-        /// Of this job.
+        /// The job of the run.
         job: JobId,
-        /// Why.
+        /// The reason, which the handler also sees.
         stop: Stop,
     },
     /// The engine took an outcome.
     Settled {
-        /// Of this job.
+        /// The job of the run.
         job: JobId,
-        /// What became of it.
+        /// The state of the job after the settle.
         state: Option<JobState>,
     },
-    /// The engine refused an outcome. A failed attempt that says so is settled instead; if that is
-    /// refused too, the job is given back.
+    /// The engine refused an outcome. A failed attempt with that error is settled instead; if that is refused too, the
+    /// job is given back.
     OutcomeRefused {
-        /// Of this job.
+        /// The job of the run.
         job: JobId,
-        /// What is wrong with it.
+        /// The engine's refusal of the outcome.
         refusal: Refusal,
     },
-    /// The engine did not take an outcome; the job runs again unless it was settled otherwise.
+    /// The engine did not accept an outcome; the job runs again unless another outcome was settled.
     NotSettled {
-        /// Of this job.
+        /// The job of the run.
         job: JobId,
-        /// The reason.
+        /// Why the outcome does not count.
         why: NotSettled,
     },
-    /// The drain timeout is over: what still runs is stopped and given back.
+    /// The drain timeout is over: jobs that still run are stopped and given back.
     DrainTimedOut,
-    /// Jobs could not be asked for, or a heartbeat was not answered; it is tried again. Reported for every call that fails,
-    /// and once for a call that is not answered in time.
+    /// A lease call failed, or a heartbeat was not answered; it is retried. Reported for every call that fails, and
+    /// once for a call that is not answered in time.
     Trouble {
-        /// What went wrong.
+        /// The failure of the last call.
         error: CallError,
         /// How long nothing has answered.
         away: Duration,
@@ -132,7 +131,7 @@ pub enum Event {
     Recovered,
 }
 
-/// Why the engine did not take an outcome.
+/// Why the engine did not accept an outcome.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotSettled {
@@ -142,7 +141,7 @@ pub enum NotSettled {
     /// The lease had ended with another outcome.
     #[error("it was settled otherwise")]
     Otherwise,
-    /// The call was refused or failed, also after a minute of repeats.
+    /// The call was refused or failed, even after a minute of retries.
     #[error(transparent)]
     Call(CallError),
 }
@@ -150,13 +149,13 @@ pub enum NotSettled {
 /// Why a worker ended before it was stopped.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WorkError<F> {
-    /// Asking for jobs was refused.
+    /// A lease call was refused.
     #[error(transparent)]
     Call(CallError),
     /// The engine was away for as long as [`Worker::exit_when_away`] allows.
     #[error(transparent)]
     Away(CallError),
-    /// A job could not be executed, and no other could be.
+    /// A job could not be executed, and no other one could be.
     #[error("a job could not be executed")]
     Execution(#[source] F),
 }
@@ -166,11 +165,11 @@ pub enum WorkError<F> {
 pub struct Stopper(Arc<watch::Sender<Phase>>);
 
 impl Stopper {
-    /// Takes no more jobs, finishes what runs within the drain timeout, gives the rest back.
+    /// Takes no more jobs, lets running ones finish within the drain timeout, gives the rest back.
     pub fn drain(&self) {
         self.raise(Phase::Draining);
     }
-    /// Stops what runs and gives it back, now and in haste.
+    /// Stops running jobs and gives them back; jobs that are still stopping must hurry ([`Job::hurried`]).
     pub fn now(&self) {
         self.raise(Phase::Now);
     }
@@ -183,7 +182,7 @@ impl Stopper {
     }
 }
 
-/// What a worker did.
+/// The result of a worker's run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Worked {
@@ -231,7 +230,7 @@ pub struct Worked {
 pub struct Worker {
     client: Client,
     queues: Vec<QueueName>,
-    /// A name among them that is none: it refuses to run.
+    /// The first invalid name among them: the worker refuses to run.
     wrong: Option<Refusal>,
     order: Order,
     concurrency: usize,
@@ -240,7 +239,7 @@ pub struct Worker {
     grace: Duration,
     until: Until,
     max_jobs: Option<u64>,
-    /// How long an engine is waited for that does not answer; `None`: without an end.
+    /// How long to wait for an engine that does not answer; `None`: without an end.
     away_max: Option<Duration>,
     observer: Observer<Event>,
     phase: Arc<watch::Sender<Phase>>,
@@ -251,7 +250,7 @@ impl Worker {
     pub fn new(client: Client, queues: Vec<QueueName>) -> Self {
         Worker::of(client, Ok(queues))
     }
-    /// For queues whose names may be none.
+    /// For queues whose names may be invalid.
     pub(crate) fn of(client: Client, queues: Result<Vec<QueueName>, Refusal>) -> Self {
         let (queues, wrong) = match queues {
             Ok(queues) => (queues, None),
@@ -273,18 +272,18 @@ impl Worker {
             phase: Arc::new(watch::Sender::new(Phase::Working)),
         }
     }
-    /// Jobs that run at once; at least 1. With more than one, as many jobs of a backlog are held beside them as
-    /// end while a lease call is under way, at most as many again, and none for more than 20 ms.
+    /// Jobs that run at once; at least 1. With more than one, jobs of a backlog are leased ahead: as many as end while
+    /// a lease call is under way, at most four per slot, and each for at most 20 ms.
     pub fn concurrency(mut self, jobs: usize) -> Self {
         self.concurrency = jobs.max(1);
         self
     }
-    /// How long a job is held on after this process died: `1s` to `1h`, 30 s unless set.
+    /// How long a job stays held after this process died: `1s` to `1h`, 30 s unless set.
     pub fn ttl(mut self, ttl: impl Into<Span>) -> Self {
         self.ttl = ttl.into();
         self
     }
-    /// In which order queues are asked; they take turns unless set.
+    /// The order in which queues are asked; they take turns unless set.
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
@@ -294,10 +293,9 @@ impl Worker {
         self.drain_timeout = timeout;
         self
     }
-    /// How long a handler may take to end by itself after [`Job::stopped`]; it is dropped at once
-    /// unless set. It never lasts beyond 0.95 of the ttl after the last answered heartbeat. With
-    /// [`Worker::execute`]: how long an execution may take to end; a worker that is stopped waits for
-    /// it, and then for the answers to what it gives back.
+    /// How long a handler may take to end by itself after [`Job::stopped`]; it is dropped at once unless set. It never
+    /// lasts beyond 0.95 of the ttl after the last answered heartbeat. With [`Worker::execute`]: how long an execution
+    /// may take to end; a stopped worker waits for it, and then for the answers to its last settles.
     pub fn stop_grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
@@ -308,42 +306,42 @@ impl Worker {
         self.until = Until::Empty;
         self
     }
-    /// Ends when nothing runs here and nothing of its queues may go at this moment. What waits for a limit, a resource or a
-    /// later moment is left: for a test, in which time stands still meanwhile.
+    /// Ends when nothing runs here and no job of its queues can run now. Jobs that wait for a limit, a resource or a
+    /// later moment are left: for a test, in which time stands still meanwhile.
     pub fn until_idle(mut self) -> Self {
         self.until = Until::Idle;
         self
     }
-    /// Ends after so many jobs.
+    /// Ends after this many jobs.
     pub fn max_jobs(mut self, jobs: u64) -> Self {
         self.max_jobs = Some(jobs);
         self
     }
-    /// Ends when the engine has not answered for so long, with the last fault as its error: as [`Stopper::drain`] does, so what
-    /// runs may finish. Unless set it waits for the engine without an end.
+    /// Ends when the engine has not answered for this long, with the last fault as its error; as with
+    /// [`Stopper::drain`], running jobs may finish. Unless set it waits for the engine without an end.
     pub fn exit_when_away(mut self, longest: Duration) -> Self {
         self.away_max = Some(longest);
         self
     }
-    /// Is told what happens; it must not block.
+    /// Receives the worker's events; it must not block.
     pub fn observe(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.observer = Observer::new(observer);
         self
     }
-    /// What stops it.
+    /// A handle that stops it.
     pub fn stopper(&self) -> Stopper {
         Stopper(self.phase.clone())
     }
 
-    /// Runs `handler` for one job after the other, `concurrency` at once, until it is stopped. Slots
-    /// are tasks on the caller's Tokio runtime; a panic of a handler is a failed attempt.
+    /// Runs `handler` for one job after the other, `concurrency` at once, until it is stopped. Slots are tasks on the
+    /// caller's Tokio runtime; a panic of a handler is a failed attempt.
     ///
-    /// While the engine is away it is asked again and again, also if it was never there: a worker may be started before its
-    /// server. The observer is told ([`Event::Trouble`], [`Event::Recovered`]), and [`Worker::exit_when_away`] bounds it. What
-    /// runs goes on while its lease lasts, and its outcome is delivered when the engine is back.
+    /// While the engine is away, the worker retries, also if it was never there: a worker may be started before its
+    /// server. The observer receives [`Event::Trouble`] and [`Event::Recovered`], and [`Worker::exit_when_away`] bounds
+    /// the wait. Running jobs go on while their leases last, and their outcomes are delivered when the engine is back.
     ///
     /// # Errors
-    /// Asking for jobs was refused, or the engine was away for too long. What ran was finished as when draining.
+    /// A lease call was refused, or the engine was away for too long. Running jobs were finished as when draining.
     pub async fn run<H, F, O>(self, handler: H) -> Result<Worked, CallError>
     where
         H: Fn(Job) -> F + Send + Sync + 'static,
@@ -357,7 +355,7 @@ impl Worker {
         })
     }
 
-    /// The same, with something else than a task for each job: for what cannot be dropped to stop it,
+    /// The same, but with an [`Execute`] instead of a task for each job: for work that cannot be dropped to stop it,
     /// such as a process. A panic in it ends the worker with that panic.
     ///
     /// ```
@@ -388,8 +386,8 @@ impl Worker {
     /// ```
     ///
     /// # Errors
-    /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and
-    /// what ran was finished as when draining.
+    /// As [`Worker::run`], or the first failure of an execution. Either way it takes no more jobs, and running ones
+    /// were finished as when draining.
     pub async fn execute<E: Execute>(
         mut self,
         execute: E,
@@ -426,7 +424,7 @@ impl Worker {
         }
     }
 
-    /// Waits for what runs, then for what is told to stop.
+    /// Waits for the running jobs, then stops those that are left and waits for their end.
     async fn drain<E: Execute>(&self, mut work: Work<E>) {
         let mut phase = self.phase.subscribe();
         let until = Instant::now() + self.drain_timeout;

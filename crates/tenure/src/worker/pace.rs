@@ -1,22 +1,22 @@
-//! How many jobs a worker leases ahead of its free slots: as many as end while a lease call is under way, so
+//! Decides how many jobs a worker leases ahead of its free slots: as many as end while a lease call is under way, so
 //! that a slot that becomes free finds its next job here.
 //!
-//! Rules on spans that it is given: it reads no clock and asks for nothing.
+//! Pure arithmetic on spans: it reads no clock and makes no calls.
 
 use std::time::Duration;
 
 /// A job that has waited ahead for longer than this is given back, since another worker may have a slot for it.
 pub const AHEAD_MAX: Duration = Duration::from_millis(20);
 
-/// Most jobs ahead for each slot: a lease call costs about the same for all of them.
+/// Most jobs ahead per slot: a lease call costs about the same for all of them.
 const AHEAD_PER_SLOT: u128 = 4;
 
-/// How many calls the mean of their spans reaches back.
+/// How many calls the mean of their spans covers.
 const CALLS: u32 = 8;
-/// How many runs the mean of their spans reaches back at least; it reaches back over one run of each slot.
+/// How many runs the mean of their spans covers at least; it covers one run of each slot.
 const RUNS_MIN: u32 = 8;
 
-/// The mean of spans, in which the latest count most.
+/// The mean of spans, weighted towards the latest.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean(Option<Duration>);
 
@@ -32,9 +32,9 @@ impl Mean {
     }
 }
 
-/// As many as end in `slots` slots during a call, at most [`AHEAD_PER_SLOT`]. A worker with one slot holds one job and never
-/// two. Jobs that begin together end together, so one that is ahead may wait for a whole run more than stand before it: no
-/// more are ahead than runs fit into [`AHEAD_MAX`] beside the one that is under way, since they would often be given back.
+/// As many jobs as end in `slots` slots during a call, at most [`AHEAD_PER_SLOT`]. A worker with one slot never holds
+/// two. Jobs that begin together end together, so a job ahead may wait for one run more than stand before it: no more
+/// are ahead than runs fit into [`AHEAD_MAX`] beside the present one, since they would often be given back.
 fn ahead(slots: usize, call: Duration, run: Duration) -> usize {
     if slots <= 1 {
         return 0;
@@ -46,21 +46,21 @@ fn ahead(slots: usize, call: Duration, run: Duration) -> usize {
     usize::try_from(ended.map_or(most, |ended| ended.min(most))).unwrap_or(usize::MAX)
 }
 
-/// What a worker has learned about its calls and its handlers.
+/// Measurements of a worker's calls and handlers.
 #[derive(Clone, Debug)]
 pub struct Pace {
     slots: usize,
-    /// From the moment at which there was room for jobs to the answer that filled it.
+    /// From the time at which there was room for jobs to the answer that filled it.
     call: Mean,
-    /// How long a job has a slot.
+    /// How long a job occupies a slot.
     run: Mean,
-    /// The last answer brought as many as were asked for, so there are more, and no other worker that waits
-    /// could be given them.
+    /// Whether the last answer had as many jobs as requested: then there are more, and no waiting worker could be given
+    /// them.
     backlog: bool,
 }
 
 impl Pace {
-    /// Nothing is known, so nothing is leased ahead.
+    /// Without measurements, nothing is leased ahead.
     pub fn new(slots: usize) -> Self {
         Pace { slots, call: Mean::default(), run: Mean::default(), backlog: false }
     }
@@ -73,24 +73,24 @@ impl Pace {
         }
     }
 
-    /// A call was answered `took` after there was room for jobs. `filled`: with as many as were asked for.
-    /// `scarce`: with a resource, which must not lie idle here, and whose use counts even if it is given back.
+    /// A call was answered `took` after there was room for jobs. `filled`: with as many jobs as requested. `scarce`:
+    /// with a resource, which must not lie idle here, and whose use counts even if it is given back.
     pub fn answered(&mut self, filled: bool, scarce: bool, took: Duration) {
         let backlog = filled && !scarce;
-        // The first of a backlog may have been waited for.
+        // The call may have waited for the first jobs of a backlog, so its span does not count.
         if backlog && self.backlog {
             self.call.note(took.min(AHEAD_MAX), CALLS);
         }
         self.backlog = backlog;
     }
 
-    /// A job had a slot for `span`.
+    /// A job occupied a slot for `span`.
     pub fn ran(&mut self, span: Duration) {
         let reach = u32::try_from(self.slots).unwrap_or(u32::MAX).max(RUNS_MIN);
         self.run.note(span, reach);
     }
 
-    /// Jobs waited ahead for too long: the handlers have become slower than those that have ended say.
+    /// Jobs waited ahead for too long: the handlers have become slower than their past runs.
     pub fn waited_too_long(&mut self) {
         self.run.at_least(AHEAD_MAX);
         self.backlog = false;
@@ -187,7 +187,7 @@ mod tests {
     fn a_call_that_may_have_waited_does_not_count() {
         let mut pace = steady(100, ms(10));
         assert_eq!(pace.ahead(), 10);
-        // Nothing for a second; then a push of many, which the call had waited for.
+        // No job for a second; then a push of many, which the call had waited for.
         pace.answered(false, false, ms(1_000));
         pace.answered(true, false, ms(1_000));
         assert_eq!(pace.ahead(), 10);

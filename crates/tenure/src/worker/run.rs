@@ -1,4 +1,4 @@
-//! One slot: a task that runs one job, and then those that wait for a slot.
+//! One slot: a task that runs one job, and then the jobs that wait for a slot.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -18,10 +18,10 @@ use crate::keeper::{Held, Keeper, Stop, lock};
 use crate::outcome::SettleOutcome;
 use crate::spans;
 
-/// How long a slot goes on with jobs that never suspend before it lets other tasks of its thread go first.
+/// How long a slot runs jobs that never suspend before it yields to other tasks of its thread.
 const YIELD_AFTER: Duration = Duration::from_micros(200);
 
-/// What every job of a worker needs.
+/// State that every job of a worker needs.
 pub struct WorkerContext<E: Execute> {
     pub execute: E,
     pub keeper: Keeper,
@@ -31,11 +31,10 @@ pub struct WorkerContext<E: Execute> {
     pub failure: Mutex<Option<E::Failure>>,
 }
 
-/// Runs a job that got a slot, and whatever waits for one when that is free.
-/// `began`: when it got it.
+/// Runs a job that got a slot, and then the jobs that wait for one. `began`: when the first job got the slot.
 pub async fn fill_slot<E: Execute>(context: Arc<WorkerContext<E>>, first: Job, mut began: Instant) {
     let mut next = Some(first);
-    // Since when this task has not let others go first.
+    // When this task last yielded to others.
     let mut alone_since = Instant::now();
     while let Some(job) = next {
         let mut suspended = false;
@@ -54,7 +53,7 @@ pub async fn fill_slot<E: Execute>(context: Arc<WorkerContext<E>>, first: Job, m
         }
         let said = outcome.map(|outcome| EndedRun::of(job, outcome));
         let now = Instant::now();
-        // What waits when the worker stops is given back.
+        // Once the worker stops, waiting jobs are given back.
         let takes = *context.settler.around.phase.borrow() == Phase::Working;
         next = context.settler.stages.ended(said, now - began, now, takes);
         began = now;
@@ -73,7 +72,7 @@ async fn run<E: Execute>(context: &WorkerContext<E>, job: &Job) -> Option<Settle
         && let Err(stop) = job.held().sure().await
     {
         job.tell_stopped(stop);
-        // Awaited: a process that ends does not wait for what the keeper gives back.
+        // Awaited: a process that ends does not wait for the keeper's releases.
         give_back(&context.settler.client, vec![job.lease().clone()]).await;
         return None;
     }
@@ -89,7 +88,7 @@ async fn run<E: Execute>(context: &WorkerContext<E>, job: &Job) -> Option<Settle
     spans::ended(&span, outcome.as_ref());
     if let Some(failure) = failure {
         lock(&context.failure).get_or_insert(failure);
-        // Before the job is given back: otherwise it would be granted to the call that waits here.
+        // Before the job is given back: otherwise the call that waits here would be granted it.
         context.stopper.drain();
     }
     outcome

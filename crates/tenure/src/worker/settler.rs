@@ -1,9 +1,9 @@
-//! Delivers what handlers said, many in one call.
+//! Settler: delivers the outcomes of handlers, many in one call.
 //!
-//! One bad outcome must not cost the others: a call that is refused for one of its items is sent
-//! again without it. What could not be delivered is tried again for a minute. An outcome that the engine
-//! refuses is replaced: first by a failed attempt that says so, then the job is given back, so that it does
-//! not count as lost. Outcomes that ride with a lease call, and are not answered by it, are sent again alone.
+//! One bad outcome must not cost the others: a call that is refused for one of its items is sent again without it. An
+//! undeliverable outcome is retried for a minute. An outcome that the engine refuses is replaced: first by a failed
+//! attempt with the refusal as its error, then by a release, so that the job does not count as lost. Outcomes that ride
+//! with a lease call, and are not answered by it, are sent again alone.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,10 +28,10 @@ use crate::outcome::SettleOutcome;
 use crate::repeat::Backoff;
 use crate::spans;
 
-/// How long an outcome is tried to be delivered.
+/// How long the delivery of an outcome is retried.
 const DELIVER_MAX: Duration = Duration::from_micros(REQUEST_US);
 
-/// What was said of a job.
+/// A run that has ended, with its outcome to be delivered.
 pub struct EndedRun {
     job: Job,
     outcome: SettleOutcome,
@@ -40,8 +40,8 @@ pub struct EndedRun {
 }
 
 impl EndedRun {
-    /// `outcome` is how its lease ends. What the handler reported last goes with it, since no heartbeat may follow, and
-    /// so do its verdicts.
+    /// `outcome` is how its lease ends. The handler's last report is sent with it, since no heartbeat may follow, and
+    /// so are its verdicts.
     pub fn of(job: Job, outcome: SettleOutcome) -> Self {
         let mut outcome = job.with_what_was_said(outcome);
         spans::follow(&job, &mut outcome.push);
@@ -56,7 +56,7 @@ impl EndedRun {
         EndedRun { job, outcome, refusals: 0 }
     }
 
-    /// Roughly what it adds to a body.
+    /// The approximate size that it adds to a body.
     pub fn bytes(&self) -> usize {
         let said = match &self.outcome.ending {
             Ending::Succeeded { result: Some(result) } => result.text().len(),
@@ -72,7 +72,7 @@ impl EndedRun {
         self.outcome.clone().of(self.job.lease_id().to_owned())
     }
 
-    /// What is said instead, if the engine may take that.
+    /// Replaces a refused outcome by one that the engine may accept; false if no such outcome is left.
     fn instead(&mut self, no: &Refusal) -> bool {
         if no.code.status() >= 500 || self.refusals == 2 {
             return false;
@@ -97,7 +97,7 @@ pub struct Settler {
     pub around: Arc<Surroundings>,
 }
 
-/// Whether the same outcome may be taken a little later. A follow-up job may find its queue full.
+/// Whether a retry of the same outcome may succeed. A follow-up job may find its queue full.
 fn may_pass(error: &CallError) -> bool {
     passes(error) || error.code() == Some(Code::QueueFull)
 }
@@ -108,7 +108,7 @@ fn no_ones(no: &Refusal) -> bool {
 }
 
 impl Settler {
-    /// Delivers these, which are on their way until each of them is answered or given up.
+    /// Delivers these; they count as sent until each of them is answered or given up.
     pub async fn deliver(self, mut batch: Vec<EndedRun>) {
         let mut until = Instant::now() + DELIVER_MAX;
         let mut backoff = Backoff::default();
@@ -121,7 +121,7 @@ impl Settler {
             };
             match error {
                 CallError::Refused(no) if batch.len() > 1 && !no_ones(&no) => {
-                    // Whose fault it is is known, or is found by halving.
+                    // The refused item is known by its index, or is found by halving.
                     let apart = match no.index.filter(|at| *at < batch.len()) {
                         Some(at) => vec![batch.remove(at)],
                         None => batch.split_off(batch.len() / 2),
@@ -157,7 +157,7 @@ impl Settler {
         self.over(&batch);
     }
 
-    /// What is said instead of outcomes that the engine did not take.
+    /// The replacements of outcomes that the engine did not accept.
     fn refused(&self, batch: Vec<EndedRun>, error: &CallError) -> Vec<EndedRun> {
         let (mut again, mut over) = (Vec::new(), Vec::new());
         for mut said in batch {
@@ -180,14 +180,14 @@ impl Settler {
         again
     }
 
-    /// These are extended no more.
+    /// Stops extending the leases of these.
     fn over(&self, batch: &[EndedRun]) {
         Held::let_go(batch.iter().map(|said| said.job.held()));
         self.stages.answered(batch.len());
     }
 }
 
-/// Outcomes that are sent in one call with the next lease call. Dropped without an answer they are sent again, alone.
+/// Outcomes sent in one call with the next lease call. Dropped without an answer, they are sent again, alone.
 pub struct Riding {
     settler: Settler,
     batch: Vec<EndedRun>,
@@ -198,7 +198,7 @@ impl Riding {
         Riding { settler, batch }
     }
 
-    /// Makes both; the answer of the lease call.
+    /// Sends both; returns the answer of the lease call.
     pub async fn and_lease(mut self, client: &Client, lease: Lease) -> Result<Leased, CallError> {
         let items = self.batch.iter().map(EndedRun::item).collect();
         let span = spans::settle(self.batch.iter().map(|said| &said.job));
@@ -208,7 +208,7 @@ impl Riding {
                 both.lease.transpose().map(Option::unwrap_or_default).map_err(CallError::Refused)
             }
             Err(CallError::Refused(no)) if !no_ones(&no) => {
-                // One of the outcomes was refused, or what is asked for; each is told in an answer of its own.
+                // One of the outcomes or the lease call was refused: sent apart, each gets its own answer.
                 drop(self);
                 client.lease(lease).await
             }

@@ -1,9 +1,8 @@
-//! Where each job of a worker is: it waits for a slot, has one, has ended, or its outcome is on its way.
+//! Stages of a worker's jobs: waiting for a slot, running, ended, or with an outcome under way.
 //!
-//! A slot is one handler that may be at work. It is free again as soon as its handler has ended: it takes the
-//! next job that waits here, and otherwise more are asked for, in the same step in which outcomes are sent. At
-//! most as many outcomes as there are slots wait for their answer. A worker with one slot waits for it, so that
-//! it never holds two jobs.
+//! A slot is one handler that may be at work. It is free again as soon as its handler has ended: it takes the next
+//! waiting job; without one, more are asked for in the same step in which outcomes are sent. Unanswered outcomes beyond
+//! the number of slots take up room. A worker with one slot waits for its answer, so that it never holds two jobs.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard};
@@ -20,7 +19,7 @@ use super::settler::EndedRun;
 /// How long the first outcome of a call waits for others, and a free slot of a busy worker for other slots: a
 /// call for many jobs costs an engine little more than a call for one.
 pub const GATHER_MAX: Duration = Duration::from_millis(1);
-/// What is gathered stays well below the largest body.
+/// The outcomes of one call stay well below the largest body.
 const GATHER_BYTES: usize = BODY_BYTES_MAX / 2;
 
 /// A job without a slot.
@@ -32,16 +31,16 @@ struct WaitingJob {
 struct StagesState {
     waiting: VecDeque<WaitingJob>,
     running: usize,
-    /// Outcomes that are gathered for the next call.
+    /// Outcomes gathered for the next call.
     ended: Vec<EndedRun>,
     ended_bytes: usize,
-    /// When the first of them came.
+    /// When the first of them was added.
     ended_since: Option<Instant>,
     /// Outcomes that were sent and are not answered yet.
     sent: usize,
-    /// Those of them that are to be sent again.
+    /// The part of these that must be sent again, a batch each.
     back: Vec<Vec<EndedRun>>,
-    /// Nobody sends anything any more.
+    /// Whether the sender is gone.
     closed: bool,
     pace: Pace,
 }
@@ -49,22 +48,22 @@ struct StagesState {
 /// How many more jobs may be asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
-    /// As many slots are free.
+    /// The number of free slots.
     pub slots: usize,
-    /// So many jobs may be asked for, those that will wait for a slot included.
+    /// How many jobs may be asked for, including those that will wait for a slot.
     pub jobs: usize,
 }
 
-/// See the module.
+/// The stages of all jobs of one worker; shared by its loop and its slots.
 pub struct Stages {
     slots: usize,
     inside: Mutex<StagesState>,
-    /// Told when outcomes or free slots are to be looked at.
+    /// Notified when outcomes or free slots need attention.
     changed: Notify,
 }
 
 impl Stages {
-    /// For so many slots, at least one, of which none is taken.
+    /// For this many slots, at least one, all of them free.
     pub fn new(slots: usize) -> Self {
         let inside = StagesState {
             waiting: VecDeque::new(),
@@ -84,17 +83,17 @@ impl Stages {
         crate::keeper::lock(&self.inside)
     }
 
-    /// As many jobs are asked for, and outcomes sent, without waiting for more.
+    /// This many jobs or outcomes are enough for a call; it does not wait for more.
     fn batch(&self) -> usize {
         self.slots.min(ITEMS_MAX)
     }
 
-    /// Jobs were granted; they wait for a slot.
+    /// Adds granted jobs; they wait for a slot.
     pub fn arrived(&self, jobs: impl IntoIterator<Item = Job>, since: Instant) {
         self.lock().waiting.extend(jobs.into_iter().map(|job| WaitingJob { job, since }));
     }
 
-    /// Gives the free slots to those that have waited longest; what is returned runs now.
+    /// Gives the free slots to the jobs that have waited longest; returns the jobs to run now.
     pub fn fill_slots(&self) -> Vec<Job> {
         let mut inside = self.lock();
         let free = self.slots.saturating_sub(inside.running).min(inside.waiting.len());
@@ -102,8 +101,8 @@ impl Stages {
         inside.waiting.drain(..free).map(|waiting| waiting.job).collect()
     }
 
-    /// A run is over, `ran` after it got its slot; without an outcome if there is none to send. Its slot goes to
-    /// the job that is returned; with none, or if it `takes` no more, it is free.
+    /// A run is over, `ran` after it got its slot; without an outcome if there is none to send. Returns the job that
+    /// gets its slot; with none, or unless `takes`, the slot is free.
     pub fn ended(
         &self,
         said: Option<EndedRun>,
@@ -113,7 +112,7 @@ impl Stages {
     ) -> Option<Job> {
         let mut inside = self.lock();
         inside.pace.ran(ran);
-        // The first outcome starts the time for which others are waited for.
+        // The first outcome starts the time in which others are gathered.
         let mut tells = said.is_none() || inside.ended.is_empty();
         if let Some(said) = said {
             inside.ended_bytes += said.bytes();
@@ -132,20 +131,20 @@ impl Stages {
         next.map(|waiting| waiting.job)
     }
 
-    /// Whether nothing would be gained by waiting for another outcome.
+    /// Whether another outcome is not worth waiting for.
     fn must_send(&self, inside: &StagesState) -> bool {
         let nobody_else = inside.running == 0 && inside.waiting.is_empty();
         nobody_else || inside.ended.len() >= self.batch() || inside.ended_bytes >= GATHER_BYTES
     }
 
-    /// When the outcomes that are gathered are to be sent; `now` if that is at once.
+    /// When the gathered outcomes must be sent; `now` if that is at once.
     pub fn sends_at(&self, now: Instant) -> Option<Instant> {
         let inside = self.lock();
         let since = inside.ended_since?;
         Some(if self.must_send(&inside) { now } else { since + GATHER_MAX })
     }
 
-    /// The outcomes of the next call; they are on their way until [`Stages::answered`].
+    /// Takes the outcomes of the next call; they count as sent until [`Stages::answered`].
     fn send(&self) -> Vec<EndedRun> {
         let mut inside = self.lock();
         let count = inside.ended.len().min(ITEMS_MAX);
@@ -159,18 +158,18 @@ impl Stages {
         said
     }
 
-    /// The outcomes of all calls that carry what is gathered.
+    /// All gathered outcomes, a batch for each call.
     pub fn send_all(&self) -> Vec<Vec<EndedRun>> {
         std::iter::from_fn(|| Some(self.send()).filter(|said| !said.is_empty())).collect()
     }
 
-    /// So many outcomes are answered, or will never be.
+    /// This many outcomes are answered, or never will be.
     pub fn answered(&self, outcomes: usize) {
         self.lock().sent -= outcomes;
         self.changed.notify_one();
     }
 
-    /// Outcomes that rode with another call were not answered by it. They are handed back if nobody sends them.
+    /// Outcomes that rode with another call were not answered by it. They are returned if the sender is gone.
     pub fn came_back(&self, outcomes: Vec<EndedRun>) -> Option<Vec<EndedRun>> {
         let mut inside = self.lock();
         if inside.closed {
@@ -182,7 +181,7 @@ impl Stages {
         None
     }
 
-    /// Those that came back, a batch each.
+    /// Takes the outcomes that came back, a batch each.
     pub fn send_again(&self) -> Vec<Vec<EndedRun>> {
         std::mem::take(&mut self.lock().back)
     }
@@ -192,8 +191,8 @@ impl Stages {
         self.lock().closed = true;
     }
 
-    /// Room for more jobs. `ahead`: also for as many as end while a call is under way. `rides`: the outcomes that are
-    /// gathered are sent in the very call that asks for these jobs, before it is granted any.
+    /// Room for more jobs. `ahead`: also for as many as end while a call is under way. `rides`: the gathered outcomes
+    /// are sent in the same call that asks for these jobs, before it is granted any.
     pub fn room(&self, ahead: bool, rides: bool) -> Room {
         let inside = self.lock();
         let held = inside.waiting.len() + inside.running;
@@ -210,7 +209,7 @@ impl Stages {
         }
     }
 
-    /// Whether more jobs are asked for now and not a moment later, when there may be room for more.
+    /// Whether to ask for more jobs now and not a moment later, when there may be more room.
     pub fn asks_at_once(&self, room: Room) -> bool {
         let inside = self.lock();
         inside.running == 0 && inside.waiting.is_empty() || room.jobs >= self.batch()
@@ -226,7 +225,7 @@ impl Stages {
         self.lock().waiting.front().map(|first| first.since + AHEAD_MAX)
     }
 
-    /// Takes away the jobs that have waited for too long, to be given back.
+    /// Takes the jobs that have waited for too long, to be given back.
     pub fn late(&self, now: Instant) -> Vec<Job> {
         let mut inside = self.lock();
         let late = inside.waiting.iter().take_while(|one| one.since + AHEAD_MAX <= now).count();
@@ -236,18 +235,18 @@ impl Stages {
         inside.waiting.drain(..late).map(|waiting| waiting.job).collect()
     }
 
-    /// Takes away all jobs that wait.
+    /// Takes all jobs that wait.
     pub fn all_waiting(&self) -> Vec<Job> {
         self.lock().waiting.drain(..).map(|waiting| waiting.job).collect()
     }
 
-    /// Whether no job is here, and no outcome of one.
+    /// Whether it holds no job, and no outcome of one.
     pub fn is_empty(&self) -> bool {
         let inside = self.lock();
         inside.waiting.is_empty() && inside.running + inside.ended.len() + inside.sent == 0
     }
 
-    /// Returns when there is something to look at since this was last awaited.
+    /// Returns if something has changed since the last call, or when it does.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }

@@ -1,10 +1,10 @@
-//! Asks for jobs: as many as there is room for, in slices, one call at a time. A busy worker waits a
-//! moment for more room before it asks.
+//! Asks for jobs: as many as there is room for, in slices, one call at a time. A busy worker waits a moment for more
+//! room before it asks.
 //!
-//! It runs nothing; what was granted is handed on with the moment its call was first sent.
+//! It runs nothing; it passes grants on with the time at which their call was first sent.
 //!
-//! Jobs are leased ahead of free slots only from a backlog, which no other worker could be given at that moment.
-//! A call that asks for nothing but those does not wait: what comes later is for a worker with a free slot.
+//! Jobs are leased ahead of free slots only from a backlog, which no waiting worker could be given at that time. A call
+//! for nothing but such jobs does not wait: later jobs are for a worker with a free slot.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -28,9 +28,9 @@ use crate::call_off;
 use crate::ids;
 use crate::until_empty;
 
-/// Returns when the worker takes no more.
+/// Returns when the worker takes no more jobs.
 async fn ended(phase: &mut watch::Receiver<Phase>) {
-    // A worker that is gone takes nothing either.
+    // If the sender is gone, so is the worker: it takes nothing either.
     let _ = phase.wait_for(|phase| *phase != Phase::Working).await;
 }
 
@@ -44,14 +44,14 @@ pub struct Asked {
     /// How many jobs were asked for.
     max: usize,
     answer: Result<Leased, CallError>,
-    /// That it was late was told.
+    /// Whether its lateness was already reported.
     late: bool,
-    /// Whether the queues are empty, if that was looked at.
+    /// Whether the queues are empty, if that was checked.
     empty: Option<Result<bool, CallError>>,
 }
 
 impl Asked {
-    /// What it was granted.
+    /// Its granted leases; none if the call failed.
     pub fn granted(self) -> Vec<LeaseView> {
         self.answer.map(|leased| leased.leases).unwrap_or_default()
     }
@@ -63,32 +63,32 @@ pub struct Taking {
     asking: Asking,
     /// Since when no heartbeat has been answered.
     beats_fail_since: Option<Instant>,
-    /// A call that is under way.
+    /// The lease call under way.
     call: Option<AskFuture>,
-    /// When there was room for the jobs that are or will be asked for.
+    /// When there was first room for the jobs of the present or next call.
     room_since: Option<Instant>,
-    /// How long to hold back before the next call.
+    /// How long to pause before the next call.
     pause: Duration,
     /// With [`Until::Empty`]: the queues are empty, and nothing runs here.
     empty: bool,
-    /// With [`Until::Empty`]: something was there that could not go yet.
+    /// With [`Until::Empty`]: there was a job that could not run yet.
     more_may_come: bool,
 }
 
-/// A call with which outcomes ride waits for so long at most: that they are settled is told when it is answered.
+/// The longest wait of a call that carries outcomes: their settles are only known with its answer.
 const RIDE_MAX: Span = Span::from_ms(500);
 
-/// A call that is answered later than this after its wait is told as trouble.
+/// A call that is answered later than this after its wait is reported as trouble.
 const LATE: Duration = Duration::from_millis(1_500);
 
-/// With [`Until::Idle`]: the longest that a call waits while something runs.
+/// With [`Until::Idle`]: the longest wait of a call while something runs.
 const IDLE_LOOK_EVERY: Span = Span::from_ms(20);
 
 type LeaseFuture<'a> = Pin<Box<dyn Future<Output = Result<Leased, CallError>> + Send + 'a>>;
 type AskFuture = Pin<Box<dyn Future<Output = Asked> + Send>>;
 
 impl Taking {
-    /// With the worker's queues; nothing is asked yet.
+    /// With the worker's queues, before the first call.
     pub fn of(worker: &Worker) -> Self {
         Taking {
             queues: worker.queues.clone(),
@@ -102,8 +102,8 @@ impl Taking {
         }
     }
 
-    /// Until the worker is stopped or has nothing more to take. A call that still waits then is called
-    /// off among what runs, which the worker waits for.
+    /// Runs until the worker is stopped or has nothing more to take. A call that still waits then is cancelled by one
+    /// of the worker's tasks, which the worker waits for.
     pub async fn take<E: Execute>(
         &mut self,
         worker: &Worker,
@@ -116,7 +116,7 @@ impl Taking {
             let turn = work.turn(now);
             let (gathers, answered) = self.ask(worker, work, now, turn.sends);
             if turn.sends {
-                // What did not ride with a lease call.
+                // The outcomes that did not ride with a lease call.
                 work.send_outcomes();
             }
             if *phase.borrow() == Phase::Working {
@@ -133,12 +133,12 @@ impl Taking {
                 }
             };
             tokio::select! {
-                // What was granted in the moment of a stop is read, not dropped.
+                // Grants that arrive at the time of a stop are read, not dropped.
                 biased;
                 asked = answer => {
                     self.call = None;
                     if *worker.phase.borrow() != Phase::Working {
-                        // That a call failed changes nothing any more.
+                        // If the call failed, that changes nothing any more.
                         work.give_back(std::future::ready(asked));
                         return Ok(());
                     }
@@ -146,8 +146,7 @@ impl Taking {
                 }
                 () = ended(&mut phase) => {
                     if let Some(call) = self.call.take() {
-                        // It sees the phase too, and answers with nothing unless it was answered in
-                        // this very moment.
+                        // It sees the phase too, and returns nothing unless it was answered at this very time.
                         work.give_back(call);
                     }
                     return Ok(());
@@ -161,8 +160,8 @@ impl Taking {
         }
     }
 
-    /// Asks if it is time for it; otherwise says when it will be. If it `sends` outcomes it is. Those that are gathered
-    /// ride with the call. Also the answer, if it is here at once.
+    /// Sends a lease call if it is due; otherwise returns when it will be. It is due at once if the worker `sends`
+    /// outcomes; the gathered ones ride with the call. Also returns the answer, if it is here at once.
     fn ask<E: Execute>(
         &mut self,
         worker: &Worker,
@@ -173,10 +172,10 @@ impl Taking {
         if self.call.is_some() || self.empty {
             return (None, None);
         }
-        // A later queue is served only while the earlier ones have nothing: with its jobs ahead that would be
-        // out of date.
+        // A later queue is served only while the earlier ones have no jobs: jobs ahead would make that decision too
+        // early.
         let in_order = worker.order == Order::Strict && worker.queues.len() > 1;
-        // Outcomes do not wait for a call that holds back.
+        // Outcomes do not wait for a call that pauses.
         let rides = self.pause.is_zero();
         let room = work.stages().room(!in_order, rides);
         let left = worker.max_jobs.map_or(u64::MAX, |max| max.saturating_sub(work.jobs));
@@ -190,10 +189,10 @@ impl Taking {
             return (Some(until), None);
         }
         let runs = !work.is_idle();
-        // What has ended may free what the next jobs need.
+        // The outcomes may free the needs of the next jobs.
         let riding = if rides { work.rides() } else { None };
         let mut call = self.new_call(worker, max, room.slots == 0, runs, riding);
-        // Sent before the jobs of the last one run, so that the engine works meanwhile.
+        // Sent before the jobs of the last call run, so that the engine works meanwhile.
         let answered = poll_once(&mut call);
         self.call = Some(call);
         (None, answered)
@@ -211,16 +210,16 @@ impl Taking {
         let mut phase = worker.phase.subscribe();
         let wait = match worker.until {
             _ if ahead => Span::ZERO,
-            // That it is back is known at once, and not when a wait is over.
+            // A wait of zero notices at once that the engine is back; a longer one only when it ends.
             Until::Stopped if self.asking.away_since().is_some() => Span::ZERO,
             Until::Stopped => slice(worker.ttl),
             Until::Empty => until_empty::patience(worker.ttl, runs || self.more_may_come),
-            // What runs may push more; outcomes that only ride do so in this very call.
+            // Running jobs may push more; outcomes that ride push theirs in this very call.
             Until::Idle if runs && riding.is_none() => IDLE_LOOK_EVERY,
             Until::Idle => Span::ZERO,
         };
         let wait = if riding.is_some() { wait.min(RIDE_MAX) } else { wait };
-        // What runs when the call is made may push more before its answer is here.
+        // Jobs that run during the call may push more before its answer is here.
         let looks = worker.until != Until::Stopped && !runs;
         let idle = worker.until == Until::Idle;
         let queues = self.queues.clone();
@@ -233,7 +232,7 @@ impl Taking {
         if worker.order == Order::Turning && !self.queues.is_empty() {
             self.queues.rotate_left(1);
         }
-        // Repeated here, so that each failure is told at once.
+        // Retried by this loop, so that each failure is reported at once.
         let client = worker.client.once();
         let pause = std::mem::take(&mut self.pause);
         let observer = worker.observer.clone();
@@ -293,7 +292,7 @@ impl Taking {
         })
     }
 
-    /// Hands on what was granted; notes how to go on.
+    /// Passes granted jobs on; notes how to go on.
     fn heard<E: Execute>(
         &mut self,
         worker: &Worker,
@@ -328,7 +327,7 @@ impl Taking {
         Ok(())
     }
 
-    /// Holds back after what will pass; all else ends the worker.
+    /// Pauses after a temporary failure; any other failure ends the worker.
     fn trouble<F>(
         &mut self,
         worker: &Worker,
@@ -348,7 +347,7 @@ impl Taking {
         Ok(())
     }
 
-    /// A worker whose slots are all in use asks for nothing: then its heartbeats tell that the engine is away.
+    /// A worker whose slots are all in use makes no lease calls: then its heartbeats show that the engine is away.
     fn heartbeat(&mut self, worker: &Worker, failed: Option<CallError>) {
         match failed {
             Some(error) => {

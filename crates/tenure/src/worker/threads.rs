@@ -1,4 +1,4 @@
-//! Threads of a run, for code that blocks: nothing can stop them, so the run is over only when they are.
+//! Threads of a run, for code that blocks: nothing can stop them, so the run is over only when they have ended.
 
 use std::future::Future;
 use std::io;
@@ -11,13 +11,13 @@ use tokio::sync::{oneshot, watch};
 
 use super::job::Job;
 
-/// How many threads of one run there are. Starts at zero.
+/// The number of running threads of one run. Starts at zero.
 #[derive(Default)]
 pub(super) struct RunThreads {
     running: Arc<watch::Sender<usize>>,
 }
 
-/// One that runs.
+/// Counts one running thread; dropped when it ends.
 struct RunningThread(Arc<watch::Sender<usize>>);
 
 impl Drop for RunningThread {
@@ -32,25 +32,24 @@ impl RunThreads {
         RunningThread(self.running.clone())
     }
 
-    /// Whether any runs.
     pub(super) fn any(&self) -> bool {
         *self.running.borrow() > 0
     }
 
-    /// Returns when none runs.
+    /// Returns when no thread runs.
     pub(super) async fn ended(&self) {
-        // This holds the sender.
+        // This holds the sender, so the wait cannot fail.
         let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 }
 
 impl Job {
-    /// Runs code that blocks or computes on a thread of its own, and answers what it returns. A panic of it is one of the
-    /// handler.
+    /// Runs code that blocks or computes on a thread of its own, and returns its result. A panic in it counts as one of
+    /// the handler.
     ///
-    /// Heartbeats go on, and other jobs too. What runs on a thread cannot be stopped from outside: give it a clone of this
-    /// job, and let it look at [`Job::stop`] now and then. As long as it runs the job holds its slot and, unless it was
-    /// lost, its lease, also when the handler has ended or was dropped.
+    /// Heartbeats and other jobs go on. Code on a thread cannot be stopped from outside: give it a clone of this job,
+    /// and let it check [`Job::stop`] now and then. As long as it runs, the job holds its slot and, unless it was lost,
+    /// its lease, even after the handler has ended or was dropped.
     ///
     /// ```no_run
     /// # async fn example(job: tenure::Job) -> Result<(), std::io::Error> {
@@ -67,7 +66,7 @@ impl Job {
     /// ```
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The system cannot start a thread.
     pub fn blocking<F, T>(&self, work: F) -> impl Future<Output = io::Result<T>> + Send + use<F, T>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -81,7 +80,7 @@ impl Job {
             let _running = running;
             // So that it may block on a future, or spawn a task.
             let _entered = runtime.as_ref().map(Handle::enter);
-            // A handler that was dropped hears nothing.
+            // If the handler was dropped, nothing receives the result.
             let _ = tell.send(catch_unwind(AssertUnwindSafe(|| span.in_scope(work))));
         });
         async move {

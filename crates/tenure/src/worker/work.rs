@@ -1,6 +1,6 @@
 //! The tasks of a worker: slots that run jobs, and calls that deliver outcomes or give jobs back.
 //!
-//! It asks for nothing and decides nothing about jobs; it does what is due, turn by turn.
+//! It makes no lease calls and decides nothing about jobs; each turn does the work that is due.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,7 +23,7 @@ use super::take::Asked;
 use crate::call_off::{give_back, settle_back};
 use crate::outcome::SettleOutcome;
 
-/// Calls that deliver outcomes. They go on if the worker is dropped: what a handler has said is to be heard.
+/// Calls that deliver outcomes. They go on if the worker is dropped: no outcome of a handler may be lost.
 #[derive(Default)]
 struct Deliveries(JoinSet<()>);
 
@@ -33,33 +33,33 @@ impl Drop for Deliveries {
     }
 }
 
-/// See the module.
+/// The running tasks of one worker, and its count of jobs.
 pub struct Work<E: Execute> {
     context: Arc<WorkerContext<E>>,
     ttl: Span,
-    /// Slots, and jobs that are given back.
+    /// Slots, and calls that give jobs back.
     tasks: JoinSet<()>,
     deliveries: Deliveries,
-    /// Jobs that were granted so far, without those that were given back before they began.
+    /// The number of granted jobs, without those that were given back before they began.
     pub jobs: u64,
 }
 
-/// What a turn did.
+/// The result of one turn.
 pub struct Turn {
-    /// Outcomes are to be sent.
+    /// Whether outcomes must be sent.
     pub sends: bool,
-    /// When something is due again.
+    /// When something is due next.
     pub next: Option<Instant>,
 }
 
 impl<E: Execute> Work<E> {
-    /// Nothing runs yet. Jobs are leased with this ttl.
+    /// Before the first job. Jobs are leased with this ttl.
     pub fn new(context: Arc<WorkerContext<E>>, ttl: Span) -> Self {
         let (tasks, deliveries) = (JoinSet::new(), Deliveries::default());
         Work { context, ttl, tasks, deliveries, jobs: 0 }
     }
 
-    /// Where the jobs are.
+    /// The stages of the worker's jobs.
     pub fn stages(&self) -> &Stages {
         &self.context.settler.stages
     }
@@ -69,12 +69,12 @@ impl<E: Execute> Work<E> {
         self.context.keeper.trouble()
     }
 
-    /// Whether nothing runs, waits or is on its way.
+    /// Whether nothing runs, waits or is under way.
     pub fn is_idle(&self) -> bool {
         self.tasks.is_empty() && self.deliveries.0.is_empty() && self.stages().is_empty()
     }
 
-    /// Does what is due but to send outcomes: ends tasks, gives back what has waited for too long.
+    /// Does all due work except sending outcomes: ends tasks, gives back jobs that have waited for too long.
     pub fn turn(&mut self, now: Instant) -> Turn {
         while let Some(ended) = self.tasks.try_join_next() {
             passed_on(ended);
@@ -93,7 +93,7 @@ impl<E: Execute> Work<E> {
         Turn { sends, next: next.into_iter().flatten().min() }
     }
 
-    /// The outcomes that are gathered, to be sent with a lease call; what is beyond one call is sent now.
+    /// The gathered outcomes, to be sent with a lease call; those beyond one call are sent now.
     pub fn rides(&mut self) -> Option<Riding> {
         let mut batches = self.stages().send_all();
         let said = batches.pop()?;
@@ -103,7 +103,7 @@ impl<E: Execute> Work<E> {
         Some(Riding::of(self.context.settler.clone(), said))
     }
 
-    /// Sends the outcomes that are gathered.
+    /// Sends the gathered outcomes.
     pub fn send_outcomes(&mut self) {
         for said in self.stages().send_all() {
             self.deliver(said);
@@ -113,19 +113,19 @@ impl<E: Execute> Work<E> {
     fn deliver(&mut self, said: Vec<EndedRun>) {
         let mut call: Pin<Box<dyn Future<Output = ()> + Send>> =
             Box::pin(self.context.settler.clone().deliver(said));
-        // Sent in this very moment, before what is asked for next.
+        // Sent at once, before the next lease call.
         if poll_once(&mut call).is_none() {
             self.deliveries.0.spawn(call);
         }
     }
 
-    /// Takes granted jobs into care; `asked` is when their call was first sent.
+    /// Starts heartbeats for granted jobs; `asked` is when their call was first sent.
     pub fn arrived(&mut self, leases: Vec<LeaseView>, asked: Instant, now: Instant) {
         if leases.is_empty() {
             return;
         }
         self.jobs += leases.len() as u64;
-        // A lease without a job was not asked for: nobody can work on it.
+        // A lease without a job was not asked for: it cannot be worked on.
         let (mut leases, strange): (Vec<LeaseView>, Vec<LeaseView>) =
             leases.into_iter().partition(|lease| lease.lease.is_some() && lease.job.is_some());
         if !strange.is_empty() {
@@ -141,7 +141,7 @@ impl<E: Execute> Work<E> {
         self.stages().arrived(jobs, now);
     }
 
-    /// Lets those run that have waited longest, as far as slots are free.
+    /// Runs the jobs that have waited longest, as far as slots are free.
     pub fn fill_slots(&mut self, now: Instant) {
         for job in self.stages().fill_slots() {
             self.tasks.spawn(fill_slot(self.context.clone(), job, now));
@@ -154,7 +154,7 @@ impl<E: Execute> Work<E> {
         self.give_back_unrun(waiting);
     }
 
-    /// Nothing of these was used: no attempt, and no token of a rate.
+    /// These spent nothing: no attempt, and no token of a rate.
     fn give_back_unrun(&mut self, jobs: Vec<Job>) {
         if jobs.is_empty() {
             return;
@@ -164,12 +164,12 @@ impl<E: Execute> Work<E> {
         self.tasks.spawn(async move {
             let items = jobs.iter().map(unrun).collect();
             settle_back(&client, items).await;
-            // Extended until that is answered.
+            // Extended until the answer is here.
             drop(jobs);
         });
     }
 
-    /// Gives back what a call is granted in the moment of a stop, among what runs.
+    /// Gives back the grants of a call that ends at a stop, in a task of its own.
     pub fn give_back(&mut self, call: impl Future<Output = Asked> + Send + 'static) {
         let client = self.context.settler.client.clone();
         self.tasks.spawn(async move {
@@ -177,7 +177,7 @@ impl<E: Execute> Work<E> {
         });
     }
 
-    /// Returns when there may be something to do: at `until`, or before.
+    /// Returns when there may be work: at `until`, or before.
     pub async fn event(&mut self, until: Option<Instant>) {
         tokio::select! {
             () = self.context.settler.stages.changed() => {}
@@ -187,7 +187,7 @@ impl<E: Execute> Work<E> {
         }
     }
 
-    /// Goes on with what runs until nothing is left.
+    /// Continues until all tasks have ended.
     pub async fn finish(&mut self) {
         loop {
             let turn = self.turn(Instant::now());
@@ -204,7 +204,7 @@ impl<E: Execute> Work<E> {
 
 impl<E: Execute> Drop for Work<E> {
     fn drop(&mut self) {
-        // A worker that is dropped sends what was said all the same.
+        // If the worker is dropped, its outcomes are still sent.
         self.stages().close();
         if tokio::runtime::Handle::try_current().is_ok() {
             for said in self.stages().send_again().into_iter().chain(self.stages().send_all()) {
@@ -214,7 +214,7 @@ impl<E: Execute> Drop for Work<E> {
     }
 }
 
-/// How the lease of a job ends that never began.
+/// The end of a lease whose job never began.
 fn unrun(job: &Job) -> SettleItem {
     let limits = job.lease().limits.iter().cloned();
     limits
@@ -222,7 +222,7 @@ fn unrun(job: &Job) -> SettleItem {
         .of(job.lease_id().to_owned())
 }
 
-/// Polls a future that is polled again later, so that what it does at first is done now.
+/// Polls a future once before it is polled again later, so that its first step is done now.
 pub fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     match Pin::new(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => Some(output),
@@ -230,7 +230,7 @@ pub fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     }
 }
 
-/// Passes a panic on: one in an [`Execute`] or an observer is a bug that must not go unseen.
+/// Resumes a panic: one in an [`Execute`] or an observer is a bug that must not go unnoticed.
 fn passed_on(ended: Result<(), JoinError>) {
     if let Err(gone) = ended
         && let Ok(panic) = gone.try_into_panic()

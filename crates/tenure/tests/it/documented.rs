@@ -1,11 +1,11 @@
-//! Every public function that a user calls stands in an example of the documentation, which is compiled and run.
+//! Every public function that a user calls appears in an example of the documentation, which is compiled and run.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// Files whose public functions no program calls: the plumbing of the command line and the server, the engine over HTTP,
-/// and the inner parts of a worker.
+/// Files whose public functions users do not call: the plumbing of the command line and the server, the engine over
+/// HTTP, and the inner parts of a worker.
 const INNER: [&str; 19] = [
     "asking.rs",
     "await_end.rs",
@@ -61,7 +61,7 @@ fn examples(source: &str) -> Vec<&str> {
     code
 }
 
-/// The public functions of a file, except those that its documentation hides.
+/// The public functions of a file, except those hidden from its documentation.
 fn functions(source: &str) -> BTreeSet<&str> {
     let mut all = BTreeSet::new();
     let mut hidden = false;

@@ -1,5 +1,5 @@
-//! The programs in `examples/` do what they say, in a store in memory. They are modules here, so that no binary is linked
-//! for each of them; their `main` connects and calls the same function.
+//! The programs in `examples/` work, in a store in memory. They are modules here, so that no binary is linked for each
+//! of them; their `main` connects and calls the same function.
 #![cfg(feature = "testing")]
 
 use std::error::Error;

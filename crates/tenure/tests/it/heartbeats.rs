@@ -1,4 +1,4 @@
-//! Handlers that block every thread of their runtime, and the leases that they keep all the same.
+//! Handlers that block every thread of their runtime keep their leases all the same.
 #![cfg(feature = "embedded")]
 
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use tenure::core::job::JobState;
 use tenure::{Client, Job, JobRef, Span};
 
-/// The shortest ttl there is.
+/// The shortest possible ttl.
 const TTL: Span = Span::from_s(1);
 
-/// Two jobs whose handlers block both threads of their runtime: each runs once, and is never told to stop.
+/// Two jobs whose handlers block both threads of their runtime: each runs once, and never has to stop.
 #[test]
 fn a_handler_that_blocks_every_thread_for_five_ttls_keeps_its_lease() {
     let runtime =

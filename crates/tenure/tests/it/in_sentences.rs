@@ -1,4 +1,4 @@
-//! A client from an address, and calls that read like sentences.
+//! A client from an address, and its builders.
 #![cfg(feature = "embedded")]
 
 use std::time::{Duration, SystemTime};
@@ -167,7 +167,7 @@ async fn jobs_of_one_call_wait_for_each_other_and_are_stored_together() {
     assert_eq!(client.job("a").children().await.unwrap()[0].id.as_str(), "r");
     assert_eq!(import.view().await.unwrap().counts.unfinished, 3);
 
-    // One that cannot be stored keeps all from being stored.
+    // One invalid job keeps all from being stored.
     let lost = [client.push("pages"), client.push("pages").after_ref("nobody")];
     let no = import.push_all(lost).await.unwrap_err();
     assert_eq!(no.code(), Some(Code::UnknownParent));
@@ -272,7 +272,7 @@ async fn an_address_that_cannot_be_used_says_why() {
 #[cfg(feature = "redis")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_is_away_is_told_by_the_first_call() {
-    // The port was free a moment ago, and nobody listens there.
+    // The port was free a moment ago, and no process listens there.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("redis://:geheim@127.0.0.1:{port}");
     let connect = Client::connect(&url);

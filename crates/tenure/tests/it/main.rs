@@ -1,4 +1,4 @@
-//! The package as its users see it: sentences, tasks, sandboxes, and what goes over HTTP.
+//! The package as its users see it: builders, tasks, sandboxes, and the calls over HTTP.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -1,4 +1,4 @@
-//! What a remote engine makes of answers that are not good, and of no answer at all.
+//! The remote engine against bad answers, and against no answer at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,7 +49,7 @@ async fn a_grant_that_cannot_be_undone_over_http_is_released() {
     assert_eq!(seen.line, "POST /v1/leases/settle");
     let items = r#"[{"lease":"l1","outcome":"released"},{"lease":"l2","outcome":"released"}]"#;
     assert_eq!(seen.body, format!(r#"{{"settle":{items}}}"#));
-    // Without a runtime there is nobody to send it, and the ttl ends them.
+    // Without a runtime nothing can send it, and the ttl ends them.
     let remote = server.remote();
     let outside = std::thread::spawn(move || remote.undo(&main_space(), vec!["l1".to_owned()]));
     outside.join().unwrap();
@@ -214,7 +214,7 @@ async fn a_set_too_large_for_a_body_goes_as_lines_and_other_calls_are_refused_he
 
 #[test]
 fn connections_belong_to_the_runtime_that_drives_them() {
-    // The first runtime stands still while the second calls: it must not ride on its connections.
+    // The first runtime stands still while the second calls: they must not share connections.
     let still = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let server_runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -1,4 +1,4 @@
-//! The contract's mirror: what is sent for every operation, and that its answer is understood.
+//! The contract's mirror: the request for every operation, and the reading of its answer.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ async fn every_operation_is_sent_and_read_as_the_contract_says() {
             assert_eq!(json(&seen.body), json(&body), "{line}");
             assert_eq!(seen.headers["content-type"], "application/json", "{line}");
         }
-        // What the server's own reader makes of it is the request that was asked.
+        // The server's own reader reads back the original request.
         if let Some(read) = crate::read_back::read(&request, &seen) {
             assert_eq!(read, Ok(request), "{line}");
         }

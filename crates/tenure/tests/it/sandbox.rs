@@ -1,4 +1,4 @@
-//! A store for tests, as a test of somebody's own code uses it.
+//! A store for tests, used as by a user's own test.
 #![cfg(feature = "testing")]
 
 use std::time::{Duration, Instant};
@@ -105,11 +105,11 @@ async fn a_job_that_runs_while_the_clock_passes_its_ttl_is_lost() {
     let working = tokio::spawn(worker.run_tasks(handlers));
     let running = has_begun.recv().await.unwrap();
     sandbox.advance(HOUR).await.unwrap();
-    // Its next heartbeat is told.
+    // Its next heartbeat learns that the lease is lost.
     assert_eq!(running.stopped().await, tenure::Stop::Lost);
     stopper.now();
     working.await.unwrap().unwrap();
-    // The worker may have leased it again before it was told to stop, and gave it back, which sets `lost` to 0.
+    // The worker may have leased it again before it was stopped, and gave it back, which sets `lost` to 0.
     let errors = client.get_job(JobRef::parse("j").unwrap()).await.unwrap().errors;
     assert_eq!(errors.iter().map(|error| error.outcome).collect::<Vec<_>>(), [Outcome::Lost]);
 }

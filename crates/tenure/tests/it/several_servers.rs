@@ -1,4 +1,5 @@
-//! Several servers of one store: which one is called, when it is left, and whom a client follows.
+//! Several servers of one store: which one is called, when it is left, and which leader is
+//! followed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +14,7 @@ use tokio::net::TcpListener;
 
 const AUDIT: &str = r#"{"ok":true,"checked":1,"faults":[]}"#;
 
-/// A server that counts its calls, and answers each as it is told at that time.
+/// A server that counts its calls, and answers each by a closure.
 struct Double {
     port: u16,
     calls: Arc<AtomicUsize>,
@@ -40,12 +41,12 @@ impl Double {
         Double::start(|| ok(AUDIT)).await
     }
 
-    /// It refuses, and asks for more patience than there is: another server needs none.
+    /// It refuses, with a `Retry-After` that is too long to wait: another server needs no wait.
     async fn refusing(code: Code) -> Self {
         Double::start(move || refusal(code)).await
     }
 
-    /// It passes calls on to this one.
+    /// It forwards calls to this leader.
     async fn naming(owner: &Double) -> Self {
         let header = format!("tenure-owner: {}\r\n", owner.url());
         let header: &'static str = Box::leak(header.into_boxed_str());
@@ -158,7 +159,7 @@ async fn each_is_asked_once_before_a_call_is_given_up() {
     assert_eq!(counts([&first, &second, &third]), [1, 1, 1]);
 }
 
-/// It could do more a second time.
+/// A call that could do more a second time.
 fn push_without_an_id() -> Push {
     let jobs = vec![NewJob::new(QueueName::parse("q").unwrap())];
     Push { jobs, answer: PushAnswer::Ids }
@@ -173,10 +174,10 @@ async fn what_may_have_happened_is_sent_elsewhere_only_if_it_may_be_sent_twice()
         let error = called.run(&Namespace::main(), push_without_an_id()).await.unwrap_err();
         assert!(matches!(error, CallError::Fault(Fault::Unknown(_))), "{error:?}");
         assert_eq!(counts([&first, &second]), [1, 0]);
-        // The next call is the next server's.
+        // The next call goes to the next server.
         audit(&called).await.unwrap();
         assert_eq!(counts([&first, &second]), [1, 1]);
-        // A client repeats what sets something, with the same ids.
+        // A client retries a call that sets something, with the same ids.
         let (first, second) = (Double::start(then).await, Double::well().await);
         let called = remote(&list([&first, &second]), None);
         let client = Client::new(Arc::new(called), Namespace::main());
@@ -195,7 +196,7 @@ async fn a_client_goes_to_the_owner_that_an_answer_names_and_back_when_it_is_gon
     }
     assert_eq!(counts([&first, &second, &owner]), [1, 0, 2]);
     owner.is_stopped();
-    // It is named again by each of these answers, and not tried: that would not show as a call.
+    // Each of these answers names it again, and it is not tried: a try would not show as a call.
     for _ in 0..3 {
         audit(&called).await.unwrap();
     }
@@ -249,7 +250,7 @@ mod searched {
     use super::*;
     use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
-    /// Writes down a server as servers do; `ago` seconds ago.
+    /// Registers a server as servers do; `ago` seconds ago.
     fn written(redis: &RedisServer, id: u32, url: &str, ago: u64) {
         let time = redis.must(&["TIME"]);
         let now: u64 = time.list()[0].text().parse().unwrap();
@@ -282,7 +283,7 @@ mod searched {
         audit(&called).await.unwrap();
         assert_eq!(counts([&other, &owner]), [1, 1]);
         other.is_stopped();
-        // Both are still written down.
+        // Both are still registered.
         let later = Double::well().await;
         written(&redis, 4, &later.url(), 0);
         audit(&called).await.unwrap();
@@ -324,7 +325,7 @@ mod searched {
         let server = Double::well().await;
         written(&redis, 1, &server.url(), 0);
         let called = remote(&format!("{}?name=shop", redis.url()), None);
-        // It is asked, and does not answer yet.
+        // Redis is asked, and does not answer yet.
         redis.must(&["CLIENT", "PAUSE", "500", "ALL"]);
         let calls: Vec<_> = (0..20)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! Handlers of tasks: what they get, how what they say ends a job, and what becomes of a job that none of them handles.
+//! Handlers of tasks: their arguments, how their return values end a job, and jobs without a handler.
 #![cfg(feature = "testing")]
 
 use std::convert::Infallible;
@@ -51,7 +51,7 @@ fn result(job: &JobView) -> &str {
     job.result.as_ref().map_or("none", |result| result.text())
 }
 
-/// Runs one job with a handler of [`Welcome`]; how it stands then.
+/// Runs one job with a handler of [`Welcome`]; returns its state after that.
 async fn ended(handlers: Handlers) -> JobView {
     let sandbox = Sandbox::new().unwrap();
     sandbox.client().push_task(&to("ann")).unwrap().id("j").await.unwrap();
@@ -78,7 +78,7 @@ async fn each_kind_has_its_handler_and_all_share_a_state() {
         sent: Arc<AtomicUsize>,
     }
 
-    /// What the handlers of this app make of its state.
+    /// An argument that is made from the state of the app.
     struct Number(usize);
 
     impl FromRun<App> for Number {
@@ -191,7 +191,7 @@ async fn what_becomes_of_an_unknown_kind_is_chosen() {
 async fn a_function_that_blocks_runs_on_a_thread_of_its_own() {
     fn sum(sum: Sum, job: Job) -> Result<u64, TaskError> {
         let name = std::thread::current().name().unwrap_or_default().to_owned();
-        // It may still ask the engine.
+        // It may still call the engine.
         let here = tokio::runtime::Handle::current();
         assert_eq!((name.as_str(), here.block_on(job.parents())?.len()), ("tenure-handler", 0));
         if sum.of.is_empty() {
@@ -228,11 +228,11 @@ async fn a_run_is_over_only_when_its_thread_is() {
     let running = has_begun.recv().await.unwrap();
     client.cancel_job(JobRef::parse("j").unwrap()).await.unwrap();
     running.stopped().await;
-    // It is told to stop, and its lease stays its own until it has.
+    // It must stop, and its lease stays its own until it has.
     assert_eq!(job(&sandbox, "j").await.state, JobState::Running);
     end.send(()).unwrap();
     let done = client.wait_for_result(JobRef::parse("j").unwrap(), Some(s(60))).await.unwrap();
-    // A success stands, although the job was called off.
+    // A success stands, although the job was cancelled.
     assert_eq!(done.state, JobState::Succeeded);
     assert_eq!(done.result.unwrap().text(), "true");
     stopper.drain();

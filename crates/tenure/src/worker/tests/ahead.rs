@@ -1,4 +1,4 @@
-//! Jobs that are leased ahead of free slots: how many, for how long, and what becomes of them.
+//! Jobs that are leased ahead of free slots: how many, for how long, and how they end.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -34,7 +34,7 @@ fn after(call: Duration, says: Says) -> Says {
     Says::After(call, answer)
 }
 
-/// Jobs that wait, of which every lease call that takes `call` is granted as many as it asks for.
+/// Waiting jobs: every lease call takes `call`, and is granted as many of them as it asks for.
 struct Backlog {
     next: usize,
     last: usize,
@@ -60,7 +60,7 @@ impl Backlog {
     }
 }
 
-/// What handlers have seen.
+/// The jobs that handlers have begun.
 #[derive(Default)]
 struct Seen {
     began: Mutex<Vec<usize>>,
@@ -90,7 +90,7 @@ fn given_back(fake: &Fake) -> BTreeSet<String> {
     all.filter(|(_, outcome)| *outcome == "released").map(|(lease, _)| lease).collect()
 }
 
-/// Looks each millisecond; panics after a minute.
+/// Checks each millisecond; panics after a minute.
 async fn until(there: impl Fn() -> bool) {
     let begun = Instant::now();
     while !there() {
@@ -99,7 +99,7 @@ async fn until(there: impl Fn() -> bool) {
     }
 }
 
-/// Handlers of the first `fast` jobs end at once, those of all others when they are told.
+/// Handlers of the first `fast` jobs end at once, those of all others when they are notified.
 fn handler(
     seen: &Arc<Seen>,
     fast: usize,
@@ -155,7 +155,7 @@ async fn of_a_backlog_as_many_are_held_ahead_as_end_during_a_call() {
         assert_eq!(worked, Ok(Worked { jobs: 80 }), "{run:?}");
         let mut began = seen.began();
         if run.is_zero() {
-            // The slot that is first goes on alone, until 200 us are over: never, by a clock that stands.
+            // The first slot goes on alone until 200 us are over: never, on a clock that stands still.
             began.sort_unstable();
         }
         assert_eq!(began, (1..=80).collect::<Vec<_>>(), "{run:?}: in their order");
@@ -179,8 +179,8 @@ async fn one_slot_never_holds_two_jobs() {
     assert!(fake.leases().iter().all(|(_, lease)| most(lease) == 1));
 }
 
-/// A worker that has learned that its handlers are fast, and holds jobs ahead of some that are not. Its calls
-/// take 2 ms, it has 4 slots, and ends by itself after `jobs`.
+/// A worker that has learned that its handlers are fast, and holds jobs ahead of some that are not. Its calls take 2
+/// ms, it has 4 slots, and ends by itself after `jobs`.
 async fn with_jobs_ahead(
     fake: &Arc<Fake>,
     seen: &Arc<Seen>,
@@ -197,7 +197,7 @@ async fn with_jobs_ahead(
 #[tokio::test(start_paused = true)]
 async fn what_has_waited_ahead_for_20_ms_is_given_back_and_counts_nowhere() {
     let mut backlog = Backlog::of(60, ms(2));
-    // What is given back is there again.
+    // Jobs that were given back can be granted again.
     let mut again: Vec<usize> = Vec::new();
     let fake = Fake::new(move |call, _| {
         if let Request::Settle(settle) = call {
@@ -269,7 +269,7 @@ async fn a_drain_gives_back_what_waits_ahead_and_finishes_what_runs() {
         work
     })
     .await;
-    // What was asked for ahead of these is here.
+    // The answer to the call for jobs ahead is here.
     sleep(ms(5)).await;
     stopper.unwrap().drain();
     until(|| !given_back(&fake).is_empty()).await;
@@ -336,7 +336,7 @@ async fn what_is_lost_or_cancelled_while_it_waits_ahead_does_not_begin() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_for_jobs_ahead_alone_does_not_wait() {
-    // Exactly those that fill all slots with slow ones; nothing lies there that could be ahead.
+    // Exactly as many as fill all slots with slow jobs; no job is left to be leased ahead.
     let mut backlog = Backlog::of(44, ms(2));
     let fake = Fake::new(move |call, _| backlog.answer(call));
     let (seen, go) = (Arc::new(Seen::default()), Arc::new(Notify::new()));
@@ -368,9 +368,9 @@ async fn nothing_is_ahead_where_it_would_break_a_promise() {
         });
     };
     let of = |case: &str| match case {
-        // A later queue goes only while the earlier ones have nothing.
+        // A later queue is served only while the earlier ones have no jobs.
         "strict" => (queues(&["a", "b"]), Order::Strict, false),
-        // A resource does not lie idle.
+        // A resource must not lie idle.
         "scarce" => (queues(&["a"]), Order::Turning, true),
         "strict, one queue" => (queues(&["a"]), Order::Strict, false),
         _ => (queues(&["a", "b"]), Order::Turning, false),
@@ -389,7 +389,7 @@ async fn nothing_is_ahead_where_it_would_break_a_promise() {
         });
         let work = Client::on_this_runtime(fake.clone()).worker(queues).order(order);
         work.concurrency(4).max_jobs(40).run(|_| async {}).await.unwrap();
-        // A call without a wait is one for jobs ahead alone.
+        // A call without a wait asks only for jobs ahead.
         let looks = fake.leases().iter().filter(|(_, lease)| lease.wait == Span::ZERO).count();
         assert_eq!(looks > 0, ahead, "{case}: {looks}");
     }

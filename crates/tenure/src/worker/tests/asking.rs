@@ -1,4 +1,4 @@
-//! What a worker asks for, how often, and when it stops asking.
+//! Lease calls of a worker: what they ask for, how often, and when they end.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,7 +84,7 @@ async fn no_more_is_asked_for_than_there_are_free_slots() {
 async fn until_empty_takes_what_is_pushed_while_something_runs() {
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),
-        // Nothing for a while; then what the first one pushed, long before it ends.
+        // No job for a while; then one that the first one pushed, long before it ends.
         Request::Lease(_) if before == 3 => granted([2]),
         call => well(call),
     });
@@ -120,7 +120,7 @@ async fn until_empty_waits_for_what_may_go_and_for_nothing_else() {
                 }
                 Says::Now(Ok(reply))
             }
-            // A queue that nobody ever used is empty.
+            // A queue that was never used is empty.
             Request::GetQueue(get) if get.queue.as_str() == "a" => {
                 let no = Refusal::heard(Code::QueueNotFound, "no", "");
                 Says::Now(Err(CallError::Refused(no)))
@@ -168,7 +168,7 @@ async fn a_worker_ends_when_the_engine_was_away_for_as_long_as_it_may_be() {
             call => well(call),
         });
         let begun = Instant::now();
-        // What runs by then may finish.
+        // Jobs that run by then may finish.
         let ran = Arc::new(AtomicUsize::new(0));
         let runs = ran.clone();
         let ended = worker(&fake).concurrency(2).exit_when_away(s(10)).run(move |_| {
@@ -233,7 +233,7 @@ async fn a_busy_worker_hears_of_an_engine_that_is_away_by_its_heartbeats() {
 async fn jobs_whose_answer_was_lost_are_found_under_the_same_id() {
     let begun = Instant::now();
     let fake = Fake::new(move |call, before| match call {
-        // Longer than one call is repeated by itself.
+        // Longer than one call is retried by itself.
         Request::Lease(_) if before > 0 && begun.elapsed() < s(80) => unknown(),
         Request::Lease(_) if before > 0 => granted([1]),
         call => well(call),

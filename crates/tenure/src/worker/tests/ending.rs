@@ -116,7 +116,7 @@ async fn a_refusal_ends_the_worker_after_what_runs() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_granted_in_the_moment_of_a_stop_is_given_back() {
-    // The call that waits is answered late, with a job; so is the one that calls it off.
+    // The waiting call is answered late, with a job; so is the call that cancels it.
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => {
             let Says::Now(answer) = granted([1]) else { unreachable!() };

@@ -1,4 +1,4 @@
-//! Executions that are more than a task: their failures, and how they are told to stop.
+//! Executions that are more than a task: their failures, and how they learn that they must stop.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use tenure_core::requests::Request;
 use super::*;
 use tenure_testkit::fake::{Fake, Says, granted, is_lease, well};
 
-/// Executes jobs as a test says.
+/// Executes jobs with a closure of the test.
 struct Scripted<F>(F);
 
 impl<F, E, R> Execute for Scripted<F>

@@ -1,4 +1,4 @@
-//! A worker against an engine that says what a test wants, on a clock that a test turns.
+//! A worker against a scripted engine, on a clock that a test moves.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn once(jobs: std::ops::RangeInclusive<usize>) -> impl FnMut(&Request, usize) ->
     }
 }
 
-/// The lease calls that ask for jobs, without those that only call one off: under its id, without a wait.
+/// The lease calls that ask for jobs, without those that only cancel one: under its id, without a wait.
 fn asked_for(fake: &Fake) -> Vec<(Instant, tenure_core::requests::Lease)> {
     let mut leases = fake.leases();
     let mut seen = std::collections::HashSet::new();

@@ -1,4 +1,4 @@
-//! How what handlers return becomes settles, and what is done with their answers.
+//! How a handler's return value becomes a settle, and what happens after the answer.
 
 use std::collections::HashSet;
 use std::sync::Mutex;

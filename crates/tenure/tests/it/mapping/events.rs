@@ -42,7 +42,7 @@ pub fn rows() -> Vec<Row> {
             "",
             200,
             EVENTS,
-            // A type that this client does not know yet is passed over.
+            // A type that this client does not know yet is skipped.
             R::ReadEvents(read) if read.items.len() == 1
                 && read.items[0].happened.about.attempt == Some(2)
                 && read.next.number == 8

@@ -49,7 +49,7 @@ const DEPENDENT_JOB: &str = r#"{"queue":"q","after":["a","key:k",{"job":"b","gon
     {"job":"key:l","gone":"done"},{"ref":"r"},{"flow":"import 7"},{"flow":"import 7","gone":"done"}],
     "on_parent_failure":"run","ref":"me","flow":"other"}"#;
 
-/// A job as it shows its flow and its parents.
+/// The part of a job that shows its flow and its parents.
 fn shown() -> String {
     let said = r#""flow":"import 7","after":["a",{"flow":"f"}],"parents":102,"waiting_on":7,
         "on_parent_failure":"run","cancelled_children":3"#;

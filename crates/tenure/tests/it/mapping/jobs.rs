@@ -1,4 +1,4 @@
-//! What is pushed, listed and changed of jobs.
+//! Pushing, listing and changing jobs.
 
 use tenure::core::job::Labels;
 use tenure::core::names::Group;
@@ -150,7 +150,7 @@ pub(super) fn rows() -> Vec<Row> {
             "POST /v1/jobs/retry",
             r#"{"queue":"größe b","max":10}"#,
             200,
-            // As a server answers that knows no cursor.
+            // The answer of a server that knows no cursor.
             r#"{"done":0,"more":false}"#,
             R::RetryJobs(DoneMany { next: None, .. })
         ),

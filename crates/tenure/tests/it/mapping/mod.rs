@@ -1,4 +1,4 @@
-//! A row for every operation: what is sent, what is answered, and what is understood.
+//! A row for every operation: the request, the answer, and its reading.
 
 mod events;
 mod flows;
@@ -30,7 +30,6 @@ macro_rules! row {
 }
 use row;
 
-/// All rows.
 pub fn rows() -> Vec<Row> {
     let rows = [
         jobs::rows(),

@@ -1,4 +1,4 @@
-//! The names, bodies and answers that the rows are made of.
+//! The names, bodies and answers that the rows share.
 
 use tenure::core::job::{Backoff, JobState, Labels, Need, OnConflict, Retry, Unique, Until};
 use tenure::core::lease::{Ending, LimitVerdict, ResourceVerdict, SettleItem, Verdict, Worker};
@@ -86,7 +86,7 @@ pub fn filter() -> JobFilter {
         schedule: None,
     }
 }
-/// That of its queue alone.
+/// Filters by queue only.
 pub fn of_queue() -> JobFilter {
     JobFilter { queue: Some(queue()), ..JobFilter::default() }
 }

@@ -1,4 +1,4 @@
-//! Reads a request back from what was sent, with the reader that a server uses.
+//! Reads a sent request back with the reader of a server.
 
 use tenure::core::decode;
 use tenure::core::percent::decoded;
@@ -7,7 +7,7 @@ use tenure::core::requests::{Push, Request};
 
 use crate::scripted::Seen;
 
-/// The request that a server would see; `None` where a path says it all.
+/// The request that a server would see; `None` if the path holds all of it.
 pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
     use Request as R;
     let (_, target) = seen.line.split_once(' ').unwrap_or_default();
@@ -94,7 +94,6 @@ pub fn read(asked: &Request, seen: &Seen) -> Option<Result<Request, Refusal>> {
     })
 }
 
-/// Percent-decoded.
 fn plain(text: &str) -> String {
     decoded(text).expect("a path that is percent-encoded").into_owned()
 }

@@ -1,6 +1,6 @@
-//! A server on loopback that writes down what it is sent, and answers what a test says. It knows no
-//! Tenure, only as much HTTP/1.1 as a client with `Content-Length` bodies needs.
-// Each test program uses its own part; and a test may panic where it is surprised.
+//! A server on loopback that records its requests, and answers as a test decides. It knows nothing
+//! of Tenure, only as much HTTP/1.1 as a client with `Content-Length` bodies needs.
+// Each test program uses its own part; and a test may panic on a surprise.
 #![allow(dead_code, clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -13,23 +13,23 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// A request as it came.
+/// A request, as it was received.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub line: String,
     pub headers: BTreeMap<String, String>,
     pub body: String,
-    /// Which connection it came on, from 0.
+    /// The number of its connection, from 0.
     pub connection: usize,
 }
 
-/// What is done with it.
+/// The server's reaction to it.
 pub enum Then {
     /// Status, further header lines (each with its line end), body.
     Answer(u16, &'static str, String),
-    /// The connection is closed without a word.
+    /// The connection is closed without an answer.
     Close,
-    /// Nothing, for as long as the client waits; it is told when it goes away.
+    /// No answer, for as long as the client waits; [`Event::Gone`] reports when it goes away.
     Silence,
 }
 
@@ -37,7 +37,7 @@ pub fn ok(body: &str) -> Then {
     Then::Answer(200, "", body.to_owned())
 }
 
-/// What happened at the server, in its order.
+/// The events at the server, in order.
 #[derive(Debug)]
 pub enum Event {
     Request(Seen),
@@ -72,12 +72,12 @@ impl Scripted {
         remote(self.port, None)
     }
 
-    /// No connection is taken any more; those that were made go on.
+    /// Accepts no more connections; those that were made go on.
     pub fn stop(&self) {
         self.accepts.abort();
     }
 
-    /// The next thing that happens; panics after ten seconds.
+    /// The next event; panics after ten seconds.
     pub async fn next(&mut self) -> Event {
         timeout(Duration::from_secs(10), self.events.recv()).await.unwrap().unwrap()
     }
