@@ -1,4 +1,4 @@
-//! A grant gives everything in one step, or nothing: looking has no side effects.
+//! A grant gives everything in one step, or nothing: a call without a grant has no side effects.
 
 use tenure_core::job::JobState;
 

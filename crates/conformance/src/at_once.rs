@@ -14,7 +14,7 @@ use tenure_seam::{CallError, EngineExt};
 use crate::bench::Bench;
 use crate::words::*;
 
-/// So many callers call at the same time.
+/// The number of callers that call at the same time.
 const CALLERS: usize = 64;
 
 /// The answers to these calls, which are all made at the same time.
@@ -36,7 +36,7 @@ fn push(job: NewJob) -> Push {
     Push { jobs: vec![job], answer: PushAnswer::Ids }
 }
 
-/// Who pushed: whether it was there already, or why not.
+/// The id of the pushed job, or the refusal.
 fn pushed(answer: Result<Pushed, CallError>) -> Result<PushedId, Refusal> {
     match answer {
         Ok(Pushed::Ids(mut ids)) if ids.len() == 1 => Ok(ids.remove(0)),
@@ -56,7 +56,7 @@ fn settle(item: SettleItem) -> Settle {
     Settle::of(vec![item])
 }
 
-/// How many jobs are stored.
+/// The number of stored jobs.
 async fn ready(b: &Bench) -> usize {
     usize::try_from(b.queue("q").await.counts.ready).expect("a few")
 }
@@ -65,7 +65,7 @@ fn ids() -> impl Iterator<Item = String> {
     (0..CALLERS).map(|n| format!("j{n}"))
 }
 
-/// Everybody pushes at the same time, and two say what is wrong.
+/// All callers push at the same time, two of them with a mistake.
 pub(crate) async fn a_bad_push_harms_no_other(b: &mut Bench) {
     let bad = |id: &str| job("q").id(id).needs([need("unknown")]);
     let alone = refusal(at_once(b, [push(bad("alone"))]).await.remove(0));
@@ -86,7 +86,7 @@ pub(crate) async fn a_bad_push_harms_no_other(b: &mut Bench) {
     assert_eq!(ready(b).await, CALLERS - 2);
 }
 
-/// Everybody pushes, and pushes again under the same ids.
+/// All callers push, and push again under the same ids.
 pub(crate) async fn pushes_that_are_repeated_at_once_are_the_same_jobs(b: &mut Bench) {
     for duplicate in [false, true] {
         let answers = at_once(b, ids().map(|id| push(job("q").id(&id)))).await;
@@ -144,13 +144,13 @@ pub(crate) async fn pushes_at_once_fill_a_queue_to_its_bound(b: &mut Bench) {
     assert_eq!(ready(b).await, MOST);
 }
 
-/// Whoever goes away meanwhile takes no other's call with it.
+/// A caller that goes away does not take another's call with it.
 pub(crate) async fn a_push_that_is_given_up_harms_no_other(b: &mut Bench) {
     let engine = b.engine();
     let (mut kept, mut left) = (Vec::new(), Vec::new());
     for (n, id) in ids().enumerate() {
         let mut call = Box::pin(engine.run(&b.namespace, push(job("q").id(&id))));
-        // As far as it goes without waiting.
+        // Runs it as far as it goes without waiting.
         match (poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await, n % 2) {
             (Poll::Ready(answer), _) => {
                 pushed(answer).expect("it is stored");
@@ -172,7 +172,7 @@ async fn taken(b: &Bench, many: usize) -> Vec<LeaseView> {
     b.take_all("q", many).await
 }
 
-/// Everybody settles at the same time: one a lease that is lost, and one says what it does not hold.
+/// All callers settle at the same time: one a lease that is lost, and one with a verdict on something it does not hold.
 pub(crate) async fn a_bad_settle_harms_no_other(b: &mut Bench) {
     let leases = taken(b, CALLERS).await;
     b.settle(succeeded(&leases[3])).await;
@@ -203,7 +203,7 @@ pub(crate) async fn a_bad_settle_harms_no_other(b: &mut Bench) {
     b.lives(&leases[9]).await;
 }
 
-/// Everybody settles the same lease, each in another way: one of them ends it.
+/// All callers settle the same lease, each in another way: one of them ends it.
 pub(crate) async fn of_settles_at_once_one_ends_the_lease(b: &mut Bench) {
     let lease = taken(b, 1).await.remove(0);
     let said = |n: usize| match n % 2 {
@@ -218,7 +218,7 @@ pub(crate) async fn of_settles_at_once_one_ends_the_lease(b: &mut Bench) {
     assert_eq!(ok.iter().filter(|ok| **ok).count(), CALLERS / 2, "and is answered the same again");
 }
 
-/// Everybody extends at the same time, with one lease that is lost beside its own.
+/// All callers extend at the same time, with one lost lease beside their own.
 pub(crate) async fn extends_at_once_are_answered_apart(b: &mut Bench) {
     let leases = taken(b, CALLERS).await;
     b.cancel(job_of(&leases[5])).await;

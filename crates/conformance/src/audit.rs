@@ -1,4 +1,4 @@
-//! What is cached agrees with what is held.
+//! Cached sums agree with the live leases.
 
 use tenure_core::requests::Audit;
 
@@ -12,7 +12,7 @@ pub(crate) async fn an_audit_checks_what_there_is(b: &mut Bench) {
     b.push_all((0..5).map(|n| job("q").id(&format!("j{n}")).needs(needs())).collect()).await;
     let leases = b.take_all("q", 5).await;
     b.settle(failed(&leases[0])).await;
-    // What the failed one gave back goes to the next.
+    // The needs of the failed job go to the next.
     b.take_all("q", 5).await;
     b.none("q").await;
     let audit = b.ok(Audit::default()).await;

@@ -1,6 +1,6 @@
-//! What a sentence is run on: an engine, a clock under its control, and a store that can be reopened.
+//! Bench of a sentence: an engine, a clock under its control, and a store that can be reopened.
 //!
-//! Engines' crates implement these traits. Nothing here knows which engine it is.
+//! The crates of engines implement these traits. Nothing here knows which engine it is.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,35 +12,34 @@ use tenure_core::names::Namespace;
 use tenure_core::time::{Moment, Span};
 use tenure_seam::Engine;
 
-/// A boxed future.
+/// A boxed future that can be sent.
 pub type Task<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Opens a fresh, empty engine for each sentence.
 pub trait Factory: Send + Sync {
-    /// An engine over an empty store, and what belongs to it. Panics if it cannot be opened.
+    /// An engine over an empty store, with its clock and its store. Panics if it cannot be opened.
     fn open(&self) -> Task<'_, Bench>;
 }
 
-/// The clock that the engine reads, under the test's control. It stands still between the calls of
-/// this trait.
+/// The clock that the engine reads, under the test's control. It stands still between the calls of this trait.
 pub trait TestClock: Send + Sync {
     /// Now, as the engine reads it.
     fn now(&self) -> Moment;
 
-    /// Lets this time pass without a tick: both clocks of the machine go on in one jump, and returns when the engine has ticked at the new moment
-    /// and nothing that was due by then is left. A jump above 3 s makes the engine look deaf.
+    /// Lets this time pass without a tick: both clocks of the machine go on in one jump. Returns when the engine has
+    /// ticked at the new time and has done everything due by then. A jump above 3 s makes the engine look deaf.
     fn leap(&self, span: Span) -> Task<'_, ()>;
 
-    /// Sets the wall clock ahead while a monotonic clock goes on as ever, and returns when the engine has ticked at
-    /// the new moment.
+    /// Sets the wall clock ahead while the monotonic clock goes on as before, and returns when the engine has ticked at
+    /// the new time.
     fn wall_leap(&self, span: Span) -> Task<'_, ()>;
 
-    /// Steps the clock back by `span`, and returns when the engine has ticked at the new moment.
-    /// Never called unless [`Capabilities::clock_back`].
+    /// Steps the clock back by `span`, and returns when the engine has ticked at the new time. Never called unless
+    /// [`Capabilities::clock_back`].
     fn back(&self, span: Span) -> Task<'_, ()>;
 
-    /// Lets time pass as it does: in steps of at most a second, the engine ticking at each, so that
-    /// it never looks deaf.
+    /// Lets time pass as usual: in steps of at most a second, with a tick of the engine at each, so that it never looks
+    /// deaf.
     fn pass(&self, span: Span) -> Task<'_, ()> {
         Box::pin(async move {
             let mut left = span.us();
@@ -53,14 +52,14 @@ pub trait TestClock: Send + Sync {
     }
 }
 
-/// Where the engine's state lives; dropped when the sentence is over, which cleans up.
+/// The place of the engine's state; dropped at the end of the sentence, which cleans up.
 pub trait Store: Send + Sync {
-    /// Ends the engine as a crash would, without any farewell, and opens the same store again. The
-    /// clock goes on. Never called unless [`Capabilities::reopen`].
+    /// Ends the engine as a crash would, without a shutdown, and opens the same store again. The clock goes on. Never
+    /// called unless [`Capabilities::reopen`].
     fn reopen(&mut self, old: Arc<dyn Engine>) -> Task<'_, Arc<dyn Engine>>;
 }
 
-/// What can be done to an engine from outside; a sentence that needs more is skipped, and says so.
+/// The operations that an engine permits from outside; a sentence that needs more is skipped, and says so.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Capabilities {
     /// The store can be reopened.
@@ -69,7 +68,7 @@ pub struct Capabilities {
     pub clock_back: bool,
     /// More than 10,000 calls may wait at once.
     pub crowd: bool,
-    /// It keeps gauges.
+    /// The engine keeps gauges.
     pub gauges: bool,
 }
 
@@ -95,7 +94,7 @@ impl Bench {
         Bench { engine: Some(engine), clock, can, namespace, store, workers: AtomicU64::new(0) }
     }
 
-    /// The same bench with something around its engine, and around the store that opens the next one.
+    /// The same bench with a wrapper around its engine, and around the store that opens the next one.
     pub(crate) fn around(
         mut self,
         engine: impl FnOnce(Arc<dyn Engine>) -> Arc<dyn Engine>,
@@ -111,14 +110,13 @@ impl Bench {
         self.engine.clone().expect("an engine is open but while it is reopened")
     }
 
-    /// A worker that nobody has heard of. Each call of a sentence comes from another worker unless
-    /// it says otherwise, since what a worker calls later changes how its leases are judged.
+    /// A worker that is new to the engine. Each call of a sentence comes from another worker unless it names one, since
+    /// later calls of a worker change how its leases are judged.
     pub(crate) fn stranger(&self) -> String {
         format!("worker-{}", self.workers.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Crashes the engine and opens its store again; `false` (and a word on stderr) if this engine
-    /// cannot be reopened.
+    /// Crashes the engine and opens its store again; `false` (and a note on stderr) if this engine cannot be reopened.
     pub(crate) async fn reopen(&mut self) -> bool {
         if !self.can.reopen {
             eprintln!("skipped: this engine cannot be reopened by the suite");
@@ -129,7 +127,7 @@ impl Bench {
         true
     }
 
-    /// Steps the clock back; `false` (and a word on stderr) if this clock cannot.
+    /// Steps the clock back; `false` (and a note on stderr) if this clock cannot.
     pub(crate) async fn back(&self, span: Span) -> bool {
         if !self.can.clock_back {
             eprintln!("skipped: this engine's clock cannot be stepped back by the suite");

@@ -1,4 +1,4 @@
-//! Calling jobs off: at once if they wait, at the end of the run if they run.
+//! Cancelling jobs: at once if they wait, at the end of the run if they run.
 
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;

@@ -1,9 +1,9 @@
-//! Sentences for engines that interpret no rule and only carry calls: enough of the suite that each operation is answered,
-//! waits and is refused with each of its codes at least once.
+//! Sentences for engines that interpret no rule and only carry calls: enough of the suite that each operation is
+//! answered, waits and is refused with each of its codes at least once.
 //!
-//! `carried.txt` lists them. Where the whole suite runs on an engine anyway, a recorder notes what its calls come to, and
-//! whether the listed sentences have all of it. The list is written by a greedy choice: the sentence with the most that no
-//! chosen one has, until nothing is left.
+//! `carried.txt` lists them. Where the whole suite runs on an engine anyway, a recorder notes the results of its calls,
+//! and whether the listed sentences have all of them. The list is the result of a greedy choice: next comes the
+//! sentence with the most results that no chosen one has, until all are there.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -61,7 +61,7 @@ impl AroundEngine for Recorder {
                 Ok(_) if waits && others > 0 => Some(Outcome::AnsweredAfterAWait),
                 Ok(_) => Some(Outcome::Answered),
                 Err(CallError::Refused(no)) => Some(Outcome::Refused(no.code)),
-                // Those who carry calls make faults of their own.
+                // Engines that carry calls make faults of their own.
                 Err(CallError::Fault(_)) => None,
             };
             let marks = outcome.map(|outcome| (name, outcome));
@@ -109,8 +109,8 @@ pub fn carried() -> Vec<Case> {
     crate::all().into_iter().filter(|case| listed.contains(case.name)).collect()
 }
 
-/// Runs all cases, and looks whether those that are carried have all that calls come to. Panics if one is not true, or if
-/// something is missing; with `TENURE_WRITE_CARRIED=1` it writes the list again.
+/// Runs all cases, and checks that the carried ones have all results of calls. Panics if a case fails, or if a result
+/// is missing; with `TENURE_WRITE_CARRIED=1` it writes the list again.
 pub fn check_all_and_carried(factory: &(dyn Factory + Sync)) {
     let cases = crate::all();
     let seen = Mutex::new(vec![BTreeSet::new(); cases.len()]);
@@ -141,13 +141,13 @@ pub fn check_all_and_carried(factory: &(dyn Factory + Sync)) {
     );
 }
 
-/// The places of sentences that together have every mark.
+/// The indexes of sentences that together have every mark.
 fn chosen(seen: &[BTreeSet<Mark>]) -> Vec<usize> {
     let mut missing: BTreeSet<Mark> = seen.iter().flatten().copied().collect();
     let mut chosen = vec![];
     while !missing.is_empty() {
         let new = |at: &usize| seen[*at].intersection(&missing).count();
-        // Of two with as many, the first.
+        // The first of two that add the same number.
         let best = (0..seen.len()).rev().max_by_key(new).expect("there are sentences");
         missing.retain(|mark| !seen[best].contains(mark));
         chosen.push(best);
@@ -155,14 +155,14 @@ fn chosen(seen: &[BTreeSet<Mark>]) -> Vec<usize> {
     chosen
 }
 
-/// Whether this call is to wait.
+/// Whether this call is meant to wait.
 fn waits(request: &Request) -> bool {
     let wait = match request {
         Request::Lease(call) => call.wait,
         Request::GetResult(call) => call.wait,
         Request::GetFlow(call) => call.wait,
         Request::ReadEvents(call) => call.wait,
-        // None of the others has a `wait`.
+        // The other operations have no `wait`.
         _ => return false,
     };
     wait > Span::ZERO

@@ -10,7 +10,7 @@ use crate::bench::Bench;
 use crate::calls::schedules::*;
 use crate::words::*;
 
-/// A schedule of each kind with a moment every minute, and its first moment.
+/// A schedule of each kind that fires every minute, and its first occurrence.
 async fn each_minute(
     b: &Bench,
     change: impl Fn(ScheduleSettings) -> ScheduleSettings,
@@ -97,7 +97,7 @@ pub(crate) async fn queue_fires_as_soon_as_the_job_before_has_ended(b: &mut Benc
     assert_eq!((view.fired, view.skipped, view.unfinished), (1, 0, 1));
     b.settle(succeeded(&lease)).await;
     b.leap(ms(1)).await;
-    // Of several that wait behind a job only the newest fires.
+    // If several occurrences wait behind a job, only the newest fires.
     b.job(&job_at("news", start.plus(s(180)))).await;
     assert_eq!(b.counted("news").await, (2, 0, 2));
 }

@@ -8,15 +8,15 @@ use tenure_seam::Clock;
 
 use crate::bench::{Task, TestClock};
 
-/// See the module.
+/// A test clock together with the engine that reads it.
 pub struct MovedClock<F> {
     clock: Arc<tenure_testkit::TestClock>,
     settled: F,
 }
 
 impl<F: Fn() -> Task<'static, ()> + Send + Sync> MovedClock<F> {
-    /// Moves `clock`; `settled` returns when the engine that is open now has ticked at the new
-    /// moment and nothing that was due by then is left.
+    /// Moves `clock`; `settled` returns when the open engine has ticked at the new time and has
+    /// done everything due by then.
     pub fn new(clock: Arc<tenure_testkit::TestClock>, settled: F) -> Self {
         MovedClock { clock, settled }
     }

@@ -1,4 +1,4 @@
-//! Many at once: nothing is granted twice, nobody is forgotten.
+//! Many callers at once: nothing is granted twice, no caller is forgotten.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ pub(crate) async fn a_hundred_queues_at_one_door_are_all_served(b: &mut Bench) {
         waiting.push(b.waiting(b.ask(&name).wait(s(60))).await);
     }
     assert!(waiting.iter().all(|call| !call.is_answered()));
-    // More lines than one step may open: what is left is due at once, without time passing.
+    // More lines than one step may open: the rest is due at once, without time passing.
     b.settle(released(&held)).await;
     for call in waiting {
         call.lease().await;

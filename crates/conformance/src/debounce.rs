@@ -1,4 +1,4 @@
-//! Debounce and throttle, by unique keys; and the bound of a wait that each push moves on.
+//! Debounce and throttle, by unique keys; and the bound of a wait that each push extends.
 
 use tenure_core::job::{JobState, NewJob, OnConflict, Unique, Until};
 use tenure_core::requests::*;
@@ -7,7 +7,7 @@ use tenure_core::time::{Moment, Span};
 use crate::bench::Bench;
 use crate::words::*;
 
-/// Each push moves the job on, but no further than `within`.
+/// Each push moves the job, but at most to `within` after the first.
 fn bounded(within: Option<Span>) -> Unique {
     Unique { until: Until::Start, within, ..unique("k", OnConflict::Replace) }
 }

@@ -1,4 +1,4 @@
-//! Cancelling a job and forgetting it.
+//! Cancelling and deleting a job.
 
 use tenure_core::job::{JobState, OnConflict};
 use tenure_core::refusal::Code;

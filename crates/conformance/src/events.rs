@@ -1,4 +1,4 @@
-//! Events: what happened, in its order, for whoever reads it.
+//! Events in their order, and their readers.
 
 use tenure_core::events::{BlockedOn, Event, EventFilter, EventId, EventType, GapWhy};
 use tenure_core::job::OnConflict;
@@ -57,7 +57,7 @@ pub(crate) async fn each_end_of_a_lease_has_its_event(b: &mut Bench) {
     b.settle(snoozed(&leases[3], s(600))).await;
     b.settle(released(&leases[4])).await;
     b.cancel(&ids[5]).await;
-    // Asking a second time changes nothing.
+    // A second cancel changes nothing.
     b.cancel(&ids[5]).await;
     b.settle(released(&leases[5])).await;
     b.ok(ForceLease { lease: id_of(&leases[6]) }).await;
@@ -72,7 +72,7 @@ pub(crate) async fn each_end_of_a_lease_has_its_event(b: &mut Bench) {
         format!("job.lost {} attempt 1", ids[6]),
     ];
     assert_eq!(b.heard(mark).await, lines);
-    // Of the one that was asked to stop there are two.
+    // The job that was asked to stop has two events.
     let with_ask = leases[..6].iter().chain(&leases[5..]);
     for (event, lease) in b.since(mark).await.iter().zip(with_ask) {
         assert_eq!(event.happened.about.lease, lease.lease, "{event:?}");
@@ -136,7 +136,7 @@ pub(crate) async fn a_repeat_and_a_refused_call_make_no_event(b: &mut Bench) {
     b.ok(ResumeLimit { limit: limit("l") }).await;
     b.ok(ResumeQueue { queue: queue("q") }).await;
     assert_eq!(b.heard(mark).await, [""; 0]);
-    // A repeated lease call grants nothing anew, and a repeated settle ends nothing.
+    // A repeated lease call grants nothing more, and a repeated settle ends nothing.
     let ask = b.ask("q").request("r1");
     let lease = b.granted(ask.clone()).await;
     b.granted(ask).await;
@@ -273,7 +273,7 @@ pub(crate) async fn what_happens_to_schedules_is_told(b: &mut Bench) {
     set.timing.ends_at = Some(b.now().plus(s(140)));
     let start = b.put("news", set).await.next_at.expect("a moment");
     b.leap_to(start).await;
-    // Its job waits, so the next moment is skipped.
+    // Its job waits, so the next occurrence is skipped.
     b.leap_to(start.plus(s(60))).await;
     let id = schedule("news");
     let until = Some(Later::For(s(5)));
@@ -372,7 +372,7 @@ pub(crate) async fn a_reader_that_comes_back_misses_nothing(b: &mut Bench) {
     let read = b.ok(reading(mark, EventFilter::default())).await;
     match read.gap {
         None => assert_eq!(read.items[..5], all, "the same events have the same ids"),
-        // A store that does not sync each answer cannot know that it has forgotten nothing.
+        // A store that does not sync each answer cannot know that it has lost nothing.
         Some(gap) => {
             assert_eq!((gap.after, gap.why), (mark, GapWhy::Restarted));
             let lines = |events: &[Event]| events.iter().map(line).collect::<Vec<_>>();
@@ -449,7 +449,7 @@ pub(crate) async fn a_wait_for_events_that_is_over_answers_none(b: &mut Bench) {
     b.push(job("q").id("a")).await;
     let mark = b.mark().await;
     let waiting = b.reads(mark, s(5));
-    // It may not have come yet when time begins to pass.
+    // The call may not have arrived yet when time begins to pass.
     b.eventually("the wait is over", async || {
         b.pass(s(1)).await;
         waiting.is_answered()

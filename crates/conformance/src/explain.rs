@@ -1,4 +1,4 @@
-//! Every wait can be explained: each kind of reason, with what it says.
+//! Every wait can be explained: each kind of reason, with its details.
 
 use tenure_core::job::JobState;
 use tenure_core::lease::{Later, ReasonKind};

@@ -1,4 +1,4 @@
-//! Keeping a lease: how long it lives, what its holder reports and is told.
+//! Extending a lease: its life, and the exchange between its holder and the engine.
 
 use tenure_core::job::JobState;
 use tenure_core::lease::{ExtendItem, LeaseView};

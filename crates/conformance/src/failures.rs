@@ -1,4 +1,4 @@
-//! Failed jobs, counted by what they have in common.
+//! Failed jobs, counted by their common properties.
 
 use tenure_core::names::QueueName;
 use tenure_core::requests::*;
@@ -33,13 +33,13 @@ pub(crate) async fn a_failed_job_that_others_wait_for_is_a_failure(b: &mut Bench
     b.push(job("q").id("c").after(["b"]).run_anyway()).await;
     b.settle(failed_with(&b.take_job("crawl", "b").await, "http 503")).await;
     b.pass(s(1)).await;
-    // One that had failed before it was named.
+    // A job that had failed before it was named as a parent.
     b.push(job("q").id("d").after(["a"]).run_anyway()).await;
     for _ in 0..2 {
         let all = rows(b, ListFailures::default()).await;
         let counted: Vec<_> = all.iter().map(row).collect();
         assert_eq!(counted, [("crawl", "fetch", "http #", 2, "b")]);
-        // When nobody names them any more they are counted once, too.
+        // Once no job names them any more, they are counted once, too.
         b.cancel("c").await;
         b.cancel("d").await;
     }

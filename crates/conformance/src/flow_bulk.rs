@@ -14,7 +14,7 @@ fn retry_of(filter: JobFilter, max: usize, cursor: Option<String>) -> RetryJobs 
     RetryJobs { filter, max, cursor }
 }
 
-/// `{name}0` and on, each of which waits for the one before, in the queue `q` and the flow `f`.
+/// Jobs `{name}0` and on, each waiting for the one before, in the queue `q` and the flow `f`.
 fn chain(name: &str, count: usize) -> Vec<NewJob> {
     let one = |n: usize| {
         let job = job("q").id(&format!("{name}{n}")).in_flow("f");
@@ -30,7 +30,7 @@ pub(crate) async fn a_flow_is_retried_parents_first(b: &mut Bench) {
     b.ends("q", "j0", failed_for_good).await;
     b.told().await;
     assert_eq!(b.members("f").await, [0, 0, 1, 3]);
-    // Without its parent a child is passed over.
+    // Without its parent a child is skipped.
     let cancelled = JobFilter { states: vec![JobState::Cancelled], ..of_flow("f") };
     assert_eq!(b.ok(retry_of(cancelled, 100, None)).await, DoneMany::all(0));
     let unwell = JobFilter { states: vec![JobState::Failed, JobState::Cancelled], ..of_flow("f") };
@@ -132,7 +132,7 @@ pub(crate) async fn a_flow_is_deleted_children_first(b: &mut Bench) {
     for id in ["j4", "j3"] {
         b.no_job(id).await;
     }
-    // The parent of what runs is passed over, as what runs is.
+    // The parent of a running job is skipped, and so is the running job.
     let rest = b.ok(delete(100, first.next)).await;
     assert_eq!(rest, DoneMany::all(1));
     b.is("j0", JobState::Succeeded).await;

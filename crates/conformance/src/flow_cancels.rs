@@ -55,7 +55,7 @@ pub(crate) async fn a_cancelled_flow_calls_off_what_waits_and_asks_what_runs_to_
     assert_eq!(b.job("next").await.error, None, "as one that is cancelled by hand");
     assert_eq!(b.members("f").await, [0, 1, 0, 8]);
     b.ends("w", "waits", succeeded).await;
-    // After that the name is free to be used on.
+    // After that the name can be used again.
     assert_eq!(b.push(of("q", "new")).await.job.state, JobState::Ready);
     assert_eq!(b.members("f").await, [1, 1, 0, 8]);
 }

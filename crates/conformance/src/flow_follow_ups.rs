@@ -67,8 +67,8 @@ pub(crate) async fn follow_ups_may_name_each_other(b: &mut Bench) {
 pub(crate) async fn follow_ups_around_the_end_of_their_job_are_one_call(b: &mut Bench) {
     b.push(job("p").id("a").retain(s(0))).await;
     let lease = b.take("p").await;
-    // The id of the settled job is free behind its end alone; what waits for it comes then, and is a duplicate of what
-    // was stored before.
+    // The id of the settled job is only free after its end; the job that waits for it is pushed then, and is a
+    // duplicate of one that was stored before.
     let item = succeeded(&lease)
         .pushing(job("q").id("a"))
         .pushing(job("q").id("b"))
@@ -141,7 +141,7 @@ pub(crate) async fn what_a_call_alone_tells_is_refused_whatever_became_of_the_le
             b.lives(live).await;
         }
     }
-    // Whether a parent is there is not looked up for a lease that is lost.
+    // For a lost lease, the existence of a parent is not checked.
     let item = succeeded(lost).pushing(of("c").after(["nobody"]));
     let settled = b.ok(Settle::of(vec![succeeded(live), item])).await.settled;
     let codes: Vec<_> = settled.iter().map(|one| (one.ok, one.code)).collect();
@@ -196,7 +196,7 @@ pub(crate) async fn follow_ups_of_a_job_above_a_flow_belong_to_none(b: &mut Benc
     b.push_all(vec![job("p").id("m").in_flow("f"), job("q").id("w").after_flow("f")]).await;
     b.ends("p", "m", succeeded).await;
     let lease = b.take_job("q", "w").await;
-    // It waits for the job that pushes it, which is unfinished by then and above a flow.
+    // It waits for the job that pushes it, which is unfinished then and above a flow.
     let bad = succeeded(&lease).pushing(job("r").id("c").after(["w"]).in_flow("g"));
     b.refused(Code::Cycle, Settle::of(vec![bad])).await;
     let item = succeeded(&lease)

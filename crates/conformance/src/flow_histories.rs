@@ -22,7 +22,7 @@ const STEPS: usize = 160;
 const RECENT: usize = 12;
 const FLOWS: [&str; 3] = ["f", "g", "h"];
 
-/// What one history has done so far.
+/// The state of one history: its random numbers, and the jobs that it made.
 struct History {
     seed: u64,
     state: u64,
@@ -76,7 +76,7 @@ impl History {
         let id = |n: usize, seed: u64| format!("{seed}-{n}");
         let mut array = Vec::new();
         for n in first..first + count {
-            // A parent may stand after its child.
+            // A parent may come after its child.
             let later = (n + 1 < first + count).then(|| id(n + 1, self.seed));
             array.push(self.new_job(&id(n, self.seed), later.as_deref()));
         }
@@ -84,7 +84,7 @@ impl History {
     }
 }
 
-/// A call that may be refused: by a rule, never by a fault.
+/// A call that may be refused: by a rule, but not by a fault.
 async fn try_it<O: Operation>(b: &Bench, request: O) -> Option<O::Reply> {
     match b.call_in(&b.namespace, request).await {
         Ok(reply) => Some(reply),
@@ -168,7 +168,7 @@ async fn step(b: &Bench, history: &mut History) {
     }
 }
 
-/// Each flow counts what a list of its jobs shows; none was forgotten by time.
+/// Each flow has the counts that a list of its jobs shows; no job was forgotten by time.
 async fn counts_agree(b: &Bench, history: &History) {
     let seed = history.seed;
     b.told().await;
@@ -191,7 +191,7 @@ async fn counts_agree(b: &Bench, history: &History) {
     }
 }
 
-/// Ends whatever can be ended, until nothing is left; a job that is left over waits for nobody.
+/// Ends all jobs that can be ended; a job that is left over waits for nobody.
 async fn nobody_is_stranded(b: &Bench, history: &mut History) {
     let seed = history.seed;
     let mut leases = std::mem::take(&mut history.leases);

@@ -1,4 +1,4 @@
-//! What jobs that wait take and hold: room in their queue, a key, their parents' rows and results.
+//! The cost of jobs that wait: room in their queue, a key, their parents' rows and results.
 
 use tenure_core::job::{JobState, OnConflict, When};
 use tenure_core::lease::Ending;
@@ -62,7 +62,7 @@ pub(crate) async fn a_parent_that_ended_beside_others_is_kept_and_goes_when_they
         b.push_all(jobs.collect()).await;
         let leases = b.take_all("p", many).await;
         b.ok(Settle::of(leases.iter().map(succeeded).collect())).await;
-        // Two are named when they have ended; one of them is let go at once.
+        // Two are named as parents after they have ended; one of them is let go at once.
         let [first, second, third] = [0, 1, 2].map(|n| format!("{many}-{n}"));
         b.push(job("q").id("x").after([first.as_str()]).retain(s(0))).await;
         b.push(job("r").id("y").after([second.as_str()]).retain(s(0))).await;
@@ -178,7 +178,7 @@ pub(crate) async fn dependent_jobs_are_counted_and_fill_their_queue(b: &mut Benc
     b.push_all(jobs("p", "a", 2)).await;
     b.ends("p", "a0", failed_for_good).await;
     let child = |id: &str, of: &str| job("q").id(id).after([of]);
-    // One that is cancelled at its push takes no room.
+    // A job that is cancelled at its push takes no room.
     b.push_all((0..5).map(|n| child(&format!("off{n}"), "a0")).collect()).await;
     b.push_all(vec![child("c", "a1"), child("d", "a1"), job("q").id("e")]).await;
     let counts = b.queue("q").await.counts;

@@ -1,4 +1,4 @@
-//! Flows: which jobs belong to one, what it counts, when it is finished, and jobs that wait for all of it.
+//! Flows: their members, their counts, when they are finished, and jobs that wait for all of it.
 
 use tenure_core::flow::FlowState;
 use tenure_core::job::JobState;
@@ -24,7 +24,7 @@ pub(crate) async fn a_job_belongs_to_the_flow_that_it_states_or_inherits(b: &mut
     let expected = [None, Some("f"), Some("g"), Some("own"), Some("g"), None, Some("g"), Some("g")];
     assert_eq!(flows, expected);
     assert_eq!(b.members("g").await, [4, 0, 0, 0]);
-    // Also of a parent that has ended.
+    // The same for a parent that has ended.
     b.ends("p", "plain", succeeded).await;
     b.ends("p", "f", failed_for_good).await;
     let pushed = b.push(job("q").id("off").after(["f"])).await;
@@ -54,7 +54,7 @@ pub(crate) async fn a_flow_is_there_while_a_member_is(b: &mut Bench) {
     b.pass(s(30)).await;
     b.no_job("a").await;
     assert_eq!(b.members("f").await, [0, 1, 1, 0], "those that are forgotten count on");
-    // It comes back, and goes on counting.
+    // It comes back, and its counts go on.
     b.push(job("q").id("c").in_flow("f").retain(s(0))).await;
     let view = b.flow("f").await;
     assert_eq!((view.state, view.finished_at), (FlowState::Open, None));
@@ -83,7 +83,7 @@ pub(crate) async fn a_deleted_job_leaves_the_counts_of_its_flow(b: &mut Bench) {
     b.ok(DeleteJob { job: job_ref("j3") }).await;
     assert_eq!(b.members("f").await, [1, 0, 0, 0]);
     b.is("w", JobState::Dependent).await;
-    // The last that is unfinished is deleted, and nothing is left that failed.
+    // The last unfinished one is deleted, and no failed one is left.
     b.ok(DeleteJob { job: job_ref("j4") }).await;
     b.told().await;
     b.take_job("r", "w").await;
@@ -206,7 +206,7 @@ pub(crate) async fn a_flow_that_is_open_again_keeps_its_waiters(b: &mut Bench) {
     b.ok(briefly((0..600).map(waiter).collect())).await;
     let (a, w) = (b.take("p").await, b.take("w").await);
     let waiting = b.awaits_flow("f", s(60)).await;
-    // Within the call it is finished for a moment, which starts nobody.
+    // Within the call it is finished for a moment, which starts no job.
     let settle = vec![succeeded(&a), succeeded(&w).pushing(job("p").id("b").in_flow("f"))];
     b.ok(Settle::of(settle)).await;
     b.told().await;

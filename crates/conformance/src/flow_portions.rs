@@ -1,4 +1,4 @@
-//! Many jobs that wait for one, and one that waits for many: they are told, and let go, in portions, each once.
+//! Many jobs that wait for one, and one that waits for many: they are notified and let go in portions, each once.
 
 use std::collections::HashSet;
 
@@ -14,13 +14,13 @@ use crate::bench::Bench;
 use crate::calls::flows::*;
 use crate::words::*;
 
-/// Children whose telling takes many portions.
+/// A number of children that takes many portions to notify.
 const CHILDREN: usize = 4_000;
-/// An engine tells by itself, so that a caller may come too late to see it under way: it tries again with another
-/// parent. One that tells all of them in the step of the end is never seen.
+/// An engine notifies by itself, so a caller may come too late to see it under way: the sentence tries again with
+/// another parent. An engine that notifies all of them in the step of the end is never seen.
 const TRIES: usize = 25;
 
-/// `{name}0`, `{name}1`, … that all wait for the parent, in the queue `q`.
+/// Jobs `{name}0`, `{name}1`, … that all wait for the parent, in the queue `q`.
 async fn push_children(
     b: &Bench,
     parent: &str,
@@ -34,7 +34,7 @@ async fn push_children(
     }
 }
 
-/// Ends a new parent of [`CHILDREN`] children, `c{n}-0` and on, and returns while it may be telling them.
+/// Ends a new parent of [`CHILDREN`] children, `c{n}-0` and on, and returns while they may still be notified.
 async fn telling(
     b: &Bench,
     n: usize,
@@ -74,7 +74,7 @@ pub(crate) async fn at_least_a_portion_starts_in_the_step_of_the_end_and_the_res
     let lease = Some(Box::new(b.ask("q").max(1_000).request("r")));
     let answer = b.ok(Settle { settle: vec![succeeded(&parent)], lease }).await;
     let first = answer.lease.expect("a lease call was made").expect("it is not refused").leases;
-    // The settle tells a portion, and so does each call of the store that an engine makes of the lease call after it.
+    // The settle notifies a portion, and so does each call of the store that the lease call after it becomes.
     assert!(first.len() >= TOLD_AT_ONCE, "{}", first.len());
     b.told().await;
     let rest = b.take_all("q", 1_000).await;
@@ -176,7 +176,7 @@ pub(crate) async fn a_holder_that_is_replaced_keeps_those_waiting_that_it_has_no
     b.push_all(vec![keyed("a", "1"), job("w").id("w")]).await;
     push_children(b, "a", "c", 600, |job| job).await;
     let (a, w) = (b.take("p").await, b.take("w").await);
-    // A parent tells of its end when the call is over, and by then it lives again.
+    // A parent reports its end when the call is over, and by then it lives again.
     let settle = vec![succeeded(&a), succeeded(&w).pushing(keyed("x", "2"))];
     let settled = b.ok(Settle::of(settle)).await.settled;
     let pushed = &settled[1].pushed[0];

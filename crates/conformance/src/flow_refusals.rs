@@ -1,4 +1,4 @@
-//! What cannot wait as a call wants it: unknown parents, circles, refs, a flow above a flow.
+//! Dependencies that are refused: unknown parents, circles, refs, a flow above a flow.
 
 use tenure_core::bounds::AFTER_MAX;
 use tenure_core::job::{JobState, NewJob, OnConflict, Unique};
@@ -24,7 +24,7 @@ pub(crate) async fn a_child_of_an_unknown_parent_is_refused(b: &mut Bench) {
     for id in ["fine", "c"] {
         b.no_job(id).await;
     }
-    // One that is forgotten is not known any more.
+    // A forgotten parent is unknown.
     b.push(job("z").id("gone").retain(s(0))).await;
     b.ends("z", "gone", succeeded).await;
     b.told().await;
@@ -53,7 +53,7 @@ pub(crate) async fn an_unknown_parent_is_taken_with_gone_done(b: &mut Bench) {
     assert_eq!(after_of(&pushed.job), ["nobody", "flow:none"]);
     assert_eq!(b.parents("c").await[0], ("nobody".to_owned(), "gone"));
     assert_eq!(b.push(job("q").after(["key:nobody"]).or_gone()).await.job.state, JobState::Ready);
-    // One that is there is waited for, and its failure counts.
+    // An existing parent is waited for, and its failure counts.
     b.push(job("p").id("a").in_flow("f")).await;
     b.push(job("q").id("d").after(["a"]).or_gone()).await;
     b.push(job("q").id("e").after_flow("f").or_gone()).await;
@@ -162,7 +162,7 @@ pub(crate) async fn a_waiter_for_a_flow_belongs_to_none(b: &mut Bench) {
     assert!(no.pointer.is_some_and(|pointer| pointer.ends_with("/flow")));
     let pushed = b.push(job("q").id("w").after(["n"]).after_flow("f")).await;
     assert_eq!(flow_of(&pushed.job), None, "it inherits none");
-    // Nor do those who wait for it, however far.
+    // Nor do the jobs that wait for it, however far.
     let array =
         vec![job("q").id("x").after(["n"]).after(["w"]), job("q").id("y").after(["x", "n"])];
     for one in b.push_all(array).await {
@@ -180,7 +180,7 @@ pub(crate) async fn a_waiter_for_a_flow_belongs_to_none(b: &mut Bench) {
     b.no_flow("h").await;
     b.ends("p", "m", succeeded).await;
     b.ends("p", "n", succeeded).await;
-    // A flow that is named is waited for, done or not; a parent that has ended waits for nothing.
+    // A named flow is waited for, finished or not; a parent that has ended waits for nothing.
     b.no_push(Code::Cycle, job("q").id("z").after_flow("f").in_flow("h")).await;
     b.ends("q", "w", succeeded).await;
     let pushed = b.push(job("q").id("z").after(["w"]).in_flow("h")).await;

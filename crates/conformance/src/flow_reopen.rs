@@ -1,4 +1,4 @@
-//! After a crash: edges and counts are as they were, and children that were not told yet are told.
+//! After a crash: dependencies and counts are unchanged, and all children are notified.
 
 use tenure_core::flow::FlowState;
 use tenure_core::job::{JobState, NewJob};
@@ -43,7 +43,7 @@ pub(crate) async fn jobs_that_wait_survive_a_crash(b: &mut Bench) {
     b.take_job("q", "later").await;
 }
 
-/// A parent with this many children, which ends; and at once the engine crashes.
+/// The number of children of a parent that ends; the engine crashes at once after that.
 const CHILDREN: usize = 1_000;
 
 async fn children(b: &Bench, name: &str, with: fn(NewJob) -> NewJob) {
@@ -147,7 +147,7 @@ pub(crate) async fn a_flow_survives_a_crash(b: &mut Bench) {
     b.is("w", JobState::Dependent).await;
     b.ends("r", "late", succeeded).await;
     b.take_job("q", "w").await;
-    // A job above a flow is above it still.
+    // A job above a flow is still above it.
     b.no_push(tenure_core::refusal::Code::Cycle, job("q").after(["w"]).in_flow("h")).await;
     assert_eq!(b.flow("f").await.state, FlowState::Finished);
 }

@@ -1,4 +1,4 @@
-//! Parents that live again, and children that are retried: they look at their parents anew.
+//! Parents that live again, and children that are retried: they check their parents again.
 
 use tenure_core::job::{JobState, OnConflict, Unique};
 use tenure_core::refusal::Code;
@@ -61,7 +61,7 @@ pub(crate) async fn a_retried_child_whose_parent_is_failed_is_refused_and_names_
     let before = b.is("c", JobState::Cancelled).await;
     assert_eq!(b.not_retried("c").await.job.as_deref(), Some("a1"));
     assert_eq!(b.job("c").await, before, "a refused call changed nothing");
-    // For who says run any end will do.
+    // A job with `run_anyway` accepts any end.
     b.ends("q", "r", failed_for_good).await;
     assert_eq!(b.retried("r").await.state, JobState::Ready);
     b.retried("a1").await;

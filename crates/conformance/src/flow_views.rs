@@ -1,4 +1,4 @@
-//! How jobs that wait for others are shown: explained, their parents and children in pages, found by their flow.
+//! Views of jobs that wait for others: explained, their parents and children in pages, found by their flow.
 
 use tenure_core::bounds::{LIST_MAX, PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::flow::{OnParentFailure, ParentState, ParentView};
@@ -88,7 +88,7 @@ pub(crate) async fn the_parents_of_a_job_are_shown_in_their_order(b: &mut Bench)
     assert_eq!((&gone.error, gone.finished_at, &gone.result), (&None, None, &None));
     let ParentView::Flow { counts, .. } = &all.items[3] else { panic!("{all:?}") };
     assert_eq!(counts.unfinished, 1);
-    // In pages, which what happens in between does not disturb.
+    // In pages, which changes in between do not disturb.
     let first = b.ok(list(2, None)).await;
     assert_eq!(first.items, all.items[..2]);
     b.ends("p", "a2", succeeded).await;
@@ -178,7 +178,7 @@ pub(crate) async fn the_children_of_a_job_are_listed_as_they_were_pushed(b: &mut
         state([("z", ready), ("b", ready), ("m", ready), ("run", dependent)]),
         "told or not"
     );
-    // One whose row is gone is not among them.
+    // A job whose row is gone is not among them.
     b.cancel("run").await;
     b.pass(s(2)).await;
     assert_eq!(b.children("a").await.len(), 3);

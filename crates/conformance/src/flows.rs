@@ -9,7 +9,7 @@ use crate::bench::Bench;
 use crate::calls::flows::*;
 use crate::words::*;
 
-/// Settles, and asks the queue for jobs with nothing in between: the ids of those that it is granted.
+/// Settles, and asks the queue for jobs with nothing in between: the ids of the granted jobs.
 async fn settled_then_leased(
     b: &Bench,
     settle: Vec<tenure_core::lease::SettleItem>,
@@ -141,7 +141,7 @@ pub(crate) async fn a_parent_is_named_by_the_key_that_it_holds(b: &mut Bench) {
     assert_eq!(after_of(&pushed.job), ["a"]);
     b.ends("p", "a", succeeded).await;
     b.is("c", JobState::Ready).await;
-    // Whoever holds the key later is another job.
+    // A later holder of the key is another job.
     b.push(keyed("b")).await;
     assert_eq!(b.parents("c").await, [("a".to_owned(), "succeeded")]);
     let later = vec![job("q").id("d").after(["key:k"]), keyed("x")];
@@ -291,7 +291,7 @@ pub(crate) async fn a_replaced_child_waits_on_for_the_same_parents(b: &mut Bench
     let view = b.is("c", JobState::Dependent).await;
     assert_eq!((after_of(&view), waits_of(&view)), (vec!["a".into()], (1, 1)));
     assert_eq!((view.payload, view.flow), (Some(json("2")), Some(flow("f"))));
-    // A parent that is replaced is waited for on.
+    // A parent that is replaced is still waited for.
     b.push(job("p").id("held").unique(unique("h", OnConflict::Keep))).await;
     b.push(job("q").id("d").after(["held"])).await;
     b.push(job("p").id("y").payload("3").unique(unique("h", OnConflict::Replace))).await;
@@ -319,7 +319,7 @@ pub(crate) async fn a_delayed_child_waits_for_its_parents_and_its_moment(b: &mut
     b.take_job("q", "c").await;
     b.ends("p", "a1", succeeded).await;
     b.take_job("q", "d").await;
-    // A parent that has ended leaves the moment alone.
+    // A parent that has ended does not change the moment.
     let pushed = b.push(job("q").id("e").after(["a0"]).delay(s(10))).await;
     assert_eq!(pushed.job.state, JobState::Scheduled);
 }

@@ -1,4 +1,4 @@
-//! Taking a lease back by force: as a reap, but nobody is blamed.
+//! Taking a lease back by force: as a reap, but not counted as lost.
 
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;

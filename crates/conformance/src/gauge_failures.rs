@@ -1,4 +1,4 @@
-//! A gauge that cannot be read: what still counts, who tries next, and what is said of it.
+//! A gauge that cannot be read: the value that counts, the next reader, and the view of the limit.
 
 use tenure_core::gauge::{Gauge, OnStale};
 use tenure_core::lease::ReasonKind;
@@ -48,7 +48,7 @@ pub(crate) async fn a_gauge_that_cannot_be_read_keeps_its_last_value_until_it_is
         let read = reading_of(&b.limit(name).await);
         assert_eq!((read.failed_at, read.error), (None, None), "it is read again");
         b.granted(long()).await;
-        // So that nobody holds or wants it, and nobody reads it.
+        // So that the limit is neither held nor wanted, and not read.
         b.set_limit(name, cap(4)).await;
     }
 }
@@ -63,7 +63,7 @@ pub(crate) async fn while_a_stale_reading_is_kept_a_rest_lasts_its_lag(b: &mut B
     b.pass_reading(&mut reader, s(20), &unreadable()).await;
     b.settle(succeeded(&first)).await;
     b.none("q").await;
-    // Not stale yet: only a reading lets it go, however long ago its lease ended.
+    // Not stale yet: only a reading frees the permit, however long ago its lease ended.
     b.pass_reading(&mut reader, s(9), &unreadable()).await;
     b.in_use("l", 1).await;
     b.pass_reading(&mut reader, s(2), &unreadable()).await;
@@ -127,7 +127,7 @@ pub(crate) async fn who_cannot_read_leaves_it_to_another(b: &mut Bench) {
         }
     }
     assert!(read >= 12, "the other one reads on: {read}");
-    // It is given a new chance.
+    // It gets a new chance.
     let mut asked = false;
     for _ in 0..20 {
         b.pass(ms(500)).await;
@@ -140,7 +140,7 @@ pub(crate) async fn who_cannot_read_leaves_it_to_another(b: &mut Bench) {
         }
     }
     assert!(asked, "after 30 s it is asked again");
-    // Alone it goes on to be asked, whatever it did.
+    // As the only reader it is still asked, whatever it did.
     drop(good);
     for _ in 0..3 {
         b.pass(s(2)).await;

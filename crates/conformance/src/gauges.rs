@@ -33,7 +33,7 @@ pub(crate) async fn work_outside_takes_permits_as_soon_as_it_is_read(b: &mut Ben
     b.none("q").await;
     let reason = b.waits_for("j1", ReasonKind::External).await;
     assert_eq!((reason.in_use, reason.capacity), (Some(1), Some(3)));
-    // What was granted before stays: the limit is over its cap, and grants nothing.
+    // Earlier grants stay: the limit is over its cap, and grants nothing.
     b.pass(s(2)).await;
     reader.read(b, sum(5)).await;
     assert_eq!(b.limit("l").await.over_limit, 3);
@@ -55,7 +55,7 @@ pub(crate) async fn a_start_that_the_gauge_does_not_show_yet_is_not_counted_twic
     let ask = || b.ask("q").ttl(s(60));
     b.granted(ask()).await;
     b.granted(ask()).await;
-    // One of the two is shown by now, and nobody can say whose run it is.
+    // One of the two is shown by now, and nothing says whose run it is.
     b.pass(s(2)).await;
     reader.read(b, sum(1)).await;
     assert_eq!(b.external("l").await, 1);
@@ -103,7 +103,7 @@ pub(crate) async fn a_run_whose_holder_died_is_counted_until_it_is_over(b: &mut 
         b.none(name).await;
         reader.read(b, nothing.clone()).await;
         b.granted(b.ask(name).by("me").ttl(s(3))).await;
-        // Its worker dies before the run is shown, and its job is called off: the run is nobody's permit.
+        // Its worker dies before the run is shown, and its job is cancelled: the run holds no job's permit.
         b.pass_reading(&mut reader, s(6), &nothing).await;
         b.cancel(&format!("{name}-dead")).await;
         b.push(job(name).id(&format!("{name}-next")).needs([need(name)])).await;
@@ -128,7 +128,7 @@ pub(crate) async fn a_run_whose_holder_died_is_counted_until_it_is_over(b: &mut 
     }
 }
 
-/// The first `count` jobs of `q` run, and their worker dies without a word.
+/// The first `count` jobs of `q` run, and their worker dies silently.
 async fn runs_of_a_worker_that_dies(b: &Bench, count: usize) {
     for n in 0..count {
         let lease = b.granted(b.ask("q").by("dead").ttl(s(3))).await;
@@ -153,7 +153,7 @@ pub(crate) async fn a_jobs_own_lost_run_is_its_permit(b: &mut Bench) {
     assert_eq!(job_of(&lease), "j0", "its run goes on, and nobody else's begins");
     b.none("q").await;
     b.waits_for("j1", ReasonKind::Limit).await;
-    // Who holds it again is told to stop.
+    // Its new holder learns that it must stop.
     b.cancel("j0").await;
     let leases = vec![ExtendItem { lease: id_of(&lease), progress: None }];
     assert_eq!(b.ok(Extend { leases, ttl: None }).await.cancel, [id_of(&lease)]);
@@ -178,7 +178,7 @@ pub(crate) async fn a_run_of_ones_own_is_no_way_past_the_rest_of_a_limit(b: &mut
     assert_eq!(b.external("l").await, 2);
     b.none("q").await;
     b.waits_for("j0", ReasonKind::External).await;
-    // It stands before the one that has a run, and its turn comes first.
+    // It is ahead of the job that has a run, and comes first.
     b.cancel("j0").await;
     let until = Later::For(s(5));
     b.ok(PauseLimit { limit: limit("l"), until }).await;
@@ -260,7 +260,7 @@ pub(crate) async fn a_freed_permit_comes_back_with_the_next_reading_which_is_ask
     b.pass(ms(2)).await;
     reader.read(b, sum(0)).await;
     let third = b.take_job("q", "j2").await;
-    // Nobody stands in line: it can wait.
+    // No caller is in line: the reading can wait.
     b.pass(s(1)).await;
     b.settle(succeeded(&third)).await;
     b.pass(s(10)).await;
@@ -283,7 +283,7 @@ pub(crate) async fn nothing_is_granted_on_a_limit_whose_gauge_was_just_set_befor
     assert_eq!(read.error.as_deref(), Some("http status 503"));
     b.pass_reading(&mut reader, s(2), &sum(0)).await;
     b.take_job("q", "j0").await;
-    // Another address, so what the old one said is forgotten.
+    // Another address, so the readings of the old one are forgotten.
     let put = b.set_gauge("l", 4, counting_at("http://other/load")).await;
     assert!(put.gauge.expect("a gauge").reading.is_none());
     b.none("q").await;
@@ -301,7 +301,7 @@ pub(crate) async fn nothing_is_granted_after_an_idle_hour_before_the_gauge_was_r
     b.settle(succeeded(&lease)).await;
     b.pass(s(10)).await;
     b.leap(hours(1)).await;
-    // Nobody needed it, so nobody read it.
+    // No job needed it, so it was not read.
     reader.no_claim();
     b.push(job("q").id("late").needs([need("l")])).await;
     b.none("q").await;
@@ -331,7 +331,7 @@ pub(crate) async fn an_answer_to_an_old_claim_is_dropped_and_no_claim_is_made_wh
     assert_eq!(read.asked_at, None);
     assert!(read.error.is_some_and(|why| why.contains("5 s")), "the first attempt failed");
     b.read(&new, sum(1)).await;
-    // Answered once is answered.
+    // A claim is answered only once.
     b.read(&new, sum(2)).await;
     assert_eq!(b.external("l").await, 1);
     // A change of the gauge ends its claim.
@@ -350,7 +350,7 @@ pub(crate) async fn an_observation_of_a_limit_with_a_gauge_is_refused(b: &mut Be
     let seen = || ObserveLimit { limit: limit("l"), external: 2, hold: None };
     b.set_limit("l", cap(2)).await;
     b.ok(seen()).await;
-    // What was observed counts no longer once a gauge says it.
+    // An observation counts no longer once the limit has a gauge.
     assert_eq!(b.set_gauge("l", 2, counting()).await.external, 0);
     b.refused(Code::WrongState, seen()).await;
     waiting_jobs(b, 1).await;
@@ -423,7 +423,7 @@ pub(crate) async fn of_ids_each_run_counts_that_no_live_lease_explains(b: &mut B
     assert_eq!(view.external, 3, "a job that only waits has no run of ours");
     let lease = b.granted(b.ask("q").ttl(s(60))).await;
     assert_eq!(job_of(&lease), "j0");
-    // A start is known by its id at once, and a second run under one id is none of ours.
+    // A start is known by its id at once, and a second run under one id is not ours.
     b.pass(s(2)).await;
     reader.read(b, ids(["j0", "j0", "theirs"])).await;
     assert_eq!(b.external("l").await, 2);
@@ -522,7 +522,7 @@ pub(crate) async fn nobody_reserves_a_limit_that_waits_for_a_reading(b: &mut Ben
         b.none("q").await;
         b.pass_reading(&mut reader, s(1), &unreadable()).await;
     }
-    // Longer than anybody's patience: what it needs besides is free for others meanwhile.
+    // Longer than the patience: its other needs are free for others meanwhile.
     b.settle(released(&taken)).await;
     let other = b.hold([need("other")]).await;
     b.settle(released(&other)).await;

@@ -15,7 +15,7 @@ async fn fill(b: &Bench, name: &str, count: usize) {
     let jobs = (0..count).map(|n| job("q").id(&format!("{name}{n}")).group(name));
     b.push_all(jobs.collect()).await;
 }
-/// Takes `count` jobs one by one; how many were of the group.
+/// Takes `count` jobs one by one; returns how many were of the group.
 async fn turns_of(b: &Bench, name: &str, count: usize) -> usize {
     let mut turns = 0;
     for _ in 0..count {
@@ -108,7 +108,7 @@ pub(crate) async fn a_group_that_ran_alone_owes_nothing(b: &mut Bench) {
         b.push(job("q").id(id).group("a")).await;
         b.settle(succeeded(&b.take("q").await)).await;
     }
-    // Nobody waited in between, so nobody was overtaken: arrival decides.
+    // No job waited in between, so none was overtaken: arrival decides.
     b.push(job("q").id("a3").group("a")).await;
     b.push(job("q").id("b0").group("b")).await;
     b.take_job("q", "a3").await;
@@ -136,7 +136,7 @@ pub(crate) async fn a_group_that_waits_at_a_need_keeps_the_turns_of_others(b: &m
     b.none("q").await;
     b.push(job("q").id("a0").group("a")).await;
     b.settle(succeeded(&b.take("q").await)).await;
-    // One waits, if at a need: the turn of the first group counts.
+    // One waits, though at a need: the turn of the first group counts.
     b.push(job("q").id("a1").group("a")).await;
     b.push(job("q").id("b0").group("b")).await;
     b.take_job("q", "b0").await;

@@ -1,4 +1,4 @@
-//! Taking jobs: what a lease says, which job goes next, how many.
+//! Taking jobs: the fields of a lease, the choice of the next job, and how many are granted.
 
 use tenure_core::bounds::{ITEMS_MAX, PAGE_BYTES_MAX, PAYLOAD_BYTES_MAX};
 use tenure_core::job::JobState;
@@ -61,7 +61,7 @@ pub(crate) async fn a_call_gets_no_more_bytes_than_one_answer_carries(b: &mut Be
     let all = PAGE_BYTES_MAX / PAYLOAD_BYTES_MAX + 4;
     b.set_limit("l", cap(1_000)).await;
     for n in 0..all {
-        // On every way that a grant may go: alike and apart, with needs and without.
+        // In every way that a grant may go: alike and apart, with needs and without.
         let bare = job("q").id(&format!("j{n}")).payload(&payload);
         b.push(if n % 3 == 0 { bare.needs([need("l")]) } else { bare }).await;
     }

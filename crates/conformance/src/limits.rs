@@ -1,4 +1,4 @@
-//! Caps: what is in use, weights, changes at run time, work outside.
+//! Caps: permits in use, weights, changes at run time, work outside.
 
 use tenure_core::job::JobState;
 use tenure_core::lease::ReasonKind;
@@ -227,14 +227,14 @@ pub(crate) async fn a_patch_of_what_is_not_set_is_refused_and_makes_nothing(b: &
     b.refused(Code::LimitNotFound, change("new")).await;
     b.refused(Code::LimitNotFound, GetLimit { limit: limit("new") }).await;
     b.no_push(Code::UnknownLimit, job("q").needs([need("new")])).await;
-    // Of a member it is the template that is set, and a lock that nobody set has one from the start.
+    // For a member the template is set, and a lock without a setting has one from the start.
     b.refused(Code::LimitNotFound, change("site:example.com")).await;
     b.refused(Code::LimitNotFound, change("lock:deploy")).await;
     let view = b.limit("site:example.com").await;
     assert_eq!((view.settings, view.template), (cap(2), Some(limit("site:*"))));
     let put = b.ok(change("lock:*")).await;
     assert_eq!((put.created, put.view.settings), (false, cap(1)));
-    // What a deleted limit leaves behind is not set either.
+    // A deleted limit that is still held is not set either.
     b.set_limit("gone", cap(2)).await;
     b.hold([need("gone")]).await;
     b.ok(DeleteLimit { limit: limit("gone") }).await;

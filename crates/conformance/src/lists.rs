@@ -1,4 +1,4 @@
-//! Lists: order, pages, filters, what they leave out.
+//! Lists: their order, pages, filters and omissions.
 
 use std::collections::BTreeSet;
 
@@ -136,7 +136,7 @@ pub(crate) async fn lists_leave_payload_and_result_out_unless_asked(b: &mut Benc
     assert_eq!(full, (&Some(json("1")), &Some(json("2"))));
 }
 
-/// Reads a list by pages of two; the names in their order.
+/// Reads a list by pages of two; returns the names in their order.
 macro_rules! by_pages {
     ($b:ident, $list:expr, $name:ident) => {{
         let mut names: Vec<String> = vec![];

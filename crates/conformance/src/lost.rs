@@ -49,7 +49,7 @@ pub(crate) async fn a_suspect_waits_longer_with_each_loss(b: &mut Bench) {
 pub(crate) async fn a_queue_says_how_long_a_lost_job_waits(b: &mut Bench) {
     b.push(job("q").id("a").retry(retry(20, 0, fixed(s(1))))).await;
     let delay = |lost_delay| QueueSettings { lost_delay, ..QueueSettings::default() };
-    // A change is for those that are lost from now on, whenever they were pushed.
+    // A change is for jobs that are lost from now on, whenever they were pushed.
     b.set_queue("q", delay(Some(s(7)))).await;
     for lost in 1..=2 {
         let view = lose(b, "a").await;
@@ -141,7 +141,7 @@ pub(crate) async fn a_worker_is_given_one_suspect_at_a_time(b: &mut Bench) {
     assert_eq!(job_of(&b.granted(b.ask("q").by("one")).await), "j2");
 }
 
-/// Takes the next job of the queue; its worker asks again so long after and never extends.
+/// Takes the next job of the queue; its worker asks again after this long, and never extends.
 async fn never_extended(b: &Bench, id: &str, asks_again_after: Span) -> JobView {
     let lease = b.granted(b.ask("q").by("me").ttl(s(5))).await;
     assert_eq!(job_of(&lease), id);

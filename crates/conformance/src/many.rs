@@ -12,7 +12,7 @@ use tenure_seam::EngineExt;
 use crate::bench::Bench;
 use crate::words::*;
 
-/// As many as one call may change.
+/// The most jobs that one call may change.
 const MOST: usize = 1_000;
 
 fn cancel(filter: JobFilter) -> CancelJobs {
@@ -74,7 +74,7 @@ pub(crate) async fn jobs_are_found_by_a_part_of_their_last_error(b: &mut Bench) 
     assert_eq!(found(b, with_error("")).await, ids(["a", "b", "c", "waits"]), "any error");
     let failed = JobFilter { states: vec![JobState::Failed], ..with_error("502") };
     assert_eq!(found(b, failed).await, ids(["a", "b"]));
-    // The next end of the job has the say.
+    // The next end of the job decides.
     b.ok(RetryJob { job: job_ref("a"), finished_at: None }).await;
     assert_eq!(found(b, with_error("gone")).await, ids([]), "a job that lives again has none");
     let lease = b.take_job("q", "a").await;
@@ -142,7 +142,7 @@ pub(crate) async fn a_bulk_call_goes_on_where_it_stopped_and_ends(b: &mut Bench)
         if cursor.is_none() {
             break;
         }
-        // A job that is pushed meanwhile is newer than the place where it stopped.
+        // A job that is pushed meanwhile is newer than the position of the scan.
         b.push(job("q").id(&format!("late{}", steps.len()))).await;
     }
     assert_eq!(steps.iter().sum::<u64>(), 7);
@@ -293,7 +293,7 @@ pub(crate) async fn a_bulk_call_changes_only_what_matches_in_its_step(b: &mut Be
     let label = |job: tenure_core::job::NewJob| job.label("run", "old");
     b.push_all(jobs("q", "j", JOBS).into_iter().map(label).collect()).await;
     let (engine, space) = (b.engine(), b.namespace.clone());
-    // Somebody gives every second job another label while the jobs with the old one are cancelled.
+    // Every second job gets another label while the jobs with the old one are cancelled.
     let relabels = tokio::spawn(async move {
         let mut moved = BTreeSet::new();
         for n in (0..JOBS).step_by(2) {

@@ -1,4 +1,4 @@
-//! Callers who ask for needs alone: they stand in the same lines as jobs, like one more queue.
+//! Calls for needs alone: they stand in the same lines as jobs, like one more queue.
 
 use tenure_core::lease::ReasonKind;
 use tenure_core::refusal::Code;
@@ -87,7 +87,7 @@ pub(crate) async fn callers_and_jobs_have_their_turns_in_one_line(b: &mut Bench)
     assert!(!second.is_answered());
     let lease = first.lease().await;
     b.settle(released(&lease)).await;
-    // A job that is given back stands in line again; nobody waits for its queue any more.
+    // A released job stands in line again; no caller waits for its queue any more.
     b.pass(s(2)).await;
     second.lease().await;
 }
@@ -170,7 +170,7 @@ pub(crate) async fn what_frees_is_not_held_for_who_is_not_there(b: &mut Bench) {
     let late = b.ask_needs([need("lock:x")]).ttl(hours(1)).wait(s(60));
     let late = b.waiting(late).await;
     b.settle(released(&held)).await;
-    // At most a turn of a second goes by before the next in line is served.
+    // At most a turn of a second passes before the next in line is served.
     b.pass(s(2)).await;
     late.lease().await;
 }
@@ -208,7 +208,7 @@ pub(crate) async fn a_line_has_an_end(b: &mut Bench) {
     let most = tenure_core::bounds::LINE_MAX;
     b.hold([need("lock:x")]).await;
     let mut line = Vec::new();
-    // Not all at once: on a slow machine each of them would wait for all others to be heard.
+    // Not all at once: on a slow machine each call would wait until all others are registered.
     while line.len() < most {
         let some = (most - line.len()).min(500);
         line.extend((0..some).map(|_| b.start(b.ask_needs([need("lock:x")]).wait(s(60)))));

@@ -1,4 +1,4 @@
-//! Who goes next: priority, then arrival; what a job's moment or its old place means.
+//! The order of grants: priority, then arrival; and the effect of a job's moment or its old place.
 
 use tenure_core::job::JobState;
 
@@ -162,7 +162,7 @@ pub(crate) async fn many_different_blocked_needs_do_not_delay_the_others(b: &mut
     let blocked = |n: usize| job("q").id(&format!("b{n}")).needs([need(&format!("lock:{n}"))]);
     b.push_all((0..100).map(blocked).collect()).await;
     b.push(job("q").id("free")).await;
-    // One call may do bounded work; what is left is due at once, without time passing.
+    // One call may do bounded work; the rest is due at once, without time passing.
     let lease = b.waiting(b.ask("q").wait(s(30))).await.lease().await;
     assert_eq!(job_of(&lease), "free");
 }

@@ -1,4 +1,4 @@
-//! What each outcome makes of a job: state, attempt, moment of the next run.
+//! The effect of each outcome on a job: state, attempt, moment of the next run.
 
 use tenure_core::bounds::{ERROR_BYTES_MAX, ERRORS_KEPT};
 use tenure_core::job::{Backoff, JobState, Outcome, Retry};
@@ -179,7 +179,7 @@ pub(crate) async fn a_snooze_beyond_its_bound_fails_the_job(b: &mut Bench) {
     let error = there.error.expect("it says why");
     assert!(error.contains("max_snoozes") && error.contains("(2)"), "{error}");
     assert_eq!(there.errors.last().map(|last| last.error.clone()), Some(error));
-    // A queue may say it for its jobs, and 0 lets none.
+    // A queue may set it for its jobs, and 0 lets none.
     b.set_queue("none", QueueSettings { retry: Some(bounded(0)), ..QueueSettings::default() })
         .await;
     b.push(job("none").id("at once")).await;

@@ -55,7 +55,7 @@ pub(crate) async fn a_payload_without_the_field_is_refused_by_name(b: &mut Bench
     assert_eq!(no.index, Some(1));
     let no = b.no_push(Code::InvalidField, job("crawl").payload(&visit("a/b"))).await;
     assert!(no.pointer.as_deref().is_some_and(|at| at.ends_with("/payload/host")), "{no:?}");
-    // Of what is there already nothing is asked again.
+    // For a job that exists already, the fields are not required again.
     b.push(job("crawl").id("there").payload(&visit("a"))).await;
     assert!(b.push(job("crawl").id("there")).await.duplicate);
 }
@@ -75,7 +75,7 @@ pub(crate) async fn a_patched_job_gets_the_needs_of_its_new_payload(b: &mut Benc
     one_of_each_host(b).await;
     b.push(job("crawl").id("j").payload(&visit("a"))).await;
     let patch = || PatchJob::new(job_ref("j"));
-    // Its needs are its own since the push.
+    // Since the push, its needs are its own.
     b.ok(PatchJob { payload: Patch::Set(json(&visit("b"))), ..patch() }).await;
     assert_eq!(b.job("j").await.needs, vec![need("site:a")]);
     let no = b.refused(Code::InvalidField, PatchJob { needs: Patch::Reset, ..patch() }).await;
@@ -100,7 +100,7 @@ pub(crate) async fn a_schedules_jobs_have_the_needs_of_their_payload(b: &mut Ben
     b.leap_to(moment).await;
     let id = job_at("news", moment);
     assert_eq!(b.job(&id).await.needs, vec![need("site:a")]);
-    // Settings that are newer than the schedule take a field that it does not send.
+    // Settings that are newer than the schedule need a field that its job does not send.
     b.cancel(&id).await;
     b.set_queue("crawl", needing("site:{payload.other}")).await;
     b.leap_to(moment.plus(s(60))).await;

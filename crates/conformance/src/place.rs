@@ -1,5 +1,5 @@
-//! The place in line is the order in which grants would go: one number in explain, in the limit's line
-//! and in what a caller is told.
+//! The place in line is the order of the coming grants: one number in explain, in the limit's line and in the answer to
+//! a caller.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tenure_core::settings::QueueSettings;
 use crate::bench::Bench;
 use crate::words::*;
 
-/// What the line of a limit says, and that every job in it says the same of itself.
+/// The line of a limit, after a check that every job in it shows the same place.
 async fn line_of(b: &Bench, name: &str) -> Vec<String> {
     let line = b.limit(name).await.line;
     let ids: Vec<String> =
@@ -22,7 +22,7 @@ async fn line_of(b: &Bench, name: &str) -> Vec<String> {
     ids
 }
 
-/// Frees the one permit again and again; the jobs that are granted, in order.
+/// Frees the one permit again and again; returns the granted jobs, in order.
 async fn granted_one_by_one(
     b: &Bench,
     mut held: tenure_core::lease::LeaseView,
@@ -62,7 +62,7 @@ pub(crate) async fn shares_decide_the_places(b: &mut Bench) {
     push_group(b, "q", "b", 3).await;
     b.none("q").await;
     let line = line_of(b, "l").await;
-    // Three of four turns, from the moment at which both have had one.
+    // Three of four turns, from the time at which both have had one.
     assert_eq!(line[..6], ["a0", "b0", "a1", "a2", "a3", "b1"]);
     assert_eq!(granted_one_by_one(b, held, &["q"; 9]).await, line);
 }

@@ -1,4 +1,4 @@
-//! Pools: which resource is handed out, how long it rests, when it is used up.
+//! Pools: the choice of a resource, its rests, and when it is used up.
 
 use std::collections::BTreeSet;
 

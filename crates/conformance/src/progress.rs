@@ -1,4 +1,4 @@
-//! What a holder reports: where it is shown, how long it stays, and who finds it.
+//! Progress reports of a holder: where and for how long they are shown, and to whom.
 
 use tenure_core::job::{JobState, NewJob, OnConflict, ResultView};
 use tenure_core::lease::{Ending, ExtendItem, LeaseView};
@@ -16,7 +16,7 @@ impl Bench {
         let answer = self.ok(Extend { leases, ttl: None }).await;
         assert_eq!(answer.extended.len(), 1, "the lease is held: {answer:?}");
     }
-    /// The progress of a job is this, wherever the job is shown.
+    /// Checks that the job has this progress, wherever it is shown.
     async fn shows(&self, id: &str, text: Option<&str>) {
         let expected = text.map(json).as_ref().map(value);
         let told = |progress: Option<&Json>| progress.map(value);
@@ -48,7 +48,7 @@ pub(crate) async fn a_report_is_an_event_at_most_once_a_second(b: &mut Bench) {
     let event = &b.since(mark).await[0].happened;
     assert_eq!((event.at, event.about.queue.as_ref()), (b.now(), Some(&queue("q"))));
     assert_eq!(event.about.lease, leases[0].lease);
-    // The last report is never left out: whoever reads now finds it.
+    // The last report is never left out: a reader finds it now.
     b.pass(s(1)).await;
     assert_eq!(b.heard(mark).await, [first[0], first[1], first[0]]);
     b.pass(s(3)).await;
@@ -56,7 +56,7 @@ pub(crate) async fn a_report_is_an_event_at_most_once_a_second(b: &mut Bench) {
     let mark = b.mark().await;
     b.reports(&leases[1], "5").await;
     assert_eq!(b.heard(mark).await, [first[1]]);
-    // An end is an event of its own, and one that is told later would say nothing new.
+    // An end is an event of its own; a report after it would add nothing new.
     b.reports(&leases[1], "6").await;
     b.settle(succeeded(&leases[1]).reporting("7")).await;
     b.pass(s(3)).await;
@@ -79,7 +79,7 @@ pub(crate) async fn a_wait_for_a_result_may_end_with_the_next_report(b: &mut Ben
     let view = waiting.answer().await;
     assert_eq!((view.state, said(&view).as_deref()), (JobState::Running, Some("1")));
     let one = ProgressSeen::Id(view.progress_id.expect("it was reported"));
-    // What was seen is waited behind, and who waits for the end alone hears of no report.
+    // A wait starts after the seen report, and a wait for the end alone is not woken by reports.
     let plain = b.start(asking(None));
     b.result_waiters(1).await;
     let waiting = waits(one).await;
@@ -93,7 +93,7 @@ pub(crate) async fn a_wait_for_a_result_may_end_with_the_next_report(b: &mut Ben
     b.pass(s(1)).await;
     assert_eq!(said(&*waiting.answer().await).as_deref(), Some("2"));
     assert!(!plain.is_answered());
-    // What came between two calls is answered at once.
+    // A report between two calls is answered at once.
     let view = b.ok(asking(Some(one))).await;
     let two = ProgressSeen::Id(view.progress_id.expect("it was reported"));
     let view = b.ok(asking(Some(ProgressSeen::Nothing))).await;
@@ -195,7 +195,7 @@ pub(crate) async fn progress_of_a_lease_that_is_lost_changes_nothing(b: &mut Ben
     b.push(job("q").id("a")).await;
     let lease = b.take("q").await;
     b.settle(released(&lease).reporting("1")).await;
-    // A repeat is answered as the first was, and says nothing new.
+    // A repeat is answered as the first was, and reports nothing new.
     b.settle(released(&lease).reporting("2")).await;
     b.shows("a", Some("1")).await;
     b.settle_any(succeeded(&lease).reporting("3")).await;

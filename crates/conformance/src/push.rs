@@ -1,4 +1,4 @@
-//! Storing jobs: defaults, ids, arrays, what is refused at once.
+//! Storing jobs: defaults, ids, arrays, and immediate refusals.
 
 use tenure_core::job::{JobState, Need, NewJob, OnConflict, Retry};
 use tenure_core::names::Namespace;
@@ -82,11 +82,11 @@ pub(crate) async fn an_array_is_answered_in_its_order(b: &mut Bench) {
 /// Arrays of a few jobs, of some dozens, and of hundreds.
 const SIZES: [usize; 3] = [3, 20, 300];
 
-/// Of one priority; of one that changes with each job; of one that changes with each ten.
+/// With one priority; with one that changes with each job; with one that changes with each ten.
 const RUNS: [usize; 3] = [usize::MAX, 1, 10];
 
-/// An array of so many jobs of a queue, of two priorities that change after `run` of them; each is shown as a look shows it that comes later: as it is by then if it runs
-/// already, and else as it was.
+/// Pushes an array of `many` jobs of a queue, of two priorities that change after `run` of them. Each is shown as a
+/// later view shows it: with its state by then if it runs already, otherwise as it was.
 async fn is_shown(
     b: &mut Bench,
     queue: &str,

@@ -10,14 +10,14 @@ use tenure_core::time::Span;
 use crate::bench::Bench;
 use crate::words::*;
 
-/// A job in a queue of this name that needs so much of the limit, granted.
+/// A job in a queue of this name that needs this weight of the limit, granted.
 async fn running(b: &Bench, name: &str, limit: &str, weight: u32) -> LeaseView {
     let said = job(name).id(name).needs([weighing(limit, weight)]).timeout(s(60));
     b.push(said).await;
     b.granted(b.ask(name).by("me").ttl(s(10))).await
 }
 
-/// Ends a lease as its holder would not.
+/// Ends a lease in another way than its holder would.
 async fn ends(b: &Bench, how: &str, name: &str, lease: &LeaseView) {
     match how {
         "lost" => drop(b.until_it_ends(name, s(15)).await),
@@ -147,7 +147,7 @@ pub(crate) async fn nobody_reserves_what_rests_alone_keep_closed(b: &mut Bench) 
     b.push(job("q").id("heavy").needs([weighing("l", 2)])).await;
     b.none("q").await;
     b.ok(ForceLease { lease: id_of(&dead) }).await;
-    // Longer than anybody's patience, and its workers ask all the while.
+    // Longer than the patience, and its workers ask all the while.
     for _ in 0..15 {
         b.pass(s(1)).await;
         b.none("q").await;
@@ -177,7 +177,7 @@ pub(crate) async fn a_quarantine_is_patched_shown_and_taken_away(b: &mut Bench) 
     }
     let view = b.limit("l").await;
     assert_eq!((view.in_use, view.resting, view.settings.quarantine), (2, 2, hours(1)));
-    // Without a concurrency there is nothing that could rest.
+    // Without a concurrency nothing can rest.
     let no = PatchLimit { concurrency: Patch::Reset, ..patch(Patch::Keep) };
     let no = b.refused(Code::InvalidField, no).await;
     assert_eq!(no.pointer.as_deref(), Some("/concurrency"));

@@ -1,4 +1,4 @@
-//! Queues: settings, counts, what may be deleted.
+//! Queues: settings, counts, and which of them may be deleted.
 
 use std::collections::BTreeMap;
 
@@ -192,7 +192,7 @@ pub(crate) async fn a_queue_that_nobody_needs_is_forgotten_in_a_day(b: &mut Benc
     let there = b.ok(GetStats).await.queues;
     let names: Vec<&str> = there.keys().map(|name| name.as_str()).collect();
     assert_eq!(names, ["paused", "set", "waits"]);
-    // It begins anew.
+    // It is created again by a push.
     b.push(job("once").id("again")).await;
     b.take_job("once", "again").await;
 }

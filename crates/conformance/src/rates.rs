@@ -10,7 +10,7 @@ use tenure_core::time::{Moment, Span};
 use crate::bench::Bench;
 use crate::words::*;
 
-/// Takes tokens one by one until there is none; how many there were.
+/// Takes tokens one by one until no more are granted; returns how many there were.
 async fn drain(b: &Bench, name: &str) -> usize {
     for taken in 0..1_000 {
         if b.ok(b.ask_needs([need(name)]).ttl(s(0))).await.leases.is_empty() {

@@ -1,4 +1,4 @@
-//! What survives a crash: everything that was answered.
+//! Everything that was answered survives a crash.
 
 use std::collections::BTreeMap;
 
@@ -207,7 +207,7 @@ pub(crate) async fn the_least_recently_used_is_still_next(b: &mut Bench) {
     if !b.reopen().await {
         return;
     }
-    // Twice: what is used after the crash is behind what was used before it.
+    // Twice: a resource used after the crash is behind those used before it.
     for id in order.into_iter().chain(order) {
         let lease = b.hold([any_of("p")]).await;
         assert_eq!(resource_of(&lease), id);

@@ -1,4 +1,4 @@
-//! Every call can be repeated: the same answer, nothing done twice.
+//! Every call can be repeated: the same answer, and no second effect.
 
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;

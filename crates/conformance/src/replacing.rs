@@ -19,7 +19,7 @@ fn to_end(id: &str) -> NewJob {
     until(Until::End, id)
 }
 
-/// The push replaces the content of the job.
+/// Checks that the push replaces the content of the job.
 async fn replaces(b: &Bench, push: NewJob, there: &str) -> PushedJob {
     let pushed = b.push(push).await;
     assert!(pushed.duplicate && pushed.replaced);
@@ -27,7 +27,7 @@ async fn replaces(b: &Bench, push: NewJob, there: &str) -> PushedJob {
     pushed
 }
 
-/// The push does nothing, and is answered with the job.
+/// Checks that the push does nothing, and is answered with the job.
 async fn is_repeat(b: &Bench, push: NewJob, there: &str) -> PushedJob {
     let id = push.id.clone().expect("it has an id");
     let pushed = b.push(push).await;
@@ -114,7 +114,7 @@ pub(crate) async fn a_push_that_comes_twice_in_one_call_replaces_once(b: &mut Be
     assert_eq!(said, [("a", true), ("a", false), ("a", true), ("a", false)]);
     assert!(pushed.iter().all(|one| one.duplicate));
     has_payload(b, "a", "c").await;
-    // The same where the job is of that call, or of another key.
+    // The same if the job is of that call, or of another key.
     let other = |id: &str| job("q").id(id).unique(unique("other", OnConflict::Replace));
     let pushed = b.push_all(vec![other("d"), other("e"), other("e"), to_end("e")]).await;
     let said: Vec<_> = pushed.iter().map(|one| (one.job.id.as_str(), one.replaced)).collect();
@@ -173,7 +173,7 @@ pub(crate) async fn a_push_that_replaced_is_remembered_for_a_minute(b: &mut Benc
     b.settle(succeeded(&lease)).await;
     b.pass(s(55)).await;
     is_repeat(b, to_start("b"), "a").await;
-    // A repeat makes it no longer.
+    // A repeat does not extend the time.
     b.pass(s(6)).await;
     assert!(!b.push(to_start("b")).await.duplicate, "it is a push of its own");
     b.take_job("q", "b").await;
@@ -196,7 +196,7 @@ pub(crate) async fn a_job_of_that_id_goes_before_what_is_remembered(b: &mut Benc
     b.push(to_start("a")).await;
     replaces(b, to_start("b"), "a").await;
     b.take_job("q", "a").await;
-    // What has no key, or keeps, is no repeat of a push that replaces.
+    // A push without a key, or one that keeps, is no repeat of a push that replaces.
     assert!(!b.push(job("q").id("b")).await.duplicate);
     let pushed = b.push(to_start("b")).await;
     assert!(pushed.duplicate && pushed.job.id.as_str() == "b");
@@ -213,7 +213,7 @@ pub(crate) async fn a_push_that_kept_what_is_there_is_not_remembered(b: &mut Ben
     b.take_job("q", "a").await;
     assert!(!b.push(keep()).await.duplicate, "its content never ran");
     b.take_job("q", "b").await;
-    // Nor is one that met a job which runs.
+    // Nor is one that met a running job.
     b.push(to_end("c")).await;
     let lease = b.take_job("q", "c").await;
     assert!(!b.push(to_end("d")).await.replaced);

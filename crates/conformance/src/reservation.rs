@@ -1,4 +1,4 @@
-//! Who was blocked past the patience of the namespace: what frees is kept for it.
+//! Reservations: what frees is kept for a job that was blocked past the patience of the namespace.
 
 use tenure_core::bounds::{ASKED_US, PATIENCE_US_DEFAULT};
 use tenure_core::lease::{Later, LeaseView, ReasonKind};
@@ -10,7 +10,7 @@ use crate::words::*;
 
 const PATIENCE: Span = Span::from_us(PATIENCE_US_DEFAULT);
 
-/// Lets time pass while somebody asks for `queue` each second.
+/// Lets time pass while a call asks for `queue` each second.
 async fn ask_for(b: &Bench, queue: &str, span: Span) {
     for _ in 0..span.us() / s(1).us() {
         b.none(queue).await;
@@ -19,7 +19,7 @@ async fn ask_for(b: &Bench, queue: &str, span: Span) {
     b.none(queue).await;
 }
 
-/// A limit of 8 of which 5 are held; a heavy job of 4 that has reserved; light jobs of 1.
+/// A limit of 8, 5 of them held; a heavy job of 4 that has reserved; light jobs of 1.
 async fn reserved(b: &Bench) -> LeaseView {
     b.set_limit("l", cap(8)).await;
     let holder = b.hold([weighing("l", 5)]).await;
@@ -40,8 +40,8 @@ pub(crate) async fn a_heavy_job_is_not_starved_by_light_ones(b: &mut Bench) {
     b.push(job("heavy").id("heavy").needs([weighing("l", 4)])).await;
     b.none("heavy").await;
     for second in 0..60 {
-        // One light job ends each second and the next one asks before anybody else: the four
-        // permits are never free together unless somebody keeps them.
+        // One light job ends each second and the next one asks before the heavy one: the four
+        // permits are never free together unless they are kept.
         b.pass(s(1)).await;
         if !held.is_empty() {
             b.settle(succeeded(&held.remove(0))).await;

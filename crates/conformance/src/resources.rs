@@ -1,4 +1,4 @@
-//! One resource: its data is secret, its state is set by hand, it goes when it is free.
+//! One resource: its data is secret, its state is set by hand, it is removed when it is free.
 
 use tenure_core::job::JobState;
 use tenure_core::lease::Later;

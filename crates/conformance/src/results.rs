@@ -1,4 +1,4 @@
-//! Calls for the result of a job: what they show, what they wait for, and what becomes of one whose job or caller goes.
+//! Calls for the result of a job: their answers, their waits, and their ends if the job or the caller goes away.
 
 use tenure_core::bounds::AWAITS_MAX;
 use tenure_core::job::{JobState, OnConflict, ResultView};
@@ -16,25 +16,25 @@ impl Bench {
     fn get_result(&self, id: &str, wait: Span) -> GetResult {
         GetResult { job: job_ref(id), wait, seen: None }
     }
-    /// How a job ended, or where it stands, without a wait.
+    /// How a job ended, or its present state, without a wait.
     async fn result(&self, id: &str) -> ResultView {
         *self.ok(self.get_result(id, s(0))).await
     }
-    /// This many calls wait for results, or for flows.
+    /// Waits until this many calls wait for results, or for flows.
     pub(crate) async fn result_waiters(&self, many: usize) {
         self.eventually("as many calls wait for results", async || {
             self.ok(GetStats).await.result_waiters == many as u64
         })
         .await;
     }
-    /// A call that waits for a result, registered beside those that wait already.
+    /// A call that waits for a result, registered after those that wait already.
     pub(crate) async fn awaits(&self, id: &str, wait: Span) -> Waiting<Box<ResultView>> {
         let before = self.ok(GetStats).await.result_waiters as usize;
         let waiting = self.start(self.get_result(id, wait));
         self.result_waiters(before + 1).await;
         waiting
     }
-    /// A call that waits for a result answers this state, and what belongs to it.
+    /// Checks that a waiting call for a result is answered with this state and its fields.
     async fn answered(&self, waiting: Waiting<Box<ResultView>>, state: JobState) -> ResultView {
         let view = waiting.answer().await;
         assert_eq!(view.state, state, "{view:?}");
@@ -213,7 +213,7 @@ pub(crate) async fn a_wait_that_is_over_answers_the_state_as_it_is(b: &mut Bench
     let view = b.answered(waiting, JobState::Running).await;
     assert_eq!((view.result, view.error, view.attempt), (None, None, 1));
     b.result_waiters(0).await;
-    // Nobody waits any more, so nothing is kept for anybody.
+    // No call waits any more, so nothing is kept.
     b.settle(succeeded(&lease)).await;
     b.pass(ms(10)).await;
     b.no_job("a").await;
@@ -301,7 +301,7 @@ pub(crate) async fn ten_thousand_and_one_waits_are_one_too_many(b: &mut Bench) {
     }
     b.push_all(jobs("q", "j", 3)).await;
     let mut calls = Vec::new();
-    // Not all at once: on a slow machine each of them would wait for all others to be heard.
+    // Not all at once: on a slow machine each call would wait until all others are registered.
     while calls.len() < AWAITS_MAX {
         let some = (AWAITS_MAX - calls.len()).min(500);
         let call = |n: usize| b.start(b.get_result(&format!("j{}", n % 2), s(60)));

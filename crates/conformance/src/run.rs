@@ -1,4 +1,4 @@
-//! Runs one sentence: opens a bench, runs it, and audits what it left.
+//! Runs one sentence: opens a bench, runs it, and audits the engine at the end.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,15 +13,15 @@ use crate::bench::{Bench, Factory};
 /// Longest real time that one sentence may take.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A sentence that runs. It stays on its thread: only the calls it makes go elsewhere.
+/// A running sentence. It stays on its thread: only its calls go elsewhere.
 pub type Running<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// One sentence about what an engine does.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// `subject::sentence`.
+    /// Its name, as `subject::sentence`.
     pub name: &'static str,
-    /// Panics if it is not true.
+    /// The sentence itself; it panics if it is not true.
     pub run: for<'a> fn(&'a mut Bench) -> Running<'a>,
 }
 
@@ -30,7 +30,7 @@ impl Case {
     /// sentence is not true of the engine, or if the audit finds a fault.
     pub async fn run_on(&self, factory: &dyn Factory) {
         let mut bench = factory.open().await;
-        // The engine has ticked once at the bench's time: whatever happened before is not deafness.
+        // The engine has ticked once at the bench's time: earlier time does not count as deafness.
         bench.pass(Span::from_ms(1)).await;
         let run = tokio::time::timeout(PATIENCE, (self.run)(&mut bench)).await;
         assert!(run.is_ok(), "{} did not end within {PATIENCE:?}", self.name);
@@ -49,7 +49,7 @@ impl Case {
     }
 }
 
-/// Runs the case with this name on its own runtime; what `conformance_tests!` calls.
+/// Runs the case with this name on its own runtime; called by `conformance_tests!`.
 pub fn check(factory: &dyn Factory, name: &str) {
     let case = crate::all().into_iter().find(|case| case.name == name);
     case.unwrap_or_else(|| panic!("there is no case {name:?}")).check(factory);

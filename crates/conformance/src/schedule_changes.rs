@@ -50,7 +50,7 @@ pub(crate) async fn what_falls_into_a_pause_is_never_made_up(b: &mut Bench) {
     b.ok(ResumeSchedule { schedule: schedule("news") }).await;
     b.leap_to(start.plus(s(180))).await;
     assert_eq!(b.counted("news").await, (1, 0, 0));
-    // With an end it goes on by itself, with the first moment after it.
+    // With an end it goes on by itself, at the first occurrence after it.
     let view = b.ok(pause("news", Some(Later::For(s(100))))).await;
     assert_eq!(view.paused_until, Some(b.now().plus(s(100))));
     assert_eq!(view.next_at, Some(start.plus(s(300))));
@@ -116,7 +116,7 @@ pub(crate) async fn a_patch_changes_what_it_names_of_a_schedule(b: &mut Bench) {
     assert_eq!(b.refused(Code::InvalidField, patch).await.pointer.as_deref(), Some("/job"));
 }
 
-/// Settles a lease and says when the schedule is next.
+/// Settles a lease and sets the next occurrence of the schedule.
 async fn settle_next(
     b: &Bench,
     item: SettleItem,
@@ -140,7 +140,7 @@ pub(crate) async fn next_in_moves_the_next_moment_once(b: &mut Bench) {
         let moved = tenure_core::moments::round_up(b.now().plus(s(600)));
         assert_eq!(settled.next_at, Some(Some(moved)), "{id}");
         b.leap(s(1)).await;
-        // A repeat moves nothing, and answers the moment of the first.
+        // A repeat moves nothing, and is answered with the moment of the first.
         assert_eq!(settle_next(b, item, s(600)).await.next_at, Some(Some(moved)), "{id}");
         let view = b.schedule(id).await;
         assert_eq!((view.next_at, view.moved), (Some(moved), true), "{id}");
@@ -167,7 +167,7 @@ pub(crate) async fn the_word_of_a_job_from_before_a_change_means_nothing(b: &mut
     let settled = settle_next(b, succeeded(&lease), s(600)).await;
     assert_eq!(settled.next_at, None);
     assert_eq!(b.schedule("news").await.next_at, changed.next_at);
-    // Nor does that of a job without a schedule.
+    // Nor does the settle of a job without a schedule.
     b.push(job("q").id("plain")).await;
     let lease = b.take_job("q", "plain").await;
     assert_eq!(settle_next(b, succeeded(&lease), s(600)).await.next_at, None);

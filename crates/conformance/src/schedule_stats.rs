@@ -1,4 +1,4 @@
-//! What `stats` says of schedules: how many there are, are paused, and are due, and since when.
+//! Schedules in `stats`: how many exist, are paused, and are due, and since when.
 
 use tenure_core::lease::Later;
 use tenure_core::requests::*;
@@ -9,7 +9,7 @@ use crate::bench::Bench;
 use crate::calls::schedules::*;
 use crate::words::*;
 
-/// How many there are, are paused, and are due; and since when.
+/// How many schedules exist, are paused, and are due; and since when.
 async fn told(b: &Bench) -> (u64, u64, u64, Option<Moment>) {
     let ScheduleStats { count, paused, due, oldest_due_at } = b.ok(GetStats).await.schedules;
     (count, paused, due, oldest_due_at)
@@ -42,7 +42,7 @@ pub(crate) async fn stats_count_schedules_and_those_that_are_paused_now(b: &mut 
     b.ok(pause("by-the-clock", None)).await;
     b.ok(DeleteSchedule { schedule: schedule("by-the-clock") }).await;
     assert_eq!(told(b).await, (2, 0, 0, None));
-    // One that is kept because its job has not ended is not there any more.
+    // A schedule that is only kept because its job has not ended does not count any more.
     b.ok(DeleteSchedule { schedule: schedule("runs") }).await;
     assert_eq!(told(b).await, (1, 0, 0, None));
     let lease = b.take_job("q", &job_at("runs", start)).await;
@@ -65,11 +65,11 @@ pub(crate) async fn a_moment_that_waits_for_its_own_job_counts_as_due(b: &mut Be
     let next = by_clock.next_at.expect("a moment");
     b.leap_to(next.plus(s(125))).await;
     assert_eq!(told(b).await, (2, 0, 2, Some(start.plus(s(60)))));
-    // Its job ends: the moment that waited longest fires, and the next one waits.
+    // Its job ends: the occurrence that waited longest fires, and the next one waits.
     b.settle(succeeded(&first)).await;
     b.leap(ms(1)).await;
     assert_eq!(told(b).await, (2, 0, 2, Some(start.plus(s(120)))));
-    // Paused, nothing waits any more.
+    // While it is paused, nothing waits any more.
     b.ok(pause("interval", Some(Later::For(hours(1))))).await;
     assert_eq!(told(b).await, (2, 1, 1, Some(next.plus(s(60)))));
     b.ok(DeleteSchedule { schedule: schedule("cron") }).await;

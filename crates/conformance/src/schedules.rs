@@ -1,4 +1,4 @@
-//! Schedules: what each moment makes, and which moments there are.
+//! Schedules: the jobs of each occurrence, and the occurrences themselves.
 
 use tenure_core::job::JobState;
 use tenure_core::refusal::Code;
@@ -142,7 +142,7 @@ pub(crate) async fn a_schedule_past_its_end_is_shown_as_ended_and_stays(b: &mut 
     let view = b.schedule("news").await;
     assert!(view.ended, "{view:?}");
     assert_eq!((view.next_at, view.next, view.fired), (None, Some(Vec::new()), 1));
-    // The same again is never refused; another timing without a moment is.
+    // The same settings again are never refused; another timing without an occurrence is.
     assert!(b.put("news", set.clone()).await.ended);
     let other = every_from(s(30), start).until(start);
     b.no_put(Code::NeverFires, "news", other).await;
@@ -151,7 +151,7 @@ pub(crate) async fn a_schedule_past_its_end_is_shown_as_ended_and_stays(b: &mut 
 
 pub(crate) async fn jitter_moves_the_job_and_not_its_id(b: &mut Bench) {
     let start = tenure_core::moments::round_up(b.now().plus(s(60)));
-    // Far more than the distance to the next moment.
+    // Far more than the distance to the next occurrence.
     let set = every_from(s(10), start).jitter(hours(1)).overlap(Overlap::Allow);
     b.put("news", set.catch_up(CatchUp::All)).await;
     b.leap_to(start.plus(s(50))).await;
@@ -192,7 +192,7 @@ pub(crate) async fn a_job_that_does_not_run_within_its_expires_in_is_cancelled(b
     assert_eq!(job.expires_at, Some(moment.plus(s(30))));
     b.leap(s(30)).await;
     b.is(&job_at("news", moment), JobState::Cancelled).await;
-    // A moment whose time is over when it is decided is missed.
+    // An occurrence whose time is over when it is decided is missed.
     b.leap_to(moment.plus(s(600 + 31))).await;
     assert_eq!(b.counted("news").await, (1, 0, 1));
 }

@@ -1,4 +1,4 @@
-//! Ending a lease: who may, what comes with it, what is refused whole.
+//! Ending a lease: who may settle, what a settle carries, and when it is refused whole.
 
 use tenure_core::job::{JobState, NewJob, OnConflict};
 use tenure_core::lease::{Ending, Later, LeaseView};
@@ -289,7 +289,7 @@ pub(crate) async fn follow_ups_of_one_key_are_one_job_also_where_one_takes_the_s
         b.pass(ms(10)).await;
         b.no_job(&a).await;
         b.ends("q", &other, succeeded).await;
-        // What waits for the one waits for the other.
+        // A child of the one is a child of the other.
         b.push(job("q").id(&a).retain(s(0))).await;
         let lease = b.take_job("q", &a).await;
         let third = format!("c{n}");

@@ -12,7 +12,7 @@ fn both(settle: Vec<SettleItem>, lease: Lease) -> Settle {
     Settle { settle, lease: Some(Box::new(lease)) }
 }
 
-/// What the lease call was answered.
+/// The answer of the lease call.
 #[track_caller]
 fn leased(settled: Settled) -> Leased {
     settled.lease.expect("a lease call was made").expect("it is not refused")

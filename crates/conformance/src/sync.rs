@@ -1,4 +1,4 @@
-//! The whole set of a pool, from somebody's database.
+//! The whole set of a pool, as if from a user's database.
 
 use tenure_core::lease::Verdict;
 use tenure_core::refusal::Code;
@@ -76,7 +76,7 @@ pub(crate) async fn what_a_sync_drops_and_names_again_is_banned_and_cools_as_bef
         b.ok(CoolResource { pool: pool("p"), resource: resource("cooling"), until }).await;
     let held = b.hold([only("p", "held")]).await;
     b.ok(sync(things(&["fine", "one", "two"]))).await;
-    // One that is held is dropped when it is free, with what its holder said of it.
+    // A held resource is dropped when it is free, with its holder's verdict.
     let captcha = Verdict::Ban { reason: Some("captcha".to_owned()) };
     b.settle(released(&held).verdict("p", "held", captcha)).await;
     for id in ["banned", "cooling", "held"] {

@@ -83,7 +83,7 @@ pub(crate) async fn a_clock_that_leaps_ahead_ends_no_lease_early(b: &mut Bench) 
         b.is(&job_id, JobState::Running).await;
         b.in_use("lock:x", 1).await;
         b.denied([need("lock:x")]).await;
-        // One ttl from the leap they are taken back.
+        // One ttl after the leap they are reaped.
         b.pass(ms(ttl * 2 / 5 + 1_000)).await;
         b.is_lost(&lease).await;
         b.is_lost(&lock).await;
@@ -128,7 +128,7 @@ pub(crate) async fn a_clock_that_steps_back_a_little_stops_nothing(b: &mut Bench
     b.pass(s(16)).await;
     b.take_job("q", "a").await;
     b.lives(&before).await;
-    // On a slow machine a node that no call of this sentence needed may be connected only now.
+    // On a slow machine a node that this sentence did not need may be connected only now.
     b.eventually("nothing is said any more", async || b.engine().health().degraded.is_none()).await;
 }
 

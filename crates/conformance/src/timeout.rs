@@ -57,7 +57,7 @@ pub(crate) async fn a_timeout_puts_resources_into_quarantine(b: &mut Bench) {
     b.set_pool("p", settings, vec![thing("r")]).await;
     b.push(job("q").id("a").needs([any_of("p")]).timeout(s(10))).await;
     b.take("q").await;
-    // The first retry waits half a second at least.
+    // The first retry waits at least half a second.
     b.pass(ms(10_100)).await;
     b.is("a", JobState::Scheduled).await;
     assert_eq!(b.thing("p", "r").await.state, ResourceState::Cooling);

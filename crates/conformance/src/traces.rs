@@ -25,7 +25,7 @@ pub(crate) async fn the_holder_is_told_the_trace_of_the_push(b: &mut Bench) {
         let lease = b.take("q").await;
         let job = lease.job.as_ref().expect("a job");
         assert_eq!(job.traceparent, expected);
-        // A run after the first is told as well.
+        // A run after the first gets it as well.
         b.settle(snoozed(&lease, s(5))).await;
         b.is(job.id.as_str(), JobState::Scheduled).await;
     }

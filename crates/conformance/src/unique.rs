@@ -1,4 +1,4 @@
-//! "There is one of these": how long a key is held, and what a second push does.
+//! "There is one of these": how long a key is held, and the effect of a second push.
 
 use tenure_core::job::{JobState, NewJob, OnConflict, PushedJob, Unique, Until};
 use tenure_core::lease::SettleItem;
@@ -16,14 +16,14 @@ fn until_start(id: &str, on_conflict: OnConflict) -> NewJob {
     job("q").id(id).unique(unique)
 }
 
-/// A push with the key meets the job `holder`.
+/// Checks that a push with the key meets the job `holder`.
 async fn is_held_by(b: &Bench, holder: &str, what: &str) {
     let pushed = b.push(keyed("newcomer", OnConflict::Keep)).await;
     assert!(pushed.duplicate, "the key is held {what}");
     assert_eq!(pushed.job.id.as_str(), holder, "{what}");
     b.no_job("newcomer").await;
 }
-/// A push with the key makes a job; it is deleted again.
+/// Checks that a push with the key makes a job, and deletes it again.
 async fn is_free(b: &Bench, what: &str) {
     let pushed = b.push(keyed("newcomer", OnConflict::Keep)).await;
     assert!(!pushed.duplicate, "the key is free {what}");
@@ -174,7 +174,7 @@ pub(crate) async fn two_of_one_array_with_one_key_are_one_job_even_if_they_rejec
     assert_eq!(b.queue("q").await.counts.ready, 1);
     // The key is held by the first, so the same array again is a repeat by its id.
     assert_eq!(ids(&b.push_all(items()).await), one_job(true));
-    // A key that is held before the call still refuses it, whole.
+    // A key that was held before the call still refuses all of it.
     let other = vec![job("q").id("c"), keyed("d", OnConflict::Reject)];
     let no = b.refused(Code::UniqueConflict, Push { jobs: other, answer: PushAnswer::Whole }).await;
     assert_eq!((no.index, no.job.as_deref()), (Some(1), Some("a")));
@@ -280,7 +280,7 @@ pub(crate) async fn a_job_is_named_by_the_key_that_it_holds_now(b: &mut Bench) {
     assert_eq!(b.job("key:k").await.id.as_str(), "b");
 }
 
-/// Takes the job and undoes the grant, as a server does that could not write its answer.
+/// Takes the job and undoes the grant, like a server that could not write its answer.
 async fn grant_in_vain(b: &Bench, id: &str) {
     let lease = b.take_job("q", id).await;
     b.undo(&lease);
@@ -292,7 +292,7 @@ pub(crate) async fn a_key_until_start_comes_back_with_a_grant_that_nobody_receiv
     grant_in_vain(b, "a").await;
     is_held_by(b, "a", "after a grant that was undone").await;
     assert_eq!(b.job("a").await.started_at, None);
-    // The same if nobody undoes it, and its worker is heard of late in the ttl.
+    // The same if the grant is not undone, and its worker makes a call late in the ttl.
     b.granted(b.ask("q").by("me").ttl(s(5))).await;
     b.pass(s(3)).await;
     b.not_granted(b.ask("q").by("me")).await;
@@ -301,7 +301,7 @@ pub(crate) async fn a_key_until_start_comes_back_with_a_grant_that_nobody_receiv
     let lease = b.take_job("q", "a").await;
     is_free(b, "when its first run begins").await;
     b.settle(released(&lease)).await;
-    // It began once: what a later grant does cannot bring the key back.
+    // It began once: a later grant cannot bring the key back.
     b.pass(s(2)).await;
     grant_in_vain(b, "a").await;
     is_free(b, "after its first run").await;
@@ -314,7 +314,7 @@ pub(crate) async fn a_key_until_start_that_another_took_meanwhile_stays_with_it(
     b.undo(&lease);
     b.eventually("it is ready", async || b.job("a").await.state == JobState::Ready).await;
     is_held_by(b, "b", "that took it meanwhile").await;
-    // The second never had the key to give it back.
+    // The second never had the key, so it cannot give it back.
     grant_in_vain(b, "a").await;
     is_held_by(b, "b", "still").await;
     b.cancel("b").await;

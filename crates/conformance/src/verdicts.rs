@@ -1,4 +1,4 @@
-//! What a holder says of what it gives back.
+//! A holder's verdicts on the needs that it gives back.
 
 use tenure_core::job::JobState;
 use tenure_core::lease::{Later, Verdict};

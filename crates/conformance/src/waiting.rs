@@ -1,4 +1,4 @@
-//! Calls that wait: what wakes them, whom, and what becomes of a caller who is gone.
+//! Calls that wait: what wakes them, in which order, and what happens if their caller is gone.
 
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
@@ -196,7 +196,7 @@ pub(crate) async fn a_grant_that_somebody_got_is_not_undone(b: &mut Bench) {
     for lease in [&repeated, &extended, &settled] {
         b.undo(lease);
     }
-    // One that is undone after them shows that they were looked at.
+    // A last job that is undone after them shows that they were checked.
     let last = b.take("q").await;
     b.undo(&last);
     b.eventually("it is ready", async || b.job("j3").await.state == JobState::Ready).await;

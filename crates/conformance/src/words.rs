@@ -1,6 +1,6 @@
-//! Short ways to say what a sentence is about: jobs, needs, settings, leases.
+//! Short words for the things of a sentence: jobs, needs, settings, leases.
 //!
-//! A text that is not well formed is a mistake in the sentence, so it panics.
+//! An invalid name is a mistake in the sentence, so it panics.
 
 use tenure_core::bounds::TTL_US_DEFAULT;
 use tenure_core::job::{Backoff, Need, NewJob, OnConflict, Retry, Unique, Until, When};
@@ -40,7 +40,7 @@ pub(crate) fn hours(hours: u64) -> Span {
 pub(crate) fn json(text: &str) -> Json {
     Json::parse(text).unwrap_or_else(|| panic!("{text:?} is not JSON"))
 }
-/// The value, so that white space and the order of keys do not matter.
+/// The parsed value, so that white space and the order of keys do not matter.
 pub(crate) fn value(json: &Json) -> serde_json::Value {
     serde_json::from_str(json.text()).expect("an engine answers JSON")
 }
@@ -48,12 +48,12 @@ pub(crate) fn value(json: &Json) -> serde_json::Value {
 pub(crate) fn job(name: &str) -> NewJob {
     NewJob::new(queue(name))
 }
-/// `{name}0`, `{name}1`, … in one queue.
+/// Jobs `{name}0`, `{name}1`, … in one queue.
 pub(crate) fn jobs(in_queue: &str, name: &str, count: usize) -> Vec<NewJob> {
     (0..count).map(|n| job(in_queue).id(&format!("{name}{n}"))).collect()
 }
 
-/// A job, said in words.
+/// Builder methods for a job.
 pub(crate) trait JobWords: Sized {
     fn id(self, id: &str) -> Self;
     fn kind(self, kind: &str) -> Self;
@@ -170,7 +170,7 @@ pub(crate) fn plain_pool() -> PoolSettings {
 pub(crate) fn thing(id: &str) -> NewResource {
     NewResource { id: resource(id), data: json("{}"), tags: vec![], slots: 1 }
 }
-/// A resource, said in words.
+/// Builder methods for a resource.
 pub(crate) trait ThingWords: Sized {
     fn tags<const N: usize>(self, tags: [&str; N]) -> Self;
     fn slots(self, slots: u32) -> Self;
@@ -188,7 +188,7 @@ impl ThingWords for NewResource {
     }
 }
 
-/// A lease call, said in words.
+/// Builder methods for a lease call.
 pub(crate) trait LeaseWords: Sized {
     fn max(self, max: usize) -> Self;
     fn ttl(self, span: Span) -> Self;
@@ -226,7 +226,6 @@ pub(crate) fn named(id: &str) -> Worker {
 }
 pub(crate) const DEFAULT_TTL: Span = Span::from_us(TTL_US_DEFAULT);
 
-/// The lease's id.
 #[track_caller]
 pub(crate) fn id_of(lease: &LeaseView) -> String {
     lease.lease.clone().expect("a lease that is held has an id")
@@ -275,7 +274,7 @@ pub(crate) fn released(lease: &LeaseView) -> SettleItem {
     ending(lease, Ending::Released)
 }
 
-/// What a settle says beside its outcome, in words.
+/// Builder methods for a settle, beside its outcome.
 pub(crate) trait SettleWords: Sized {
     fn verdict(self, of: &str, id: &str, verdict: Verdict) -> Self;
     fn spent(self, name: &str, spent: u32) -> Self;

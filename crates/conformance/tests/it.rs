@@ -1,5 +1,5 @@
-//! The suite itself: each of its sentences can fail, and has a name. These are no unit tests, since the suite would be compiled
-//! a second time for them.
+//! The suite itself: each of its sentences can fail, and has a name. These are not unit tests, since the suite would be
+//! compiled a second time for them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ impl Chance {
     pub fn of(seed: u64) -> Self {
         Chance(seed)
     }
-    /// A seed that nobody chose.
+    /// A seed that differs in each process.
     pub fn any_seed() -> u64 {
         tenure_console::scratch::any_number()
     }
@@ -20,11 +20,11 @@ impl Chance {
         x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         x ^ (x >> 31)
     }
-    /// From `from` up to, but not, `to`; `from` if there is nothing between.
+    /// A number from `from` to below `to`; `from` if there is nothing between.
     pub fn within(&mut self, from: u64, to: u64) -> u64 {
         from + self.next() % to.saturating_sub(from).max(1)
     }
-    /// True in so many of a hundred cases.
+    /// True in `n` of a hundred cases.
     pub fn percent(&mut self, n: u64) -> bool {
         self.within(0, 100) < n
     }

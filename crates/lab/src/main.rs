@@ -1,9 +1,9 @@
-//! `tenure-lab`: what Tenure does on this machine, and whether it can be broken.
+//! `tenure-lab`: measures Tenure on this machine, and tries to break it.
 //!
-//! It is for those who develop Tenure or choose a machine for it; users of `tenure` need none of it. Servers that it
-//! kills, soaks and fuzzes are those of the command line as it is shipped ([`under_test`]).
+//! It is for developers of Tenure, and for the choice of a machine; users of `tenure` do not need it. The servers that
+//! it kills, soaks and fuzzes run the command line as it is shipped ([`under_test`]).
 //!
-//! It must never become part of what is shipped: no other crate may depend on it.
+//! It must never become part of the shipped programs: no other crate may depend on it.
 
 mod bench;
 mod chance;
@@ -20,7 +20,7 @@ use tenure_console::exit::Failure;
 use tenure_console::output::Output;
 use tenure_console::program::{self, ChildProcessArgs};
 
-/// The allocator of the command line, so that what is measured in process is what its users get.
+/// The allocator of the command line, so that measurements in process show what its users get.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -32,12 +32,12 @@ struct LabLine {
     /// Write the answer as one JSON document.
     #[arg(long, global = true)]
     json: bool,
-    /// What is done.
+    /// The command.
     #[command(subcommand)]
     command: LabCommand,
 }
 
-/// What can be done with Tenure here.
+/// The commands of `tenure-lab`.
 #[derive(Subcommand, Debug)]
 enum LabCommand {
     /// Measure calls in process and over HTTP, and the figures that Tenure promises.
@@ -50,7 +50,7 @@ enum LabCommand {
     Fuzz(fuzz::FuzzArgs),
 }
 
-/// What a process of ours was started to be.
+/// The role of a child process of the lab.
 #[derive(Parser, Debug)]
 enum LabProcess {
     /// A client of the crash check.
@@ -87,7 +87,7 @@ async fn run(out: Output, command: LabCommand) -> Result<(), Failure> {
     }
 }
 
-/// For people who wait; stdout is the answer.
+/// Prints progress to stderr; stdout is for the answer.
 fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

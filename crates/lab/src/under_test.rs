@@ -1,11 +1,11 @@
-//! The `tenure` that is measured and killed: the command line as users have it, and no server of our own making.
+//! The `tenure` under test: the command line as users have it, not a server of our own making.
 
 use std::path::{Path, PathBuf};
 
 use tenure_console::child_processes::{ChildServer, ServerStore};
 use tenure_console::exit::{Failure, UNAVAILABLE};
 
-/// Starts a server of it. Its log is in `folder`, and its store too, if it has one there.
+/// Starts a server of it. Its log is in `folder`, and so is its store, if it has one there.
 ///
 /// # Errors
 /// There is no such program, or its server does not answer.
@@ -13,7 +13,7 @@ pub async fn server(folder: &Path, store: ServerStore) -> Result<ChildServer, Fa
     ChildServer::start(&program()?, folder, store).await
 }
 
-/// The program that TENURE_BIN names, otherwise the one beside this program, where cargo puts both.
+/// The program in TENURE_BIN, otherwise the one beside this program, where cargo puts both.
 fn program() -> Result<PathBuf, Failure> {
     let named = std::env::var_os("TENURE_BIN").filter(|named| !named.is_empty());
     let program = match named {

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// Runs it, and answers its exit code, its answer, and all of it for a message.
+/// Runs it, and returns its exit code, its answer, and all of its output for a message.
 fn lab(arguments: &[&str]) -> (Option<i32>, Value, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure-lab"));
     command.arg("--json").args(arguments).stdin(Stdio::null());
@@ -33,7 +33,7 @@ fn nothing_answered_is_lost_when_the_server_is_killed_under_load() {
 
 #[test]
 fn no_request_gets_an_answer_that_the_contract_does_not_allow() {
-    // Of other seeds about one in some hundred never comes to a 409 in so few requests.
+    // With other seeds, about one in some hundred never comes to a 409 in this few requests.
     let (code, answer, said) = lab(&["fuzz", "--requests", "2000", "--seed", "2"]);
     assert_eq!(code, Some(0), "{said}");
     for status in ["200", "201", "204", "400", "404", "405", "409", "413", "415", "422"] {
@@ -48,7 +48,7 @@ fn nothing_is_lost_in_mixed_use() {
     assert_eq!(answer["pushed"], answer["ended"], "{said}");
     assert_eq!(answer["samples"].as_array().unwrap().len(), 20, "{said}");
     assert!(answer["store"]["percent"].as_f64().unwrap() > 0.0, "{said}");
-    // In seconds nothing has levelled off: that is judged after an hour.
+    // Nothing levels off within seconds: that is judged after an hour.
     let early = |fault: &&Value| !fault.as_str().unwrap().contains(" grows on: ");
     let faults: Vec<_> = answer["shown"].as_array().unwrap().iter().filter(early).collect();
     assert!(faults.is_empty(), "{faults:?}");

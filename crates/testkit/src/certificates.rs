@@ -1,4 +1,4 @@
-//! Certificates of authorities that a test makes up, as PEM.
+//! Certificates of test authorities, as PEM.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,33 +9,30 @@ use rcgen::{
     date_time_ymd,
 };
 
-/// An authority that nobody trusts who is not told to.
+/// An authority that is trusted only if a test names it.
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
-    /// Its certificate.
+    /// Its certificate, as PEM.
     pub pem: String,
 }
 
 /// A certificate and its key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyedCertificate {
-    /// The certificate.
     pub certificate: String,
-    /// The key.
     pub key: String,
 }
 
-/// Where a certificate lies, and its key.
+/// The paths of a certificate and its key.
 #[derive(Clone)]
 pub struct CertificateFiles {
-    /// The certificate.
     pub certificate: PathBuf,
-    /// The key, which its owner alone may read.
+    /// The key, readable by its owner alone.
     pub key: PathBuf,
 }
 
 impl Authority {
-    /// One of this name.
+    /// A new authority with this name.
     pub fn named(name: &str) -> Self {
         let mut params = params(&[]);
         params.distinguished_name.push(DnType::CommonName, name);
@@ -45,7 +42,7 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), pem }
     }
 
-    /// Writes its certificate there.
+    /// Writes its certificate into the folder.
     pub fn write(&self, folder: &Path, name: &str) -> PathBuf {
         let path = folder.join(format!("{name}.pem"));
         fs::write(&path, &self.pem).expect("a certificate can be written");
@@ -57,14 +54,14 @@ impl Authority {
         self.signed(params(names))
     }
 
-    /// One of a client.
+    /// A certificate for a client.
     pub fn signs_client(&self) -> KeyedCertificate {
         let mut params = params(&["client"]);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         self.signed(params)
     }
 
-    /// One that is over since long ago.
+    /// A certificate that expired long ago.
     pub fn signed_once(&self, names: &[&str]) -> KeyedCertificate {
         let mut params = params(names);
         params.not_before = date_time_ymd(2000, 1, 1);
@@ -85,7 +82,7 @@ fn params(names: &[&str]) -> CertificateParams {
 }
 
 impl KeyedCertificate {
-    /// Writes both there, in place of those before; each is whole at any moment.
+    /// Writes both into the folder, over earlier ones; each file is complete at any time.
     pub fn write(&self, folder: &Path, name: &str) -> CertificateFiles {
         let put = |suffix: &str, text: &str| {
             let path = folder.join(format!("{name}{suffix}"));

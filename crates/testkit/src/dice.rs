@@ -1,10 +1,10 @@
-//! Numbers that a seed decides, where a test draws what happens and when.
+//! Random numbers from a seed, for tests that draw events and times.
 
 /// Throws numbers, always the same for a seed (xorshift). A seed of 0 throws nothing but 0.
 pub struct Dice(pub u64);
 
 impl Dice {
-    /// For seeds that are small or follow each other.
+    /// Mixes the seed first, for seeds that are small or follow each other.
     pub fn mixed(seed: u64) -> Self {
         Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
@@ -17,12 +17,12 @@ impl Dice {
         self.0 % n
     }
 
-    /// Whether this is the one case in `n`.
+    /// True in one of `n` cases.
     pub fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
 
-    /// One of these, unless there is none.
+    /// One of these; `None` if the slice is empty.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         let n = of.len() as u64;
         (n > 0).then(|| &of[self.below(n) as usize])

@@ -1,4 +1,4 @@
-//! An engine that records what it is asked, and answers what a test says.
+//! An engine that records its calls, and answers by a test's script.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,24 +16,24 @@ use tenure_seam::{CallError, CallFuture, Clock, Engine, Fault, Health, SystemClo
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-/// A loop that asks without end must not fill the memory of the machine.
+/// A loop of endless calls must not fill the memory of the machine.
 const CALLS_MAX: usize = 10_000;
 
-/// What a test answers.
+/// The answer of a script to one call.
 #[allow(clippy::large_enum_variant)] // made once per call of a test, and moved on at once
 pub enum Says {
-    /// At once.
+    /// Answers the call at once.
     Now(Result<Reply, CallError>),
-    /// Later.
+    /// Answers after this long.
     After(Duration, Result<Reply, CallError>),
-    /// Not at all.
+    /// Never answers the call.
     Never,
 }
 
-/// Asked for each call, in their order, with the number of calls of the same kind before it.
+/// Called for each call, in order, with the number of earlier calls of the same kind.
 type Script = Box<dyn FnMut(&Request, usize) -> Says + Send>;
 
-/// See the module.
+/// An engine that answers by a script, and records every call.
 pub struct Fake {
     script: Mutex<Script>,
     calls: Mutex<Vec<(Instant, Request)>>,
@@ -46,7 +46,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Fake {
-    /// One that answers by this script.
+    /// A fake that answers by this script.
     pub fn new(script: impl FnMut(&Request, usize) -> Says + Send + 'static) -> Arc<Self> {
         Arc::new(Fake {
             script: Mutex::new(Box::new(script)),
@@ -56,7 +56,7 @@ impl Fake {
         })
     }
 
-    /// What it says to a call, which it remembers; for a script that leaves some calls to another engine.
+    /// The script's answer to a call, which is recorded; for a script that leaves some calls to another engine.
     pub fn says(&self, request: &Request) -> Says {
         let says = {
             let mut calls = lock(&self.calls);
@@ -71,8 +71,8 @@ impl Fake {
         says
     }
 
-    /// The same of a call as it comes: settles and a lease call that are one are asked for as the two that they are,
-    /// and answered together, the lease call only if the settles are.
+    /// The same for a call as it arrives: a settle with a lease call is given to the script as two calls, and answered
+    /// together, the lease call only if the settle is.
     fn answers(&self, request: Request) -> Says {
         let Request::Settle(Settle { settle, lease: Some(lease) }) = request else {
             return self.says(&request);
@@ -101,11 +101,11 @@ impl Fake {
         Says::After(took.max(waited), both)
     }
 
-    /// Every call so far, with its moment.
+    /// Every call until now, with its time.
     pub fn calls(&self) -> Vec<(Instant, Request)> {
         lock(&self.calls).clone()
     }
-    /// Every heartbeat so far, with its moment.
+    /// Every heartbeat until now, with its time.
     pub fn extends(&self) -> Vec<(Instant, Extend)> {
         let one = |(at, call)| match call {
             Request::Extend(extend) => Some((at, extend)),
@@ -113,7 +113,7 @@ impl Fake {
         };
         self.calls().into_iter().filter_map(one).collect()
     }
-    /// What each call settled.
+    /// The items of each settle call.
     pub fn settles(&self) -> Vec<Vec<SettleItem>> {
         let one = |(_, call)| match call {
             Request::Settle(Settle { settle, .. }) => Some(settle),
@@ -121,11 +121,11 @@ impl Fake {
         };
         self.calls().into_iter().filter_map(one).collect()
     }
-    /// What was settled, in all calls.
+    /// The items of all settle calls.
     pub fn settled(&self) -> Vec<SettleItem> {
         self.settles().into_iter().flatten().collect()
     }
-    /// Every lease call so far, with its moment.
+    /// Every lease call until now, with its time.
     pub fn leases(&self) -> Vec<(Instant, Lease)> {
         let one = |(at, call)| match call {
             Request::Lease(lease) => Some((at, lease)),
@@ -134,7 +134,7 @@ impl Fake {
         self.calls().into_iter().filter_map(one).collect()
     }
 
-    /// Until so many calls are what `counts` counts; panics after a minute.
+    /// Waits until `counts` is true for `many` calls; panics after a minute.
     pub async fn until(&self, counts: impl Fn(&Request) -> bool, many: usize) {
         let done = async {
             loop {
@@ -183,7 +183,7 @@ impl Engine for Fake {
     fn drain(&self) {}
 }
 
-/// What an engine that is well answers: nothing to take, everything extended and settled.
+/// The answer of a healthy engine: nothing to take, everything extended and settled.
 pub fn well(request: &Request) -> Says {
     match request {
         Request::Lease(lease) => Says::After(lease.wait.std(), Ok(Reply::Lease(Leased::default()))),
@@ -194,7 +194,7 @@ pub fn well(request: &Request) -> Says {
     }
 }
 
-/// The answer to a heartbeat of which nothing is lost.
+/// The answer to a heartbeat without a lost lease.
 pub fn extended(extend: &Extend, expires_at: Moment) -> Reply {
     let one = |item: &tenure_core::lease::ExtendItem| ExtendedLease {
         lease: item.lease.clone(),
@@ -204,7 +204,7 @@ pub fn extended(extend: &Extend, expires_at: Moment) -> Reply {
     Reply::Extend(Extended { extended, ..Extended::default() })
 }
 
-/// The answer to settles that all are taken.
+/// The answer to settles that are all accepted.
 pub fn settled(settle: &Settle) -> Reply {
     let one = |item: &SettleItem| SettledLease {
         lease: item.lease.clone(),
@@ -219,7 +219,7 @@ pub fn settled(settle: &Settle) -> Reply {
     Reply::Settle(Settled { settled, lease: None })
 }
 
-/// A queue with so many jobs.
+/// A queue with these counts of jobs.
 pub fn counts(get: &GetQueue, counts: QueueCounts) -> Reply {
     Reply::GetQueue(QueueView {
         name: get.queue.clone(),
@@ -238,18 +238,18 @@ pub fn unavailable() -> Says {
     Says::Now(Err(CallError::Fault(Fault::Unavailable("away".to_owned()))))
 }
 
-/// It may have happened.
+/// The outcome is unknown: the call may have happened.
 pub fn unknown() -> Says {
     Says::Now(Err(CallError::Fault(Fault::Unknown("cut off".to_owned()))))
 }
 
-/// Jobs of these numbers, granted: leases `l1`…, jobs `j1`….
+/// Granted jobs with these numbers: leases `l1`…, jobs `j1`….
 pub fn granted(numbers: impl IntoIterator<Item = usize>) -> Says {
     let leases = numbers.into_iter().map(|n| lease(n, Some(job(n)))).collect();
     Says::Now(Ok(Reply::Lease(Leased { leases, ..Leased::default() })))
 }
 
-/// The lease of this number.
+/// The lease with this number.
 pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
     LeaseView {
         lease: Some(format!("l{n}")),
@@ -264,7 +264,7 @@ pub fn lease(n: usize, job: Option<JobView>) -> LeaseView {
     }
 }
 
-/// The job of this number, whose payload is the number.
+/// The job with this number, which is also its payload.
 pub fn job(n: usize) -> JobView {
     let id = JobId::parse(&format!("j{n}")).expect("it is a name");
     let queue = QueueName::parse("q").expect("it is a name");
@@ -272,7 +272,7 @@ pub fn job(n: usize) -> JobView {
     JobView { payload: Some(Json::from(n as i64)), attempt: 1, ..bare }
 }
 
-/// The lease of this id without a job, with fence 7, granted now.
+/// A lease with this id, without a job, with fence 7, granted now.
 pub fn needs_lease(id: &str) -> LeaseView {
     let now = SystemClock.now();
     LeaseView {
@@ -296,11 +296,11 @@ pub fn job_lease(id: &str, payload: &str) -> LeaseView {
 pub fn is_extend(call: &Request) -> bool {
     matches!(call, Request::Extend(_))
 }
-/// Whether it settles.
+/// Whether it is a settle.
 pub fn is_settle(call: &Request) -> bool {
     matches!(call, Request::Settle(_))
 }
-/// Whether it asks for leases.
+/// Whether it is a lease call.
 pub fn is_lease(call: &Request) -> bool {
     matches!(call, Request::Lease(_))
 }

@@ -1,4 +1,4 @@
-//! Folders that go away with their test.
+//! Folders that are removed with their test.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub struct TempDir(tempfile::TempDir);
 
 impl TempDir {
-    /// A new, empty folder. Panics if there is no room for one.
+    /// A new, empty folder. Panics if it cannot be created.
     #[expect(clippy::new_without_default, reason = "it makes something on disk")]
     pub fn new() -> Self {
         match tempfile::Builder::new().prefix("tenure-test-").tempdir() {
@@ -16,12 +16,11 @@ impl TempDir {
         }
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// A path in it.
+    /// The path of `name` in it.
     pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
         self.0.path().join(name)
     }

@@ -1,4 +1,4 @@
-//! What the tests of the workspace have in common. Nothing of it is for production.
+//! Fixtures that the tests of the workspace share. Nothing here is for production.
 
 pub mod certificates;
 mod dice;

@@ -1,4 +1,4 @@
-//! The fixtures of Redis do what other tests take for granted.
+//! The fixtures of Redis do what other tests rely on.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, wanted};
 
-/// For what another process does.
+/// For the work of another process.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn until<T>(mut look: impl FnMut() -> Option<T>) -> T {
@@ -91,7 +91,7 @@ fn a_server_ends_with_a_test_that_panics() {
     let ended = std::thread::spawn(move || {
         let server = RedisServer::start(Aof::Off, &[]);
         tell.send(server.pid()).unwrap();
-        // Not panic!: nothing is said of a panic that is meant.
+        // Not panic!: an intended panic should print nothing.
         std::panic::resume_unwind(Box::new("meant"));
     });
     assert!(ended.join().is_err());
@@ -141,7 +141,7 @@ fn a_cluster_shares_its_slots_and_a_slot_moves_with_its_keys() {
     }
     assert!(cluster.server(to).call(&["GET", "{a}0"]).is_err_and(|why| says(&why, "MOVED")));
 
-    // Half-way: what was moved is asked for at the new one, all else still answers at the old one.
+    // Half-way: moved keys are asked for at the new primary, all others still at the old one.
     let half = cluster.begin_move(slot, from, to);
     cluster.move_keys(half, &["{a}0", "{a}none"]);
     assert!(cluster.server(from).call(&["GET", "{a}0"]).is_err_and(|why| says(&why, "ASK")));

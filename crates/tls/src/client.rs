@@ -1,4 +1,4 @@
-//! A client's side: whom it trusts, what it shows of itself, and what to do when a handshake fails.
+//! Client side: whom it trusts, how it identifies itself, and what to do when a handshake fails.
 
 use std::error::Error;
 use std::io;
@@ -17,26 +17,26 @@ use tokio_rustls::rustls::{
 
 use crate::pem_files::{self, PemFileError};
 
-/// What is offered to a server over HTTP: calls in flight become one here, and need no second way to share a connection.
+/// The protocol offered to a server over HTTP: calls in flight become one, and need no other way to share a connection.
 const HTTP_1: &[&[u8]] = &[b"http/1.1"];
 
 /// Why TLS cannot be set up. Nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// The file that is to say whom to trust cannot be used.
+    /// The file of trusted authorities cannot be used.
     #[error("{why}; \"ca\" names a PEM file of certificates")]
     Certificates {
-        /// What is wrong with it.
+        /// The fault in that file.
         #[source]
         why: PemFileError,
     },
-    /// The certificate or key that a client shows of itself cannot be used.
+    /// The certificate or key of the client cannot be used.
     #[error(transparent)]
     Identity(PemFileError),
-    /// They do not fit each other.
+    /// The client's key and certificate do not fit each other.
     #[error("the key in \"{}\" does not fit the client certificate in \"{}\"; name the key that it was made with", .0.key.display(), .0.certificate.display())]
     Mismatch(Identity),
-    /// The host of the address is no name that a certificate can carry.
+    /// The host of the address is not a name that a certificate can carry.
     #[error(
         "\"{0}\" is no name that a certificate can carry; use the name in the server's certificate"
     )]
@@ -46,7 +46,7 @@ pub enum TlsError {
     Versions(#[from] rustls::Error),
 }
 
-/// What a client shows of itself, where a server asks for certificates.
+/// The certificate and key of a client, for a server that asks for them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// Its certificate, in PEM, followed by those between it and the authority.
@@ -55,16 +55,16 @@ pub struct Identity {
     pub key: PathBuf,
 }
 
-/// Whom a client trusts, and what it shows of itself.
+/// The authorities that a client trusts, and its own certificate.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Trust {
-    /// A PEM file of authorities, of which the server's certificate must be; `None`: those of the system.
+    /// A PEM file with the authorities of the server's certificate; `None`: those of the system.
     pub ca: Option<PathBuf>,
-    /// What is shown to a server that asks for it.
+    /// The certificate for a server that asks for one.
     pub identity: Option<Identity>,
 }
 
-/// What is trusted, and how it is spoken to. Clones share it.
+/// A TLS client: trusted roots and offered protocols. Clones share it.
 #[derive(Clone)]
 pub struct Tls {
     connector: TlsConnector,
@@ -78,7 +78,7 @@ impl Tls {
         Tls::trusting(&trust, protocols)
     }
 
-    /// The same, of a client that may show a certificate of its own where one is asked for.
+    /// The same for a client that may have a certificate of its own.
     pub fn trusting(trust: &Trust, protocols: &[&[u8]]) -> Result<Self, TlsError> {
         let roots = match &trust.ca {
             Some(file) => pem_files::roots(file).map_err(|why| TlsError::Certificates { why })?,
@@ -105,7 +105,7 @@ impl Tls {
         Ok(Tls { connector: TlsConnector::from(Arc::new(config)) })
     }
 
-    /// Shakes hands over `stream` with a side whose certificate carries this name.
+    /// Shakes hands over `stream` with a server whose certificate carries this name.
     pub async fn connect<S>(&self, host: HostName, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -114,16 +114,16 @@ impl Tls {
     }
 }
 
-/// What speaks HTTP/1.1 over TLS with a host, and the name that its certificate must carry.
+/// A TLS client for HTTP/1.1 with a host, and the name that its certificate must carry.
 ///
 /// # Errors
-/// A file cannot be used, or no certificate can carry that name.
+/// A file cannot be used, or a certificate cannot carry that name.
 pub fn for_http_trusting(trust: &Trust, host: &str) -> Result<(Tls, HostName), TlsError> {
     Ok((Tls::trusting(trust, HTTP_1)?, HostName::parse(host)?))
 }
 
-/// What speaks HTTP over TLS with a host: by the usual roots, which are read once in the life of the process, and the name that its
-/// certificate must carry. The error is a sentence: it is kept for all who ask later.
+/// A TLS client for HTTP with a host: by the system's roots, which are read once in the life of the process, and the
+/// name that its certificate must carry. The error is a text: it is kept for all later calls.
 pub fn for_http(host: &str) -> Result<(Tls, HostName), String> {
     static TRUSTED: OnceLock<Result<Tls, String>> = OnceLock::new();
     let tls = TRUSTED.get_or_init(|| Tls::new(None, HTTP_1).map_err(|why| why.to_string()));
@@ -152,8 +152,8 @@ fn roots_of_the_system() -> RootCertStore {
     roots
 }
 
-/// What to tell if `host` ended the connection since it does not take the certificate of this client, or misses one. Of TLS 1.3
-/// a client hears that after it has sent a request, which then nobody has read.
+/// What to tell the user if `host` ended the connection because it rejects the certificate of this client, or requires
+/// one. With TLS 1.3 a client learns that after it has sent a request, which the server has then not read.
 pub fn refusal(failed: &(dyn Error + 'static), host: &str) -> Option<String> {
     use AlertDescription as A;
     match cause(failed)? {
@@ -175,7 +175,7 @@ pub fn refusal(failed: &(dyn Error + 'static), host: &str) -> Option<String> {
     }
 }
 
-/// What to tell of a connection to `host` that TLS did not let come about, or ended; `None` if TLS is not why.
+/// What to tell the user if TLS prevented or ended a connection to `host`; `None` if TLS is not the reason.
 pub fn advice(failed: &(dyn Error + 'static), host: &str) -> Option<String> {
     use CertificateError as C;
     if let Some(refusal) = refusal(failed, host) {
@@ -215,14 +215,14 @@ pub fn advice(failed: &(dyn Error + 'static), host: &str) -> Option<String> {
     Some(advice)
 }
 
-/// What TLS says, however deep it lies below what the layers above say.
+/// The error of TLS, however deep it lies below the errors of the layers above.
 fn cause<'e>(failed: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let mut here = Some(failed);
     while let Some(error) = here {
         if let Some(found) = error.downcast_ref::<rustls::Error>() {
             return Some(found);
         }
-        // An I/O error tells the cause of its cause, not what is in it.
+        // An I/O error names the cause of its cause, not its content.
         let held = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         here = match held {
             Some(held) => Some(held as &(dyn Error + 'static)),
@@ -236,7 +236,7 @@ fn cause<'e>(failed: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
 fn names(presented: &[String]) -> String {
     const SHOWN: usize = 5;
     let plain = |name: &String| match name.split_once('(') {
-        // As its library writes them: DnsName("localhost"), IpAddress(127.0.0.1).
+        // In the form of its library: DnsName("localhost"), IpAddress(127.0.0.1).
         Some((_, name)) => name.trim_end_matches(')').trim_matches('"').to_owned(),
         None => name.clone(),
     };

@@ -1,8 +1,8 @@
-//! TLS, of both sides: how a client trusts a server, and how a server shows who it is.
+//! TLS of both sides: how a client trusts a server, and how a server identifies itself.
 //!
 //! A client trusts the certificates that its settings name, otherwise the system's roots, otherwise the ones that
-//! browsers carry. There is no way to switch the check off. A server over HTTP and a Redis are reached by this one
-//! set-up, so what is trusted for one of them is trusted for the other.
+//! browsers carry. The check cannot be switched off. A server over HTTP and a Redis use this same set-up, so an
+//! authority that is trusted for one of them is trusted for the other.
 
 mod client;
 mod pem_files;

@@ -1,6 +1,6 @@
-//! Certificates and keys as PEM files hold them.
+//! Reads certificates and keys from PEM files.
 //!
-//! A key never reaches a message: what is wrong with a file is said by its path alone.
+//! A key never reaches a message: an error names a file by its path alone.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,43 +19,39 @@ pub enum PemFileError {
     /// It cannot be read.
     #[error("cannot read \"{}\": {why}", file.display())]
     Unreadable {
-        /// The file.
         file: PathBuf,
-        /// What the system says.
         #[source]
         why: io::Error,
     },
-    /// It holds no certificate.
+    /// The file has no certificate.
     #[error("there is no certificate in \"{}\"; it must be a PEM file, with \"-----BEGIN CERTIFICATE-----\"", .0.display())]
     NoCertificate(PathBuf),
-    /// It holds no key.
+    /// The file has no key.
     #[error("there is no private key in \"{}\"; it must be a PEM file, with \"-----BEGIN PRIVATE KEY-----\"", .0.display())]
     NoKey(PathBuf),
     /// Its key is locked by a passphrase.
     #[error("the key in \"{}\" has a passphrase, which nobody could type; write it without one: openssl pkey -in LOCKED -out KEY", .0.display())]
     Locked(PathBuf),
-    /// It begins as PEM and does not go on so.
+    /// It begins as PEM and then breaks off.
     #[error("\"{}\" is damaged: {why}; write it again", file.display())]
     Damaged {
-        /// The file.
         file: PathBuf,
-        /// Where it breaks off.
+        /// The place where it breaks off.
         #[source]
         why: pem::Error,
     },
-    /// A certificate of it cannot be a root.
+    /// A certificate in it cannot be a root.
     #[error("a certificate in \"{}\" is not one of an authority: {why}; name the certificate that signed the others", file.display())]
     NoRoot {
-        /// The file.
         file: PathBuf,
-        /// What is wrong with the certificate.
+        /// The fault in that certificate.
         #[source]
         why: rustls::Error,
     },
 }
 
 impl PemFileError {
-    /// The file and what the system says, if it could not be read at all.
+    /// The file and the system's error, if it could not be read at all.
     pub fn unreadable(&self) -> Option<(&Path, &io::Error)> {
         match self {
             PemFileError::Unreadable { file, why } => Some((file, why)),
@@ -73,7 +69,7 @@ fn read(file: &Path) -> Result<Vec<u8>, PemFileError> {
     text.map_err(|why| PemFileError::Unreadable { file: file.to_owned(), why })
 }
 
-/// All certificates of a file, in its order; one at least.
+/// All certificates of a file, in its order; at least one.
 pub(crate) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, PemFileError> {
     let text = read(file)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();

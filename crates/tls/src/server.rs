@@ -1,6 +1,6 @@
-//! A server's side: its certificate and key, read anew while it serves, and the certificates that it asks of clients.
+//! Server side: its certificate and key, reloaded while it serves, and the client certificates that it asks for.
 //!
-//! Connections that stand keep what they began with. A pair that cannot be used changes nothing.
+//! Open connections keep the certificate that they began with. A pair that cannot be used changes nothing.
 
 use std::fmt;
 use std::io;
@@ -17,42 +17,38 @@ pub use tokio_rustls::server::TlsStream as AcceptedStream;
 
 use crate::pem_files::{self, PemFileError};
 
-/// What HTTP calls the protocol that a handshake may choose.
+/// The name of HTTP/2 in a handshake.
 const H2: &[u8] = b"h2";
 
-/// The files by which a server is known, and by which it knows clients.
+/// The files that identify a server, and those by which it identifies clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerFiles {
     /// Its certificate, followed by those between it and the authority.
     pub certificate: PathBuf,
     /// The key that the certificate was made with.
     pub key: PathBuf,
-    /// The authorities of clients: given, a connection without a certificate of one of them is refused.
+    /// The authorities of clients: if given, a connection without a certificate of one of them is refused.
     pub client_ca: Option<PathBuf>,
 }
 
-/// Why the files of a server cannot be used. No message has anything of a key in it.
+/// Why the files of a server cannot be used. No message contains any part of a key.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerTlsError {
-    /// One of them.
+    /// One of the files cannot be used.
     #[error(transparent)]
     File(#[from] PemFileError),
-    /// The two are each good, and not of each other.
+    /// Certificate and key are each good, but do not belong together.
     #[error("the key in \"{}\" does not fit the certificate in \"{}\"; name the key that the certificate was made with", key.display(), certificate.display())]
     Mismatch {
-        /// Of the certificate.
         certificate: PathBuf,
-        /// Of the key.
         key: PathBuf,
     },
-    /// The key or certificate is of a kind that is not known, or is damaged within.
+    /// The key or certificate is of an unknown kind, or damaged within.
     #[error("the certificate in \"{}\" with the key in \"{}\" cannot be used: {why}; ECDSA, Ed25519 and RSA are known", certificate.display(), key.display())]
     Unusable {
-        /// Of the certificate.
         certificate: PathBuf,
-        /// Of the key.
         key: PathBuf,
-        /// What is wrong.
+        /// The reason from the TLS library.
         #[source]
         why: rustls::Error,
     },
@@ -62,7 +58,7 @@ pub enum ServerTlsError {
 }
 
 impl ServerTlsError {
-    /// The file and what the system says, if one could not be read at all.
+    /// The file and the system's error, if one could not be read at all.
     pub fn unreadable(&self) -> Option<(&Path, &io::Error)> {
         match self {
             ServerTlsError::File(why) => why.unreadable(),
@@ -105,7 +101,7 @@ impl ServerFiles {
     }
 }
 
-/// What a server shows itself with, now. Clones share it.
+/// The present certificate and key of a server. Clones share it.
 #[derive(Clone)]
 pub struct ServerTls {
     files: Arc<ServerFiles>,
@@ -119,7 +115,7 @@ impl fmt::Debug for ServerTls {
 }
 
 impl ServerTls {
-    /// Reads the files.
+    /// Reads the files for the first time.
     ///
     /// # Errors
     /// [`ServerTlsError`]: one of them cannot be used, or they do not go together.
@@ -128,15 +124,14 @@ impl ServerTls {
         Ok(ServerTls { files: Arc::new(files), current })
     }
 
-    /// The files.
     pub fn files(&self) -> &ServerFiles {
         &self.files
     }
 
-    /// Reads them anew, for connections that come from now on.
+    /// Reads the files again, for connections that come from now on.
     ///
     /// # Errors
-    /// As [`ServerTls::read`]; then all stays as it is.
+    /// As [`ServerTls::read`]; then everything stays as it is.
     pub fn reload(&self) -> Result<(), ServerTlsError> {
         let new = self.files.read()?;
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = new;
@@ -146,8 +141,8 @@ impl ServerTls {
     /// Shakes hands with a caller.
     ///
     /// # Errors
-    /// It speaks no TLS, nothing that both know, or shows no certificate that is asked for; or it went away. Beside the error is
-    /// the stream, on which the caller was told.
+    /// The caller speaks no TLS, shares no protocol, or shows no certificate although one is required; or it went away.
+    /// The stream comes back with the error; the caller has been notified on it.
     pub async fn accept<S>(&self, stream: S) -> Result<AcceptedStream<S>, (io::Error, S)>
     where
         S: AsyncRead + AsyncWrite + Unpin,

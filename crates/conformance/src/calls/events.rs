@@ -1,4 +1,4 @@
-//! What happened since a moment of a sentence, in short lines.
+//! Events since a mark in a sentence, as short lines.
 
 use std::future::Future;
 use std::panic::Location;
@@ -11,7 +11,7 @@ use crate::bench::Bench;
 use crate::calls::waits::Waiting;
 
 impl Bench {
-    /// The place behind all that happened so far.
+    /// The position after all events until now.
     #[track_caller]
     pub(crate) fn mark(&self) -> impl Future<Output = EventId> + Send + use<> {
         let read = self.ok(ReadEvents::default());
@@ -22,7 +22,7 @@ impl Bench {
         }
     }
 
-    /// What happened after a place, without a gap. What only engines tell of themselves is left out.
+    /// The events after a position, without a gap. Events that are only about engines are left out.
     #[track_caller]
     pub(crate) fn since(&self, mark: EventId) -> impl Future<Output = Vec<Event>> + Send + use<> {
         let at = Location::caller();
@@ -37,20 +37,20 @@ impl Bench {
         }
     }
 
-    /// The same in short lines.
+    /// The same as short lines.
     #[track_caller]
     pub(crate) fn heard(&self, mark: EventId) -> impl Future<Output = Vec<String>> + Send + use<> {
         let since = self.since(mark);
         async move { since.await.iter().map(line).collect() }
     }
 
-    /// A reader that waits behind a place.
+    /// A reader that waits after a position.
     pub(crate) fn reads(&self, mark: EventId, wait: Span) -> Waiting<EventsRead> {
         self.start(ReadEvents { wait, ..reading(mark, EventFilter::default()) })
     }
 }
 
-/// A page from a place.
+/// A page from a position.
 pub(crate) fn reading(mark: EventId, filter: EventFilter) -> ReadEvents {
     ReadEvents { since: EventsSince::Id(mark), filter, max: 1_000, wait: Span::ZERO }
 }
@@ -60,7 +60,7 @@ pub(crate) fn only_types(types: &[EventType]) -> EventFilter {
     EventFilter { types: types.to_vec(), ..EventFilter::default() }
 }
 
-/// The type of an event, whom it is about and what is said of that. What differs from run to run is left out.
+/// The type of an event, its subject and its fields. Values that differ from run to run are left out.
 pub(crate) fn line(event: &Event) -> String {
     let about = &event.happened.about;
     let mut words = vec![event.happened.kind.to_string()];

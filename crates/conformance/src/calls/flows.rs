@@ -1,4 +1,4 @@
-//! Short ways to say which job waits for which, and short calls for flows and for jobs with parents.
+//! Short words for jobs that wait for jobs, and short calls for flows and for jobs with parents.
 
 use std::future::Future;
 
@@ -23,7 +23,7 @@ pub(crate) fn flow(name: &str) -> FlowName {
     FlowName::parse(name).expect("a flow that is well formed")
 }
 
-/// The parents and the flow of a job, said in words.
+/// Builder methods for the parents and the flow of a job.
 pub(crate) trait FlowWords: Sized {
     /// Waits for one more parent.
     fn after_parent(self, parent: Parent) -> Self;
@@ -32,9 +32,9 @@ pub(crate) trait FlowWords: Sized {
     /// Waits for the item of its call with this ref.
     fn after_item(self, reference: &str) -> Self;
     fn after_flow(self, name: &str) -> Self;
-    /// The parent that was named last counts as done if it is not there.
+    /// The parent that was named last counts as done if it is missing.
     fn or_gone(self) -> Self;
-    /// Has this ref within its call.
+    /// Sets its ref within its call.
     fn called(self, reference: &str) -> Self;
     fn in_flow(self, name: &str) -> Self;
     /// Runs after any end of its parents.
@@ -95,13 +95,13 @@ pub(crate) fn named_parent(parent: &ParentView) -> (String, &'static str) {
         ParentView::Flow { flow, .. } => (format!("flow:{flow}"), "flow"),
     }
 }
-/// The refusal is about this item of the array, at this place of it. Over HTTP a pointer counts from the body.
+/// Checks that the refusal is about this item of the array, at this place. Over HTTP a pointer counts from the body.
 #[track_caller]
 pub(crate) fn is_about(no: &Refusal, item: usize, place: &str) {
     assert_eq!(no.index, Some(item), "{no}");
     assert!(no.pointer.as_deref().is_some_and(|pointer| pointer.ends_with(place)), "{no}");
 }
-/// An array of which nothing but ids is wanted.
+/// An array that is answered with ids only.
 pub(crate) fn briefly(jobs: Vec<NewJob>) -> Push {
     Push { jobs, answer: PushAnswer::Ids }
 }
@@ -130,7 +130,7 @@ impl Bench {
             self.settle(end(&lease)).await;
         }
     }
-    /// Returns when everybody who waits has been told: whatever is due now is done.
+    /// Returns when all waiting callers have been notified: all due work is done.
     pub(crate) async fn told(&self) {
         self.pass(ms(1)).await;
     }
@@ -172,7 +172,7 @@ impl Bench {
     pub(crate) fn no_flow(&self, name: &str) -> impl Future<Output = Refusal> + Send + use<> {
         self.refused(Code::FlowNotFound, GetFlow { flow: flow(name), wait: Span::ZERO })
     }
-    /// Its unfinished, succeeded, failed and cancelled members.
+    /// The numbers of its unfinished, succeeded, failed and cancelled members.
     #[track_caller]
     pub(crate) fn members(&self, name: &str) -> impl Future<Output = [u64; 4]> + Send + use<> {
         let call = self.flow(name);
@@ -183,7 +183,7 @@ impl Bench {
         let call = self.ok(CancelFlow { flow: flow(name) });
         async move { *call.await }
     }
-    /// A call that waits for a flow, registered beside those that wait already.
+    /// A call that waits for a flow, registered after those that wait already.
     pub(crate) async fn awaits_flow(&self, name: &str, wait: Span) -> Waiting<Box<FlowView>> {
         let before = self.ok(GetStats).await.result_waiters as usize;
         let waiting = self.start(GetFlow { flow: flow(name), wait });

@@ -1,4 +1,4 @@
-//! Gauges, read by the sentence itself: what an engine claims it answers, so that time can be moved.
+//! Gauges, read by the sentence itself: it answers the engine's claims, so that time can be moved.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tenure_seam::GaugeFeed;
 use crate::bench::Bench;
 use crate::words::*;
 
-/// Longest real time until an engine claims what is due.
+/// Longest real time until an engine claims a due gauge.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 
 fn address(text: &str) -> GaugeAddress {
@@ -39,12 +39,12 @@ pub(crate) fn listing() -> Gauge {
     with(GaugeSource::Scrapyd { scrapyd: address("http://host"), project: None })
 }
 
-/// What a list of ids answers.
+/// A reading of an address that lists ids.
 pub(crate) fn ids<const N: usize>(ids: [&str; N]) -> GaugeResult {
     GaugeResult::Ids(ids.map(str::to_owned).to_vec())
 }
 
-/// What an address that counts answers.
+/// A reading of an address that counts.
 pub(crate) fn sum(sum: u64) -> GaugeResult {
     GaugeResult::Sum(sum)
 }
@@ -54,7 +54,7 @@ pub(crate) fn unreadable() -> GaugeResult {
     GaugeResult::failed("http status 503")
 }
 
-/// What was read of a limit's gauge.
+/// The last reading of a limit's gauge.
 pub(crate) fn reading_of(view: &LimitView) -> GaugeReading {
     let gauge = view.gauge.as_ref().expect("it has a gauge");
     gauge.reading.clone().unwrap_or_default()
@@ -64,7 +64,7 @@ pub(crate) fn reading_of(view: &LimitView) -> GaugeReading {
 pub(crate) struct GaugeDesk(GaugeFeed);
 
 impl GaugeDesk {
-    /// The next claim.
+    /// Waits for the next claim.
     pub(crate) async fn claim(&mut self) -> GaugeClaim {
         let claimed = tokio::time::timeout(CLAIMED_WITHIN, self.0.next()).await;
         let claimed = claimed.expect("a gauge is claimed").expect("the engine is open");
@@ -76,14 +76,14 @@ impl GaugeDesk {
         self.0.try_next().map(|claimed| claimed.claim)
     }
 
-    /// Nothing is due that this process is to read. All that is due by now has been done.
+    /// Checks that no gauge is due for this process. All due work has been done.
     #[track_caller]
     pub(crate) fn no_claim(&mut self) {
         let claim = self.try_claim();
         assert!(claim.is_none(), "{claim:?} was not to be");
     }
 
-    /// Reads once.
+    /// Takes the next claim and answers it with `result`.
     pub(crate) async fn read(&mut self, b: &Bench, result: GaugeResult) {
         let claim = self.claim().await;
         b.read(&claim, result).await;
@@ -91,7 +91,7 @@ impl GaugeDesk {
 }
 
 impl Bench {
-    /// A process that reads gauges from now on; `None` (and a word on stderr) where the engine cannot keep gauges.
+    /// A process that reads gauges from now on; `None` (and a note on stderr) if the engine cannot keep gauges.
     pub(crate) fn reader(&self) -> Option<GaugeDesk> {
         if !self.can.gauges {
             eprintln!("skipped: this engine keeps no gauges");
@@ -100,7 +100,7 @@ impl Bench {
         Some(GaugeDesk(self.engine().gauges().expect("an engine that keeps gauges has them read")))
     }
 
-    /// Brings the answer to a claim.
+    /// Sends the answer to a claim.
     pub(crate) async fn read(&self, claim: &GaugeClaim, result: GaugeResult) {
         let answer = self.engine().answer_gauge(&self.namespace, claim.answered(result));
         answer.await.expect("an answer is taken, or dropped");
@@ -112,7 +112,7 @@ impl Bench {
         self.ok(PutLimit { limit: limit(name), settings, gauge: Some(Box::new(gauge)) }).await.view
     }
 
-    /// Time passes, and each claim is answered like this.
+    /// Lets time pass, and answers each claim with this.
     pub(crate) async fn pass_reading(
         &self,
         reader: &mut GaugeDesk,

@@ -1,4 +1,4 @@
-//! Short calls for jobs: push them, look at them, cancel them.
+//! Short calls for jobs: push, view and cancel them.
 
 use std::future::Future;
 use std::panic::Location;
@@ -50,7 +50,7 @@ impl Bench {
     pub(crate) fn no_job(&self, id: &str) -> impl Future<Output = Refusal> + Send + use<> {
         self.refused(Code::JobNotFound, GetJob { job: job_ref(id) })
     }
-    /// The job is in this state.
+    /// Checks that the job is in this state.
     #[track_caller]
     pub(crate) fn is(
         &self,

@@ -12,11 +12,11 @@ use crate::bench::Bench;
 use crate::words::*;
 
 impl Bench {
-    /// A call for one job of a queue, by a worker that nobody has heard of, at once or not at all.
+    /// A call for one job of a queue, by a worker that is new to the engine, without a wait.
     pub(crate) fn ask(&self, name: &str) -> Lease {
         Lease::jobs(vec![queue(name)], 1).by(&self.stranger())
     }
-    /// A call for needs alone, by a worker that nobody has heard of, at once or not at all.
+    /// A call for needs alone, by a worker that is new to the engine, without a wait.
     pub(crate) fn ask_needs<const N: usize>(&self, needs: [Need; N]) -> Lease {
         Lease::needs(needs.to_vec()).by(&self.stranger())
     }
@@ -31,7 +31,7 @@ impl Bench {
             leased.leases.remove(0)
         }
     }
-    /// Nothing, said at once.
+    /// Checks that nothing is granted, and that the answer comes at once.
     #[track_caller]
     pub(crate) fn not_granted(&self, lease: Lease) -> impl Future<Output = Leased> + Send + use<> {
         let at = Location::caller();
@@ -73,7 +73,7 @@ impl Bench {
             lease
         }
     }
-    /// No job of a queue can go now.
+    /// Checks that no job of a queue can be granted now.
     #[track_caller]
     pub(crate) fn none(&self, name: &str) -> impl Future<Output = Leased> + Send + use<> {
         self.not_granted(self.ask(name))
@@ -86,7 +86,7 @@ impl Bench {
     ) -> impl Future<Output = LeaseView> + Send + use<N> {
         self.granted(self.ask_needs(needs).ttl(hours(1)))
     }
-    /// Needs alone that cannot be granted now.
+    /// Checks that needs alone cannot be granted now.
     #[track_caller]
     pub(crate) fn denied<const N: usize>(
         &self,
@@ -95,7 +95,7 @@ impl Bench {
         self.not_granted(self.ask_needs(needs))
     }
 
-    /// A settle that is accepted.
+    /// A settle that must be accepted.
     #[track_caller]
     pub(crate) fn settle(
         &self,
@@ -123,7 +123,7 @@ impl Bench {
             settled.remove(0)
         }
     }
-    /// A settle that is not accepted, for this reason.
+    /// A settle that must be refused, for this reason.
     #[track_caller]
     pub(crate) fn no_settle(
         &self,
@@ -145,7 +145,7 @@ impl Bench {
         let leases = vec![ExtendItem { lease: id_of(lease), progress: None }];
         self.ok(Extend { leases, ttl: None })
     }
-    /// The lease is held: it can be extended.
+    /// Checks that the lease is held: it can be extended.
     #[track_caller]
     pub(crate) fn lives(&self, lease: &LeaseView) -> impl Future<Output = ()> + Send + use<> {
         let at = Location::caller();
@@ -156,7 +156,7 @@ impl Bench {
             assert!(alive, "{at}: the lease is held: {answer:?}");
         }
     }
-    /// The lease is held no more.
+    /// Checks that the lease is no longer held.
     #[track_caller]
     pub(crate) fn is_lost(&self, lease: &LeaseView) -> impl Future<Output = ()> + Send + use<> {
         let at = Location::caller();

@@ -1,4 +1,4 @@
-//! Short calls on a bench: each says what it expects, and panics at the sentence's own line.
+//! Short calls on a bench: each has its expectation, and panics at the sentence's own line.
 
 pub(crate) mod events;
 pub(crate) mod flows;
@@ -20,11 +20,11 @@ use tenure_seam::{CallError, EngineExt};
 
 use crate::bench::Bench;
 
-/// Longest real time in which a call that can be answered is answered.
+/// Longest real time until the answer of a call that need not wait.
 const PROMPT: Duration = Duration::from_secs(20);
-/// What many calls bring about together is so after this long, also on a machine with other work.
+/// Longest real time for the effect of many calls together, also on a machine with other work.
 const EVENTUALLY: Duration = Duration::from_secs(60);
-/// Between two looks at something that has no event of its own.
+/// The pause between two looks at a state that has no event.
 const LOOK: Duration = Duration::from_millis(2);
 
 impl Bench {
@@ -44,7 +44,7 @@ impl Bench {
         }
     }
 
-    /// A call that is answered.
+    /// A call that must be answered.
     #[track_caller]
     pub(crate) fn ok<O: Operation>(
         &self,
@@ -55,7 +55,7 @@ impl Bench {
         async move { call.await.unwrap_or_else(|no| panic!("{at}: {} failed: {no}", O::NAME)) }
     }
 
-    /// A call that is refused, with this code.
+    /// A call that must be refused, with this code.
     #[track_caller]
     pub(crate) fn refused<O: Operation>(
         &self,

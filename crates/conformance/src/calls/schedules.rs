@@ -1,4 +1,4 @@
-//! Short ways to say what a sentence about schedules is about, and short calls.
+//! Short words for the settings of schedules, and short calls.
 
 use std::future::Future;
 
@@ -39,7 +39,7 @@ pub(crate) fn every(span: Span) -> ScheduleSettings {
     settings(TimingSpec { every: Some(span), ..TimingSpec::default() })
 }
 
-/// An interval from a moment on.
+/// An interval that starts at a moment.
 pub(crate) fn every_from(span: Span, start: Moment) -> ScheduleSettings {
     let starts_at = Some(start);
     settings(TimingSpec { every: Some(span), starts_at, ..TimingSpec::default() })
@@ -50,7 +50,7 @@ pub(crate) fn cron(expression: &str, zone: &str) -> ScheduleSettings {
     settings(TimingSpec { cron, zone, ..TimingSpec::default() })
 }
 
-/// Settings, said in words.
+/// Builder methods for settings.
 pub(crate) trait ScheduleWords: Sized {
     fn overlap(self, overlap: Overlap) -> Self;
     fn catch_up(self, catch_up: CatchUp) -> Self;
@@ -87,7 +87,7 @@ impl ScheduleWords for ScheduleSettings {
     }
 }
 
-/// `ID@MOMENT`.
+/// The id `ID@MOMENT` of the job of an occurrence.
 pub(crate) fn job_at(id: &str, moment: Moment) -> String {
     tenure_core::moments::moment_id(id, moment)
 }
@@ -141,13 +141,13 @@ impl Bench {
         self.ok(sync_of(name, set))
     }
 
-    /// Its counts: fired, skipped, missed.
+    /// How often it fired, was skipped, and was missed.
     pub(crate) async fn counted(&self, id: &str) -> (u64, u64, u64) {
         let view = self.schedule(id).await;
         (view.fired, view.skipped, view.missed)
     }
 
-    /// Lets time pass in one jump up to a moment that lies ahead.
+    /// Lets time pass in one jump up to a future moment.
     pub(crate) async fn leap_to(&self, moment: Moment) {
         self.leap(moment.since(self.now())).await;
     }

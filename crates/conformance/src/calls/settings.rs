@@ -26,7 +26,7 @@ impl Bench {
     pub(crate) fn limit(&self, name: &str) -> impl Future<Output = LimitView> + Send + use<> {
         self.ok(GetLimit { limit: limit(name) })
     }
-    /// So many permits of the limit are in use.
+    /// Checks the number of permits of the limit that are in use.
     #[track_caller]
     pub(crate) fn in_use(
         &self,

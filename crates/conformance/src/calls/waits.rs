@@ -1,4 +1,4 @@
-//! Lease calls that wait, and what becomes of them.
+//! Lease calls that wait, and their ends.
 
 use std::future::Future;
 use std::panic::Location;
@@ -14,16 +14,15 @@ use super::PROMPT;
 use crate::bench::Bench;
 
 impl Bench {
-    /// Starts a call for jobs that waits, and returns when the engine has heard of it. Its worker
-    /// must be one that nobody has heard of.
+    /// Starts a call for jobs that waits, and returns when the engine has registered it. Its worker must be new to the
+    /// engine.
     pub(crate) async fn waiting(&self, lease: Lease) -> Waiting {
         let id = lease.worker.id.clone().expect("a waiting worker has an id");
         let waiting = self.start(lease);
         self.heard_of(&id, || waiting.is_answered()).await;
         waiting
     }
-    /// Starts a call for needs alone that waits, and returns when `line` stand in the line of the
-    /// limit.
+    /// Starts a call for needs alone that waits, and returns when `line` callers stand in the line of the limit.
     pub(crate) async fn waiting_at(&self, name: &str, line: u64, lease: Lease) -> Waiting {
         let waiting = self.start(lease);
         self.eventually("the waiting call stands in line", async || {
@@ -32,12 +31,12 @@ impl Bench {
         .await;
         waiting
     }
-    /// Says that nobody got the answer with this lease.
+    /// Reports that the answer with this lease was not delivered.
     pub(crate) fn undo(&self, lease: &LeaseView) {
         self.engine().undo(&self.namespace, lease.lease.iter().cloned().collect());
     }
-    /// Starts a call that settles and then waits, and returns when the engine has heard of it. Its worker must be one
-    /// that nobody has heard of.
+    /// Starts a call that settles and then waits, and returns when the engine has registered it. Its worker must be new
+    /// to the engine.
     pub(crate) async fn waiting_after(
         &self,
         settle: Vec<SettleItem>,
@@ -56,7 +55,7 @@ impl Bench {
         })
         .await;
     }
-    /// Starts a call, and does not wait for anything.
+    /// Starts a call without waiting.
     pub(crate) fn start<O: Operation>(&self, request: O) -> Waiting<O::Reply> {
         let task = tokio::spawn(self.engine().run(&self.namespace, request));
         Waiting { task: Some(task) }
@@ -84,7 +83,7 @@ impl<R: Send + 'static> Waiting<R> {
             answer.unwrap_or_else(|no| panic!("{at}: the waiting call failed: {no}"))
         }
     }
-    /// It is refused with this code, without time passing.
+    /// Checks that it is refused with this code, without time passing.
     #[track_caller]
     pub(crate) fn refusal(mut self, code: Code) -> impl Future<Output = ()> + Send
     where

@@ -1,6 +1,6 @@
-//! Sentences about events: what happened, for whoever reads it.
+//! Sentences about events and their readers.
 
-/// Adds its sentences to those before, and hands them all on to the next.
+/// Adds its sentences to the earlier ones, and passes them all to the next table.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sentences_of_events {

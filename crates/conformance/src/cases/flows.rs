@@ -1,6 +1,6 @@
-//! Sentences about flows: jobs that wait for other jobs, and the names under which jobs belong together.
+//! Sentences about flows: jobs that wait for other jobs, and names for jobs that belong together.
 
-/// Adds its sentences to those before, and hands them all on to the next.
+/// Adds its sentences to the earlier ones, and passes them all to the next table.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sentences_of_flows {

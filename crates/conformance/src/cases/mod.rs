@@ -1,4 +1,4 @@
-//! The table of all sentences; a sentence that is not in it does not compile, for it is never used.
+//! The table of all sentences; one that is missing does not compile, because it is never used.
 
 mod events;
 mod flows;
@@ -10,8 +10,8 @@ mod whole;
 
 use crate::run::Case;
 
-/// Hands every `subject { sentence … }` to another macro, after what stands in the
-/// braces; that macro's path stands in the brackets. The tables pass it on, one to the next.
+/// Passes every `subject { sentence … }` to another macro, after the content of the braces; that
+/// macro's path stands in the brackets. Each table calls the next one.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! every_sentence {
@@ -34,8 +34,8 @@ pub fn all() -> Vec<Case> {
     every_sentence!([table] {})
 }
 
-/// Writes one `#[test]` per sentence, in a module per subject, so that `cargo test` names the rule
-/// that is broken. The argument is an expression that makes a [`Factory`](crate::Factory).
+/// Writes one `#[test]` per sentence, in a module per subject, so that `cargo test` names the
+/// broken rule. The argument is an expression that makes a [`Factory`](crate::Factory).
 #[macro_export]
 macro_rules! conformance_tests {
     ($factory:expr) => {

@@ -1,6 +1,6 @@
-//! Sentences about what jobs and callers need: limits, locks, pools.
+//! Sentences about the needs of jobs and callers: limits, locks, pools.
 
-/// Adds its sentences to those before, and hands them all on to the next.
+/// Adds its sentences to the earlier ones, and passes them all to the next table.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sentences_of_needs {

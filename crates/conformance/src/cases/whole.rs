@@ -1,6 +1,6 @@
-//! Sentences about all of it together: order, fairness, time, crashes, the audit.
+//! Sentences about the whole: order, fairness, time, crashes, the audit.
 
-/// Adds its sentences to those before, and hands them all to the macro that wants them.
+/// Adds its sentences to the earlier ones, and passes them all to the macro that uses them.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! sentences_of_whole {

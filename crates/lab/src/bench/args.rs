@@ -1,4 +1,4 @@
-//! What may be said to `tenure-lab bench`.
+//! The arguments of `tenure-lab bench`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,19 +22,18 @@ pub struct BenchArgs {
     /// Over HTTP, against a server of the `tenure` beside this program; for the table.
     #[arg(long)]
     pub http: bool,
-    /// Start a second server, and send all calls to it: it passes them on to the first one, which owns
-    /// the store. For the table.
+    /// Start a second server, and send all calls to it: it forwards them to the first one, the leader of the store. For
+    /// the table.
     #[arg(long, requires = "http")]
     pub passed_on: bool,
     /// Measure on this Redis (redis://HOST:6379 and the like) and not over a folder. Keys of its own are
     /// used, and removed at the end.
     #[arg(long, value_name = "STORE", conflicts_with_all = ["durability", "dir"])]
     pub store: Option<String>,
-    /// The measurement of a part for another process, which removes what is written: the Redis is the
-    /// one in TENURE_STORE.
+    /// The measurement of a part for another process, which removes the data: the Redis is the one in TENURE_STORE.
     #[arg(long, hide = true, conflicts_with_all = ["store", "durability", "dir"])]
     pub part: bool,
-    /// What an answer promises; `both` for the table. A Redis decides this itself.
+    /// Durability of answers; `both` for the table. A Redis decides this itself.
     #[arg(long, value_name = "WORD", value_enum)]
     pub durability: Option<Promise>,
     /// Jobs of one call; for the table.
@@ -71,7 +70,7 @@ impl BenchArgs {
     }
 }
 
-/// What an answer promises.
+/// The durability that an answer promises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Promise {
     /// It survives a power loss.
@@ -83,7 +82,7 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// Each that is meant.
+    /// Each durability that is meant: both for `Both`.
     pub fn each(self) -> Vec<Durability> {
         match self {
             Promise::Always => vec![Durability::Always],
@@ -93,7 +92,7 @@ impl Promise {
     }
 }
 
-/// A durability as `serve` takes it.
+/// The name of a durability as an argument of `serve`.
 pub const fn word(durability: Durability) -> &'static str {
     match durability {
         Durability::Always => "always",
@@ -140,25 +139,25 @@ pub enum Scenario {
     SchedulesDue,
     /// The lifecycle while a tenth of a million schedules are all due, relative to before.
     SchedulesBacklog,
-    /// A set of a million schedules of which 1,000 changed.
+    /// A set of a million schedules, 1,000 of them changed.
     SchedulesSync,
     /// A job after 5,000 others, and 10,000 jobs after one.
     Flows,
     /// Push and drain at batch 100 with events kept, relative to none.
     Events,
-    /// What a `tenure::Worker` reaches of the rate of a loop by hand: 100 slots, handlers that do nothing, in process.
+    /// The rate of a `tenure::Worker` relative to a loop by hand: 100 slots, handlers that do nothing, in process.
     Worker,
     /// The same over HTTP.
     WorkerHttp,
 }
 
 impl Scenario {
-    /// Whether it measures this process or a disk, and so nothing of a Redis.
+    /// Whether it measures this process or a disk, and so not a Redis.
     pub fn is_of_a_folder(self) -> bool {
         matches!(self, Scenario::Memory | Scenario::Start | Scenario::SchedulesStart)
     }
 
-    /// Its name, as it is given on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> String {
         self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Goals: what a figure must reach, from a file, and whether it does.
+//! Goals: reads required figures from a file, and checks measurements against them.
 
 use std::path::Path;
 
@@ -10,18 +10,17 @@ use tenure_console::output::table::Table;
 use super::args::Scenario;
 use super::scenario::Figure;
 
-/// The file.
+/// A file of goals, in JSON.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goals {
-    /// What these goals are for: the machine, the setting.
+    /// The machine and the setting that these goals are for.
     #[serde(default)]
     pub note: String,
-    /// All of them.
     pub goals: Vec<Goal>,
 }
 
-/// One goal: a figure that is at least, or at most, so much.
+/// One goal: a lower or an upper bound on a figure.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Goal {
@@ -29,21 +28,18 @@ pub struct Goal {
     pub scenario: String,
     /// As the scenario names it.
     pub figure: String,
-    /// No less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<f64>,
-    /// No more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
 }
 
-/// A goal, and what was measured.
+/// A goal with its measurement.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GoalHeld {
-    /// The goal.
     #[serde(flatten)]
     pub goal: Goal,
-    /// What was measured; `None` if the scenario has no such figure.
+    /// The measured value; `None` if the scenario has no such figure.
     pub measured: Option<f64>,
     /// Whether it is reached.
     pub ok: bool,
@@ -76,7 +72,7 @@ impl Goals {
         Ok(all)
     }
 
-    /// Holds what was measured against them.
+    /// Compares the measured figures with the goals.
     pub fn hold(self, figures: &[Figure]) -> Vec<GoalHeld> {
         let of = |goal: &Goal| {
             let same = |one: &&Figure| one.scenario == goal.scenario && one.figure == goal.figure;
@@ -94,7 +90,7 @@ impl Goals {
     }
 }
 
-/// For people.
+/// A table of the results.
 pub fn text(results: &[GoalHeld]) -> String {
     let mut table = Table::new(&["scenario", "figure", "goal", "measured", ""]);
     for result in results {
@@ -112,7 +108,7 @@ pub fn text(results: &[GoalHeld]) -> String {
     table.render("there are no goals")
 }
 
-/// A figure as people read it.
+/// A figure for display: fewer digits when it is large.
 pub fn number(value: f64) -> String {
     if value.abs() >= 100.0 { format!("{value:.0}") } else { format!("{value:.2}") }
 }

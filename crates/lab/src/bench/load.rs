@@ -1,4 +1,4 @@
-//! Callers: each makes one call after the other, as fast as it is answered.
+//! Callers: each makes one call after the other, as soon as the last one is answered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,20 +20,19 @@ use tokio::task::JoinSet;
 
 /// About a hundred bytes, as most payloads are.
 pub const PAYLOAD: &str = r#"{"url":"https://example.com/articles/2026/12/01/a-page","depth":3,"from":"a-list","lang":"en"}"#;
-/// No lease ends while something is measured.
+/// No lease expires during a measurement.
 const TTL: Span = Span::from_s(1_800);
-/// How long a lease call waits for what is pushed already, and may stand behind a need.
+/// How long a lease call waits for jobs that are pushed already, but may be blocked by a need.
 const WAIT: Span = Span::from_s(1);
 /// Sites of the templated limit.
 const SITES: u64 = 100;
 
-/// Every caller of this process has another number, so that no id comes twice.
+/// Each caller of this process has its own number, so that ids are unique.
 static CALLERS: AtomicU64 = AtomicU64::new(0);
 
-/// What jobs are like.
+/// The kinds of jobs that callers push.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Jobs {
-    /// Without needs.
     Free,
     /// With a limit, a templated limit and a pool, none of them full.
     ThreeNeeds,
@@ -43,11 +42,11 @@ pub enum Jobs {
     Needing(LimitName),
     /// In need of this limit, and of one of a thousand groups.
     NeedingInGroups(LimitName),
-    /// Not before so long.
+    /// Not to run before this long.
     Later(Span),
 }
 
-/// The words that all jobs of a measurement share.
+/// The names that all jobs of a measurement share.
 #[derive(Clone, Debug)]
 struct LoadNames {
     queue: QueueName,
@@ -58,7 +57,7 @@ struct LoadNames {
     groups: Vec<Group>,
 }
 
-/// The queue of everything that is measured.
+/// The queue of all measurements.
 pub fn queue() -> Result<QueueName, Refusal> {
     QueueName::parse("bench")
 }
@@ -86,7 +85,7 @@ impl LoadNames {
     }
 }
 
-/// One caller.
+/// A caller with its engine, its ids and its measurements.
 pub struct LoadCaller {
     engine: Arc<dyn Engine>,
     namespace: Namespace,
@@ -95,12 +94,12 @@ pub struct LoadCaller {
     name: String,
     jobs_made: u64,
     calls_made: u64,
-    /// Of each call, in microseconds.
+    /// The duration of each call, in microseconds.
     pub calls_us: Histogram<u64>,
 }
 
 impl LoadCaller {
-    /// A new one, unlike any other.
+    /// A new caller with a number of its own.
     pub fn new(engine: Arc<dyn Engine>) -> Result<Self, Failure> {
         let number = CALLERS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
@@ -145,7 +144,6 @@ impl LoadCaller {
         Ok(job)
     }
 
-    /// Pushes so many.
     pub async fn push(&mut self, jobs: &Jobs, count: usize) -> Result<(), Failure> {
         let jobs = (0..count).map(|_| self.job(jobs)).collect::<Result<Vec<_>, _>>()?;
         let push = Push { jobs, answer: PushAnswer::Ids };
@@ -180,7 +178,7 @@ impl LoadCaller {
         }
     }
 
-    /// Holds a limit for as long as anything is measured.
+    /// Holds a limit for as long as the measurements take.
     pub async fn hold(&mut self, limit: &LimitName) -> Result<(), Failure> {
         let mut lease =
             Lease::needs(vec![Need::Limit { limit: limit.clone(), weight: 1, cost: 1 }]);
@@ -210,18 +208,18 @@ async fn timed<T>(
     Ok(answer)
 }
 
-/// Microseconds.
+/// The whole microseconds of a duration; the largest number if they do not fit.
 pub fn us(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What callers did in some time.
+/// The work of callers in a measured time.
 pub struct Done {
-    /// Jobs, through all that was measured.
+    /// Jobs that ran through all measured calls.
     pub jobs: u64,
     /// From the first call to the last answer.
     pub took: Duration,
-    /// Of each call, in microseconds.
+    /// The duration of each call, in microseconds.
     pub calls_us: Histogram<u64>,
 }
 
@@ -232,7 +230,7 @@ impl Done {
     }
 }
 
-/// Lets `callers` do `work` at once; each answers how many jobs it did, and itself.
+/// Lets `callers` do `work` at once; each returns how many jobs it did, and itself.
 pub async fn at_once<F>(
     engine: &Arc<dyn Engine>,
     callers: usize,
@@ -277,7 +275,7 @@ pub async fn lifecycle(
                 while owed >= batch {
                     let leases = caller.lease(batch, WAIT).await?;
                     if leases.is_empty() {
-                        // Another caller took what was left, and has it done by now.
+                        // Another caller took the rest, and has settled it by now.
                         owed = 0;
                         break;
                     }
@@ -292,7 +290,7 @@ pub async fn lifecycle(
     .await
 }
 
-/// Pushes `count` jobs as fast as it goes.
+/// Pushes `count` jobs as fast as possible.
 pub async fn fill(engine: &Arc<dyn Engine>, jobs: &Jobs, count: u32) -> Result<Done, Failure> {
     fill_in(engine, jobs, count, 4, 1_000).await
 }

@@ -1,6 +1,6 @@
-//! `tenure-lab bench`: what this machine does with Tenure, as a table, as figures, and against goals.
+//! `tenure-lab bench`: measures Tenure on this machine, as a table, as figures, and against goals.
 //!
-//! It measures through the same calls that any user makes, and repeats none of them.
+//! It measures through the same calls that any user makes, and retries none of them.
 
 mod args;
 mod goals;
@@ -29,7 +29,7 @@ use crate::say;
 /// How long one scenario may take.
 const SCENARIO_MAX: Duration = Duration::from_secs(1_800);
 
-/// Measures what was asked for.
+/// Runs the measurements that the arguments request.
 pub async fn run(out: Output, args: BenchArgs) -> Result<(), Failure> {
     let scratch = scratch(&args)?;
     let ours = scratch.clone().filter(|_| !args.part);
@@ -40,7 +40,7 @@ pub async fn run(out: Output, args: BenchArgs) -> Result<(), Failure> {
     }
 }
 
-/// Where on a Redis it is measured, if it is.
+/// The part of a Redis to measure on, if it is a Redis.
 fn scratch(args: &BenchArgs) -> Result<Option<Scratch>, Failure> {
     let store = match args.part {
         true => std::env::var("TENURE_STORE").ok(),
@@ -82,7 +82,7 @@ async fn bench(out: Output, args: BenchArgs, scratch: Option<&Scratch>) -> Resul
     }
 }
 
-/// Measures each in a process of its own, so that none finds the other's memory.
+/// Measures each in a process of its own, so that no scenario finds another's memory.
 async fn apart(
     args: &BenchArgs,
     scratch: Option<&Scratch>,

@@ -1,4 +1,4 @@
-//! The engine of a store that servers share, in this process: a member of it, which owns it and is the only one.
+//! The engine of a shared store, in this process: a member of the store, its leader and its only server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use tenure_member::{
 use tenure_seam::Engine;
 use tokio::time::timeout;
 
-/// How long it may take to own a store that nobody else has.
+/// How long it may take to become the leader of a store without other servers.
 const OWNS_WITHIN: Duration = Duration::from_secs(30);
-/// Where this process would be reached: nobody calls it.
+/// The address of this process, for other servers: it is never called.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-/// A member that owns its store. Dropped, it gives the store back, so that nothing of it goes on beside what is measured next.
+/// A member that leads its store. Dropped, it gives the store back, and does no work beside the next measurement.
 pub struct OwningMember(Member);
 
 /// There is no other server.
@@ -57,7 +57,7 @@ impl OwningMember {
         Ok(member)
     }
 
-    /// Answers calls.
+    /// An engine that answers calls through this member.
     pub fn engine(&self) -> Arc<dyn Engine> {
         Arc::new(self.0.engine())
     }

@@ -1,5 +1,5 @@
-//! The slowest command of a Redis while something was measured, by the server's own slow log: it keeps commands that took
-//! longer than its `slowlog-log-slower-than`, 10 ms unless somebody set it. Nothing is changed there.
+//! The slowest command of a Redis during a measurement, by the server's own slow log: it keeps commands that took
+//! longer than its `slowlog-log-slower-than`, 10 ms by default. Nothing is changed there.
 
 use tenure_console::exit::Failure;
 use tenure_console::scratch::Scratch;
@@ -7,31 +7,31 @@ use tenure_journal_redis::RespValue;
 
 use super::target::Under;
 
-/// Entries that are read; a server keeps 128 unless its `slowlog-max-len` says otherwise.
+/// Entries that are read; a server keeps 128 unless its `slowlog-max-len` differs.
 const ENTRIES: usize = 128;
 
-/// The log of a Redis, as it stood when it was opened.
+/// The log of a Redis, and its last entry at the start.
 pub struct SlowLog<'a> {
     scratch: &'a Scratch,
     last: i64,
 }
 
 impl<'a> SlowLog<'a> {
-    /// The commands from now on; `None` where there is no Redis.
+    /// Reads the commands from now on; `None` without a Redis.
     pub async fn of(under: Under<'a>) -> Result<Option<Self>, Failure> {
         let Under::Redis(scratch) = under else { return Ok(None) };
         let last = entries(scratch).await?.into_iter().map(|(id, _)| id).max().unwrap_or(-1);
         Ok(Some(SlowLog { scratch, last }))
     }
 
-    /// The longest of since then, in milliseconds; 0 if none was slow enough to be kept.
+    /// The longest command since then, in milliseconds; 0 if none was slow enough to be kept.
     pub async fn slowest_ms(&self) -> Result<f64, Failure> {
         let since = entries(self.scratch).await?.into_iter().filter(|(id, _)| *id > self.last);
         Ok(since.map(|(_, us)| us).max().unwrap_or(0) as f64 / 1_000.0)
     }
 }
 
-/// The number of each, and how long it took, in microseconds.
+/// The number of each entry, and the duration of its command in microseconds.
 async fn entries(scratch: &Scratch) -> Result<Vec<(i64, i64)>, Failure> {
     let entries = scratch.ask(&["SLOWLOG", "GET", &ENTRIES.to_string()]).await?;
     let entries = entries.list().ok_or_else(|| Failure::bug("a slow log is a list"))?;

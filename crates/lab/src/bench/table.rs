@@ -18,7 +18,7 @@ use super::target::{Place, Target, Under};
 /// Most jobs that one cell pushes before it leases them.
 const JOBS_MAX: u64 = 300_000;
 
-/// One row.
+/// The measurement of one operation, at one batch and number of callers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
     /// `in_process`, `http` or `http_passed_on`.
@@ -29,9 +29,7 @@ pub struct Row {
     pub operation: &'static str,
     /// Jobs of one call.
     pub batch: u32,
-    /// Callers at once.
     pub callers: u32,
-    /// Jobs in a second.
     pub jobs_per_s: f64,
     /// Half of the calls took no longer.
     pub call_p50_ms: f64,
@@ -39,7 +37,7 @@ pub struct Row {
     pub call_p99_ms: f64,
 }
 
-/// Measures all of it; `told` hears of each row.
+/// Measures all of it; `told` receives each row.
 pub async fn measure(
     args: &BenchArgs,
     scratch: Option<&Scratch>,
@@ -133,7 +131,7 @@ async fn push(
     .await
 }
 
-/// Leases all that is there.
+/// Leases all ready jobs.
 async fn lease(
     engine: &Arc<dyn Engine>,
     batch: usize,
@@ -179,7 +177,7 @@ async fn settle(
     .await
 }
 
-/// For people.
+/// The table for people.
 pub fn text(rows: &[Row]) -> String {
     let mut table = Table::new(&[
         "where",

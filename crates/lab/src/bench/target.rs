@@ -1,5 +1,5 @@
-//! What is measured: an engine in this process, or a server over HTTP. Each has an
-//! empty store: a folder that goes with it, or a part of our scratch of a Redis.
+//! Targets of a measurement: an engine in this process, or a server over HTTP. Each has an empty
+//! store: a folder that goes with it, or a part of our scratch of a Redis.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,16 +20,15 @@ use crate::under_test;
 /// Where the engine is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// In this process.
     InProcess,
-    /// In a server, asked over HTTP.
+    /// In a server, called over HTTP.
     Http,
-    /// In a server, asked by way of another one that passes calls on to it.
+    /// In a server, called by way of another one that forwards calls to it.
     PassedOn,
 }
 
 impl Place {
-    /// Its name in an answer.
+    /// Its name in the output.
     pub fn word(self) -> &'static str {
         match self {
             Place::InProcess => "in_process",
@@ -39,22 +38,20 @@ impl Place {
     }
 }
 
-/// What state is kept in.
+/// The place where state is kept.
 #[derive(Clone, Copy, Debug)]
 pub enum Under<'a> {
-    /// Folders, that are made here.
+    /// Temporary folders that are made for the measurement.
     Folder {
-        /// What an answer promises.
         durability: Durability,
-        /// `None`: where temporary folders are.
+        /// The folder for them; `None`: the system's temporary folder.
         dir: Option<&'a Path>,
     },
-    /// A Redis.
     Redis(&'a Scratch),
 }
 
 impl Under<'_> {
-    /// What an answer promises; the default where a Redis decides.
+    /// The durability of answers; the default on a Redis, which decides itself.
     pub fn durability(self) -> Durability {
         match self {
             Under::Folder { durability, .. } => durability,
@@ -62,7 +59,7 @@ impl Under<'_> {
         }
     }
 
-    /// What an answer promises, in a word.
+    /// The name of its durability in the output.
     pub fn word(self) -> &'static str {
         match self {
             Under::Folder { durability, .. } => word(durability),
@@ -80,7 +77,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens it. No two share a store.
+    /// Opens a target with a store of its own.
     pub async fn open(place: Place, under: Under<'_>) -> Result<Self, Failure> {
         Target::with_events(place, under, None).await
     }
@@ -122,7 +119,7 @@ impl Target {
                     Some(part) => ServerStore::Redis(part.url().clone()),
                     None => ServerStore::folder(under.word()),
                 };
-                // Who comes first owns the store, and the next one passes calls on.
+                // The first server leads the store, and the next one forwards calls.
                 let count = if place == Place::PassedOn { 2 } else { 1 };
                 for _ in 0..count {
                     servers.push(under_test::server(folder.path(), store.clone()).await?);
@@ -134,7 +131,7 @@ impl Target {
         Ok(Target { engine, _member: member, _servers: servers, folder })
     }
 
-    /// The engine; nothing is repeated.
+    /// The engine, without retries.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }
@@ -144,7 +141,6 @@ impl Target {
         self.folder
     }
 
-    /// One request.
     pub async fn run<O: Operation>(&self, request: O) -> Result<O::Reply, Failure> {
         Ok(self.engine.run(&Namespace::main(), request).await?)
     }

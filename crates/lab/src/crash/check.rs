@@ -1,4 +1,4 @@
-//! Whether what the clients wrote down and what the store says at the end agree. Pure.
+//! Checks that the notes of the clients agree with the store at the end. Pure.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,9 @@ use super::log::Note;
 /// Faults that are shown; there may be more.
 const SHOWN: usize = 10;
 
-/// A job as the store has it at the end.
+/// A job as the store shows it at the end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CheckedJob {
-    /// Where it stands.
     pub state: JobState,
     /// The fence in its result.
     pub result: Option<Fence>,
@@ -24,25 +23,24 @@ pub struct CheckedJob {
     pub limit: Option<String>,
 }
 
-/// What was checked, and what was found.
+/// The counts of a check, and the faults that it found.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Checked {
-    /// Answered pushes.
+    /// Pushes that were answered.
     pub pushed: usize,
-    /// Runs.
     pub runs: usize,
-    /// Answered settles.
+    /// Settles that were answered.
     pub settled: usize,
     /// Jobs that ran more than once.
     pub ran_again: usize,
-    /// How many of each fault.
+    /// Faults of all kinds.
     pub faults: usize,
-    /// The first of them, a sentence each.
+    /// The first of them, one sentence each.
     pub shown: Vec<String>,
 }
 
 impl Checked {
-    /// Adds a fault.
+    /// Counts a fault, and keeps its sentence while there are few.
     pub fn fault(&mut self, sentence: String) {
         self.faults += 1;
         if self.shown.len() < SHOWN {
@@ -55,12 +53,12 @@ impl Checked {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Run {
     started_us: u64,
-    /// `None`: nobody wrote its end.
+    /// `None`: no note of its end.
     ended_us: Option<u64>,
     fence: Fence,
 }
 
-/// Checks.
+/// Compares the notes with the jobs of the store.
 pub fn check(notes: &[Note], stored: &BTreeMap<String, CheckedJob>) -> Checked {
     let mut checked = Checked::default();
     let runs = runs(notes, &mut checked);
@@ -106,7 +104,7 @@ fn runs(notes: &[Note], checked: &mut Checked) -> Runs {
     runs
 }
 
-/// `runs` in order of their start.
+/// Checks that runs, in order of their start, do not overlap.
 fn no_overlap(what: &str, runs: &[Run], checked: &mut Checked) {
     for pair in runs.windows(2) {
         if pair[0].ended_us.is_none_or(|ended| ended > pair[1].started_us) {
@@ -240,7 +238,7 @@ mod tests {
         says(&overlap, &good, "job j: the runs 5 and 9 overlap");
         says(&overlap, &good, "limit l:1 of 1: the runs 5 and 9 overlap");
 
-        // One lease that two workers got.
+        // One lease that two workers hold.
         let mut twice = notes.clone();
         twice.extend([started(9, 41), ended(9, 45)]);
         says(&twice, &good, "fence 9 came after 9");

@@ -1,6 +1,6 @@
-//! One client of the crash check: a process that pushes, or one that works, through any number of
-//! deaths of its server, and writes down what it was answered and what it ran. It ends when stdin
-//! is closed.
+//! Client of the crash check: a process that pushes or works, through any number of deaths of its
+//! server, and notes the answers that it got and the runs that it made. It ends when stdin is
+//! closed.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,22 +35,22 @@ pub const FAMILY: &str = "one";
 const LIMITS: u64 = 20;
 /// Jobs that a worker runs at once.
 const SLOTS: usize = 8;
-/// A worker that does not say so is dead after so long.
+/// Without heartbeats, a worker counts as dead after this long.
 const TTL: Span = Span::from_s(2);
 /// Most jobs of one push.
 const PUSH_MAX: u64 = 20;
-/// Between two pushes.
+/// The pause between two pushes, in milliseconds.
 const PUSH_PAUSE_MS: (u64, u64) = (10, 50);
-/// Between two tries while the server is away.
+/// The pause between two attempts while the server is away.
 const AWAY_PAUSE: Duration = Duration::from_millis(20);
 /// How long a run takes.
 const RUN_MS: (u64, u64) = (0, 20);
-/// Of a hundred runs so many fail, and are run again.
+/// Of a hundred runs this many fail, and are retried.
 const FAIL_PERCENT: u64 = 5;
-/// So soon.
+/// The pause before such a retry.
 const AGAIN: Span = Span::from_ms(200);
 
-/// What a client does.
+/// The part of a client in the check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Role {
     /// Stores jobs.
@@ -60,7 +60,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// As an argument.
+    /// Its name as an argument.
     pub const fn word(self) -> &'static str {
         match self {
             Role::Push => "push",
@@ -69,16 +69,16 @@ impl Role {
     }
 }
 
-/// How a client of the crash check is started.
+/// The arguments of a client of the crash check.
 #[derive(Args, Debug)]
 pub struct ClientArgs {
     /// The server.
     #[arg(long)]
     server: String,
-    /// What it does.
+    /// Its role.
     #[arg(long)]
     role: Role,
-    /// What it writes down.
+    /// Its log of notes.
     #[arg(long)]
     log: PathBuf,
     /// Its stream of random numbers.
@@ -93,7 +93,7 @@ pub struct Ran {
     pub fence: Fence,
 }
 
-/// Does its part until stdin is closed.
+/// Plays its role until stdin is closed.
 pub async fn run(args: ClientArgs) -> Result<(), Failure> {
     let url = args.server.parse().map_err(|error| Failure::usage(format!("{error}")))?;
     let StoreUrl::Server(url) = url else {
@@ -128,8 +128,8 @@ async fn push(client: Client, log: Log, mut chance: Chance) -> Result<(), Failur
     }
 }
 
-/// Pushes until it is answered, with the same ids: a push that was answered counts, whatever became
-/// of those that were not.
+/// Pushes until it is answered, with the same ids: an answered push counts, whatever happened to
+/// earlier ones without an answer.
 async fn answered(client: &Client, jobs: Vec<NewJob>) -> Result<Vec<PushedId>, CallError> {
     loop {
         match client.push_all(jobs.clone()).await {
@@ -182,7 +182,7 @@ async fn work(client: Client, log: Arc<Log>, chance: Chance) -> Result<(), Failu
     Ok(())
 }
 
-/// A run that is written down; its end too, when it is dropped.
+/// A run that is noted; its end too, when it is dropped.
 struct JournaledRun {
     log: Arc<Log>,
     job: String,

@@ -1,7 +1,7 @@
-//! What a client of the crash check writes down, a line each, into a file of its own, before it does
-//! anything with it.
+//! Log of a client of the crash check: notes, one per line, in a file of its own, each written
+//! before the client acts on it.
 //!
-//! Moments are microseconds of the system's monotonic clock, which all processes of a machine share.
+//! Times are microseconds of the system's monotonic clock, which all processes of a machine share.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,39 +11,33 @@ use std::sync::{Mutex, PoisonError};
 use tenure_core::job::JobState;
 use tenure_core::lease::Fence;
 
-/// One thing that a client knows.
+/// One fact that a client knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Note {
     /// A push of this job was answered.
     Pushed {
-        /// The job.
         job: String,
     },
-    /// A run began.
+    /// The start of a run.
     Started {
-        /// The job.
         job: String,
         /// The fence of its lease.
         fence: Fence,
-        /// When.
         at_us: u64,
     },
     /// A run ended, before its settle was sent.
     Ended {
-        /// The job.
         job: String,
         /// The fence of its lease.
         fence: Fence,
-        /// When.
         at_us: u64,
     },
-    /// A settle was answered as accepted.
+    /// A settle was accepted.
     Settled {
-        /// The job.
         job: String,
         /// The fence of the run.
         fence: Fence,
-        /// What became of the job.
+        /// The state of the job after the settle.
         state: JobState,
     },
 }
@@ -88,12 +82,12 @@ impl Note {
 pub struct Log(Mutex<File>);
 
 impl Log {
-    /// Opens a new one.
+    /// Creates the file, or empties it.
     pub fn create(path: &Path) -> io::Result<Self> {
         File::create(path).map(|file| Log(Mutex::new(file)))
     }
     /// Writes notes in one piece. A check without its notes would check nothing, so a disk that
-    /// does not take them ends the process.
+    /// rejects them ends the process.
     pub fn write(&self, notes: &[Note]) {
         let text: String = notes.iter().map(Note::line).collect();
         let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,7 +100,7 @@ impl Log {
 /// Reads the notes of a file.
 ///
 /// # Errors
-/// It cannot be read, or has a line that is no note.
+/// It cannot be read, or has a line that is not a note.
 pub fn read(path: &Path) -> io::Result<Vec<Note>> {
     let text = std::fs::read_to_string(path)?;
     let broken =
@@ -114,10 +108,10 @@ pub fn read(path: &Path) -> io::Result<Vec<Note>> {
     text.lines().map(|line| Note::read(line).ok_or_else(|| broken(line))).collect()
 }
 
-/// Now, on the clock that all processes of this machine share.
+/// The present time, on the clock that all processes of this machine share.
 pub fn now_us() -> u64 {
-    // The clock is always there on the systems that have one; else every run would seem to overlap,
-    // which fails loudly.
+    // The clock is always there on the systems that have one; otherwise every run would seem to
+    // overlap, which fails loudly.
     nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).map_or(0, |now| {
         let seconds = u64::try_from(now.tv_sec()).unwrap_or(0);
         seconds * 1_000_000 + u64::try_from(now.tv_nsec()).unwrap_or(0) / 1_000

@@ -1,5 +1,5 @@
-//! `tenure-lab crash`: kill -9 of the server under load, again and again, and a check that nothing
-//! that was answered is lost and nothing ran twice at one time.
+//! `tenure-lab crash`: kill -9 of the server under load, again and again, and a check that no
+//! answered call is lost and no job ran twice at one time.
 
 mod check;
 pub mod client;
@@ -40,11 +40,11 @@ const THINGS: usize = 4;
 const LIFE_MS: (u64, u64) = (50, 1_000);
 /// How long the clients may take to begin.
 const BEGIN_MAX: Duration = Duration::from_secs(30);
-/// How long the jobs that are left may take, once no more are pushed.
+/// How long the remaining jobs may take, once no more are pushed.
 const REST_MAX: Duration = Duration::from_secs(120);
-/// How long a client may take to finish: what it waits for is repeated for a minute.
+/// How long a client may take to finish: its calls are retried for a minute.
 const FINISH_MAX: Duration = Duration::from_secs(90);
-/// Between two looks at what is left.
+/// The pause between two looks at the remaining jobs.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Kill the server with SIGKILL under load, and check that nothing answered is lost.
@@ -56,7 +56,7 @@ pub struct CrashArgs {
     /// Makes the random moments those of an earlier run; printed at the start.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// What an answer promises.
+    /// Durability of an answer.
     #[arg(long, value_name = "WORD", default_value = "always")]
     #[arg(value_parser = ["always", "everysec"])]
     durability: String,
@@ -65,7 +65,7 @@ pub struct CrashArgs {
     dir: Option<PathBuf>,
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct CrashAnswer<'a> {
     ok: bool,
@@ -104,7 +104,7 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
         say(&format!("kill {round} of {}, back after {:.0?}", args.rounds, begun.elapsed()));
     }
     load.finish(&client).await?;
-    // Once more, with nobody there: what is checked is what is on the disk.
+    // Once more, without clients: the check reads what is on the disk.
     server.restart().await?;
 
     let mut notes = Vec::new();
@@ -163,7 +163,7 @@ async fn prepare(client: &Client) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The clients.
+/// The running clients of the check.
 struct Load {
     pushers: Vec<ChildProcess>,
     workers: Vec<ChildProcess>,
@@ -189,8 +189,8 @@ impl Load {
         Ok(Load { pushers, workers, logs, words })
     }
 
-    /// Until every client has written something: each has met the server, and from then on outlives
-    /// its deaths.
+    /// Waits until every client has written a note: each has reached the server, and from then on
+    /// survives its deaths.
     async fn begun(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + BEGIN_MAX;
         let empty = |path: &PathBuf| std::fs::metadata(path).map_or(true, |file| file.len() == 0);
@@ -204,7 +204,7 @@ impl Load {
         Ok(())
     }
 
-    /// A client that gave up would check nothing.
+    /// A client that has given up would check nothing.
     fn alive(&mut self) -> Result<(), Failure> {
         for client in self.pushers.iter_mut().chain(&mut self.workers) {
             if let Some(status) = client.ended() {
@@ -215,7 +215,7 @@ impl Load {
         Ok(())
     }
 
-    /// Lets the pushers finish, then the workers, when nothing is left to run.
+    /// Lets the pushers finish, then the workers when no job is left to run.
     async fn finish(&mut self, client: &Client) -> Result<(), Failure> {
         for pusher in &mut self.pushers {
             ended_well(pusher.finish(FINISH_MAX).await)?;

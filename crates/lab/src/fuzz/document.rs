@@ -1,4 +1,4 @@
-//! What can be asked, as the OpenAPI document of a server says it.
+//! Reads the operations of a server from its OpenAPI document.
 
 use tenure_console::exit::Failure;
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 /// One method of one path.
 #[derive(Clone, Debug)]
 pub struct Operation {
-    /// In upper case.
+    /// The HTTP method in upper case.
     pub method: String,
-    /// With names in braces.
+    /// The path, with names in braces.
     pub path: String,
     /// Names of query parameters.
     pub query: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Operation {
     pub lines: bool,
 }
 
-/// The document.
+/// The operations and schemas of an OpenAPI document.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// All operations, in the order of the document.
@@ -28,7 +28,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads one.
     pub fn read(document: &Value) -> Result<Self, Failure> {
         let mut operations = Vec::new();
         let paths = document["paths"].as_object();
@@ -57,7 +56,7 @@ impl Document {
         Ok(Document { operations, schemas: document["components"]["schemas"].clone() })
     }
 
-    /// What a schema means: a reference is followed.
+    /// The schema itself, or the one that it refers to.
     pub fn resolved<'d>(&'d self, schema: &'d Value) -> &'d Value {
         let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else {
             return schema;

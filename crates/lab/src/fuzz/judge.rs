@@ -1,4 +1,4 @@
-//! What is wrong with an answer, if anything is.
+//! Judges an answer: names the fault in it, if it has one.
 
 use serde_json::Value;
 use tenure_core::refusal::Code;
@@ -9,11 +9,11 @@ use super::wire::{FuzzHeard, Silence};
 /// Codes of 503 that a healthy server may answer.
 const MEANT: [Code; 3] = [Code::Overloaded, Code::StoreFull, Code::Draining];
 
-/// What is wrong; `None` if all is as the contract says.
+/// The fault of an answer; `None` if it obeys the contract.
 pub fn fault(sent: &Sent, heard: &Result<FuzzHeard, Silence>) -> Option<String> {
     let heard = match heard {
         Ok(heard) => heard,
-        // Who says a wrong length may be cut off without a word, once the time for it is over.
+        // A client that sends a wrong length may be cut off without an answer, once the time for it is over.
         Err(Silence::Closed | Silence::Late) if sent.framing == Framing::Cut => return None,
         Err(Silence::Closed) if sent.framing == Framing::Wrong => return None,
         Err(Silence::NotThere(why)) => return Some(format!("nobody listens: {why}")),
@@ -23,7 +23,7 @@ pub fn fault(sent: &Sent, heard: &Result<FuzzHeard, Silence>) -> Option<String> 
     };
     match heard.status {
         // A page of the dashboard, which the contract does not describe: all of them say what they may load. A fault of
-        // the server is one here, too.
+        // the server counts here, too.
         200..=499 if heard.header("content-security-policy").is_some() => None,
         200..=299 => good(heard),
         400..=599 if sent.method == "HEAD" => None,
@@ -56,7 +56,7 @@ fn problem(sent: &Sent, heard: &FuzzHeard) -> Option<String> {
     let Ok(said) = serde_json::from_slice::<Value>(&heard.body) else {
         return Some(format!("status {} with a body that is not JSON", heard.status));
     };
-    // Not ready is an answer, and no problem.
+    // Not ready is an answer, and not a problem.
     if said["code"].is_null() && sent.name.starts_with("GET /readyz") {
         return None;
     }
@@ -71,7 +71,7 @@ fn problem(sent: &Sent, heard: &FuzzHeard) -> Option<String> {
     if let Some(field) = ["type", "title", "detail", "hint"].iter().find(|field| !says(field)) {
         return Some(format!("{code} without its {field}"));
     }
-    // What is wrong before there is a request has a status of its own.
+    // An error before there is a request has a status of its own.
     let is_parsers = known == Code::TooLarge && matches!(heard.status, 414 | 431);
     if said["status"] != heard.status || known.status() != heard.status && !is_parsers {
         return Some(format!("{code} with the status {}", heard.status));

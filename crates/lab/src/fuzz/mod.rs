@@ -1,9 +1,8 @@
-//! `tenure-lab fuzz`: requests of every route of `/openapi.json`, right and broken, many at once, and a
-//! look at every answer.
+//! `tenure-lab fuzz`: sends requests of every route of `/openapi.json`, right and broken, many at once, and checks
+//! every answer.
 //!
-//! It knows no route by itself: what it asks is what the server's own document offers. A finding is an
-//! answer that the contract does not allow, one that comes too late, a server that takes too much memory, or
-//! an audit that is not clean.
+//! It knows no route by itself: it sends what the server's own document offers. A finding is an answer that the
+//! contract does not allow or that comes too late, a server that takes too much memory, or an audit that is not clean.
 
 mod document;
 mod judge;
@@ -29,13 +28,13 @@ use self::wire::{FuzzHeard, Silence, send};
 use crate::chance::Chance;
 use crate::{say, under_test};
 
-/// Nothing may take longer; no request waits for more than 0.3 s by itself.
+/// The longest permitted answer time; no request waits for more than 0.3 s by itself.
 const LATE: Duration = Duration::from_secs(5);
-/// An audit looks at everything.
+/// An audit reads everything.
 const AUDIT_MAX: Duration = Duration::from_secs(120);
-/// Callers at once.
+/// Callers that send requests at once.
 const CALLERS: u64 = 8;
-/// Memory that a server of our own may have had at its peak.
+/// The most memory that a server of our own may have used at its peak.
 const PEAK_BYTES_MAX: u64 = 1 << 30;
 /// Findings that are shown.
 const SHOWN: usize = 20;
@@ -51,13 +50,13 @@ pub struct FuzzArgs {
     /// Makes the requests those of an earlier run; printed at the start.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The server to ask, as HOST:PORT, without a token; a server of our own without it. What it holds in
-    /// the namespaces default, fuzz-a and fuzz-b may be lost.
+    /// The server to call, as HOST:PORT, without a token; one of our own if absent. Its data in the namespaces default,
+    /// fuzz-a and fuzz-b may be lost.
     #[arg(long, value_name = "HOST:PORT")]
     server: Option<String>,
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct FuzzAnswer {
     ok: bool,
@@ -70,7 +69,7 @@ struct FuzzAnswer {
     shown: Vec<String>,
 }
 
-/// What was found so far.
+/// The findings of all callers.
 #[derive(Default)]
 struct FuzzFindings {
     statuses: BTreeMap<String, u64>,
@@ -178,7 +177,7 @@ fn text(answer: &FuzzAnswer) -> String {
     text
 }
 
-/// One of those who ask at once.
+/// One of the callers that send requests at once.
 struct FuzzCaller {
     chance: Chance,
     document: Arc<Document>,
@@ -194,7 +193,7 @@ impl FuzzCaller {
             let sent = request::request(chance, &self.document, &self.host, &self.leases);
             let again = chance.percent(6);
             let (first, second) = match again {
-                // The same twice at once: as a client that repeats too soon.
+                // The same request twice at once, like a client that retries too soon.
                 true => tokio::join!(self.ask(&sent), self.ask(&sent)),
                 false => (self.ask(&sent).await, None),
             };
@@ -206,7 +205,7 @@ impl FuzzCaller {
 
     async fn ask(&self, sent: &Sent) -> Option<FuzzHeard> {
         let begun = Instant::now();
-        // A body that does not come is waited for; to wait as long would take all day.
+        // The server waits for a body that does not come; to wait as long would take all day.
         let most = if sent.framing == Framing::Cut { Duration::from_secs(1) } else { LATE };
         let heard = send(&self.host, sent, most).await;
         let took = begun.elapsed();
@@ -221,7 +220,7 @@ impl FuzzCaller {
         heard.ok()
     }
 
-    /// Leases are what later calls may name.
+    /// Remembers leases, which later calls may name.
     fn learn(&mut self, heard: &FuzzHeard) {
         if heard.status != 200 || !heard.body.starts_with(b"{\"leases\"") {
             return;
@@ -251,7 +250,7 @@ async fn ask(host: &str, target: &str, headers: &str, most: Duration) -> Result<
     serde_json::from_slice(&heard.body).map_err(|why| no(why.to_string()))
 }
 
-/// The most that a process had in memory, where the system tells.
+/// The peak memory of a process, if the system reports it.
 fn peak_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -9,10 +9,10 @@ use super::document::{Document, Operation};
 use super::value::{broken, pick, value, word};
 use crate::chance::Chance;
 
-/// Namespaces that are used; the first is the default one.
+/// The namespaces of the requests; the first is the default one.
 pub const NAMESPACES: [&str; 3] = ["default", "fuzz-a", "fuzz-b"];
 const METHODS: [&str; 8] = ["GET", "PUT", "POST", "PATCH", "DELETE", "HEAD", "OPTIONS", "BREW"];
-/// Header lines that are wrong, odd, or somebody else's.
+/// Header lines that are wrong, odd, or foreign.
 const HEADERS: [&str; 14] = [
     "Tenure-Namespace: \r\n",
     "Tenure-Namespace: UPPER\r\n",
@@ -33,22 +33,21 @@ const HEADERS: [&str; 14] = [
 /// How the body is sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Framing {
-    /// With its length.
+    /// One body with its `Content-Length`.
     Length,
-    /// In chunks.
+    /// In chunks of random size.
     Chunks,
     /// With a length beyond its end; then the sending side is closed.
     Cut,
-    /// Not as HTTP asks for: two lengths, wrong chunks, a bad head.
+    /// Against the rules of HTTP: two lengths, wrong chunks, a bad head.
     Wrong,
 }
 
-/// One request, as bytes and as what was meant.
+/// One request, as bytes, with its meaning.
 #[derive(Clone, Debug)]
 pub struct Sent {
     /// For messages: method and target.
     pub name: String,
-    /// The method.
     pub method: String,
     /// All that is sent.
     pub bytes: Vec<u8>,
@@ -63,7 +62,7 @@ fn percent(text: &str) -> String {
     utf8_percent_encode(text, ESCAPED).to_string()
 }
 
-/// What stands for a name of a path.
+/// A value for a name in a path.
 fn named(chance: &mut Chance, path: &str, name: &str, leases: &[String]) -> String {
     let field = match (path.split('/').nth(2).unwrap_or_default(), name) {
         ("jobs", _) if chance.percent(15) => return format!("key:k{}", chance.within(0, 6)),
@@ -117,7 +116,7 @@ fn target(chance: &mut Chance, operation: &Operation, leases: &[String]) -> Stri
     path
 }
 
-/// The text of a body, broken as text or not at all.
+/// The text of a body, possibly broken as text.
 fn text(chance: &mut Chance, value: &Value) -> Vec<u8> {
     let mut text = value.to_string().into_bytes();
     if !chance.percent(12) {
@@ -133,7 +132,7 @@ fn text(chance: &mut Chance, value: &Value) -> Vec<u8> {
         5 => text.splice(at..at, *b"\\ud800").for_each(drop),
         6 => text.clear(),
         7 => {
-            // A key twice.
+            // The same key twice.
             if let Some(open) = text.iter().position(|byte| *byte == b'{') {
                 text.splice(open + 1..=open, *b"\"queue\":\"q0\",\"queue\":\"q1\",").for_each(drop);
             }
@@ -186,7 +185,7 @@ fn body(
     (all, "application/x-ndjson")
 }
 
-/// The next request.
+/// A random request of the document.
 pub fn request(chance: &mut Chance, document: &Document, host: &str, leases: &[String]) -> Sent {
     let at = chance.within(0, document.operations.len() as u64) as usize;
     let operation = &document.operations[at];
@@ -249,7 +248,7 @@ fn framed(chance: &mut Chance, mut head: String, body: &[u8], framing: Framing) 
             match chance.within(0, 6) {
                 0 => head += "Content-Length: 5\r\nContent-Length: 6\r\n\r\n",
                 1 => head += "Content-Length: -1\r\n\r\n",
-                // Whole by its chunks: a server that waits for more would be right.
+                // Complete by its chunks: a server that waits for more would be right.
                 2 => head += "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
                 3 => head += "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
                 4 => head += "no colon in this line\r\n\r\n",

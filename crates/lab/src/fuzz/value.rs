@@ -1,6 +1,6 @@
 //! JSON values that a schema describes, and ways to break them.
 //!
-//! Names, ids and keys come from small sets, so that calls meet what other calls made.
+//! Names, ids and keys come from small sets, so that calls meet objects that other calls made.
 
 use serde_json::{Map, Value, json};
 
@@ -20,10 +20,9 @@ const LIMITS: [&str; 8] =
     ["l0", "l1", "site:a", "site:b", "site:*", "lock:x", "queue:q0", "lock:*"];
 const WORDS: [&str; 8] = ["", "a", "größe", "x y", "0", "null", "key:k1", "…"];
 const STATES: [&str; 5] = ["ready", "blocked", "scheduled", "failed", "succeeded,failed"];
-/// Deep enough that nothing of the contract goes there.
+/// Deeper than any schema of the contract.
 const DEPTH_MAX: usize = 6;
 
-/// One of these.
 pub fn pick<'t>(chance: &mut Chance, all: &[&'t str]) -> &'t str {
     all[chance.within(0, all.len() as u64) as usize]
 }
@@ -32,7 +31,7 @@ fn numbered(chance: &mut Chance, prefix: &str, n: u64) -> String {
     format!("{prefix}{}", chance.within(0, n))
 }
 
-/// What stands for a name of a path, or for a field of this name; `None`: by its schema.
+/// A value for a name in a path, or for a field of this name; `None`: by its schema.
 pub fn word(chance: &mut Chance, field: &str, leases: &[String]) -> Option<String> {
     Some(match field {
         "queue" | "queues" => numbered(chance, "q", 4),
@@ -71,7 +70,7 @@ pub fn word(chance: &mut Chance, field: &str, leases: &[String]) -> Option<Strin
     })
 }
 
-/// A value that a schema describes; `field` is the name under which it stands.
+/// A value that fits a schema; `field` is the name of its field.
 pub fn value(
     chance: &mut Chance,
     document: &Document,
@@ -109,10 +108,10 @@ pub fn value(
             let mut fields = Map::new();
             for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
                 let often = match name.as_str() {
-                    // Without these nothing would come of most calls; with those only errors would.
+                    // Without these most calls would do nothing; with those only errors would come.
                     "queues" | "leases" | "settle" | "lease" | "outcome" | "id" | "concurrency"
                     | "key" | "count" | "per" | "kind" => 85,
-                    // A settle that asks must have one.
+                    // A settle with a lease call must have one.
                     "request_id" => 70,
                     "needs" | "run_at" | "pool" | "rate" | "place" => 12,
                     "timeout" | "expires_at" | "retain" | "max_waiting" | "after" | "ref" => 8,
@@ -152,7 +151,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(Value::Null, |inner, _| json!([inner]))
 }
 
-/// A value that stands where it should not.
+/// A value of the wrong kind for its place.
 fn strange(chance: &mut Chance) -> Value {
     match chance.within(0, 18) {
         0 => Value::Null,
@@ -208,7 +207,7 @@ pub fn broken(chance: &mut Chance, value: &mut Value) {
             match chance.within(0, 5) {
                 0 => items.clear(),
                 1 => items.push(strange(chance)),
-                // Not of what is large already: a request stays within some megabytes.
+                // Not a large item: a request stays within some megabytes.
                 2 if items[at].to_string().len() < 5_000 => {
                     let again = items[at].clone();
                     items.resize(items.len() + chance.within(1, 1_100) as usize, again);

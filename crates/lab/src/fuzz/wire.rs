@@ -1,4 +1,4 @@
-//! Sends bytes as they are, and reads one answer.
+//! Sends raw bytes, and reads one answer.
 
 use std::time::Duration;
 
@@ -8,13 +8,12 @@ use tokio::time::timeout;
 
 use super::request::{Framing, Sent};
 
-/// An answer that is longer is not read on; no page of the contract is.
+/// A longer answer is not read to its end; no page of the contract is longer.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// What came back.
+/// An answer, split into its parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FuzzHeard {
-    /// The status.
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -29,10 +28,10 @@ impl FuzzHeard {
     }
 }
 
-/// Why there is no answer.
+/// Why an answer is missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Silence {
-    /// Nobody listens.
+    /// The connection failed: no process listens there.
     NotThere(String),
     /// Not within the time.
     Late,
@@ -57,7 +56,7 @@ async fn exchange(host: &str, sent: &Sent) -> Result<FuzzHeard, Silence> {
         if sent.framing == Framing::Cut {
             let _ = write.shutdown().await;
         }
-        // Kept open until the answer is here: who closes is gone.
+        // Kept open until the answer is here: a closed connection means that the caller is gone.
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -73,7 +72,7 @@ async fn answer(
     let mut bytes = Vec::new();
     loop {
         if let Some(heard) = parse(&bytes, is_head)? {
-            // One of 100 comes before the answer.
+            // An answer 100 comes before the final one.
             match heard {
                 (100..=199, rest) => {
                     bytes.drain(..rest.body.len());
@@ -92,8 +91,8 @@ async fn answer(
     }
 }
 
-/// The answer in these bytes, once it is whole. Of an interim answer the body is its own text, which
-/// is skipped.
+/// The answer in these bytes, once it is complete. The body of an interim answer is the rest of the bytes, which are
+/// skipped.
 fn parse(bytes: &[u8], is_head: bool) -> Result<Option<(u16, FuzzHeard)>, Silence> {
     let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
     let not = |what: &str| Silence::NotHttp(what.to_owned());
@@ -125,7 +124,7 @@ fn parse(bytes: &[u8], is_head: bool) -> Result<Option<(u16, FuzzHeard)>, Silenc
     Ok(rest.get(..length).map(|body| (status, FuzzHeard { body: body.to_vec(), ..heard })))
 }
 
-/// The body of chunks, once the last is here.
+/// The body of a chunked answer, once the last chunk is here.
 fn unchunked(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     loop {

@@ -1,20 +1,20 @@
-//! Whether what was sampled levels off. Pure.
+//! Decides whether samples level off. Pure.
 
 /// The mean of the last quarter may be this many percent of that of the second.
 ///
-/// The first quarter warms up: caches, allocators and files grow to what the load needs. What leaks grows by
-/// a third from the second quarter's mean to the last's, if it leaks as fast as it warmed up, and what
-/// levels off stays within the noise of a garbage that comes and goes.
+/// The first quarter warms up: caches, allocators and files grow to what the load needs. A leak grows by a third from
+/// the second quarter's mean to the last's, if it leaks as fast as it warmed up; a figure that levels off stays within
+/// the noise of garbage that comes and goes.
 pub const GROWTH_PERCENT_MAX: f64 = 115.0;
 
-/// How a figure went on.
+/// The course of a figure.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
 pub struct Level {
     /// The mean of the second quarter.
     pub second_quarter: f64,
     /// The mean of the last quarter.
     pub last_quarter: f64,
-    /// The second in percent of the first.
+    /// The second mean in percent of the first.
     pub percent: f64,
     /// Whether that is at most [`GROWTH_PERCENT_MAX`].
     pub ok: bool,

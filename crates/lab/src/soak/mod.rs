@@ -1,5 +1,5 @@
-//! `tenure-lab soak`: mixed use of a server of our own for an hour, with names that never come back,
-//! and a look once a minute at what it takes in memory and on disk.
+//! `tenure-lab soak`: mixed use of a server of our own for an hour, with names that never come back, and a sample of
+//! its memory and disk use once a minute.
 //!
 //! It ends with a check: nothing was lost, the audit is clean, and memory and store have levelled off.
 
@@ -36,14 +36,14 @@ use self::user::{FAMILY, NAMESPACES, Tally, User, namespace};
 use crate::chance::Chance;
 use crate::{say, under_test};
 
-/// Between two samples: a minute, or less if that would be fewer than these many.
+/// The time between two samples: a minute, or less if that would be fewer than `SAMPLES_MIN`.
 const SAMPLE_EVERY: Duration = Duration::from_secs(60);
 const SAMPLES_MIN: u32 = 20;
 /// Faults that are shown; there may be more.
 const SHOWN: usize = 10;
-/// How long the jobs that are left may take, once the time is over.
+/// How long the remaining jobs may take, once the time is over.
 const REST_MAX: Duration = Duration::from_secs(150);
-/// Between two looks at what is left.
+/// The pause between two looks at the remaining jobs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Use a server for long, with names that come and go, and check that memory and disk level off.
@@ -52,7 +52,7 @@ pub struct SoakArgs {
     /// How long it is used.
     #[arg(long, value_name = "D", default_value = "1h", value_parser = clap::value_parser!(Span))]
     duration: Span,
-    /// Soak on this Redis (redis://HOST:6379 and its kin) and not over a folder. Keys of its own are used,
+    /// Soak on this Redis (redis://HOST:6379 or similar), not over a folder. Keys of its own are used,
     /// and removed at the end.
     #[arg(long, value_name = "STORE", conflicts_with_all = ["durability", "dir"])]
     store: Option<String>,
@@ -63,7 +63,7 @@ pub struct SoakArgs {
     #[arg(long, value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
     users: u32,
-    /// What an answer promises.
+    /// Durability of an answer.
     #[arg(long, value_name = "WORD", default_value = "everysec")]
     #[arg(value_parser = ["always", "everysec"])]
     durability: String,
@@ -72,20 +72,20 @@ pub struct SoakArgs {
     dir: Option<PathBuf>,
 }
 
-/// What was seen at one moment.
+/// A sample of the server at one time.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Sample {
     /// Seconds since the start.
     at_s: u64,
-    /// Bytes of memory that the server has; on a system that does not say, zero.
+    /// Bytes of memory of the server; zero if the system does not report it.
     memory: u64,
     /// Bytes of the folder; in Redis, of the log and the snapshots.
     store: u64,
-    /// Jobs that ended by then.
+    /// Jobs that have ended by then.
     jobs: u64,
 }
 
-/// What `--json` prints.
+/// The document that `--json` prints.
 #[derive(Serialize)]
 struct SoakAnswer {
     ok: bool,
@@ -210,11 +210,11 @@ async fn prepare(engine: &dyn Engine) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How the server is looked at.
+/// The ways to look at the server.
 struct SoakLook<'a> {
     server: &'a ChildServer,
     engine: &'a dyn Engine,
-    /// Its store, if that is a folder.
+    /// The folder of its store, if it has one.
     folder: Option<&'a Path>,
 }
 
@@ -232,7 +232,7 @@ impl SoakLook<'_> {
         })
     }
 
-    /// What is wrong at the end: jobs that are left, and what the audit finds.
+    /// The faults at the end: remaining jobs, and the findings of the audit.
     async fn rest(&self) -> Result<Vec<String>, Failure> {
         let mut faults = Vec::new();
         let until = Instant::now() + REST_MAX;
@@ -260,13 +260,13 @@ impl SoakLook<'_> {
     }
 }
 
-/// All files of a folder. One that goes meanwhile counts nothing.
+/// The bytes of all files of a folder. A file that goes away meanwhile counts as nothing.
 fn bytes_of(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
 }
 
-/// Resident bytes of a process, as Linux tells them; other systems do not, and show zero.
+/// Resident bytes of a process, as Linux reports them; zero on other systems.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

@@ -1,7 +1,7 @@
 //! One user of the soak: episode after episode, each with names of its own that never come back.
 //!
-//! An episode pushes jobs, runs each until it has succeeded, takes a lock, and removes what it set. What
-//! it was answered is checked at once: a job that comes after its end, or never, is a fault.
+//! An episode pushes jobs, runs each until it has succeeded, takes a lock, and removes its settings. Its answers are
+//! checked at once: a job that comes after its end, or never, is a fault.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,9 +28,9 @@ use tokio::time::sleep;
 
 use crate::chance::Chance;
 
-/// Namespaces, which come back: nothing takes one away but a day without use.
+/// Namespaces, which come back: they only go away after a day without use.
 pub const NAMESPACES: u64 = 16;
-/// Limits of this family are made by their use.
+/// Limits of this family are created by their use.
 pub const FAMILY: &str = "site";
 /// Jobs of an episode.
 const JOBS: (u64, u64) = (5, 60);
@@ -40,38 +40,34 @@ const PAYLOAD: (u64, u64) = (10, 4_000);
 const RETAIN_MS: (u64, u64) = (500, 5_000);
 /// Jobs of one lease call.
 const TAKE: usize = 16;
-/// A lease that is kept, and one that is left to run out.
+/// The ttl of a lease that is kept, and of one that is left to expire.
 const TTL: Span = Span::from_s(20);
 const SHORT_TTL: Span = Span::from_s(1);
-/// How long an episode may take: what is lost waits for its ttl, and for 2 s as a suspect.
+/// How long an episode may take: a lost job waits for its ttl, and for 2 s as a suspect.
 const EPISODE_MAX: Duration = Duration::from_secs(120);
-/// Between two episodes.
+/// The pause between two episodes, in milliseconds.
 const REST_MS: (u64, u64) = (0, 40);
 
-/// What all users did.
+/// The counts of all users.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Jobs that were pushed, and answered.
+    /// Jobs whose push was answered.
     pub pushed: AtomicU64,
     /// Jobs that succeeded or were cancelled.
     pub ended: AtomicU64,
-    /// Leases that were left to run out.
+    /// Leases that were left to expire.
     pub left: AtomicU64,
-    /// Episodes that are over.
+    /// Episodes that have ended.
     pub episodes: AtomicU64,
 }
 
-/// A user.
+/// One of the users that run at once.
 pub struct User {
-    /// The server's engine.
     pub engine: Arc<dyn Engine>,
-    /// Its number.
     pub number: u64,
-    /// What it draws.
     pub chance: Chance,
-    /// What it counts.
     pub tally: Arc<Tally>,
-    /// Where it tells faults.
+    /// Receives the faults, one sentence each.
     pub faults: mpsc::UnboundedSender<String>,
 }
 
@@ -81,7 +77,7 @@ pub fn namespace(n: u64) -> Result<Namespace, Refusal> {
 }
 
 impl User {
-    /// Episode after episode until then.
+    /// Runs episode after episode until that time.
     pub async fn run(mut self, until: Instant) {
         for n in 0u64.. {
             if Instant::now() >= until {
@@ -107,7 +103,7 @@ impl User {
         things.remove(&client).await
     }
 
-    /// Stores jobs; answers those that are there, and their payloads.
+    /// Stores jobs; returns the stored ones with their payloads.
     async fn push(
         &mut self,
         client: &Client,
@@ -178,7 +174,7 @@ impl User {
         Ok(())
     }
 
-    /// Runs all that is open until it has succeeded.
+    /// Runs all open jobs until they have succeeded.
     async fn work(
         &mut self,
         client: &Client,
@@ -189,7 +185,7 @@ impl User {
         let until = Instant::now() + EPISODE_MAX;
         let worker =
             Worker { id: Some(WorkerId::parse(&format!("w-{name}"))?), ..Worker::default() };
-        // Each is left at most once: three times in a row would be poison.
+        // Each is left at most once: three times in a row would make it a poison job.
         let mut may_leave = true;
         while !open.is_empty() {
             if Instant::now() > until {
@@ -224,7 +220,7 @@ impl User {
         Ok(())
     }
 
-    /// How a run ends, which by chance is not the last of its job.
+    /// How a run ends; by chance it is not the last of its job.
     fn end(
         &mut self,
         name: &str,
@@ -259,7 +255,7 @@ impl User {
         Some(item(lease.lease?, ending))
     }
 
-    /// A lock that nobody had before: needs alone.
+    /// A lock that was never held before: needs alone.
     async fn lock(&mut self, client: &Client, name: &str) -> Result<(), CallError> {
         let mut ask = Lease::needs(vec![limit(&format!("lock:{name}"))?]);
         let leave = self.chance.percent(5);
@@ -279,7 +275,7 @@ impl User {
     }
 }
 
-/// What an episode has for itself.
+/// The names of one episode.
 struct Things {
     queue: QueueName,
     cap: Option<LimitName>,
@@ -332,7 +328,7 @@ fn limit(name: &str) -> Result<Need, Refusal> {
     Ok(Need::Limit { limit: LimitName::parse(name)?, weight: 1, cost: 1 })
 }
 
-/// A JSON text of so many letters.
+/// A JSON string of this many letters.
 fn text(letters: u64) -> Json {
     Json::parse(&format!("\"{}\"", "x".repeat(letters as usize))).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! A Redis Cluster of a test's own: primaries that share the slots evenly, and slots that move.
 //!
-//! It has no replicas: what a failover does is the matter of `sentinel`.
+//! It has no replicas: `sentinel` is for failovers.
 
 use super::process;
 use super::server::{Aof, RedisServer};
@@ -9,14 +9,14 @@ use super::wire::Reply;
 
 /// How many slots every cluster has.
 const SLOTS: u16 = 16_384;
-/// Keys that one MIGRATE takes along.
+/// Keys that one MIGRATE moves.
 const KEYS_PER_STEP: &str = "100";
 /// Milliseconds that one MIGRATE may take.
 const STEP_MS: &str = "10000";
 /// Until they know each other, nodes talk twice in this time; in milliseconds.
 const JOIN_MS: &str = "1000";
-/// Later a node that is silent for this long is taken for dead, in milliseconds: a machine with other work does not end
-/// a cluster. A caller misses a killed node at once, whatever this says.
+/// Once they know each other, a node that is silent for this long counts as dead, in milliseconds: a machine with other
+/// work must not end a cluster. A caller misses a killed node at once, whatever this is.
 const PATIENCE_MS: &str = "15000";
 
 /// A running cluster; its servers end when it is dropped.
@@ -26,27 +26,26 @@ pub struct RedisCluster {
     ids: Vec<String>,
 }
 
-/// A slot on its way from one primary to another, as [`RedisCluster::begin_move`] left it.
+/// A slot on its way from one primary to another, started by [`RedisCluster::begin_move`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "the slot stays half-moved until finish_move"]
 pub struct SlotMove {
     /// The slot, below 16,384.
     pub slot: u16,
-    /// The primary, counted from 0, that has it, and every key of it that was not moved yet.
+    /// The primary, counted from 0, that has the slot, and all of its keys that are not moved yet.
     pub from: usize,
-    /// The primary that gets it, and has what was moved already.
+    /// The primary that gets the slot, and has the keys that are moved already.
     pub to: usize,
 }
 
 impl RedisCluster {
-    /// Starts that many primaries (1 to 16) that keep nothing over a kill, and waits until each of
-    /// them calls the cluster whole. It takes some 3 s: Redis itself waits 2 s before a primary that
-    /// has just started takes writes.
+    /// Starts that many primaries (1 to 16) that lose everything at a kill, and waits until each of them calls the
+    /// cluster whole. It takes some 3 s: Redis itself waits 2 s before a primary that has just started accepts writes.
     pub fn start(primaries: usize) -> Self {
         Self::start_with(primaries, Aof::Off)
     }
 
-    /// The same with servers that keep what they are told.
+    /// The same with servers that keep their data as `aof` says.
     pub fn start_with(primaries: usize, aof: Aof) -> Self {
         assert!((1..=16).contains(&primaries), "{primaries} primaries: 1 to 16 can be started");
         let servers: Vec<_> = (0..primaries).map(|_| start_one(aof)).collect();
@@ -64,7 +63,7 @@ impl RedisCluster {
         self.servers.iter().map(RedisServer::port).collect()
     }
 
-    /// Its address: every primary named.
+    /// Its address, with every primary in it.
     pub fn url(&self) -> String {
         let nodes: Vec<_> = self.ports().iter().map(|port| format!("127.0.0.1:{port}")).collect();
         format!("redis-cluster://{}", nodes.join(","))
@@ -108,8 +107,8 @@ impl RedisCluster {
         }
     }
 
-    /// Opens a move: from now on `from` answers ASK for keys of the slot that it has not, and `to`
-    /// takes those who ask so. No key is moved yet.
+    /// Opens a move: from now on `from` answers ASK for keys of the slot that it does not have, and `to` accepts calls
+    /// that follow such an answer. No key is moved yet.
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) -> SlotMove {
         assert_eq!(self.owner(slot), from, "the slot {slot} is not where it is to be moved from");
         let number = slot.to_string();
@@ -121,8 +120,7 @@ impl RedisCluster {
         SlotMove { slot, from, to }
     }
 
-    /// Moves at most 100 keys of an open move; answers how many, 0 when none is left at the old
-    /// primary.
+    /// Moves at most 100 keys of an open move; returns how many, 0 when the old primary has no more of them.
     pub fn move_some(&self, half: SlotMove) -> usize {
         let slot = half.slot.to_string();
         let from = &self.servers[half.from];
@@ -133,8 +131,8 @@ impl RedisCluster {
         keys.len()
     }
 
-    /// Moves these keys of an open move and no others, so that a test can tear apart what lies
-    /// together. A key that is not there is passed over.
+    /// Moves only these keys of an open move, so that a test can separate keys that belong together. A missing key is
+    /// skipped.
     pub fn move_keys(&self, half: SlotMove, keys: &[&str]) {
         if keys.is_empty() {
             return;
@@ -144,14 +142,13 @@ impl RedisCluster {
         self.servers[half.from].must(&[&words[..], keys].concat());
     }
 
-    /// Moves what is left and gives the slot to its new primary; every primary knows it when this
-    /// returns.
+    /// Moves the remaining keys and gives the slot to its new primary; every primary knows it when this returns.
     pub fn finish_move(&self, half: SlotMove) {
         while self.move_some(half) > 0 {}
         let slot = half.slot.to_string();
         let others = (0..self.servers.len()).filter(|&at| at != half.to && at != half.from);
-        // The new one first, as Redis's own tool does it: if all ended here, no slot were without
-        // a primary.
+        // The new one first, as Redis's own tool does it: if the process ended here, no slot would be without a
+        // primary.
         for at in [half.to, half.from].into_iter().chain(others) {
             self.servers[at].must(&["CLUSTER", "SETSLOT", &slot, "NODE", &self.ids[half.to]]);
         }
@@ -182,7 +179,7 @@ impl RedisCluster {
         let (port, bus) =
             (first.port().to_string(), first.must(&["CONFIG", "GET", "cluster-port"]));
         for (at, server) in self.servers.iter().enumerate() {
-            // Two primaries of one epoch would quarrel over it first.
+            // Two primaries with the same epoch would first contend for it.
             server.must(&["CLUSTER", "SET-CONFIG-EPOCH", &(at + 1).to_string()]);
             let share = |at: usize| at * usize::from(SLOTS) / count;
             let (begin, end) = (share(at).to_string(), (share(at + 1) - 1).to_string());
@@ -195,9 +192,9 @@ impl RedisCluster {
     }
 }
 
-/// A primary that knows nobody yet.
+/// A primary that knows no other node yet.
 fn start_one(aof: Aof) -> RedisServer {
-    // By default the bus has the port 10,000 above, which nobody asked for.
+    // By default the bus uses the port 10,000 above, which may be taken.
     let bus = process::free_port().to_string();
     let words =
         ["--cluster-enabled", "yes", "--cluster-node-timeout", JOIN_MS, "--cluster-port", &bus];

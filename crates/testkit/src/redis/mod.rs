@@ -1,5 +1,5 @@
-//! Redis for tests: a server, a cluster and a Sentinel of a test's own, on loopback, each in a folder
-//! that goes with it.
+//! Redis for tests: a server, a cluster and a Sentinel of a test's own, on loopback, each in a folder that is removed
+//! with it.
 //!
 //! Nothing here touches a server that it did not start, starts a system service, or outlives its test.
 
@@ -19,12 +19,12 @@ use std::io::Write;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-/// Names, comma separated, of what this run of the tests leaves out.
+/// Names, separated by commas, of the parts that this run of the tests leaves out.
 const WITHOUT: &str = "TENURE_WITHOUT";
 
 /// How long one step of a fixture may take; a machine that builds beside the tests is slow.
 const STEP_MAX: Duration = Duration::from_secs(30);
-/// How long to rest between two looks at what another process does.
+/// The pause between two looks at another process.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Whether this machine has a Redis that the fixtures can start.
@@ -32,9 +32,9 @@ pub fn present() -> bool {
     process::program().is_some()
 }
 
-/// Whether tests that need Redis run: not if `TENURE_WITHOUT` names `redis`, which is then said
-/// once, past the harness, on stderr. A machine without Redis is no reason: there the first fixture
-/// panics and says what to install, so that nothing is left out unseen.
+/// Whether tests that need Redis run: not if `TENURE_WITHOUT` names `redis`, which is then reported once, past the
+/// harness, on stderr. A machine without Redis is no reason: there the first fixture panics and says what to install,
+/// so that no test is left out unnoticed.
 pub fn wanted() -> bool {
     static SAID: Once = Once::new();
     let without = std::env::var(WITHOUT).unwrap_or_default();
@@ -48,8 +48,8 @@ pub fn wanted() -> bool {
     false
 }
 
-/// Waits until `look` finds something; panics when that takes too long, with what was waited for
-/// and with what `look` saw last.
+/// Waits until `look` finds something; panics after too long, with the name of the awaited thing and the last finding
+/// of `look`.
 fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
     let begin = Instant::now();
     loop {

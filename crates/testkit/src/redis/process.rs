@@ -13,18 +13,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Below the ports that Linux gives to outgoing connections: else, while a server is down for a
-/// restart, any connection of any test could take its port.
+/// Below the ports that Linux gives to outgoing connections: otherwise, while a server is down for
+/// a restart, any connection of any test could take its port.
 const PORTS: std::ops::Range<u32> = 20_000..32_000;
 
 /// The file that a server writes its log to.
 pub const LOG: &str = "log";
 
-/// A port of loopback that was free a moment ago. Another process may still take it first: who
-/// starts a server on it has to try again then.
+/// A port of loopback that was free a moment ago. Another process may still take it first: a caller
+/// that starts a server on it must then try again.
 pub fn free_port() -> u16 {
     static LOOKED: AtomicU32 = AtomicU32::new(0);
-    // Test processes that run at once begin at different places.
+    // Test processes that run at once start at different ports.
     let first = std::process::id().wrapping_mul(37);
     for _ in PORTS {
         let place = first.wrapping_add(LOOKED.fetch_add(1, Ordering::Relaxed));
@@ -38,13 +38,13 @@ pub fn free_port() -> u16 {
     panic!("no port of 127.0.0.1 from {} to {} is free", PORTS.start, PORTS.end - 1);
 }
 
-/// Where a program is that can be called by its name.
+/// The path of a program that can be called by its name.
 fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
 }
 
-/// The program that is the server, or becomes it.
+/// The program of the server, or the one that becomes it by its name.
 pub fn program() -> Option<PathBuf> {
     ["redis-server", "valkey-server", "redis-check-rdb"].into_iter().find_map(in_path)
 }
@@ -71,15 +71,15 @@ fn called(dir: &Path) -> PathBuf {
     }
 }
 
-/// Starts a server in `dir`, with `envs` in its environment; its log goes on where it ended.
+/// Starts a server in `dir`, with `envs` in its environment; it appends to its log.
 pub fn spawn(dir: &Path, words: &[String], envs: &[(&'static str, OsString)]) -> Child {
     let log = File::options().create(true).append(true).open(dir.join(LOG));
     let Ok((out, err)) = log.and_then(|log| Ok((log.try_clone()?, log))) else {
         panic!("no log for the redis-server in {}", dir.display());
     };
     let program = called(dir);
-    // The kernel kills it with whoever started it, also when the tests themselves are killed and no
-    // Drop runs. The program that asks for this is part of every Linux; elsewhere there is Drop.
+    // The kernel kills it with its starter, even if the tests themselves are killed and no Drop
+    // runs. `setpriv`, which requests this, is part of every Linux; elsewhere there is Drop.
     let mut command = match in_path("setpriv") {
         Some(setpriv) if cfg!(target_os = "linux") => {
             let mut command = Command::new(setpriv);

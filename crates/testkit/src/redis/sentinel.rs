@@ -1,6 +1,6 @@
-//! A primary, its replica and three Sentinels of a test's own, so that a failover can be had.
+//! A primary, its replica and three Sentinels of a test's own, for failovers.
 //!
-//! Which of the two servers is the primary is what the Sentinels say, never what it was at the start.
+//! The Sentinels decide which of the two servers is the primary, not the start.
 
 use super::server::{Aof, RedisServer};
 use super::until;
@@ -8,15 +8,14 @@ use super::wire::Reply;
 
 /// The name under which the Sentinels know the primary.
 const NAME: &str = "main";
-/// How long a primary may be silent, in milliseconds, until a Sentinel takes it for down.
+/// How long a primary may be silent, in milliseconds, until a Sentinel considers it down.
 const DOWN_AFTER_MS: &str = "500";
 /// How long a failover may take, in milliseconds; after twice that another Sentinel tries.
 const FAILOVER_MS: &str = "2000";
-/// How often, in milliseconds, a Sentinel does what it does each second or two by default. With a
-/// PING each second, and none to a new primary before that, every new primary would be taken for
-/// down within `DOWN_AFTER_MS`, and one failover would lead to the next without end. Below 200 none
-/// would be had: a replica is only chosen if it told of itself within five PINGs, which it does each
-/// second.
+/// How often, in milliseconds, a Sentinel does its periodic work, by default every second or two. With a PING each
+/// second, and none to a new primary before that, every new primary would be considered down within `DOWN_AFTER_MS`,
+/// and one failover would lead to the next without end. Below 200 there would be no failover: a replica is only chosen
+/// if it reported within five PINGs, which it does each second.
 const PERIODS_MS: [(&str, &str); 4] = [
     ("ping-period", "250"),
     ("ask-period", "100"),
@@ -33,16 +32,16 @@ pub struct RedisSentinel {
 }
 
 impl RedisSentinel {
-    /// Starts all five, and waits until the replica has its copy and every Sentinel knows the
-    /// replica and the other Sentinels. The servers keep nothing over a kill.
+    /// Starts all five, and waits until the replica has its copy and every Sentinel knows the replica and the other
+    /// Sentinels. The servers lose everything at a kill.
     pub fn start() -> Self {
         Self::start_with(Aof::Off)
     }
 
-    /// The same with servers that keep what they are told.
+    /// The same with servers that keep their data as `aof` says.
     pub fn start_with(aof: Aof) -> Self {
-        // Without a disk the copy starts 5 s later, in case more replicas come, and the replica calls
-        // the link up a moment before the primary passes writes on.
+        // Without a disk the copy starts 5 s later, in case more replicas come, and the replica reports the link as up
+        // a moment before the primary forwards writes.
         let soon = ["--repl-diskless-sync", "no"];
         let primary = RedisServer::start(aof, &soon);
         let of = format!("127.0.0.1 {}", primary.port());
@@ -58,19 +57,19 @@ impl RedisSentinel {
         NAME
     }
 
-    /// The Sentinels' ports.
+    /// The ports of the Sentinels.
     pub fn sentinel_ports(&self) -> Vec<u16> {
         self.sentinels.iter().map(RedisServer::port).collect()
     }
 
-    /// Its address: every Sentinel named, and the primary's name as the path.
+    /// Its address: every Sentinel, and the primary's name as the path.
     pub fn url(&self) -> String {
         let nodes = self.sentinel_ports();
         let nodes: Vec<_> = nodes.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         format!("redis-sentinel://{}/{NAME}", nodes.join(","))
     }
 
-    /// The port of the primary that most Sentinels name, be it alive or not.
+    /// The port of the primary that most Sentinels name, alive or not.
     pub fn primary_port(&self) -> u16 {
         until("Sentinels that agree", || {
             let named: Vec<_> = self.sentinels.iter().map(names).collect();
@@ -93,8 +92,8 @@ impl RedisSentinel {
         &self.servers[1 - self.place(port)]
     }
 
-    /// Kills the primary with SIGKILL and answers the port that it had. The Sentinels learn of it
-    /// later: see [`await_failover`](Self::await_failover).
+    /// Kills the primary with SIGKILL and returns its port. The Sentinels notice it later: see
+    /// [`await_failover`](Self::await_failover).
     pub fn kill_primary(&mut self) -> u16 {
         let port = self.primary_port();
         let at = self.place(port);
@@ -102,8 +101,8 @@ impl RedisSentinel {
         port
     }
 
-    /// Waits until all Sentinels name another primary than the one on port `old`, and it takes
-    /// writes; answers its port. A second or two.
+    /// Waits until all Sentinels name another primary than the one on port `old`, and it accepts writes; returns its
+    /// port. It takes a second or two.
     pub fn await_failover(&self, old: u16) -> u16 {
         let port = until("a failover", || {
             let named: Vec<_> = self.sentinels.iter().map(names).collect();
@@ -121,15 +120,15 @@ impl RedisSentinel {
         })
     }
 
-    /// Starts the server on this port again, once it was killed. The Sentinels make it a replica
-    /// if another is primary by now: see [`await_replica`](Self::await_replica).
+    /// Starts the server on this port again, after a kill. The Sentinels make it a replica if another is primary by
+    /// now: see [`await_replica`](Self::await_replica).
     pub fn restart(&mut self, port: u16) {
         let at = self.place(port);
         self.servers[at].restart();
     }
 
-    /// Waits until the primary has its replica, with its copy, and all Sentinels know of both and of
-    /// each other: then a failover can be had.
+    /// Waits until the primary has its replica, with its copy, and all Sentinels know both and each other: then a
+    /// failover is possible.
     pub fn await_replica(&self) {
         until("a replica with its copy", || {
             let info = self.replica().call(&["INFO", "replication"]);
@@ -161,8 +160,7 @@ fn names(sentinel: &RedisServer) -> Option<u16> {
     address.list().get(1).map(Reply::text)?.parse().ok()
 }
 
-/// A Sentinel for the primary on this port. It takes its part of the arguments only from a file,
-/// which it writes to as well.
+/// A Sentinel for the primary on this port. It takes its settings only from a file, which it writes to as well.
 fn start_one(primary: u16) -> RedisServer {
     let quorum = SENTINELS / 2 + 1;
     let file = format!(

@@ -1,6 +1,6 @@
-//! One redis-server of a test's own: started, killed, started again on what it kept.
+//! One redis-server of a test's own: started, killed, started again on its kept data.
 //!
-//! It never sends a command that a test did not ask for, but for AUTH.
+//! It sends only the commands that a test requests, except AUTH.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,17 +12,17 @@ use super::wire::{Reply, Wire};
 use super::{STEP_MAX, until};
 use crate::TempDir;
 
-/// The folder in which a server keeps what it is told.
+/// The folder in which a server keeps its data.
 const KEPT: &str = "appendonlydir";
 
-/// How a server keeps what it is told.
+/// How a server keeps its data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Aof {
     /// Not at all: a kill takes everything.
     Off,
-    /// `appendfsync everysec`.
+    /// Synced once a second: `appendfsync everysec`.
     Everysec,
-    /// `appendfsync always`.
+    /// Synced before each answer: `appendfsync always`.
     Always,
 }
 
@@ -33,20 +33,20 @@ pub struct RedisServer {
     port: u16,
     words: Vec<String>,
     ready: &'static str,
-    /// What it has in its environment beside ours, at each start.
+    /// Its environment variables beside ours, at each start.
     envs: Vec<(&'static str, OsString)>,
     dir: TempDir,
 }
 
 impl RedisServer {
-    /// Starts one and waits until it takes connections. `more` are further arguments, such as
-    /// `["--maxmemory", "10mb"]`; with `--requirepass` in it, [`ask`](Self::ask) gives that
-    /// password. Panics if the machine has no Redis, with a sentence that says what to install.
+    /// Starts a server and waits until it accepts connections. `more` are further arguments, such as `["--maxmemory",
+    /// "10mb"]`; with `--requirepass` in it, [`ask`](Self::ask) gives that password. Panics if the machine has no
+    /// Redis, with a message that says what to install.
     pub fn start(aof: Aof, more: &[&str]) -> Self {
         Self::start_in(&[], aof, more)
     }
 
-    /// The same, with these in its environment.
+    /// The same with these environment variables.
     pub fn start_in(envs: &[(&'static str, OsString)], aof: Aof, more: &[&str]) -> Self {
         let (append, fsync) = match aof {
             Aof::Off => ("no", "everysec"),
@@ -59,14 +59,14 @@ impl RedisServer {
         })
     }
 
-    /// Starts one with the arguments that `words` makes of its folder and port; it takes connections
-    /// once it logs `ready`.
+    /// Starts a server with the arguments that `words` makes from its folder and port; it accepts connections once it
+    /// logs `ready`.
     pub(super) fn start_ready(
         envs: &[(&'static str, OsString)],
         ready: &'static str,
         words: impl Fn(&TempDir, u16) -> Vec<String>,
     ) -> Self {
-        // Another process may take a port between our look and the server's.
+        // Another process may take a port between our check and the server's.
         let mut why = String::new();
         for _ in 0..10 {
             let (dir, port) = (TempDir::new(), process::free_port());
@@ -93,7 +93,7 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Its process.
+    /// The id of its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -104,7 +104,7 @@ impl RedisServer {
         let _ = self.child.wait();
     }
 
-    /// Starts it again on its port, from what it kept; kills it first if it runs.
+    /// Starts it again on its port, from its kept data; kills it first if it runs.
     pub fn restart(&mut self) {
         self.kill();
         let begin = std::time::Instant::now();
@@ -118,16 +118,16 @@ impl RedisServer {
         panic!("the redis-server did not start again; it said:\n{}", self.log());
     }
 
-    /// A copy of what it kept until now, for [`restart_from`](Self::restart_from). It must not write its files anew
-    /// meanwhile: see `auto-aof-rewrite-percentage`.
+    /// A copy of its data until now, for [`restart_from`](Self::restart_from). It must not rewrite its files meanwhile:
+    /// see `auto-aof-rewrite-percentage`.
     pub fn kept(&self) -> TempDir {
         let copy = TempDir::new();
         copied(&self.dir.join(KEPT), copy.path()).expect("what a redis-server keeps can be copied");
         copy
     }
 
-    /// Kills it, and starts it again from what it had kept earlier. What was written since is gone, as when a replica that
-    /// lagged is promoted.
+    /// Kills it, and starts it again from an earlier copy. Later writes are gone, as when a replica that lagged is
+    /// promoted.
     pub fn restart_from(&mut self, kept: &TempDir) {
         self.kill();
         copied(kept.path(), &self.dir.join(KEPT))
@@ -135,7 +135,7 @@ impl RedisServer {
         self.restart();
     }
 
-    /// What it wrote to its log, over all its starts.
+    /// The text of its log, over all its starts.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.dir.join(LOG)).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
@@ -156,13 +156,13 @@ impl RedisServer {
         }
     }
 
-    /// One command that has to work; panics with what went wrong.
+    /// One command that has to work; panics with the error.
     pub fn must(&self, words: &[&str]) -> Reply {
         let port = self.port;
         self.call(words).unwrap_or_else(|why| panic!("port {port}: {}: {why}", words.join(" ")))
     }
 
-    /// The value of one line of INFO; empty if there is none.
+    /// The value of one line of INFO; empty if the line is missing.
     pub fn info(&self, name: &str) -> String {
         let text = self.must(&["INFO", "everything"]).text();
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -178,8 +178,8 @@ impl RedisServer {
         Ok(wire)
     }
 
-    /// Waits until it says so in its log after byte `said`; `false` if it ended before. A PING would
-    /// not do: another process's server may answer it, on the port that ours did not get.
+    /// Waits until its log says so after byte `said`; `false` if it ended before. A PING would not do: another
+    /// process's server may answer it, on the port that ours did not get.
     fn takes_connections(&mut self, said: usize) -> bool {
         until("a redis-server to start", || {
             let log = self.log();

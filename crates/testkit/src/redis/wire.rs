@@ -10,23 +10,20 @@ use std::time::Duration;
 /// How long a server may take to answer one command.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// What a server answered.
+/// The reply of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
-    /// A status or a value; bytes that are no UTF-8 are replaced.
+    /// A status or a value; bytes that are not UTF-8 are replaced.
     Text(String),
-    /// A whole number.
     Int(i64),
-    /// Nothing there.
     Nil,
-    /// Several replies.
     List(Vec<Reply>),
-    /// It refused: the code and the sentence of the server.
+    /// It refused: the code and the message of the server.
     Refused(String),
 }
 
 impl Reply {
-    /// The text, or the number in digits; empty for all else.
+    /// The text, or the number in digits; empty for every other reply.
     pub fn text(&self) -> String {
         match self {
             Reply::Text(text) => text.clone(),
@@ -35,7 +32,7 @@ impl Reply {
         }
     }
 
-    /// The replies in it; none if it is not a list.
+    /// The replies in it; empty if it is not a list.
     pub fn list(&self) -> &[Reply] {
         match self {
             Reply::List(list) => list,
@@ -43,7 +40,7 @@ impl Reply {
         }
     }
 
-    /// The value after `name` in a list of names and values; empty if there is none.
+    /// The value after `name` in a list of names and values; empty if the name is missing.
     pub fn field(&self, name: &str) -> String {
         let pair = self.list().chunks_exact(2).find(|pair| pair[0].text() == name);
         pair.map(|pair| pair[1].text()).unwrap_or_default()
@@ -61,15 +58,15 @@ impl fmt::Display for Reply {
     }
 }
 
-/// A connection.
+/// A connection to a server, with its last reply.
 pub struct Wire {
     stream: BufReader<TcpStream>,
-    /// What the last reply was, byte for byte.
+    /// The last reply, byte for byte.
     pub raw: Vec<u8>,
 }
 
 impl Wire {
-    /// To a port of this machine.
+    /// Connects to a port of this machine.
     pub fn to(port: u16) -> io::Result<Wire> {
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(ANSWER_MAX))?;

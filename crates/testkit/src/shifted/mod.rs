@@ -1,8 +1,6 @@
-//! The wall clock of another process, shifted by a test while that process runs. Linux only: it rests on
-//! `LD_PRELOAD`.
+//! The wall clock of another process, shifted by a test while that process runs. Linux only: it needs `LD_PRELOAD`.
 //!
-//! It never touches the clock of the machine, nor that of a process that was not started with
-//! [`ShiftedClock::envs`].
+//! It never touches the clock of the machine, nor that of a process that was started without [`ShiftedClock::envs`].
 
 use std::ffi::OsString;
 use std::os::unix::fs::FileExt;
@@ -44,7 +42,7 @@ impl ShiftedClock {
         }
     }
 
-    /// What a process has in its environment so that this is its wall clock.
+    /// The environment variables that make this the wall clock of a process.
     pub fn envs(&self) -> [(&'static str, OsString); 2] {
         [
             ("LD_PRELOAD", self.library().into_os_string()),

@@ -10,14 +10,14 @@ use super::super::target::Target;
 use super::rate::BATCH;
 use super::{Figures, Setup, median};
 
-/// Jobs of one measurement for each second that a figure is to take.
+/// Jobs of one measurement, per second that a figure may take.
 const JOBS_A_SECOND: u32 = 20_000;
 /// Number of callers that push, and then drain, at the same time.
 const CALLERS: usize = 4;
 /// Pairs, one after the other: the difference is small, and a disk is busy at times.
 const PAIRS: usize = 15;
 
-/// Bulk push, and then a drain of what was pushed, with events and with none, in turn.
+/// Bulk push, and then a drain of the pushed jobs, with events and without, in turn.
 pub async fn measure(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let with = Target::keeping_events(setup.under, EVENTS_BYTES_DEFAULT).await?;
     let without = Target::keeping_events(setup.under, 0).await?;
@@ -41,7 +41,7 @@ pub async fn measure(setup: &Setup<'_>) -> Result<Figures, Failure> {
     ])
 }
 
-/// Jobs in a second.
+/// Pushed and drained jobs per second.
 async fn push_and_drain(target: &Target, time: Duration) -> Result<(f64, f64), Failure> {
     let jobs = u32::try_from(time.as_secs()).unwrap_or(u32::MAX).saturating_mul(JOBS_A_SECOND);
     let pushed = fill_in(target.engine(), &Jobs::Free, jobs, CALLERS, BATCH).await?;

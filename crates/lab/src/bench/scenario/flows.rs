@@ -24,8 +24,8 @@ const BATCH: usize = 50;
 /// A lease call waits this long at most for a job of the flow to become ready.
 const WAIT: Span = Span::from_s(60);
 
-/// From the settle of the last parent to the grant of the child, from that of the parent to the grant of its last child; and
-/// on a Redis the slowest command of all.
+/// From the settle of the last parent to the grant of the child; from the settle of the parent to the grant of its last
+/// child; and on a Redis the slowest command of all.
 pub async fn measure(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let log = SlowLog::of(setup.under).await?;
     let target = setup.open(Place::InProcess).await?;
@@ -44,7 +44,7 @@ async fn push(target: &Target, jobs: Vec<NewJob>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes `count` jobs of a queue as they come, and settles them.
+/// Takes `count` jobs of a queue as they become ready, and settles them.
 async fn run(target: &Target, from: &QueueName, count: usize) -> Result<(), Failure> {
     let mut left = count;
     while left > 0 {

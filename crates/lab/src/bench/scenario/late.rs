@@ -1,4 +1,4 @@
-//! How long somebody waits for what is there, or due.
+//! Measures the delay of jobs that are there, or due.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,16 +20,16 @@ use super::{Figures, Setup};
 
 /// Pushes to an idle long poll.
 const POLLS: usize = 300;
-/// How long a poll is idle before something comes.
+/// How long a poll is idle before a job comes.
 const IDLE: Duration = Duration::from_millis(10);
-/// Delayed jobs.
+/// Number of delayed jobs.
 const DELAYED: u64 = 2_000;
-/// They are due over so long.
+/// The jobs are due over this long.
 const OVER: Span = Span::from_s(10);
-/// The first is due so long after the last was pushed, at least.
+/// The first is due at least this long after the last was pushed.
 const AHEAD: Span = Span::from_s(2);
 
-/// From the moment a push is sent to the answer of a long poll that was idle.
+/// From the sending of a push to the answer of a long poll that was idle.
 pub async fn long_poll(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let mut figures = Figures::new();
     for (place, p50, p99) in [
@@ -79,7 +79,7 @@ fn ask(n: usize, max: usize) -> Result<Lease, Failure> {
     Ok(lease)
 }
 
-/// How late a delayed job is in the hands of one worker that polls over HTTP.
+/// The lateness of delayed jobs at one worker that polls over HTTP.
 pub async fn delayed(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let target = setup.open(Place::Http).await?;
     let engine = target.engine();
@@ -102,7 +102,7 @@ pub async fn delayed(setup: &Setup<'_>) -> Result<Figures, Failure> {
     Ok(lateness(&late_us))
 }
 
-/// How late they were, as figures.
+/// The lateness of jobs, as figures.
 pub fn lateness(late_us: &Histogram<u64>) -> Figures {
     let ms = |us: u64| us as f64 / 1_000.0;
     vec![
@@ -112,7 +112,7 @@ pub fn lateness(late_us: &Histogram<u64>) -> Figures {
     ]
 }
 
-/// Takes them as they come, and settles them beside the next poll.
+/// Takes jobs as they become due, and settles them beside the next poll.
 pub async fn take_all(engine: &Arc<dyn Engine>, count: u64) -> Result<Histogram<u64>, Failure> {
     let mut late_us = histogram()?;
     let mut settling = JoinSet::new();

@@ -1,4 +1,4 @@
-//! The figures that Tenure promises, each measured alone.
+//! Scenarios: the figures that Tenure promises, each measured alone.
 
 mod events;
 mod flows;
@@ -17,18 +17,17 @@ use tenure_console::scratch::Scratch;
 use super::args::{BenchArgs, Promise, Scenario};
 use super::target::{Place, Target, Under};
 
-/// One figure.
+/// A measured value with its scenario and its name.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Figure {
     /// The scenario it belongs to.
     pub scenario: String,
-    /// What was measured, with its unit at the end.
+    /// The name of the figure, with its unit at the end.
     pub figure: String,
-    /// How much.
     pub value: f64,
 }
 
-/// What a scenario is told.
+/// The setting of a scenario.
 pub struct Setup<'a> {
     under: Under<'a>,
     time: Duration,
@@ -44,7 +43,7 @@ impl Setup<'_> {
 /// Figures with their names.
 type Figures = Vec<(&'static str, f64)>;
 
-/// Measures one scenario.
+/// Measures the figures of one scenario.
 pub async fn measure(
     args: &BenchArgs,
     scratch: Option<&Scratch>,
@@ -98,7 +97,7 @@ pub async fn measure(
     Ok(figures.into_iter().map(figure).collect())
 }
 
-/// The one in the middle.
+/// The median; the upper one of two.
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

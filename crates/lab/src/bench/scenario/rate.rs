@@ -1,4 +1,4 @@
-//! How many jobs in a second.
+//! Rates: jobs per second.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use super::super::load::{API, Done, Jobs, LoadCaller, POOL, SITE, drain, fill, l
 use super::super::target::{Place, Target};
 use super::{Figures, Setup, median};
 
-/// Jobs of one call, where a goal says nothing else.
+/// Jobs of one call, unless a goal needs another number.
 pub const BATCH: usize = 100;
-/// Callers at once, where a goal says nothing else.
+/// Callers at once, unless a goal needs another number.
 pub const CALLERS: usize = 16;
-/// What runs before it is measured, so that files and maps have grown.
+/// The time before a measurement starts, so that files and maps have grown.
 pub const WARM: Duration = Duration::from_secs(1);
 /// Pairs of a comparison, one after the other.
 const PAIRS: usize = 5;
@@ -69,18 +69,18 @@ pub async fn http(setup: &Setup<'_>, batch: usize, callers: usize) -> Result<Fig
     measured(setup, &target, &Jobs::Free, batch, callers).await
 }
 
-/// What a million jobs wait for.
+/// Why a million jobs wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Waiting {
     /// Their turn, behind all others.
     Ready,
     /// A limit that is full.
     Blocked,
-    /// A moment.
+    /// A moment in the future.
     Scheduled,
 }
 
-/// The lifecycle beside a million that wait, in pairs with a store that has none.
+/// The lifecycle beside a million waiting jobs, in pairs with an empty store.
 pub async fn waiting(setup: &Setup<'_>, waiting: Waiting) -> Result<Figures, Failure> {
     let (none, many) = (setup.open(Place::InProcess).await?, setup.open(Place::InProcess).await?);
     let jobs = match waiting {
@@ -92,7 +92,7 @@ pub async fn waiting(setup: &Setup<'_>, waiting: Waiting) -> Result<Figures, Fai
     in_pairs(setup, &none, &many).await
 }
 
-/// The lifecycle in a store where other namespaces have something and nothing happens, in pairs with one that has none.
+/// The lifecycle in a store with ten thousand idle namespaces, in pairs with a store without them.
 pub async fn idle_namespaces(setup: &Setup<'_>) -> Result<Figures, Failure> {
     const NAMESPACES: u32 = 10_000;
     let (none, many) = (setup.open(Place::InProcess).await?, setup.open(Place::InProcess).await?);
@@ -130,8 +130,7 @@ pub async fn in_pairs(setup: &Setup<'_>, none: &Target, many: &Target) -> Result
     ])
 }
 
-/// 1,000 free jobs, with and without 1,000 before them that wait for a full limit: how long the free
-/// ones take.
+/// 1,000 free jobs, with and without 1,000 before them that wait for a full limit: how long the free ones take.
 pub async fn saturated(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let (mut without, mut with, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..PAIRS {
@@ -164,7 +163,7 @@ async fn free_ones(setup: &Setup<'_>, before: u32) -> Result<Done, Failure> {
     }
 }
 
-/// A limit of 1 that somebody holds.
+/// A limit of 1 that is held.
 async fn full(target: &Target) -> Result<LimitName, Failure> {
     let limit = LimitName::parse("full")?;
     put(target, &limit, 1).await?;

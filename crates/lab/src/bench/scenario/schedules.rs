@@ -1,4 +1,4 @@
-//! Schedules by the million: what they take, what they cost others, and how late they are.
+//! Schedules by the million: their size, their cost to other calls, and their lateness.
 
 use std::time::{Duration, Instant};
 
@@ -19,9 +19,9 @@ use super::rate::{BATCH, CALLERS, WARM, in_pairs};
 use super::size::resident_bytes;
 use super::{Figures, Setup};
 
-/// Schedules of one owner, where a set is not what is measured.
+/// Schedules of one owner, if the sync of a set is not measured.
 const OWNED: u32 = 10_000;
-/// Schedules that are put before memory is looked at, so that what is made once is there: SQLite's cache of pages takes
+/// Schedules that are put before memory is read, so that one-time allocations are done: SQLite's cache of pages takes
 /// the rows of some 80,000.
 const WARMING: u32 = 100_000;
 /// One in this many schedules changes.
@@ -29,7 +29,7 @@ const CHANGED_OF: u32 = 1_000;
 /// Schedules that are due in one second.
 const DUE: u32 = 1_000;
 
-/// One that does not fire for long, unless it starts before.
+/// A schedule that does not fire for long, unless it starts before.
 fn schedule(queue: &QueueName, starts_at: Option<Moment>) -> ScheduleSettings {
     let mut job = ScheduledJob::new(queue.clone());
     job.payload = Json::parse(PAYLOAD);
@@ -114,7 +114,7 @@ pub async fn waiting(setup: &Setup<'_>) -> Result<Figures, Failure> {
     in_pairs(setup, &none, &many).await
 }
 
-/// From the moment at which all of them are due to a worker that polls.
+/// From the time at which all of them are due to a worker that polls.
 pub async fn due(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let target = setup.open(Place::Http).await?;
     let starts = SystemClock.now().plus(Span::from_s(10));
@@ -125,7 +125,7 @@ pub async fn due(setup: &Setup<'_>) -> Result<Figures, Failure> {
     Ok(lateness(&take_all(target.engine(), u64::from(DUE)).await?))
 }
 
-/// As after an hour without a process: all moments are due at once.
+/// As after an hour without a process: all occurrences are due at once.
 pub async fn backlog(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let target = setup.open(Place::InProcess).await?;
     let count = setup.waiting / 10;
@@ -160,7 +160,7 @@ pub async fn backlog(setup: &Setup<'_>) -> Result<Figures, Failure> {
     ])
 }
 
-/// A set is synced again, and one in a thousand of it has changed.
+/// Syncs a set again in which one in a thousand schedules has changed.
 pub async fn sync(setup: &Setup<'_>) -> Result<Figures, Failure> {
     let target = setup.open(Place::InProcess).await?;
     let settings = schedule(&elsewhere()?, None);
@@ -189,7 +189,7 @@ pub async fn sync(setup: &Setup<'_>) -> Result<Figures, Failure> {
     Ok(figures)
 }
 
-/// A count of all writes until now: bytes of this process, or changes of the Redis by its own count.
+/// All writes until now: bytes of this process, or changes of the Redis by its own count.
 async fn written(setup: &Setup<'_>) -> Result<f64, Failure> {
     let none = || Failure::bug("the system does not say what was written");
     let (text, name) = match setup.under {

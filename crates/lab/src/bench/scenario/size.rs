@@ -1,4 +1,4 @@
-//! What a million jobs cost: memory while they wait, time when the store is opened.
+//! The cost of a million jobs: memory while they wait, time when the store is opened.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::super::load::{API, Jobs, fill};
 use super::super::target::{Place, embedded};
 use super::{Figures, Setup};
 
-/// Jobs that are pushed before the memory is looked at, so that what is made once is there.
+/// Jobs that are pushed before memory is read, so that one-time allocations are done.
 const WARM: u32 = 10_000;
 
 /// Resident bytes of a waiting job with one need and a group.
@@ -47,7 +47,7 @@ pub async fn start(setup: &Setup<'_>) -> Result<Figures, Failure> {
     Ok(vec![("seconds", took)])
 }
 
-/// What this process has in memory, as the system counts it.
+/// The resident memory of this process, as the system counts it.
 pub fn resident_bytes() -> Result<f64, Failure> {
     let none = || Failure::new(NO, "this system does not say how much memory a process has");
     let status = std::fs::read_to_string("/proc/self/status").map_err(|_| none())?;

@@ -1,7 +1,7 @@
-//! What a worker of the library reaches of the rate that its engine has.
+//! The rate of the library's worker, relative to the rate of its engine.
 //!
-//! The engine's own rate is that of a loop by hand with two callers, so that one settles while the other leases: neither
-//! heartbeats, handlers nor panics are its concern.
+//! The engine's own rate is that of a loop by hand with two callers, so that one settles while the other leases: it has
+//! no heartbeats, no handlers and no care for panics.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -50,8 +50,8 @@ pub async fn measure(setup: &Setup<'_>, place: Place) -> Result<Figures, Failure
     ])
 }
 
-/// Jobs in a second, until the last handler has run. Its settle is on its way then, with a call that waits for more jobs, so
-/// the answer to that tells nothing of the rate.
+/// Jobs per second, until the last handler has run. Its settle is under way then, with a call that waits for more jobs,
+/// so the answer to that says nothing about the rate.
 async fn work(target: &Target) -> Result<f64, Failure> {
     let client = Client::new(target.engine().clone(), Namespace::main());
     let (ran, last) = (Arc::new(AtomicU32::new(0)), Arc::new(OnceLock::new()));
