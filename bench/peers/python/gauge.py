@@ -138,7 +138,7 @@ def _work(peer, call, timed):
     )
     try:
         if timed:
-            # The first job is no part of the figures: it comes when the workers have begun.
+            # The first job is not part of the figures: it comes when the workers have started.
             peer.push_one(payload(0, "first"))
             if not tally.wait(1):
                 raise SystemExit("the workers do not begin")

@@ -1,37 +1,37 @@
-//! How a program is called.
+//! Command-line arguments of a measured program.
 
 use std::str::FromStr;
 
 use crate::Failed;
 
-/// What a program is to do.
+/// The work of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Push so many jobs, in bulk.
+    /// Push `jobs` jobs, in bulk.
     Push,
-    /// Handle so many jobs that are there, `concurrency` at once.
+    /// Handle `jobs` jobs that are there already, `concurrency` at once.
     Drain,
-    /// Push so many jobs, each by a call of its own, `flight` calls at once.
+    /// Push `jobs` jobs, each by a call of its own, `flight` calls at once.
     Single,
-    /// Push so many jobs, `rate` per second, each by itself.
+    /// Push `jobs` jobs, `rate` per second, each by itself.
     Steady,
-    /// Push so many jobs that are due evenly spread over `spread` seconds, from 1 s from now on.
+    /// Push `jobs` jobs that are due evenly spread over `spread` seconds, starting in 1 s.
     Later,
-    /// Handle so many jobs that will come; measure how long after their moment they start.
+    /// Handle `jobs` jobs that will come; measure how long after their moment they start.
     Listen,
-    /// Push so many jobs over `keys` keys of which each allows one at a time.
+    /// Push `jobs` jobs over `keys` keys; a key allows one job at a time.
     PushKeyed,
-    /// The same, each of which needs a permit that all share and a resource too.
+    /// The same, but each job also needs a shared permit and a resource.
     PushThree,
-    /// Handle so many such jobs; count those that overlapped with another of their key.
+    /// Handle `jobs` such jobs; count those that overlapped with another of their key.
     DrainKeyed,
-    /// Push so many jobs that all need the same key, which allows one at a time.
+    /// Push `jobs` jobs that all need the same key, which allows one at a time.
     PushBlocked,
-    /// Push so many jobs without a key, to where those of [`Role::PushBlocked`] are.
+    /// Push `jobs` jobs without a key, to the queue of [`Role::PushBlocked`].
     PushFree,
-    /// Handle what is there until so many free jobs are done; a blocked one takes a second.
+    /// Handle jobs until `jobs` free ones are done; a blocked one takes a second.
     DrainFree,
-    /// Push, lease and settle in batches, so many calls in flight, for so many seconds.
+    /// Push, lease and settle in batches of `batch`, `flight` calls at once, for `seconds` seconds.
     Lifecycle,
 }
 
@@ -58,35 +58,34 @@ impl FromStr for Role {
     }
 }
 
-/// A program's arguments.
+/// The arguments of one run of a program.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What it is to do.
     pub role: Role,
-    /// Where the server listens, on 127.0.0.1.
+    /// The port of the server, on 127.0.0.1.
     pub port: u16,
-    /// So many jobs.
+    /// The number of jobs to push or handle.
     pub jobs: u64,
-    /// So many at once.
+    /// Jobs handled at once.
     pub concurrency: usize,
-    /// So many per second.
+    /// Pushes per second of a steady load.
     pub rate: u64,
-    /// Over so many seconds.
+    /// Seconds over which delayed jobs are due.
     pub spread: u64,
-    /// Over so many keys.
+    /// Number of keys that jobs are spread over.
     pub keys: u64,
-    /// For so many seconds.
+    /// Seconds that a lifecycle runs.
     pub seconds: u64,
-    /// So many items a call.
+    /// Items of one call.
     pub batch: usize,
-    /// So many calls in flight.
+    /// Calls that may be in flight.
     pub flight: usize,
-    /// A way of doing it, if the program has several.
+    /// The variant to run, if the program has several.
     pub way: String,
 }
 
 impl Call {
-    /// From the command line.
+    /// Reads the arguments from the command line.
     pub fn read() -> Result<Self, Failed> {
         let mut arguments = std::env::args().skip(1);
         let role = arguments.next().ok_or("which role?")?.parse()?;
@@ -122,12 +121,12 @@ impl Call {
         Ok(call)
     }
 
-    /// The server's URL.
+    /// The URL of the Redis server.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// In how many microseconds the job `n` of [`Role::Later`] is due.
+    /// The time until the job `n` of [`Role::Later`] is due, in microseconds.
     pub fn due_in_us(&self, n: u64) -> u64 {
         1_000_000 + n * self.spread * 1_000_000 / self.jobs.max(1)
     }

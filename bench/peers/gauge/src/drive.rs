@@ -1,4 +1,4 @@
-//! How work is pushed: so many calls in flight, or so many per second.
+//! Drives pushes: a number of calls in flight, or a number per second.
 
 use std::future::Future;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::{Call, Failed, Payload, now_us, report};
 
-/// Pushes `jobs` jobs, `size` a call, `flight` calls at once, and reports how long it took.
+/// Pushes `jobs` jobs, `size` per call, `flight` calls at once, and reports how long it took.
 pub async fn in_bulk<F>(
     jobs: u64,
     size: u64,
@@ -57,7 +57,7 @@ where
     in_bulk(call.jobs, 1, call.flight, |n| push(Payload::new(n.start, now_us(), "free"))).await
 }
 
-/// Pushes one by one, so many per second; a push does not wait for the one before.
+/// Pushes one by one, `rate` per second; a push does not wait for the one before.
 pub async fn steadily<F>(call: &Call, push: impl Fn(Payload) -> F) -> Result<(), Failed>
 where
     F: Future<Output = Result<(), Failed>> + Send + 'static,

@@ -1,8 +1,8 @@
-//! What every measured Rust program shares: how it is called, what a job carries, how it counts and
-//! what it prints. It must never favour anybody: it does the same for all, and little.
+//! Parts that every measured Rust program shares: its arguments, the payload of a job, the counting
+//! and the output. It must not favour any system: it does the same for all, and little.
 //!
 //! A program is called as `PROGRAM ROLE PORT [--name value]…` and prints one line of JSON at its
-//! end. A role that listens prints `ready` before, when it may be given work.
+//! end. A role that listens first prints `ready`, when it can be given work.
 
 mod call;
 mod drive;
@@ -16,40 +16,40 @@ pub use tally::Tally;
 
 use serde::{Deserialize, Serialize};
 
-/// The same for all: what serves well in programs with many threads, as the server of Tenure has it.
+/// One allocator for all: good for programs with many threads; the server of Tenure uses it too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What a program may fail with.
+/// The failure of a program.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-/// What every job carries: about 100 bytes as JSON.
+/// The payload of every job: about 100 bytes as JSON.
 #[derive(Clone, Serialize, Deserialize, Debug)]
 pub struct Payload {
-    /// Its number.
+    /// The number of the job.
     pub n: u64,
-    /// The moment from which its handler's start is measured, in microseconds of [`now_us`].
+    /// The time from which its handler's start is measured, in microseconds of [`now_us`].
     pub t: u64,
-    /// Which kind of work it is: `free`, `slow`, or a key.
+    /// The kind of work: `free`, `slow`, or a key.
     pub k: String,
-    /// Nothing.
+    /// Padding to the usual size.
     pub pad: String,
 }
 
 impl Payload {
-    /// The job `n`, to be measured from `t`.
+    /// The payload of the job `n`, measured from `t`.
     pub fn new(n: u64, t: u64, k: &str) -> Self {
         Payload { n, t, k: k.to_owned(), pad: "x".repeat(48) }
     }
 }
 
-/// Microseconds on a clock that all processes of this machine share and nobody sets.
+/// Microseconds on a monotonic clock that all processes of this machine share.
 pub fn now_us() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000
 }
 
-/// Says that work may come.
+/// Reports that the program can be given work.
 pub fn ready() {
     println!("ready");
 }

@@ -1,4 +1,4 @@
-//! Counts what handlers do. Called from every handler, so it must cost next to nothing.
+//! Counts the work of handlers. Called from every handler, so it must cost next to nothing.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::{Payload, now_us};
 
-/// How long nothing may happen before the rest is given up.
+/// After this long without a handled job, the rest is given up.
 const QUIET_MAX: Duration = Duration::from_secs(60);
 
 /// Counts handled jobs up to a number.
@@ -28,7 +28,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Until so many were handled.
+    /// A tally that is full after `wanted` handled jobs.
     pub fn new(wanted: u64) -> Self {
         Tally {
             wanted,
@@ -44,17 +44,17 @@ impl Tally {
         }
     }
 
-    /// As [`Tally::new`], and each handler's start is measured from its job's moment.
+    /// As [`Tally::new`], but each handler's start is measured from its job's time.
     pub fn timed(wanted: u64) -> Self {
         Tally { timed: true, ..Tally::new(wanted) }
     }
 
-    /// The clock runs from now on, and not from the first handler's start.
+    /// Starts the clock now, and not at the first handler's start.
     pub fn begin_now(&self) {
         self.begin.store(now_us(), Ordering::Relaxed);
     }
 
-    /// The whole of a handler that does nothing.
+    /// The whole handler of a job that does nothing.
     pub fn handle(&self, payload: &Payload) {
         let now = now_us();
         let _ = self.begin.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl Tally {
         self.count();
     }
 
-    /// One more is done.
+    /// Counts one more handled job.
     pub fn count(&self) {
         if self.handled.fetch_add(1, Ordering::Relaxed) + 1 == self.wanted {
             self.end.store(now_us(), Ordering::Relaxed);
@@ -73,8 +73,8 @@ impl Tally {
         }
     }
 
-    /// The whole of a handler of which only one per key may run. It gives way once, so that another
-    /// one has the chance to overlap.
+    /// The whole handler of a job that must not overlap with another of its key. It yields once, so
+    /// that another one has the chance to overlap.
     pub async fn handle_keyed(&self, payload: &Payload) {
         let keys = || self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         if keys().insert(payload.k.clone(), true) == Some(true) {
@@ -85,7 +85,7 @@ impl Tally {
         self.handle(payload);
     }
 
-    /// The whole of a handler beside blocked jobs: a free one is counted, a blocked one takes long.
+    /// The whole handler beside blocked jobs: a free job is counted, a blocked one takes long.
     pub async fn handle_beside_blocked(&self, payload: &Payload) {
         if payload.k == "free" {
             self.handle(payload);
@@ -94,7 +94,7 @@ impl Tally {
         }
     }
 
-    /// Returns when all were handled, or when nothing was for a minute.
+    /// Returns when all jobs were handled, or when none was for a minute.
     pub async fn done(&self) {
         let mut before = self.handled.load(Ordering::Relaxed);
         while tokio::time::timeout(QUIET_MAX, self.full.notified()).await.is_err() {
@@ -108,7 +108,7 @@ impl Tally {
         }
     }
 
-    /// What was counted.
+    /// The counts as figures.
     pub fn figures(&self) -> Map<String, Value> {
         let handled = self.handled.load(Ordering::Relaxed);
         let us =

@@ -1,4 +1,4 @@
-//! Installs what is measured into the work folder, with the pinned versions, and says what it took.
+//! Installs the measured systems into the work folder, in their pinned versions, and returns these.
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,17 +12,17 @@ use crate::program::Program;
 use crate::server::in_path;
 use crate::systems::{Got, System};
 
-/// Where things are.
+/// The folders that the harness uses.
 pub struct Folders {
-    /// `bench/peers`.
+    /// The folder of this workspace: `bench/peers`.
     pub home: PathBuf,
-    /// `bench/peers/.work`.
+    /// The folder for everything that is installed: `bench/peers/.work`.
     pub work: PathBuf,
-    /// Where cargo builds.
+    /// The folder of cargo's builds.
     pub target: PathBuf,
 }
 
-/// What was installed, so that nothing is installed twice.
+/// The installed parts, so that nothing is installed twice.
 #[derive(Default)]
 pub struct Installed {
     node: Option<Result<(), String>>,
@@ -33,14 +33,13 @@ pub struct Installed {
 
 /// A system that is ready to be measured.
 pub struct Ready {
-    /// How it is called.
+    /// The way to call it.
     pub program: Program,
-    /// Its version.
     pub version: String,
 }
 
 impl Installed {
-    /// Makes a system ready, or says why it cannot be.
+    /// Makes a system ready, or reports why that is impossible.
     pub fn install(&mut self, folders: &Folders, system: &System) -> Result<Ready, Failed> {
         let way = system.way.to_owned();
         let options = if way.is_empty() { Vec::new() } else { vec!["--way".to_owned(), way] };
@@ -71,7 +70,7 @@ impl Installed {
                     command.push(format!("TENURE_BIN={}", bin.display()).into());
                 }
                 command.push(venv.join("bin/python").into());
-                // Its caches would otherwise stand in the tree.
+                // Its caches would otherwise lie in the tree.
                 command.push("-B".into());
                 let home = folders.home.join("python");
                 command.push(home.join(name).join("program.py").into());
@@ -93,7 +92,7 @@ impl Installed {
         }
     }
 
-    /// The `tenure` whose server programs speak to.
+    /// The `tenure` that runs the server of HTTP programs.
     fn server(&mut self, folders: &Folders) -> Result<PathBuf, String> {
         let server = self
             .server
@@ -120,8 +119,8 @@ fn node_packages(folders: &Folders, node: &Path) -> Result<(), Failed> {
         return Ok(());
     }
     eprintln!("installing the Node packages of node/package-lock.json");
-    // What the lock says. Not `npm ci`: it refuses a lock that lacks an optional package of another
-    // platform, and registries lack some of them.
+    // The versions of the lock. Not `npm ci`: it refuses a lock that lacks an optional package of another platform, and
+    // registries lack some of them.
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(node);
     quietly(npm, "npm install")?;
@@ -129,14 +128,14 @@ fn node_packages(folders: &Folders, node: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Makes a virtual environment of a program, with what its requirements say.
+/// Makes a virtual environment for a program, with its requirements.
 fn python_packages(folders: &Folders, name: &str) -> Result<(), Failed> {
     in_path("python3").ok_or("python3 is not in PATH: install Python 3.9 or later with venv")?;
     let venv = folders.work.join("python").join(name);
     let requirements = folders.home.join("python").join(name).join("requirements.txt");
     let wanted = fs::read(&requirements)?;
     let note = venv.join("installed.txt");
-    // Our own package is installed anew each time: its version does not tell what is in it.
+    // Our own package is installed again each time: its version does not identify its content.
     let ours = folders.home.join("../../clients/python");
     if name != "tenure" && fs::read(&note).ok().as_deref() == Some(&wanted) {
         return Ok(());
@@ -159,7 +158,7 @@ fn python_packages(folders: &Folders, name: &str) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The server to which our programs speak that use HTTP: `TENURE_BIN`, or a release build of this tree.
+/// The server for our programs that use HTTP: `TENURE_BIN`, or a release build of this tree.
 fn tenure_server(folders: &Folders) -> Result<PathBuf, Failed> {
     if let Some(named) = std::env::var_os("TENURE_BIN") {
         return Ok(named.into());
@@ -189,14 +188,14 @@ fn build(folders: &Folders, package: &str) -> Result<(), Failed> {
     quietly(cargo, "cargo build")
 }
 
-/// Runs it; what it says is shown only if it fails.
+/// Runs a command; its output is shown only if it fails.
 fn quietly(mut command: Command, label: &str) -> Result<(), Failed> {
     let output = command.stdin(Stdio::null()).output().map_err(|why| format!("{label}: {why}"))?;
     if output.status.success() {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    // Cargo begins with what is wrong; npm begins with a code and says the rest on the next lines.
+    // Cargo's error is on its first line; npm starts with a code, and its error follows on the next lines.
     let said: Vec<&str> = text
         .lines()
         .filter(|line| line.starts_with("error") || line.starts_with("npm error"))
@@ -208,7 +207,7 @@ fn quietly(mut command: Command, label: &str) -> Result<(), Failed> {
     Err(format!("{label} failed: {why}").into())
 }
 
-/// A crate's version in the lock; our own crates have no version that means anything.
+/// A crate's version in the lock; our own crates have no meaningful version.
 fn locked(folders: &Folders, name: &str) -> Result<String, Failed> {
     let lock = fs::read_to_string(folders.home.join("Cargo.lock"))?;
     let wanted = format!("name = \"{name}\"");

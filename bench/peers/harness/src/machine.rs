@@ -1,4 +1,4 @@
-//! What this machine is, in the words of its own files.
+//! Describes this machine by its own files.
 
 use std::fs;
 use std::process::Command;
@@ -10,19 +10,19 @@ fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// The version of a tool, or that it is not there.
+/// The version of a tool, or a note that it is missing.
 pub fn version(program: &str) -> String {
     let missing = || format!("({program} is not there)");
     first_line(program, &["--version"]).unwrap_or_else(missing).trim_start_matches('v').to_owned()
 }
 
-/// Today, in UTC.
+/// Today's date, in UTC.
 pub fn date() -> String {
     first_line("date", &["-u", "+%Y-%m-%d"]).unwrap_or_default()
 }
 
-/// How many cores others keep busy: looked at for some seconds in which we do nothing. 0 where the
-/// kernel does not say.
+/// How many cores others keep busy: measured for some seconds in which we do nothing. 0 if the
+/// kernel does not report it.
 pub fn busy_cores() -> f64 {
     let before = ticks();
     std::thread::sleep(Duration::from_secs(3));
@@ -36,12 +36,12 @@ pub fn busy_cores() -> f64 {
     }
 }
 
-/// Ticks of all cores since the start that were not idle, and all.
+/// Busy ticks of all cores since the start, and all ticks.
 fn ticks() -> Option<(f64, f64)> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let line = stat.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<f64> = line.split_whitespace().filter_map(|tick| tick.parse().ok()).collect();
-    // Idle, and idle that waits for a disk.
+    // Idle, and idle while waiting for a disk.
     let idle: f64 = ticks.iter().skip(3).take(2).sum();
     let all: f64 = ticks.iter().take(8).sum();
     Some((all - idle, all))

@@ -1,4 +1,4 @@
-//! Measures Tenure beside other queues on Redis. `bench/peers/run` is how it is called.
+//! Measures Tenure beside other queues on Redis. `bench/peers/run` calls it.
 
 mod install;
 mod machine;
@@ -21,7 +21,7 @@ use server::Server;
 use systems::{SYSTEMS, System};
 use workloads::{Measure, ONCE, Size, WORKLOADS};
 
-/// What may go wrong.
+/// The failure of any step.
 pub type Failed = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> ExitCode {
@@ -120,7 +120,7 @@ fn measure(options: &Options) -> Result<Results, Failed> {
     Ok(results)
 }
 
-/// Names that nothing has are told, and not passed over.
+/// Unknown names are reported, and not skipped.
 fn check(options: &Options) -> Result<(), Failed> {
     let known = |name: &String| SYSTEMS.iter().any(|system| system.name == name);
     if let Some(name) = options.only.iter().find(|name| !known(name)) {
@@ -133,7 +133,7 @@ fn check(options: &Options) -> Result<(), Failed> {
     Ok(())
 }
 
-/// One measurement. What fails once is not tried again in later rounds.
+/// One measurement. After a failure it is not retried in later rounds.
 fn one(
     measure: &Measure<'_>,
     workload: &str,

@@ -1,10 +1,10 @@
-//! What the command was asked.
+//! Options of the command.
 
 use std::path::PathBuf;
 
 use crate::Failed;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub const HELP: &str = "\
 bench/peers/run [--only NAME,…] [--workloads NAME,…] [--quick] [--rounds N] [--aof]
                 [--table text|docs] [--json] [--from FILE] [--list]
@@ -28,18 +28,18 @@ needs: Linux; redis-server (or redis-check-rdb, which is the same program under 
   --from FILE         measures nothing, and prints what an earlier run saved (.work/last.json)
   --list              the systems, and what each can do";
 
-/// How the result is printed.
+/// How to print the results.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// For a terminal.
+    /// A table for a terminal, one figure per line.
     Text,
-    /// Markdown, as the documentation has it.
+    /// Markdown for the documentation.
     Docs,
-    /// JSON.
+    /// Every figure of every round as JSON.
     Json,
 }
 
-/// The command line.
+/// The options of one call.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub only: Vec<String>,
@@ -54,7 +54,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the command line.
+    /// Reads the options from the command line.
     pub fn read() -> Result<Self, Failed> {
         let mut options = Options {
             only: Vec::new(),
@@ -96,12 +96,12 @@ impl Options {
         Ok(options)
     }
 
-    /// Whether this system was asked for.
+    /// Whether this system is selected.
     pub fn wants_system(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
 
-    /// Whether this workload was asked for.
+    /// Whether this workload is selected.
     pub fn wants(&self, workload: &str) -> bool {
         self.workloads.is_empty() || self.workloads.iter().any(|only| only == workload)
     }

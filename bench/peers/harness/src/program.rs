@@ -1,4 +1,4 @@
-//! A measured program: called, waited for, read. It is ended when it takes too long.
+//! Starts a measured program, waits for it and reads its figures. Kills it when it takes too long.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
@@ -11,20 +11,20 @@ use serde_json::{Map, Value};
 
 use crate::Failed;
 
-/// How a program is called: before its role, its port and its options.
+/// The way to call a program: the part before its role, its port and its options.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What is started, and what it is given first.
+    /// The executable and its first arguments.
     pub command: Vec<OsString>,
-    /// Where it is started.
+    /// The folder in which it is started.
     pub folder: PathBuf,
     /// Options of every call.
     pub options: Vec<String>,
-    /// The `tenure` whose server stands between it and its Redis, if one does.
+    /// The `tenure` that serves between the program and its Redis, if the program needs one.
     pub served_by: Option<PathBuf>,
 }
 
-/// One that runs.
+/// A running program; killed if it outlives its time.
 pub struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -34,7 +34,7 @@ pub struct Running {
 }
 
 impl Program {
-    /// Starts it in a role.
+    /// Starts the program in a role.
     pub fn start(
         &self,
         role: &str,
@@ -67,7 +67,7 @@ impl Program {
         Ok(Running { child, lines, errors, label: role.to_owned(), until: Instant::now() + within })
     }
 
-    /// Runs it in a role to its end.
+    /// Runs the program in a role to its end.
     pub fn run(
         &self,
         role: &str,
@@ -80,7 +80,7 @@ impl Program {
 }
 
 impl Running {
-    /// Waits until it says that work may come.
+    /// Waits until the program reports that it can be given work.
     pub fn ready(&mut self) -> Result<(), Failed> {
         while let Some(line) = self.line()? {
             if line == "ready" {
@@ -90,7 +90,7 @@ impl Running {
         Err(self.died())
     }
 
-    /// Waits for its end and reads what it measured.
+    /// Waits for its end and reads its figures.
     pub fn figures(mut self) -> Result<Figures, Failed> {
         let mut last = None;
         while let Some(line) = self.line()? {
@@ -107,7 +107,7 @@ impl Running {
         }
     }
 
-    /// The next line; `None` at its end.
+    /// The next line of output; `None` at its end.
     fn line(&mut self) -> Result<Option<String>, Failed> {
         let left = self.until.saturating_duration_since(Instant::now());
         match self.lines.recv_timeout(left) {
@@ -134,11 +134,11 @@ impl Drop for Running {
     }
 }
 
-/// What a program measured.
+/// The figures that a program printed.
 pub struct Figures(Map<String, Value>);
 
 impl Figures {
-    /// A figure that may be there.
+    /// A figure that may be missing.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).and_then(Value::as_f64)
     }
@@ -146,7 +146,7 @@ impl Figures {
     pub fn need(&self, name: &str) -> Result<f64, Failed> {
         self.get(name).ok_or_else(|| format!("no figure {name}").into())
     }
-    /// Whether it gave up before all jobs were handled.
+    /// Whether the program gave up before all jobs were handled.
     pub fn gave_up(&self) -> bool {
         self.0.get("gave_up").is_some()
     }

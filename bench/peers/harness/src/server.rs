@@ -1,5 +1,5 @@
-//! A redis-server of one measurement: started on a free port in a folder of its own, asked what it
-//! used, and ended. It must never touch a server that it did not start.
+//! Redis server of one measurement: started on a free port in a folder of its own, asked for its resource use, and
+//! ended. It must never touch a server that it did not start.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use crate::Failed;
 
 const START_MAX: Duration = Duration::from_secs(10);
-/// A server of Tenure answers for its store within this.
+/// The time within which a server of Tenure must answer for its store.
 const SERVE_MAX: Duration = Duration::from_secs(30);
 /// Ticks in a second of processor time, as Linux counts it for programs.
 const TICKS: f64 = 100.0;
 
-/// Finds the program: by its name in PATH, or as redis-check-rdb, which is the same program and does
-/// what it is called.
+/// Finds the program: by its name in PATH, or as redis-check-rdb, which is the same program and acts by the name that
+/// it is called by.
 pub fn find(work: &Path) -> Result<PathBuf, Failed> {
     if let Some(found) = in_path("redis-server") {
         return Ok(found);
@@ -36,38 +36,38 @@ pub fn find(work: &Path) -> Result<PathBuf, Failed> {
     Ok(link)
 }
 
-/// A program in PATH.
+/// The path of a program in PATH.
 pub fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// A running server.
+/// A running redis-server, and the server of Tenure in front of it.
 pub struct Server {
-    /// Where programs connect, on 127.0.0.1.
+    /// The port to which programs connect, on 127.0.0.1.
     pub port: u16,
-    /// The server of Tenure that listens there, if one stands between.
+    /// The server of Tenure that listens there, if there is one.
     serve: Option<Child>,
     child: Child,
     link: redis::Connection,
     folder: TempDir,
 }
 
-/// What a server used up to a moment.
+/// The resources that a server has used since its start.
 #[derive(Clone, Copy, Debug)]
 pub struct Used {
     /// Seconds of processor time.
     pub cpu_s: f64,
-    /// The same of the server of Tenure between, if there is one.
+    /// The same for the server of Tenure in front, if there is one.
     pub serve_cpu_s: Option<f64>,
     /// Bytes of data in memory.
     pub memory: u64,
 }
 
 impl Server {
-    /// Starts one and waits until it answers.
+    /// Starts a server and waits until it answers.
     pub fn start(program: &Path, aof: bool) -> Result<Self, Failed> {
-        // Between the two somebody else may take the port; then the server ends, and we try again.
+        // Between the two another process may take the port; then the server ends, and we try again.
         for _ in 0..5 {
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
             if let Some(server) = Server::start_on(program, port, aof)? {
@@ -93,7 +93,7 @@ impl Server {
             if child.try_wait()?.is_some() {
                 return Ok(None);
             }
-            // Another's server may listen there: ours says that it has the id of our child.
+            // Another server may listen there: ours reports the process id of our child.
             if let Ok(mut link) = client.get_connection()
                 && let Ok(info) = info(&mut link, "server")
                 && field(&info, "process_id") == Some(&child.id().to_string())
@@ -110,7 +110,7 @@ impl Server {
         }
     }
 
-    /// Puts a server of this `tenure` between, and waits until it answers: programs connect to it from now on.
+    /// Puts a server of this `tenure` in front, and waits until it answers: programs connect to it from now on.
     pub fn serve(&mut self, tenure: &Path) -> Result<(), Failed> {
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
         let mut command = Command::new(tenure);
@@ -129,13 +129,13 @@ impl Server {
         Ok(())
     }
 
-    /// Its version.
+    /// The version that it reports.
     pub fn version(&mut self) -> Result<String, Failed> {
         let info = info(&mut self.link, "server")?;
         Ok(field(&info, "redis_version").unwrap_or("unknown").to_owned())
     }
 
-    /// What it used so far.
+    /// The resources that it has used until now.
     pub fn used(&mut self) -> Result<Used, Failed> {
         let cpu = info(&mut self.link, "cpu")?;
         let memory = info(&mut self.link, "memory")?;
@@ -149,7 +149,7 @@ impl Server {
         })
     }
 
-    /// Milliseconds of its longest command so far; 0 if none took one.
+    /// Milliseconds of its longest command until now; 0 if no command took a whole one.
     pub fn longest_ms(&mut self) -> Result<u64, Failed> {
         let events: Vec<(String, u64, u64, u64)> =
             redis::cmd("LATENCY").arg("LATEST").query(&mut self.link)?;
@@ -166,7 +166,7 @@ impl Drop for Server {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
-        // The folder goes with its value, after the server.
+        // The folder is removed with its value, after the server.
         let _ = self.folder.path();
     }
 }
@@ -184,7 +184,7 @@ fn answers(port: u16) -> bool {
     asked().is_ok_and(|said| said.starts_with("HTTP/1.1 200 "))
 }
 
-/// Processor time of a process, in the 14th and 15th word of what Linux says of it.
+/// Processor time of a process, from the 14th and 15th field of its stat file.
 fn cpu_s(process: &Child) -> Result<f64, Failed> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.id()))?;
     let (_, behind_name) = stat.rsplit_once(')').ok_or("a process without figures")?;

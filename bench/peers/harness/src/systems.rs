@@ -1,6 +1,6 @@
-//! The systems: what each is, how it is got, what it can do, and where it is measured differently.
+//! Systems: how each is obtained, what it supports, and where it is measured differently.
 
-/// How a system is got.
+/// The source of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Got {
     /// A program on Node, with packages from npm.
@@ -12,50 +12,49 @@ pub enum Got {
     Python {
         /// Its folder in `python/`.
         name: &'static str,
-        /// Its package in `requirements.txt`; of ours there is none.
+        /// Its package in `requirements.txt`; empty for ours.
         package: &'static str,
     },
     /// A program of this folder's cargo workspace.
     Cargo {
-        /// Its package.
+        /// The package of the program.
         package: &'static str,
-        /// The crate that is measured; its version is in the lock.
+        /// The measured crate; its version is in the lock.
         of: &'static str,
     },
 }
 
-/// A system.
+/// A system to be measured.
 #[derive(Clone, Copy, Debug)]
 pub struct System {
-    /// For `--only`.
+    /// The name for `--only`.
     pub name: &'static str,
-    /// For the table.
+    /// The title in the table.
     pub title: &'static str,
-    /// How it is got.
     pub got: Got,
-    /// What it can do.
+    /// The workloads that it supports.
     pub can: &'static [&'static str],
-    /// A way of doing it, for programs that have several.
+    /// The variant to run, for programs that have several.
     pub way: &'static str,
-    /// Another way to push in bulk; the faster one counts.
+    /// Another variant for bulk pushes; the faster one counts.
     pub push_too: &'static str,
-    /// Jobs of a drain, if it cannot do more.
+    /// Jobs of a drain, if it cannot handle more.
     pub drain_max: u64,
-    /// Jobs at once in a drain: what is fastest.
+    /// Jobs at once in a drain: the fastest number.
     pub concurrency: u64,
-    /// Delayed jobs, if it cannot do more in reasonable time.
+    /// Delayed jobs, if it cannot handle more in reasonable time.
     pub delayed_max: u64,
-    /// One program both pushes and handles where latency is measured: its server is in the program.
+    /// Whether one program pushes and handles when latency is measured, as its server is in it.
     pub one_program: bool,
-    /// A server of Tenure stands between the program and its Redis.
+    /// Whether a server of Tenure is between the program and its Redis.
     pub is_served: bool,
-    /// What a reader of the table must know.
+    /// A note for the reader of the table.
     pub note: &'static str,
 }
 
 const BASIC: &[&str] = &["bulk", "single", "latency", "delayed"];
 const LIMITS: &[&str] = &["bulk", "single", "latency", "delayed", "keyed", "blocked"];
-/// What Python's task queues are compared by. Most have neither bulk pushes nor limits.
+/// The workloads that compare Python's task queues. Most have neither bulk pushes nor limits.
 const PYTHON: &[&str] = &["noop", "io", "quiet"];
 const MANY: u64 = u64::MAX;
 
@@ -77,7 +76,7 @@ const PLAIN: System = System {
 const TENURE_PYTHON: System =
     System { got: Got::Python { name: "tenure", package: "" }, can: PYTHON, ..PLAIN };
 
-/// All of them, in the order of the table.
+/// All systems, in the order of the table.
 pub const SYSTEMS: &[System] = &[
     System {
         name: "tenure",

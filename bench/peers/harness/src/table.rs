@@ -1,4 +1,4 @@
-//! Prints results as tables: for a terminal, and as the documentation has them.
+//! Prints results as tables: for a terminal, and for the documentation.
 
 use crate::results::{Results, Row};
 
@@ -10,7 +10,7 @@ struct Table {
 
 const NONE: &str = "–";
 
-/// A rate: three digits are more than it is worth.
+/// A rate in few digits: the third is mostly noise.
 fn rate(row: &Row, name: &str) -> String {
     let short = |value: f64| match value {
         v if v >= 9_950.0 => format!("{:.0}k", v / 1e3),
@@ -234,13 +234,14 @@ pub fn docs(results: &Results) -> String {
     text
 }
 
-/// For a terminal.
+/// The tables for a terminal, turned where there are many figures.
 pub fn text(results: &Results) -> String {
     let mut text = about(results).join("\n");
     text.push('\n');
     for table in tables(results) {
         text.push_str(&format!("\n{}\n", table.title));
-        // A head above a row of figures would be far too wide: one figure a line, a column a system.
+        // A header above a row of figures would be too wide: one figure per line, one column per
+        // system.
         let names: Vec<String> = table
             .rows
             .iter()

@@ -1,4 +1,4 @@
-//! The workloads: what is done, in which order, and what is made of it.
+//! The workloads: their steps, their order, and the figures of each.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::results::Row;
 use crate::server::{Server, Used};
 use crate::systems::System;
 
-/// In which order they are measured; the first part in rounds, one system after the other.
+/// The order of the measurements; the first part in rounds, one system after the other.
 pub const WORKLOADS: &[&str] = &[
     "bulk",
     "single",
@@ -23,28 +23,28 @@ pub const WORKLOADS: &[&str] = &[
     "delayed",
     "quiet",
 ];
-/// Of those a round is enough: they take their time and their percentiles are of many jobs.
+/// One round is enough for these: they take long, and their percentiles are of many jobs.
 pub const ONCE: &[&str] = &["latency", "delayed", "quiet"];
 
 const LONG: Duration = Duration::from_secs(300);
 
-/// How much is done.
+/// The sizes of the workloads.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// Jobs of bulk.
+    /// Jobs of the workload `bulk`.
     pub bulk: u64,
-    /// Jobs over keys, and keys.
+    /// Jobs over keys, and the number of keys.
     pub keyed: (u64, u64),
-    /// Seconds of latency and lifecycle.
+    /// Seconds of `latency` and of `lifecycle`.
     pub seconds: (u64, u64),
-    /// Delayed jobs.
+    /// Jobs of the workload `delayed`.
     pub delayed: u64,
-    /// Jobs of Python workers: of no-ops, and of those that wait for 5 ms.
+    /// Jobs of Python workers: no-ops, and jobs that wait for 5 ms.
     pub python: (u64, u64),
 }
 
 impl Size {
-    /// What the table is made of.
+    /// The sizes for the table.
     pub const FULL: Size = Size {
         bulk: 100_000,
         keyed: (20_000, 1_000),
@@ -52,7 +52,7 @@ impl Size {
         delayed: 2_000,
         python: (20_000, 4_000),
     };
-    /// To see that it works.
+    /// Small sizes, to check that everything works.
     pub const QUICK: Size = Size {
         bulk: 20_000,
         keyed: (4_000, 200),
@@ -62,7 +62,7 @@ impl Size {
     };
 }
 
-/// What measures.
+/// The setting in which workloads are measured.
 pub struct Measure<'a> {
     pub redis: &'a Path,
     pub aof: bool,
@@ -73,7 +73,7 @@ fn options(list: &[(&str, u64)]) -> Vec<String> {
     list.iter().flat_map(|(name, value)| [format!("--{name}"), value.to_string()]).collect()
 }
 
-/// Processor time of the server of Tenure between two moments, if there is one.
+/// Processor time of the server of Tenure between two readings, if there is one.
 fn served(before: &Used, after: &Used) -> Option<f64> {
     Some(after.serve_cpu_s? - before.serve_cpu_s?)
 }
@@ -168,7 +168,7 @@ impl Measure<'_> {
         Ok(())
     }
 
-    /// Push, lease and end in batches of 100, 16 calls in flight, over a backlog.
+    /// Push, lease and settle in batches of 100, 16 calls in flight, over a backlog.
     fn lifecycle(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let mut server = self.server(program)?;
         program.run("push", server.port, &options(&[("jobs", self.size.bulk)]), LONG)?;
@@ -199,8 +199,7 @@ impl Measure<'_> {
         Ok(())
     }
 
-    /// Many keys of which each allows one job at a time; `three`: each job also needs a permit that all share and
-    /// a resource.
+    /// Many keys, with one job at a time per key; `three`: each job also needs a shared permit and a resource.
     fn keyed(
         &self,
         name: &str,
@@ -232,7 +231,7 @@ impl Measure<'_> {
         Ok(())
     }
 
-    /// A thousand free jobs, alone and behind a thousand that are blocked.
+    /// A thousand free jobs, alone and behind a thousand blocked ones.
     fn blocked(&self, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let list = options(&[("jobs", 1_000)]);
         for (name, behind) in [("alone_s", false), ("behind_s", true)] {
@@ -251,7 +250,7 @@ impl Measure<'_> {
         Ok(())
     }
 
-    /// Jobs that are there are handled by a Python worker.
+    /// A Python worker handles jobs that are there already.
     fn python(
         &self,
         name: &str,
@@ -281,7 +280,7 @@ impl Measure<'_> {
         Ok(())
     }
 
-    /// 50 pushes a second, a Python worker that has nothing else to do.
+    /// 50 pushes a second, and a Python worker without other work.
     fn quiet(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = 50 * self.size.seconds.0;
         let server = self.server(program)?;
@@ -292,7 +291,7 @@ impl Measure<'_> {
         self.late(worker.figures()?, jobs, "quiet", row)
     }
 
-    /// 500 pushes a second, a worker that has nothing else to do.
+    /// 500 pushes a second, and a worker without other work.
     fn latency(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = 500 * self.size.seconds.0;
         let mut server = self.server(program)?;
@@ -303,7 +302,7 @@ impl Measure<'_> {
         let mut worker = program.start("listen", server.port, &list, LONG)?;
         worker.ready()?;
         if !system.one_program {
-            // Its first call is on its way.
+            // Its first call is under way.
             std::thread::sleep(Duration::from_millis(500));
         }
         let before = server.used()?;
@@ -319,7 +318,7 @@ impl Measure<'_> {
         self.late(figures, jobs, "latency", row)
     }
 
-    /// Jobs that are due over ten seconds, a worker that has nothing else to do.
+    /// Jobs that are due over ten seconds, and a worker without other work.
     fn delayed(&self, system: &System, program: &Program, row: &mut Row) -> Result<(), Failed> {
         let jobs = self.size.delayed.min(system.delayed_max);
         let spread = if self.size.delayed < 2_000 { 2 } else { 10 };

@@ -13,7 +13,7 @@ from handlers import app, work  # noqa: E402
 
 class Celery(gauge.Peer):
     def push(self, payloads):
-        # It has no call for many; one connection and one producer for all is its fastest.
+        # It has no call for many jobs; one connection and one producer for all is its fastest.
         with app.producer_pool.acquire(block=True) as producer:
             for data in payloads:
                 work.apply_async((data,), producer=producer)

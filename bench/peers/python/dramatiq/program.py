@@ -25,7 +25,7 @@ class Dramatiq(gauge.Peer):
                 "--threads", str(threads)]  # fmt: skip
 
     def environment(self):
-        # Twice the threads by itself; more ahead is faster for jobs that do next to nothing.
+        # Twice the threads by default; more ahead is faster for jobs that do next to nothing.
         return {"dramatiq_queue_prefetch": "128"}
 
     def left(self):

@@ -18,7 +18,7 @@ class TenureWorker(gauge.Peer):
     def open(self, role):
         self.kind, _, store = self.way.partition("-")
         self._process = None
-        # Two roles of one measurement run at once and meet here; the port is theirs alone.
+        # Two roles of one measurement run at once and use this folder; the port is theirs alone.
         self._folder = os.path.join(os.environ.get("PEERS_WORK", "/tmp"), f"tenure-{self.port}")
         self._last = role in ("drain", "listen")
         if role == "steady":

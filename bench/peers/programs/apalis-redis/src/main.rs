@@ -1,4 +1,4 @@
-//! apalis with apalis-redis. Without a poll strategy it does not look for jobs; here every 10 ms.
+//! apalis with apalis-redis. Without a poll strategy it does not poll; here it does every 10 ms.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -45,7 +45,7 @@ async fn work(storage: RedisStorage<Payload>, call: &Call) -> Result<(), Failed>
         }
     }
     over.notify_one();
-    // Its last acknowledgements are on their way when it ends.
+    // Its last acknowledgements are under way when it ends.
     let _ = tokio::time::timeout(Duration::from_secs(10), &mut running).await;
     report(tally.figures());
     Ok(())

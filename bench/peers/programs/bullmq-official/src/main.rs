@@ -98,7 +98,8 @@ async fn main() -> Result<(), Failed> {
         Role::Steady => steadily(&call, push).await,
         Role::Later => {
             in_bulk(call.jobs, 1, 64, |n| {
-                // Whole milliseconds, as delays are; the moment is that of the delay asked for.
+                // Whole milliseconds, as for all delays; the job is timed from its requested
+                // moment.
                 let now = now_us();
                 let wait = (begin + call.due_in_us(n.start)).saturating_sub(now) / 1_000;
                 let payload = Payload::new(n.start, now + wait * 1_000, "free");

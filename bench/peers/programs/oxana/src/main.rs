@@ -1,6 +1,5 @@
-//! oxana: a queue for each key is what it has for limits. It does not wait for jobs, it looks: when it
-//! found none every 10 s, and where latency is measured every 5 ms. (With many queues so short a time
-//! would keep it from its work.)
+//! oxana: its only limit is a queue for each key. It does not wait for jobs, it polls: after an empty poll every 10 s,
+//! and when latency is measured every 5 ms. (With many queues such a short interval would keep it from its work.)
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! rusty-sidekiq: BRPOP, one connection for each worker. It has no call for many jobs, so pushes
-//! are made 64 at once.
+//! rusty-sidekiq: BRPOP, one connection per worker. It has no call for many jobs, so 64 pushes are
+//! made at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ async fn work(call: &Call) -> Result<(), Failed> {
         _ => Tally::new(call.jobs),
     };
     let tally = Arc::new(tally);
-    // Each worker blocks in a connection; some more for what is done beside.
+    // Each worker blocks a connection; some more are for other calls.
     let workers = call.concurrency;
     let pool = pool(call, workers as u32 + 20).await?;
     let config = ProcessorConfig::default().num_workers(workers);
@@ -53,7 +53,7 @@ async fn work(call: &Call) -> Result<(), Failed> {
     tally.done().await;
     report(tally.figures());
     stop.cancel();
-    // Its workers come back from BRPOP after 2 s; nothing is lost by not waiting for them.
+    // Its workers return from BRPOP after 2 s; not waiting for them loses nothing.
     running.abort();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Push, lease and settle through the engine's calls, in batches, so many calls in flight.
+//! Pushes, leases and settles by the engine's calls, in batches, `flight` calls at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::queue;
 
-/// Over a backlog that is there already.
+/// Runs the lifecycle over a backlog that is there already.
 pub async fn run(client: &Client, call: &Call) -> Result<(), Failed> {
     let over = Arc::new(AtomicBool::new(false));
     let done = Arc::new(AtomicU64::new(0));

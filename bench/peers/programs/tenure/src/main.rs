@@ -1,4 +1,4 @@
-//! Tenure as it is measured: a server inside the program, or by way of one over HTTP (`--way http`).
+//! Tenure as measured: a server inside the program, or a separate one over HTTP (`--way http`).
 
 mod lifecycle;
 mod pipelined;
@@ -22,7 +22,7 @@ async fn connected(call: &Call) -> Result<(Client, Option<Server>), Failed> {
     }
     let server = Server::open(&call.url()).listen("127.0.0.1:0").start().await?;
     let client = server.client();
-    // It is answered once the store is owned.
+    // Answered once this server leads the store.
     client.run(GetStats).await?;
     Ok((client, Some(server)))
 }

@@ -1,9 +1,8 @@
-//! A loop of our own, on the engine's calls: while some jobs are handled, the next are leased and the last are
-//! settled.
+//! A loop by hand, on the engine's calls: while some jobs are handled, the next are leased and the last are settled.
 //!
-//! Leases of up to a hundred a call, of which two may be ahead of the handlers; at most `concurrency` handlers at
-//! once, each a task of its own that is awaited by itself; outcomes are gathered for at most a millisecond. It has
-//! no heartbeats: only for jobs that take much less than their ttl.
+//! Up to a hundred leases per call, and up to two calls ahead of the handlers; at most `concurrency` handlers at once,
+//! each a task of its own that is awaited by itself; outcomes are gathered for at most a millisecond. It has no
+//! heartbeats: only for jobs that take much less than their ttl.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +20,7 @@ use crate::worker::handle;
 
 /// How long the first outcome of a call waits for others.
 const GATHER: Duration = Duration::from_millis(1);
-/// Those who lease; one asks while the jobs of the other are handed out.
+/// Tasks that lease; one asks while the jobs of the other are started.
 const ASKERS: usize = 2;
 
 struct Done {
@@ -88,7 +87,7 @@ fn start(
         let payload = job.payload.as_ref().map_or("null", |payload| payload.text());
         let outcome = handle(role, &tally, payload).await.into();
         drop(permit);
-        // Who settles is there for longer than those who work.
+        // The settling task lives longer than the handlers.
         let _ = send.send(Done { lease, outcome });
     });
 }

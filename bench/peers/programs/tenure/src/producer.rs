@@ -1,4 +1,4 @@
-//! Pushes.
+//! Producer: pushes the jobs of each workload.
 
 use std::ops::Range;
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use tenure::{Client, Json, LimitName, Moment, NewJob, PoolName, ResourceId, When
 
 use crate::queue;
 
-/// Jobs of a call; the most that one takes.
+/// Jobs of a call; the most that one accepts.
 const CALL: u64 = 1_000;
 /// Bulk calls in flight.
 const FLIGHT: usize = 4;
@@ -38,7 +38,7 @@ async fn bulk(
     in_bulk(jobs, CALL, FLIGHT, push).await
 }
 
-/// In bulk, without needs.
+/// Pushes in bulk, without needs.
 pub async fn push(client: &Client, call: &Call) -> Result<(), Failed> {
     bulk(client, call.jobs, |n| job(&Payload::new(n, now_us(), "free"))).await
 }
@@ -53,7 +53,7 @@ fn permit_of(name: &str) -> Result<Need, Failed> {
     Ok(Need::Limit { limit: LimitName::parse(name)?, weight: 1, cost: 1 })
 }
 
-/// In bulk; each needs a permit of its key, of which there is one, and what all of them need.
+/// Pushes in bulk; each job needs the one permit of its key, and the needs that all share.
 async fn push_with(client: &Client, call: &Call, all_need: &[Need]) -> Result<(), Failed> {
     set_limit(client, "site:*", 1).await?;
     let keys = if call.role == Role::PushBlocked { 1 } else { call.keys.max(1) };
@@ -66,12 +66,12 @@ async fn push_with(client: &Client, call: &Call, all_need: &[Need]) -> Result<()
     .await
 }
 
-/// In bulk; each needs a limit of its key, which allows one at a time.
+/// Pushes in bulk; each job needs a limit of its key, which allows one at a time.
 pub async fn push_keyed(client: &Client, call: &Call) -> Result<(), Failed> {
     push_with(client, call, &[]).await
 }
 
-/// The same, with a limit that all share and a resource of a pool; there are more of both than are ever in use.
+/// The same, with a shared limit and a resource of a pool; there are more of both than are ever in use.
 pub async fn push_three(client: &Client, call: &Call) -> Result<(), Failed> {
     set_limit(client, "all", 10_000).await?;
     let pool = PoolName::parse("accounts")?;
@@ -86,7 +86,7 @@ pub async fn push_three(client: &Client, call: &Call) -> Result<(), Failed> {
     push_with(client, call, &[permit_of("all")?, account]).await
 }
 
-/// Each by a call of its own: so many per second, or so many at once.
+/// Pushes each job by a call of its own: a number per second, or a number at once.
 pub async fn one_by_one(client: &Client, call: &Call) -> Result<(), Failed> {
     let push = |payload: Payload| {
         let (client, job) = (client.clone(), job(&payload));
@@ -101,7 +101,7 @@ pub async fn one_by_one(client: &Client, call: &Call) -> Result<(), Failed> {
     }
 }
 
-/// In bulk, due over some seconds.
+/// Pushes in bulk, due over some seconds.
 pub async fn later(client: &Client, call: &Call) -> Result<(), Failed> {
     // Moments, since all delays of a call would count from its arrival.
     let begin = now_us();

@@ -1,4 +1,4 @@
-//! Works, with the library's own worker or with a loop of our own.
+//! Worker: handles jobs with the library's own worker or with a loop by hand.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use tenure::{Client, Job};
 
 use crate::{pipelined, producer, queue};
 
-/// The way in which the program that handles also pushes.
+/// The variant in which the handling program also pushes.
 const ONE_PROGRAM: &str = "one-program";
 
-/// Handles what there is, and reports.
+/// Handles the jobs of the workload, and reports.
 pub async fn work(client: &Client, call: &Call) -> Result<(), Failed> {
     let tally = match call.role {
         Role::Listen => Tally::timed(call.jobs),
@@ -36,7 +36,7 @@ pub async fn work(client: &Client, call: &Call) -> Result<(), Failed> {
     Ok(())
 }
 
-/// What a handler does.
+/// Runs the handler of a role.
 pub async fn handle(role: Role, tally: &Tally, payload: &str) -> Result<(), serde_json::Error> {
     let payload: Payload = serde_json::from_str(payload)?;
     match role {
