@@ -24,7 +24,7 @@ from typing import Optional
 
 #: The environment variable that names the folder of the journals.
 FOLDER = "STRESS_FOLDER"
-#: The end of a run of which nobody knows an end.
+#: The end of a run without a known end.
 NEVER = 1 << 62
 
 
@@ -59,7 +59,7 @@ class Run:
     #: The moments of its pieces of work.
     touches: list[int] = field(default_factory=list)
     end: int = NEVER
-    #: What the handler came to; None if its process died before.
+    #: The outcome of the handler; None if its process died before.
     outcome: Optional[str] = None
 
 
@@ -118,7 +118,7 @@ def read(folder: Path) -> Told:
     """Read the files of all processes."""
     told = Told()
     for path in sorted(folder.iterdir()):
-        # What comes after the last end of a line was not written whole.
+        # The text after the last end of a line was not written whole.
         told.read(path.read_text().split("\n")[:-1])
     told.bury()
     return told

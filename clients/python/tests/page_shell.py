@@ -134,7 +134,7 @@ class PageShell:
         code_of_end, said = self.run(code)
         deadline = time.monotonic() + DEADLINE_S
         while not (code_of_end == 0 and matches(expected, said.read_text())):
-            # What runs in the background may still be at its first line.
+            # A command in the background may still be at its first line.
             assert time.monotonic() < deadline and (only_looks or code_of_end == 0), (
                 f"exit code {code_of_end} of\n{code}\nsays\n{said.read_text()}\nand not\n{expected}"
             )

@@ -32,7 +32,7 @@ class Proxy:
                 body = self.rfile.read(length)
                 what = proxy._note(self.command, self.path, body)
                 if what == "refuse":
-                    # Read, and not passed on.
+                    # Read, and not forwarded.
                     self.close_connection = True
                     self.connection.close()
                     return

@@ -78,7 +78,7 @@ SECTIONS: list[tuple[str, str, list[str]]] = [
 
 #: Classes whose constructor is for users.
 MADE_BY_USERS = {"Tenure", "App", "Snooze", "Final", "Ban", "Cool", "PauseLimit", "Server", "Clock"}
-#: What the page calls classes whose name is private: their parts of a client.
+#: Titles on the page for classes with a private name: their parts of a client.
 SHOWN = {
     "Pushing": "Tenure: pushing",
     "Watching": "Tenure: watching",

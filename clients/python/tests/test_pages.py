@@ -129,7 +129,7 @@ def save(company: str, body: dict[str, object]) -> None: ...
 """,
 }
 
-#: What stands around a block in the program of an example; a line that ends with a colon begins the
+#: The program around a block of an example's page; a line that ends with a colon begins the
 #: function whose part the block is.
 AROUND = {
     ("examples/async-api/README.md", 0): """

@@ -11,7 +11,7 @@ from typing import Any, Optional
 from ._addresses import Address, Login, Store
 from ._repeats import NoServerFound
 
-#: A living server writes itself each second; one that wrote nothing for so long is taken for gone.
+#: A living server registers itself each second; after this long without that it counts as gone.
 _LIVES_US = 10_000_000
 _TIMEOUT_S = 3.0
 

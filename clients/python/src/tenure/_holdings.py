@@ -107,7 +107,7 @@ class Holdings:
     def due(self, now: float) -> list[Held]:
         """Return what is to be extended in one call now: all, if one is due."""
         live = [held for held in self._held.values() if not held.stopped]
-        # What is due soon goes along: one call for all leases, whenever they were granted.
+        # Leases that are due soon go along: one call for all, whenever they were granted.
         due: list[Held] = []
         if any(held.next_extend <= now for held in live):
             due = [held for held in live if held.next_extend <= now + EXTEND_AT * held.ttl]

@@ -63,7 +63,7 @@ class Request:
     minimal: bool = False
     #: How the driver waits out an outage, in seconds; None: as the client was told.
     retry_for: Optional[float] = None
-    #: At least so long, in seconds: what is left of the time that its caller waits anyway.
+    #: At least this long, in seconds: the rest of the time that its caller waits anyway.
     lasts: float = 0.0
     #: The same call without its wait, which it is repeated as: that the server is back is known at
     #: once, and the caller knows how long is left. None: it is repeated as it is.

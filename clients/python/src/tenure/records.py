@@ -20,7 +20,7 @@ from .errors import JobCancelled, JobFailed, NotFinished
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as _TypeVar
 
-    #: What a handler returns, where that is known. `Job` alone is `Job[Any]`.
+    #: The return type of a handler, if it is known. `Job` alone is `Job[Any]`.
     Value = _TypeVar("Value", default=Any)
 else:
     # Defaults of type variables (PEP 696) are for Python 3.13.

@@ -23,7 +23,7 @@ _SHORT_S = 0.02
 #: The most that wait here: for each that may run at once, and in all.
 _MOST_FOR_EACH = 8
 _MOST = 64
-#: What the average becomes where leasing ahead was wrong; some forty short runs bring it back.
+#: The average after leasing ahead was wrong; some forty short runs bring it back.
 _LONG_S = 0.4
 _WEIGHT = 0.1
 

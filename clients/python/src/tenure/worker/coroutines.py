@@ -122,8 +122,8 @@ class Coroutines:
                 self._loop.call_soon_threadsafe(self._close_if_left, job)
 
     def _close_if_left(self, job: _Job, is_last_look: bool = False) -> None:
-        # The loop does things in their order. At the first look it has tried to make a task of the
-        # coroutine; at the second, which it takes up anew, that task has begun.
+        # The loop runs callbacks in order. At the first look it has tried to make a task of the
+        # coroutine; at the second, which is scheduled after that, the task has begun.
         if not job.waits:
             return
         if is_last_look:

@@ -30,7 +30,7 @@ log: logging.Logger = logger("tenure.worker")
 DRAINING = StopDraining.reason
 #: How long handlers that were told to stop may take before they are given up.
 _GRACE_S = 2.0
-#: A run that nobody runs any more, and whose end did not come for so long, is ended here.
+#: A run that no thread or process runs any more is ended here, if its end is missing this long.
 _LEFT_S = 0.2
 _LEFT = "the worker failed at the end of the run, and its outcome is lost; see the worker's log"
 _DEFAULTS = {"threads": 8, "asyncio": 100, "processes": os.cpu_count() or 1}

@@ -36,7 +36,7 @@ class Reach:
         #: Of each call under way, when it is answered at the latest if all is well.
         self._expected: dict[int, float] = {}
         self._away_since: Optional[float] = None
-        #: What is wrong, with a place for how long it has been so.
+        #: The text of the present failure, with a placeholder for its duration.
         self._wrong = ""
         self._said_at: Optional[float] = None
         #: For how long it was away, until that is logged.

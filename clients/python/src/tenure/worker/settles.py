@@ -23,7 +23,7 @@ _BATCH = 200
 _BATCH_BYTES = 4 * 1024 * 1024
 #: The call itself is refused, so the same call again would be.
 _WRONG = (400, 413, 422)
-#: What an item takes beside its outcome.
+#: The size of an item beside its outcome.
 _AROUND_BYTES = 256
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._repeats import Backoff
 from .._wire import now
 
-#: After so many failed starts in a row, nothing speaks for the next one.
+#: After this many failed starts in a row, another one is not worth trying.
 STARTS_MAX = 5
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0

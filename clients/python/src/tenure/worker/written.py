@@ -24,9 +24,9 @@ class Written:
     outcome: str
     #: For the log.
     error: Optional[str] = field(default=None, repr=False)
-    #: What the item says beside its outcome, as JSON without the braces.
+    #: The item's other fields beside its outcome, as JSON without the braces.
     rest: bytes = field(default=b"", repr=False)
-    #: What the handler raised, for handlers of the log; None where it ran in another process.
+    #: The exception of the handler, for handlers of the log; None if it ran in another process.
     raised: Optional[BaseException] = field(default=None, repr=False, compare=False)
 
     def with_progress(self, progress: Optional[bytes]) -> Written:
