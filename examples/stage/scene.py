@@ -160,7 +160,7 @@ class Scene(contextlib.AbstractContextManager):
         why: Optional[BaseException],
         _trace: Optional[TracebackType],
     ) -> bool:
-        # What was started last needs what was started first.
+        # Parts that were started last need those that were started first.
         for part in reversed(self._parts):
             with contextlib.suppress(Exception):
                 part.stop()

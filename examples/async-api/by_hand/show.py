@@ -25,7 +25,7 @@ class ByHand:
         # Beside the keys of this run's store, which go when it ends.
         scene.env["REDIS_PREFIX"] = f"{{{name}}}:by-hand:"
         scene.env["REPORTS_DB"] = str(scene.folder / "by-hand.db")
-        # It fails in no way of its own here, and answers calls for C-9... when it is told to.
+        # It never fails by itself here, and answers calls for C-9... on command.
         outside = [sys.executable, "outside/third_party.py", "--port", "0", "--calm"]
         part = scene.start("registry", [*outside, "--slow", "90", "--long", "90"], show=False)
         self.registry = part.wait_for("listening on ").split("listening on ")[1]

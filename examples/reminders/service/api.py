@@ -128,7 +128,7 @@ def main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"listening on http://127.0.0.1:{server.server_port}", flush=True)
     # On the main thread: if it cannot go on, the process ends and is started again, rather than
-    # take meetings of which nobody will be reminded.
+    # take meetings without ever sending reminders.
     relay()
 
 

@@ -36,7 +36,7 @@ class Acts:
         #: When each process was killed that sends messages.
         self.deaths: dict[int, float] = {}
         self.downtimes: list[Downtime] = []
-        #: Reminders of which the acts have provoked a repeat, by the way.
+        #: Reminders that the acts have caused to be repeated, as a side effect.
         self.sent_unsettled: list[Reminder] = []
         self.told_twice: list[Reminder] = []
         #: How many meetings were changed while a dead notifier's job was to remind of them.

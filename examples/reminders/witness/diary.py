@@ -198,7 +198,7 @@ class Diary:
         whole = int((time.time() + due_in + 5 * self._minute) / self._minute)
         while True:
             starts = round((whole + 1) * self._minute, 3)
-            # Back to a time of which people were reminded already would be no new reminder.
+            # A time that people were reminded of already would give no new reminder.
             if not any((id, who, starts) in self._messages.stored for who in people):
                 break
             whole += 1

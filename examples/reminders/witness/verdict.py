@@ -86,7 +86,7 @@ class Judge:
             due = entry.starts - self._five_minutes
             what = f"{name[1]} of meeting {name[0]}"
             if not came:
-                # One that is due right before the change may be called off.
+                # A reminder that is due right before the change may be cancelled.
                 due_before = following is None or due < following.asked - UNDER_WAY_S
                 if due_before and not (following and following.after_death):
                     found.lost.append(what)
