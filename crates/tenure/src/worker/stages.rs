@@ -101,7 +101,7 @@ impl Stages {
         inside.waiting.drain(..free).map(|waiting| waiting.job).collect()
     }
 
-    /// A run is over, `ran` after it got its slot; without an outcome if there is none to send. Returns the job that
+    /// A run is over, `ran` after it got its slot; without an outcome if the run has none to send. Returns the job that
     /// gets its slot; with none, or unless `takes`, the slot is free.
     pub fn ended(
         &self,
