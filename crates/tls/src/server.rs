@@ -40,7 +40,9 @@ pub enum ServerTlsError {
     /// Certificate and key are each good, but do not belong together.
     #[error("the key in \"{}\" does not fit the certificate in \"{}\"; name the key that the certificate was made with", key.display(), certificate.display())]
     Mismatch {
+        /// The file of the certificate.
         certificate: PathBuf,
+        /// The file of the key.
         key: PathBuf,
     },
     /// The key or certificate is of an unknown kind, or damaged within.

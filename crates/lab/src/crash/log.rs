@@ -16,6 +16,7 @@ use tenure_core::lease::Fence;
 pub enum Note {
     /// A push of this job was answered.
     Pushed {
+        /// The id that the push gave it.
         job: String,
     },
     /// The start of a run.
