@@ -1,5 +1,5 @@
-//! How long it takes to find the events of one job among many: `cargo run --release -p tenure-engine --example job_events --
-//! [jobs]`.
+//! Measures how long it takes to find the events of one job among many: `cargo run --release -p tenure-engine --example
+//! job_events -- [jobs]`.
 //!
 //! A job is pushed, then 1,000,000 others in calls of 20, then the first is granted and settled. All events of the first are
 //! read three times, and how long that took is printed, with how long the pushes took.

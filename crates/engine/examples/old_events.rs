@@ -1,5 +1,5 @@
-//! What readers of old events cost others: `cargo run --release -p tenure-engine --example old_events --
-//! [readers] [events]`.
+//! Measures the cost of readers of old events for other calls: `cargo run --release -p tenure-engine --example
+//! old_events -- [readers] [events]`.
 //!
 //! A thousand readers (1,200) begin at once with the oldest of 50,000 events and look for a type that never happened, until each has
 //! read all of them. Beside them one holder sends its heartbeat and one worker is granted a job with a payload, again and again;
@@ -122,6 +122,6 @@ async fn main() -> Result<(), Failed> {
     tell("with readers", calls(&engine, &held, is_over).await?);
     let read = readers - left.load(Ordering::Relaxed);
     println!("{read} of {readers} readers read {events} events in {:?}", begun.elapsed());
-    // Those that have not ended must not read on.
+    // Readers that have not finished must not read on.
     std::process::exit(0)
 }

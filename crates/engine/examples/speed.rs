@@ -1,4 +1,5 @@
-//! How fast this engine is in one process: `cargo run --release --example speed -- [callers]
+//! Measures the speed of this engine in one process: `cargo run --release --example speed --
+//! [callers]
 //! [batch] [seconds] [always|everysec|memory|journal] [payload bytes]`.
 //!
 //! Each caller pushes a batch, leases as many and settles them, again and again.

@@ -1,4 +1,4 @@
-//! Answers on their way to the callers.
+//! Sends answers to the callers.
 
 use tenure_seam::CallError;
 
@@ -6,7 +6,7 @@ use crate::batch::{Answer, Pending};
 use crate::inbox::Ask;
 use crate::shared::Shared;
 
-/// Sends answers whose batch is durable. A lease that nobody takes is given back.
+/// Sends answers whose batch is durable. A lease that nobody receives is given back.
 pub(crate) fn send(shared: &Shared, answers: Vec<Pending>) {
     for Pending { namespace, reply, answer } in answers {
         if let Err(Ok(Answer::Leased(leased))) = reply.send(answer)
@@ -17,7 +17,7 @@ pub(crate) fn send(shared: &Shared, answers: Vec<Pending>) {
     }
 }
 
-/// Tells everybody who waits for these answers `no` instead.
+/// Sends `no` to all callers that wait for these answers.
 pub(crate) fn refuse(answers: Vec<Pending>, no: &CallError) {
     for Pending { reply, .. } in answers {
         let _ = reply.send(Err(no.clone()));

@@ -1,4 +1,4 @@
-//! What is written in one transaction, and what is answered after it.
+//! Batch: the rows of one transaction, and the answers that are sent after it.
 
 use std::time::{Duration, Instant};
 
@@ -17,22 +17,22 @@ use tokio::sync::oneshot;
 use crate::file::ahead::ReadAhead;
 use crate::file::merge::merge;
 
-/// What the state answers; the caller's side makes the reply of it.
+/// An answer of the state; the caller's side makes a reply from it.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    /// All that needs no rows but what is in it.
+    /// All answers that need no rows beyond their content.
     Done(Done),
     /// Jobs that were pushed.
     Pushed(Vec<PushedShown>),
     /// Leases that were settled, with their follow-ups.
     Settled(Vec<SettledShown>),
-    /// A lease call that was granted, or not.
+    /// The outcome of a lease call, granted or not.
     Leased(Leased),
-    /// A call for a result is to read it.
+    /// Lets a call for a result read it.
     Result(ResultStands),
-    /// A call for a flow: as it is now, or `None` if it is not there any more.
+    /// A call for a flow: its present view, or `None` if it is gone.
     Flow(Option<Box<FlowView>>),
-    /// What tests compare.
+    /// Text that tests compare.
     Lines(Vec<String>),
 }
 
@@ -40,9 +40,9 @@ pub(crate) enum Answer {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResultStands {
     pub stands: JobStands,
-    /// The call is answered whatever it finds.
+    /// The call is answered now, even if the job has not ended.
     pub over: bool,
-    /// When its time is over.
+    /// The end of the wait.
     pub until: Moment,
 }
 
@@ -51,22 +51,20 @@ pub(crate) struct ResultStands {
 pub(crate) enum Shown {
     /// It is new: nothing needs to be read.
     Built(Box<StoredJob>, Stands),
-    /// Its row says it, but for what only the machine knows.
+    /// Its row has the rest; only the machine knows these two.
     Read(Seq, Stands),
 }
 
-/// One pushed job.
 #[derive(Debug)]
 pub(crate) struct PushedShown {
     pub shown: Shown,
     pub duplicate: bool,
     pub replaced: bool,
     pub unasked: bool,
-    /// What is shown if its row is gone when it is read.
+    /// The view to show if the row is gone by the time it is read.
     pub known: Option<Box<JobView>>,
 }
 
-/// One settled lease.
 #[derive(Debug)]
 pub(crate) struct SettledShown {
     pub lease: String,
@@ -80,9 +78,9 @@ pub(crate) struct Leased {
     pub granted: Granted,
     /// The lives of the granted jobs as of the grant; none in the answer of a repeat.
     pub lives: Vec<Option<Vec<u8>>>,
-    /// What was granted for this very call: given back if nobody takes it.
+    /// Grants made for this very call: given back if nobody receives them.
     pub fresh: Vec<Fence>,
-    /// Rows of granted jobs that are read meanwhile.
+    /// Rows of granted jobs that are being read.
     pub ahead: Option<ReadAhead>,
 }
 
@@ -96,31 +94,30 @@ pub(crate) struct Pending {
     pub answer: Result<Answer, CallError>,
 }
 
-/// How long a batch of answers that can wait is kept for others to come along: one append less for each that does.
+/// How long answers that can wait are held back for others to join them; each that joins saves an append.
 const COMPANY_WITHIN: Duration = Duration::from_millis(4);
 
-/// Whether somebody is held up by waiting for an answer.
+/// The urgency of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AnswerHaste {
     Now,
-    /// That of a settle while others wait for the next job.
+    /// A settle whose caller also waits for its next job.
     Patient,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Batch {
-    /// Grows by one with each.
+    /// Grows by one from batch to batch.
     pub number: u64,
     pub changes: Changes,
-    /// About what the changes take in the journal.
+    /// Approximate bytes of the changes in the journal.
     pub bytes: usize,
-    /// The longest time to live of any lease so far.
+    /// The longest ttl of any lease up to this batch.
     pub ttl: Duration,
-    /// The checksum of its entry in the journal, once that append was begun: then its answers wait there.
+    /// The checksum of its entry in the journal, set when the append begins: its answers then wait there.
     pub entry: Option<u64>,
     pub answers: Vec<Pending>,
-    /// When the first answer came, if all of them can wait a little.
+    /// When the first answer came, if all answers can wait a little.
     pub patient_since: Option<Instant>,
 }
 
@@ -137,7 +134,7 @@ impl Batch {
         self.answers.push(answer);
     }
 
-    /// How long this batch may still wait for others to come along; zero if somebody needs it now.
+    /// How long this batch may still wait for others to join; zero if a caller needs it now.
     pub(crate) fn may_wait(&self) -> Duration {
         let waited = self.patient_since.map(|since| since.elapsed());
         waited.map_or(Duration::ZERO, |waited| COMPANY_WITHIN.saturating_sub(waited))
@@ -200,7 +197,7 @@ mod tests {
             (&[Now, Patient], false),
         ] {
             let mut batch = batch(answers);
-            // As of now: a machine that is slow must not decide this.
+            // Starts now, so that a slow test machine does not decide the outcome.
             let since = batch.patient_since.map(|_| Instant::now() + COMPANY_WITHIN);
             batch.patient_since = since;
             assert_eq!(!batch.may_wait().is_zero(), waits, "{answers:?}");

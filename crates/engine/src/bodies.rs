@@ -1,7 +1,7 @@
 //! Payloads between a push and its first grant, so that a job that is leased soon needs no read.
 //!
-//! It is bounded: one half keeps what came while it had room, the other what came last. An entry is all of a job but its life,
-//! as it was pushed: a write of anything else of the job drops it, and so does the job's end.
+//! It is bounded: one half keeps the first payloads that found room, the other half the newest. An entry is a whole job
+//! as it was pushed, except its life: a write of anything else of the job drops it, and so does the job's end.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// About what it takes in memory.
+    /// Approximate size in memory.
     fn bytes(&self) -> usize {
         let (_, _, content) = &*self.new;
         let labels: usize = content.labels.iter().map(|(k, v)| k.len() + v.len() + 64).sum();
@@ -48,9 +48,9 @@ impl Half {
 
 #[derive(Default)]
 struct BodiesState {
-    /// Those that came while there was room: what is leased first, where many wait.
+    /// Bodies that came while there was room. Where many jobs wait, these are leased first.
     first: Half,
-    /// Those that came when there was none, and of them the newest: a queue that is paused keeps nobody else out.
+    /// The newest of the bodies that found no room, so that a paused queue keeps no other queue out.
     latest: Half,
 }
 
@@ -60,7 +60,6 @@ impl BodiesState {
     }
 }
 
-/// See the module.
 pub(crate) struct Bodies {
     inside: Mutex<BodiesState>,
     /// Bytes that each half may take.
@@ -81,7 +80,7 @@ impl Bodies {
         if new.is_empty() && changed.is_empty() {
             return;
         }
-        // Freed when the lock is not held any more.
+        // Freed after the lock is released.
         let mut gone = Vec::new();
         let mut inside = self.lock();
         for (seq, body) in new {
@@ -90,7 +89,7 @@ impl Bodies {
                 false => inside.latest.put(seq, body),
             }
         }
-        // A job that is new may have changed in the same batch.
+        // A new job may have changed in the same batch.
         for seq in changed {
             gone.extend(inside.take(*seq));
         }
@@ -102,13 +101,13 @@ impl Bodies {
         drop(inside);
     }
 
-    /// Drops all: rows are others from now on.
+    /// Drops all bodies, because other rows take their place.
     pub(crate) fn clear(&self) {
         let gone = std::mem::take(&mut *self.lock());
         drop(gone);
     }
 
-    /// Those of `seqs` that are not here.
+    /// The `seqs` whose bodies are not here.
     pub(crate) fn lacks(&self, seqs: impl Iterator<Item = Seq>) -> Vec<Seq> {
         let inside = self.lock();
         let is_here = |seq: &Seq| {
@@ -117,7 +116,7 @@ impl Bodies {
         seqs.filter(|seq| !is_here(seq)).collect()
     }
 
-    /// Takes out those of `seqs` that are here, in their order.
+    /// Takes out the bodies of `seqs` that are here, in the order of `seqs`.
     pub(crate) fn take(&self, seqs: &[Option<Seq>]) -> Vec<Option<Body>> {
         let mut inside = self.lock();
         seqs.iter().map(|seq| inside.take((*seq)?)).collect()

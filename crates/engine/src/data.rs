@@ -1,7 +1,7 @@
-//! Data of resources that were lately read or written, so that a grant needs no read for it.
+//! Data of resources that were recently read or written, so that a grant needs no read for it.
 //!
-//! It is bounded, and only ever holds what is committed, or taken by the journal: a value that a reader found is not
-//! kept if a change went by meanwhile. Data is secret: nothing here prints it.
+//! It is bounded, and only holds data that is committed or taken by the journal: data from a reader is
+//! dropped if a change was committed during the read. Data is secret: nothing here prints it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,17 +13,16 @@ use tenure_machine::rows::DataKey;
 struct KnownDataState {
     known: HashMap<DataKey, Json>,
     bytes: usize,
-    /// Commits that changed any data.
+    /// Number of commits that changed any data.
     changes: u64,
 }
 
-/// See the module.
 pub(crate) struct KnownData {
     inside: Mutex<KnownDataState>,
     bytes_max: usize,
 }
 
-/// About what an entry takes in memory.
+/// Approximate size of an entry in memory.
 fn bytes(data: &Json) -> usize {
     192 + data.text().len()
 }
@@ -37,17 +36,16 @@ impl KnownData {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The data of a resource, if it is known.
     pub(crate) fn get(&self, key: &DataKey) -> Option<Json> {
         self.lock().known.get(key).cloned()
     }
 
-    /// A number to be read before rows are.
+    /// The number of changes, to be read before rows are.
     pub(crate) fn changes(&self) -> u64 {
         self.lock().changes
     }
 
-    /// Keeps what was read since `changes` was that number.
+    /// Keeps data that was read since `changes` had that number.
     pub(crate) fn found(&self, changes: u64, key: DataKey, data: Json) {
         let mut inside = self.lock();
         if inside.changes == changes {
@@ -82,7 +80,7 @@ impl KnownDataState {
         self.remove(&key);
         let more = bytes(&data);
         if self.bytes + more > bytes_max {
-            // What is used comes back with its next read; an order of use would cost each grant.
+            // Used data comes back with its next read; an order of use would cost each grant.
             self.known.clear();
             self.bytes = 0;
         }

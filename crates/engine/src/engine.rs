@@ -1,4 +1,4 @@
-//! The engine itself: opened, asked, drained, closed.
+//! The engine itself: opens, answers calls, drains and closes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -46,7 +46,7 @@ use crate::options::{Durability, Fatal, Location, Options};
 use crate::shared::{COMMIT, SYNC, Shared};
 use crate::state::{Ended, StateThread};
 
-/// Threads that read for answers. They mostly find what they read in memory.
+/// Threads that read for answers. They mostly find the rows in memory.
 const READERS: usize = 2;
 
 /// An engine over a folder. Dropping it closes it.
@@ -61,14 +61,14 @@ pub struct Embedded {
 struct Threads {
     state: JoinHandle<()>,
     disk: JoinHandle<Option<DiskEnded>>,
-    /// It sends again what the journal did not say whether it has.
+    /// Retries appends with an unknown outcome.
     confirm: JoinHandle<()>,
     file_journal: Option<Arc<FileJournal>>,
 }
 
 impl Embedded {
     /// Opens the store, made if it is not there, and starts to answer. It reads the whole index of
-    /// jobs, which takes about two seconds for a million, and blocks its thread so long.
+    /// jobs, which takes about two seconds for a million and blocks its thread for that long.
     pub fn open(options: Options) -> Result<Embedded, OpenError> {
         let folder = Folder::open(&options.location)?;
         let conn = open_writer(&folder, &options)?;
@@ -77,9 +77,9 @@ impl Embedded {
         Embedded::over(folder, conn, bodies, options)
     }
 
-    /// The same over rows that followed the journal of these options: what they lack is read from it, and no more. The
-    /// location of the options must be the one that the rows were opened with. Rows that are refused are gone, as far as
-    /// they were in memory.
+    /// Opens an engine over rows that followed the journal of these options, and reads only the entries that they lack.
+    /// The location of the options must be the one that the rows were opened with. If the rows are refused, those in
+    /// memory are gone.
     pub fn open_over(rows: Replica, options: Options) -> Result<Embedded, OpenError> {
         let (folder, conn, bodies) = rows.into_parts();
         Embedded::over(folder, conn, bodies, options)
@@ -123,7 +123,7 @@ impl Embedded {
             now,
         };
         let (machine, recovery) = start.restore(&mut overlay, &damage)?;
-        // A shared journal keeps all events that it took, whatever becomes of these rows.
+        // A shared journal keeps all events that it took, even if these rows are lost.
         let (durability, may_lack) = match options.journal {
             Some(_) => (Durability::Always, false),
             None => (options.durability, options.accept_loss),
@@ -189,7 +189,7 @@ impl Embedded {
                     shared.stop_for(Fatal::Bug(words(&*panic)));
                     Ended::Closed
                 });
-                // Whoever waits for what it holds, or did not take, sees that it is gone.
+                // Callers of requests that are still in the state or the inbox see that the engine is gone.
                 drop(state);
                 shared.inbox.clear();
                 match ended {
@@ -203,9 +203,9 @@ impl Embedded {
         Ok(Embedded { shared, recovery, threads: Mutex::new(Some(threads)) })
     }
 
-    /// All rows as they are on disk now, for a snapshot: all that was answered is in them. Where a journal appends, they may
-    /// be ahead of what it has taken: its entry that the snapshot ends with may still be on its way. The engine goes on
-    /// meanwhile. Blocks until the rows are written.
+    /// Begins a snapshot of all rows as they are on disk now; all answered changes are in them. With a journal they may
+    /// be ahead of it: the append of the snapshot's last entry may still be on its way. The engine goes on meanwhile.
+    /// Blocks until the rows are written.
     ///
     /// # Errors
     /// The rows cannot be read.
@@ -217,14 +217,15 @@ impl Embedded {
         self.shared.with_folder(RowsSnapshot::begin).unwrap_or(Err(OpenError::Closed))
     }
 
-    /// What was read when it was opened.
+    /// The findings of the opening.
     pub fn recovery(&self) -> Recovery {
         self.recovery
     }
 
-    /// Recovers for `span` from now on, or longer if it does so already: the store may have forgotten grants of leases with
-    /// at most this ttl. Until then no lease ends by time, and nothing is granted that needs a limit with a concurrency or a
-    /// pool; calls that wait for such things are granted them afterwards. Other jobs, settles and heartbeats go on.
+    /// Recovers for `span` from now on, or longer if it already does: the store may have forgotten grants of leases
+    /// with at most this ttl. Until then no lease ends by time, and nothing is granted that needs a limit with a
+    /// concurrency or a pool; calls that wait for such grants get them afterwards. Other jobs, settles and heartbeats
+    /// go on.
     ///
     /// # Errors
     /// The engine has stopped, or is closed.
@@ -232,8 +233,8 @@ impl Embedded {
         self.shared.ask(&Namespace::main(), Ask::Recover(span)).await.map(drop)
     }
 
-    /// Does as [`recover`](Embedded::recover) while it is asked whether the store forgot anything, for `span` at most; but streams
-    /// of events go on. What `recover` says then counts instead of this.
+    /// Recovers like [`recover`](Embedded::recover), for `span` at most, while it is still unknown if the store forgot
+    /// anything; but streams of events go on. A later `recover` replaces this.
     ///
     /// # Errors
     /// The engine has stopped, or is closed.
@@ -241,7 +242,7 @@ impl Embedded {
         self.shared.ask(&Namespace::main(), Ask::Doubt(span)).await.map(drop)
     }
 
-    /// Ends a recovery before its time: nothing was forgotten, or whoever asks answers for it. Without one it does nothing.
+    /// Ends a recovery early: nothing was forgotten, or an operator accepts the risk. Without one it does nothing.
     ///
     /// # Errors
     /// The engine has stopped, or is closed.
@@ -260,14 +261,14 @@ impl Embedded {
         self.shared.ask(&Namespace::main(), Ask::Configure(config)).await.map(drop)
     }
 
-    /// For how long it still recovers, if its clock does not leap; `None` if it does not.
+    /// The remaining time of the recovery, if the clock does not leap; `None` without one.
     pub fn recovers_for(&self) -> Option<Span> {
         let until = self.shared.recovers_until_us.load(Ordering::Relaxed);
         (until > 0).then(|| Moment::from_us(until).since(self.shared.clock.now()))
     }
 
-    /// Answers once the machine has come to this question, and an append was done that was begun after it: where a journal
-    /// appends, that all of the engine goes on.
+    /// Answers once the machine has handled this request and an append that began after it is done: with a journal,
+    /// this proves that the whole engine makes progress.
     ///
     /// # Errors
     /// The engine has stopped, or is closed.
@@ -276,22 +277,22 @@ impl Embedded {
         async move { shared.ask(&Namespace::main(), Ask::Pass).await.map(drop) }
     }
 
-    /// Stops an engine that does not go on. Callers hear that nobody knows the outcome of their calls; those that its
-    /// machine had taken up hear of it when it goes on. Does not block.
+    /// Stops an engine that hangs. Callers learn that the outcome of their calls is unknown; callers whose requests the
+    /// machine has already taken learn it when the machine goes on. Does not block.
     pub fn give_up(&self) {
         self.shared.confirming.stop(&self.shared, Fatal::Hangs);
         self.shared.inbox.close();
         self.shared.inbox.clear();
     }
 
-    /// Answers what was asked, writes what is to be written, and lets go of the folder; who waits
-    /// for a lease is told that nothing comes. Blocks until that is done. Repeating it does nothing.
+    /// Answers the pending requests, writes all rows, and releases the folder; callers that wait
+    /// for a lease get none. Blocks until that is done. Repeating it does nothing.
     pub fn close(&self) {
         self.shared.inbox.close();
         self.end();
     }
 
-    /// Ends as if the process had been killed: nothing more is written or answered, and the folder
+    /// Ends as if the process had been killed: writes and answers nothing more, and the folder
     /// can be opened again. For tests.
     pub fn crash(&self) {
         self.shared.inbox.crash();
@@ -306,7 +307,7 @@ impl Embedded {
             self.shared.wait_until_released();
             return;
         };
-        // A panic in one of them was told as a bug already.
+        // A panic in one of them was already reported as a bug.
         let _ = state.join();
         let disk = disk.join().ok().flatten();
         self.shared.confirming.disk_ended();
@@ -315,19 +316,19 @@ impl Embedded {
             journal.close();
         }
         self.shared.close_readers();
-        // The last connection moves the log into the store, if it can; if not, the next start does.
+        // Closing the last connection moves the log into the store, if it can; if not, the next start does.
         let is_clean = disk.is_some_and(|DiskEnded { conn, is_clean }| {
             drop(conn);
             is_clean && !self.shared.files.log.exists()
         });
         if let Some(journal) = file_journal.filter(|_| is_clean) {
-            // All is in the store, so that nobody needs to find what was deleted in the journal.
+            // All rows are in the store, so deleted data need not stay in the journal.
             let _ = journal.clear();
         }
         self.shared.release_folder();
     }
 
-    /// Returns when the engine has ticked at what its clock says now, and nothing that is due by
+    /// Returns when the engine has ticked at its clock's present time, and nothing that is due by
     /// then is left. For tests that move the clock.
     pub async fn settled(&self) {
         let _ = self.shared.ask(&Namespace::main(), Ask::Settled).await;
@@ -343,7 +344,7 @@ impl Embedded {
         self.shared.ask(&Namespace::main(), ask).await.map(drop)
     }
 
-    /// All durable things in text, as the machine knows them: after a crash a new engine over the
+    /// All durable state as text, as the machine knows it: after a crash a new engine over the
     /// same folder knows the same. For tests.
     pub async fn durable(&self) -> Vec<String> {
         match self.shared.ask(&Namespace::main(), Ask::Durable).await {
@@ -359,7 +360,7 @@ impl Embedded {
 }
 
 impl Embedded {
-    /// Whether its store is one that may forget: a folder never recovers, and its metrics say nothing of that.
+    /// True if its store may forget: a folder never recovers, so its metrics do not mention recovery.
     fn may_recover(&self) -> bool {
         self.shared.is_shared || self.recovers_for().is_some()
     }
@@ -444,7 +445,7 @@ fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.to_owned()).spawn(run)
 }
 
-/// Opens the store for writing. On a full disk even that may need the reserve.
+/// Opens the store for writing. On a full disk, even that may need the reserve.
 fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenError> {
     match schema::open_writer(folder, options) {
         Err(OpenError::Store { .. }) if Reserve::of(folder.path()).release() => {
@@ -454,7 +455,7 @@ fn open_writer(folder: &Folder, options: &Options) -> Result<Connection, OpenErr
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,11 +1,11 @@
-//! Why a store cannot be opened: typed, and each says what to do next.
+//! Reasons why a store cannot be opened: typed, and each message says what to do next.
 
 use std::path::{Path, PathBuf};
 
 use tenure_core::sentences::PausedStore;
 use tenure_core::time::Moment;
 
-/// How a command names a folder.
+/// A folder in the notation of a command.
 const ADDRESS: &str = "file:PATH";
 
 /// Why a store cannot be opened.
@@ -17,7 +17,7 @@ pub enum OpenError {
          (TENURE_URL) instead of the folder"
     )]
     Locked {
-        /// The folder.
+        /// The folder of the store.
         folder: PathBuf,
     },
     /// The folder cannot be made, read or written.
@@ -26,9 +26,7 @@ pub enum OpenError {
          this user may write"
     )]
     Folder {
-        /// The folder.
         folder: PathBuf,
-        /// What the system said.
         #[source]
         why: std::io::Error,
     },
@@ -38,29 +36,26 @@ pub enum OpenError {
          {known}; open it with tenure {written_by} or newer"
     )]
     Newer {
-        /// The folder.
         folder: PathBuf,
-        /// Its format.
         format: i64,
         /// The format that this release writes.
         known: i64,
         /// The release that wrote it.
         written_by: String,
     },
-    /// The file is there and is none of ours.
+    /// The file exists, and is not a store of tenure.
     #[error("the file \"tenure.db\" in {folder:?} is not a store of tenure; name another folder")]
     Foreign {
-        /// The folder.
+        /// The folder of the file.
         folder: PathBuf,
     },
     /// One of its files is gone.
     #[error("{}", incomplete(.folder, .lacks, *.synced))]
     Incomplete {
-        /// The folder.
         folder: PathBuf,
-        /// Which file, and what became of it.
+        /// The missing file, and how it went missing.
         lacks: &'static str,
-        /// The last commit that was synced, and when that was, if the folder says so.
+        /// The last commit that was synced, and the time of that sync, if the folder says so.
         synced: Option<(u64, Moment)>,
     },
     /// SQLite cannot read or write it.
@@ -69,9 +64,8 @@ pub enum OpenError {
          folder from a backup"
     )]
     Store {
-        /// The folder.
         folder: PathBuf,
-        /// What it said.
+        /// The message of SQLite.
         why: String,
     },
     /// A row is not of the format.
@@ -80,9 +74,8 @@ pub enum OpenError {
          go on without what cannot be read: --accept-loss"
     )]
     Row {
-        /// The folder.
         folder: PathBuf,
-        /// Which.
+        /// The row, and its fault.
         why: String,
     },
     /// Commits that were synced are not there.
@@ -95,13 +88,12 @@ pub enum OpenError {
         .synced.saturating_sub(*.commit)
     )]
     Shorter {
-        /// The folder.
         folder: PathBuf,
         /// The last commit that is there.
         commit: u64,
         /// The last commit that was synced.
         synced: u64,
-        /// When that was, if the folder says so.
+        /// The time of that sync, if the folder says so.
         at: Option<Moment>,
     },
     /// More jobs cannot be read than a damaged page explains.
@@ -110,9 +102,8 @@ pub enum OpenError {
          backup, or go on without what cannot be read: --accept-loss"
     )]
     Unreadable {
-        /// The folder.
         folder: PathBuf,
-        /// How many.
+        /// Number of unreadable jobs in the store.
         jobs: usize,
     },
     /// There is no store.
@@ -121,15 +112,14 @@ pub enum OpenError {
          store"
     )]
     Missing {
-        /// The folder.
+        /// The folder without a store.
         folder: PathBuf,
     },
     /// It was copied elsewhere, or is being copied.
     #[error("{}", frozen(.folder, .to, *.whole))]
     Frozen {
-        /// The folder.
         folder: PathBuf,
-        /// Where to, as it is shown.
+        /// The address of the copy, in the form that is shown.
         to: String,
         /// The copy is whole.
         whole: bool,
@@ -142,9 +132,8 @@ pub enum OpenError {
         "the rows in {folder:?} are no copy of the journal: {why}; remove the folder, it is made anew from the journal"
     )]
     OtherRows {
-        /// The folder.
         folder: PathBuf,
-        /// What does not fit.
+        /// The difference between the rows and the journal.
         why: String,
     },
     /// The engine was closed.
@@ -153,7 +142,7 @@ pub enum OpenError {
     /// It is an unfinished copy.
     #[error("{}", unfinished(.folder))]
     Unfinished {
-        /// The folder.
+        /// The folder of the copy.
         folder: PathBuf,
     },
     /// The system gave no thread or no random numbers.

@@ -1,7 +1,7 @@
-//! The hand-off of batches from the state to the disk.
+//! Hands batches from the state over to the disk.
 //!
-//! Answers wait for the journal alone, and rows follow: batches are collected for a moment and written together, or at once
-//! if somebody is to read what they hold. So a journal of many small entries costs the disk little.
+//! Answers wait only for the journal, and rows follow: batches are collected for a moment and written together, or at
+//! once if a reader waits for them. So a journal of many small entries costs the disk little.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,9 +13,9 @@ use tenure_machine::Seq;
 use crate::batch::Batch;
 use crate::file::written;
 
-/// How long a batch waits for others to be written with.
+/// How long a batch waits for others to be written with it.
 const COLLECT_FOR: Duration = Duration::from_millis(25);
-/// Bytes of rows that are written together, and not more: a reader waits for the transaction that is under way, which
+/// The most bytes of rows that are written together: a reader waits for the current transaction, which
 /// takes some milliseconds. One batch may exceed it.
 const COLLECT_BYTES: usize = 128 << 10;
 /// Bytes of rows that may wait to be written. One batch may exceed it.
@@ -24,22 +24,22 @@ const WAITING_BYTES: usize = 8 << 20;
 #[derive(Default)]
 struct HandOffState {
     batches: VecDeque<Batch>,
-    /// Of the rows in them.
+    /// Bytes of their rows.
     bytes: usize,
     /// When the first of them came.
     since: Option<Instant>,
-    /// No batches are written together: there is little room, and each may need that of the one before.
+    /// Each batch is written alone: there is little room, and each may need the room of the one before.
     is_single: bool,
-    /// Somebody waits until the batches up to this one are written.
+    /// A reader waits until the batches up to this one are written.
     wanted: u64,
-    /// Jobs of which more than the life is not written yet, with the last batch that has it.
+    /// Jobs with unwritten changes beyond their lives, with the last batch that has one.
     unwritten: HashMap<Seq, u64>,
-    /// The state found no room, and is to be woken when there is.
+    /// The state found no room, and must be woken when there is some.
     is_awaited: bool,
     closed: bool,
     /// The batches that are here are not written any more.
     crashed: bool,
-    /// Nothing is written any more, and what comes is refused.
+    /// Nothing is written any more, and every new batch is refused.
     is_over: bool,
 }
 
@@ -48,7 +48,7 @@ impl HandOffState {
         self.bytes < WAITING_BYTES
     }
 
-    /// As many as are written together: what somebody waits for, and otherwise what was collected.
+    /// The batches of the next transaction: those that a reader waits for, or otherwise all that fit.
     fn take_some(&mut self) -> Vec<Batch> {
         let (mut batches, mut bytes) = (Vec::new(), 0);
         let is_wanted = self.batches.front().is_some_and(|first| first.number <= self.wanted);
@@ -67,27 +67,26 @@ impl HandOffState {
     }
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct HandOff {
     inside: Mutex<HandOffState>,
-    /// The number of the last batch that was written: readers may see it.
+    /// The number of the last written batch: readers may see it.
     written: AtomicU64,
-    /// Wakes the thread of the disk.
+    /// Wakes the disk's thread.
     changed: Condvar,
     /// Wakes readers that wait until a batch is written.
     wrote: Condvar,
 }
 
-/// What the disk finds.
+/// The state in which the disk's thread finds the hand-off.
 pub(crate) enum HandedOff {
-    /// At least one, in their order.
+    /// At least one batch, in their order.
     Batches(Vec<Batch>),
-    /// Nothing came in the given time.
+    /// No batch came in the given time.
     Nothing,
-    /// Nothing will come any more.
+    /// No batch will come any more.
     Closed,
-    /// The engine ends as a crash would: what is here is not written.
+    /// The engine ends as after a crash: the batches that are here are not written.
     Crashed,
 }
 
@@ -96,7 +95,7 @@ impl HandOff {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long the disk is to let batches gather; `None`: there are none.
+    /// How much longer the disk lets batches gather; `None` without any.
     fn gathers_for(&self, inside: &HandOffState) -> Option<Duration> {
         let first = inside.batches.front()?;
         let is_enough =
@@ -105,11 +104,11 @@ impl HandOff {
         Some(if is_enough { Duration::ZERO } else { COLLECT_FOR.saturating_sub(waited) })
     }
 
-    /// Puts a batch, if there is room; gives it back if not.
+    /// Puts a batch, if there is room; otherwise gives it back.
     pub(crate) fn put(&self, batch: Batch) -> Result<(), Box<Batch>> {
         let mut inside = self.lock();
         if inside.crashed {
-            // Nobody will take it: those whom it would have answered see that it is gone.
+            // No thread will take it: the callers of its answers see that it is gone.
             drop(inside);
             drop(batch);
             return Ok(());
@@ -130,15 +129,15 @@ impl HandOff {
         Ok(())
     }
 
-    /// Whether there is room. If not, whoever makes some is told that it is awaited.
+    /// True if there is room. If not, the next `take` returns that room is awaited.
     pub(crate) fn has_room(&self) -> bool {
         let mut inside = self.lock();
         inside.is_awaited = !inside.has_room();
         !inside.is_awaited
     }
 
-    /// The batches that are to be written now; waits for them, but not longer than `patience`. And whether the room that they
-    /// leave is awaited.
+    /// The batches that are to be written now; waits for them, but not longer than `patience`. The flag is true if the
+    /// state waits for the room that they leave.
     pub(crate) fn take(&self, patience: Option<Duration>) -> (HandedOff, bool) {
         let until = patience.map(|patience| Instant::now() + patience);
         let mut inside = self.lock();
@@ -167,12 +166,12 @@ impl HandOff {
         }
     }
 
-    /// From now on batches are written together, or one by one.
+    /// Sets the mode: batches are written one by one, or together.
     pub(crate) fn write_singly(&self, is_single: bool) {
         self.lock().is_single = is_single;
     }
 
-    /// A batch will be put. To be called before anybody can hear of what is in it.
+    /// Announces a batch. To be called before anybody can see its changes.
     pub(crate) fn expect(&self, batch: &Batch) {
         let rows = &batch.changes.rows;
         let mut changed = written::changed_jobs(rows).peekable();
@@ -181,26 +180,26 @@ impl HandOff {
         }
     }
 
-    /// The batch that must be written before the rows of these jobs can be read; lives and progress apart. 0: none.
+    /// The batch that must be written before the rows of these jobs can be read, except lives and progress. 0: none.
     pub(crate) fn needed_for(&self, jobs: impl Iterator<Item = Seq>) -> u64 {
         let inside = self.lock();
         jobs.filter_map(|seq| inside.unwritten.get(&seq).copied()).max().unwrap_or_default()
     }
 
-    /// Drops those of these jobs whose rows wait to be written, unless only their lives do.
+    /// Drops from `jobs` those whose rows wait to be written, unless only their lives do.
     pub(crate) fn keep_written(&self, jobs: &mut Vec<Seq>) {
         let inside = self.lock();
         jobs.retain(|seq| !inside.unwritten.contains_key(seq));
     }
 
-    /// The number of the last batch that was written.
+    /// The number of the last written batch.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
 
-    /// Batches up to this one are written.
+    /// Notes that the batches up to this one are written.
     pub(crate) fn wrote(&self, number: u64) {
-        // Under the lock, so that nobody who has looked misses it.
+        // Under the lock, so that no waiting reader misses it.
         let mut inside = self.lock();
         self.written.store(number, Ordering::Release);
         inside.unwritten.retain(|_, batch| *batch > number);
@@ -208,8 +207,8 @@ impl HandOff {
         self.wrote.notify_all();
     }
 
-    /// Has the batches up to this one written now, and waits for that. Whether it was done: it is not once nothing is written
-    /// any more. Blocks.
+    /// Has the batches up to this one written now, and waits for that. False if the disk's thread has ended before.
+    /// Blocks.
     pub(crate) fn have_written(&self, number: u64) -> bool {
         if self.written() >= number {
             return true;
@@ -223,19 +222,19 @@ impl HandOff {
         self.written() >= number
     }
 
-    /// Nothing will be written any more: nobody needs to wait for it.
+    /// Ends all waits for writes: nothing will be written any more.
     pub(crate) fn end(&self) {
         self.lock().is_over = true;
         self.wrote.notify_all();
     }
 
-    /// Nothing will be put any more.
+    /// No batch will be put any more.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.changed.notify_all();
     }
 
-    /// The batches that are here are not to be written, nor those that come.
+    /// Drops the batches that are here, and those that come.
     pub(crate) fn crash(&self) {
         let dropped = {
             let mut inside = self.lock();
@@ -274,7 +273,7 @@ mod tests {
             assert!(hand_off.put(batch(number, 10)).is_ok());
         }
         assert!(hand_off.gathers_for(&hand_off.lock()) > Some(Duration::ZERO));
-        // The patience is for those that come; these are there.
+        // The patience is for new batches; these are already there.
         assert_eq!(numbers(hand_off.take(Some(Duration::ZERO)).0), [1, 2, 3]);
         assert!(matches!(hand_off.take(Some(Duration::ZERO)).0, HandedOff::Nothing));
     }

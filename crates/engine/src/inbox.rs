@@ -1,4 +1,4 @@
-//! Where calls wait for the state, and what wakes it.
+//! Holds the calls that wait for the state, and wakes it.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,51 +13,51 @@ use tenure_seam::{GaugeReader, TestClock};
 
 use crate::batch::Reply;
 
-/// What the state is asked.
+/// A request to the state.
 pub(crate) enum Ask {
-    /// What the machine answers as it is.
+    /// The answer is the machine's.
     Command(Box<Command>),
-    /// Its answer shows jobs.
+    /// The answer shows jobs.
     Push(Push),
-    /// Its answer may show jobs.
+    /// The answer may show jobs.
     Settle(Settle),
-    /// It may wait, under this number.
+    /// A call that may wait, under this number.
     Lease(Box<Lease>, TakerId),
-    /// Settles, and the lease call right after them, with nothing in between; each has its own answer.
+    /// Settles, and then a lease call, with nothing in between; each has its own answer.
     SettleAndLease(Settle, Box<Lease>, TakerId, Reply),
-    /// For the result of a job; it may wait.
+    /// A call for the result of a job, which may wait.
     WaitForResult(Box<ResultWait>),
     /// A call for a flow, which may wait.
     WaitForFlow(Box<FlowWait>),
-    /// For an event after this one, but no longer than until then.
+    /// A call for an event after this one, which may wait until then.
     WaitForEvents { after: EventId, until: Moment, taker: TakerId },
     /// The caller of a waiting call is gone.
     DropWait(TakerId),
-    /// These leases were granted to a caller who was gone.
+    /// These leases were granted to a caller that had gone.
     Undo(Vec<Fence>),
-    /// A process reads gauges from now on, as long as the other end of this is held.
+    /// A process reads usage probes from now on, as long as it holds the other end.
     ReadGauges(GaugeReader),
-    /// Answered when whatever was read before may be answered.
+    /// Answered when everything that was read before it may be answered.
     Pass,
     /// Waiting calls are answered, and no more may wait.
     Drain,
     /// Answered when nothing is due any more.
     Settled,
-    /// The store may have forgotten grants that had this much time left, or less.
+    /// The store may have forgotten grants that had at most this much time left.
     Recover(Span),
-    /// Whether the store forgot anything is asked, for this long at most.
+    /// It is still unknown if the store forgot anything; holds for at most this long.
     Doubt(Span),
     /// A recovery ends before its time.
     EndRecovery,
-    /// Other settings of the machine hold from now on.
+    /// Sets other settings of the machine.
     Configure(Config),
-    /// Moves the clock of a test by this, and does what is due on the way.
+    /// Moves a test clock by this span, and does all work that becomes due.
     PassTime(Arc<TestClock>, Span),
-    /// The durable things, in text; for tests.
+    /// Asks for the durable state as text; for tests.
     Durable,
 }
 
-/// One call.
+/// A call with its way back.
 pub(crate) struct Envelope {
     pub namespace: Namespace,
     pub ask: Ask,
@@ -67,24 +67,23 @@ pub(crate) struct Envelope {
 #[derive(Default)]
 struct InboxState {
     calls: Vec<Envelope>,
-    /// Something else happened: the clock was moved, the disk took a batch.
+    /// Something changed: the clock was moved, or the disk took a batch.
     poked: bool,
     closing: bool,
     crashed: bool,
-    /// The state waits, so somebody has to wake it.
+    /// The state sleeps, so the next call has to wake it.
     waiting: bool,
 }
 
-/// What the state finds.
+/// The content of the inbox, as the state takes it.
 #[derive(Default)]
 pub(crate) struct Taken {
     pub calls: Vec<Envelope>,
-    /// No call comes after these.
+    /// No call follows these.
     pub closing: bool,
     pub crashed: bool,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Inbox {
     inside: Mutex<InboxState>,
@@ -123,27 +122,27 @@ impl Inbox {
     pub(crate) fn poke(&self) {
         self.change(|inside| inside.poked = true);
     }
-    /// No call is taken any more; those that are here are answered.
+    /// Takes no more calls; those that are here are answered.
     pub(crate) fn close(&self) {
         self.change(|inside| inside.closing = true);
     }
-    /// No call is taken or answered any more.
+    /// Takes and answers no more calls.
     pub(crate) fn crash(&self) {
         self.change(|inside| inside.crashed = true);
     }
 
-    /// Whether the engine is to end.
+    /// True once no more calls are taken.
     pub(crate) fn is_closing(&self) -> bool {
         self.lock().closing
     }
 
-    /// Drops the calls that nobody will take: their callers see that they are gone.
+    /// Drops the calls that nobody will take: their callers see that the engine is gone.
     pub(crate) fn clear(&self) {
         let calls = std::mem::take(&mut self.lock().calls);
         drop(calls);
     }
 
-    /// Waits until somebody pokes; calls are left here. `false` if the engine crashed instead.
+    /// Waits for a poke; leaves calls here. `false` if the engine crashed instead.
     pub(crate) fn wait_for_poke(&self) -> bool {
         let mut inside = self.lock();
         while !inside.poked && !inside.crashed {
@@ -153,7 +152,7 @@ impl Inbox {
         !inside.crashed
     }
 
-    /// All calls that wait; waits for the first, for a poke, or for so long.
+    /// All calls that wait. Waits for a call or a poke, but not longer than `patience`.
     pub(crate) fn take(&self, patience: Duration) -> Taken {
         let mut inside = self.lock();
         let nothing = |inside: &InboxState| {

@@ -1,8 +1,8 @@
-//! An engine in memory whose time a test moves.
+//! An engine in memory whose time is moved by a test.
 //!
-//! The time of jobs, leases, schedules and limits is that of its clock. How long a call may wait for something is
-//! measured in real time as well, since a caller that waits is a real process: a clock that stands still must not hold
-//! it for ever.
+//! Jobs, leases, schedules and limits live in the time of its clock. The wait of a call is also
+//! measured in real time, since a waiting caller is a real process: a clock that stands still must not hold
+//! it forever.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use crate::engine::Embedded;
 use crate::error::OpenError;
 use crate::options::{Location, Options};
 
-/// What an operator who meets such an engine by accident has to know.
+/// The sentence for an operator who meets such an engine by accident.
 const NOTICE: &str = "the clock of this store stands still until a test moves it";
 
-/// See the module. Its calls need a tokio runtime with a timer.
+/// An engine in memory on a test clock. Its calls need a tokio runtime with a timer.
 pub struct MovedEngine {
     engine: Arc<Embedded>,
     clock: Arc<TestClock>,
 }
 
 impl MovedEngine {
-    /// Opens a store in memory that stands at `start`. The location and the clock of `options` are not used.
+    /// Opens a store in memory whose time is `start`. The location and the clock of `options` are not used.
     pub fn open(start: Moment, options: Options) -> Result<Self, OpenError> {
         let clock = Arc::new(TestClock::at(start));
         let options = Options { location: Location::Memory, clock: clock.clone(), ..options };
@@ -60,7 +60,7 @@ impl MovedTime for MovedEngine {
     }
 }
 
-/// How long a request may wait.
+/// The field with the wait of a request that may wait.
 fn wait_of(request: &mut Request) -> Option<&mut Span> {
     match request {
         Request::Lease(Lease { wait, .. })
@@ -88,7 +88,7 @@ impl AroundEngine for MovedEngine {
         Box::pin(async move {
             match tokio::time::timeout(wait.std(), waiting).await {
                 Ok(answer) => answer,
-                // The same call without a wait: what was granted to the one that is dropped here is undone, and settles
+                // The same call without a wait: grants to the dropped call are undone, and settles
                 // are known by their leases.
                 Err(_) => engine.call(&namespace, at_once).await,
             }

@@ -1,4 +1,4 @@
-//! What an engine is opened with.
+//! The options of an engine.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,51 +11,51 @@ use tenure_journal::{Appended, Journal};
 use tenure_machine::Config;
 use tenure_seam::{Clock, SystemClock};
 
-/// Where the rows are.
+/// The place of the rows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Location {
-    /// In a private folder that goes with the engine (or, if the process was killed, when the next
+    /// In a private folder that is deleted with the engine (or, if the process was killed, when the next
     /// such engine is opened); nothing waits for the disk.
     Memory,
-    /// In this folder, made if it is not there. It must be on a local file system.
+    /// In this folder, made if it does not exist. It must be on a local file system.
     Folder(PathBuf),
 }
 
-/// What an answer promises.
+/// The promise of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
-    /// What is answered survives a kill of the process, a crash of the system and a power loss: its
+    /// An answered change survives a kill of the process, a crash of the system and a power loss: its
     /// batch was written and synced before.
     #[default]
     Always,
-    /// What is answered survives a kill of the process at once, since its batch was written before;
+    /// An answered change survives a kill of the process at once, since its batch was written before;
     /// a crash of the system or a power loss takes at most the last second, because the disk is
-    /// synced once a second. The store is never corrupt, it is only a second older.
+    /// synced once a second. The store is never corrupt, only a second older.
     Everysec,
 }
 
-/// Why an engine stopped. Nothing is answered after it but that nothing is.
+/// The reason why an engine stopped. Every later call is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fatal {
-    /// The disk is full or does not work. What the last calls did is unknown.
+    /// The disk is full or does not work. The effect of the last calls is unknown.
     Disk(String),
-    /// The folder, or a file in it, was removed, moved or replaced. What was answered lately is in the
+    /// The folder, or a file in it, was removed, moved or replaced. Recent answered changes are in the
     /// files that this process had open, and in no folder if those were removed.
     Moved(String),
-    /// The journal took an entry for the last time, and this is what it said of a later one.
+    /// The journal takes no more entries; this is its reply to the last append.
     Journal(LostJournal),
-    /// The machine, or what it waits for, does not go on, and nobody knows why.
+    /// The machine, or a thread that it waits for, hangs for an unknown reason.
     Hangs,
     /// A broken invariant; nothing of the step that broke it was written.
     Bug(String),
 }
 
-/// Why a journal takes no more entries of an engine.
+/// The reason why a journal takes no more entries of an engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LostJournal {
     /// Another process appends to it now.
     Deposed,
-    /// It is not the journal that was opened, or its program was started anew.
+    /// It is not the journal that was opened, or its program was restarted.
     Moved,
     /// It has forgotten entries that it had taken.
     Forgot {
@@ -66,14 +66,14 @@ pub enum LostJournal {
     },
     /// It has no room.
     Full,
-    /// The engine was closed before the journal could say whether the last entries are there.
+    /// The engine was closed before the journal could confirm the last entries.
     Unsure(String),
     /// It cannot be written any more.
     Broken(String),
 }
 
 impl LostJournal {
-    /// Reads the outcome of an append; `None` if it is done. `end`: the last entry that the journal took before.
+    /// Reads the outcome of an append; `None` if it is done. `end` is the last entry that the journal took before.
     pub(crate) fn of(appended: Appended, end: u64) -> Option<LostJournal> {
         match appended {
             Appended::Done => None,
@@ -145,47 +145,49 @@ impl fmt::Display for Fatal {
     }
 }
 
-/// What an engine is opened with.
+/// Options of an engine; [`Options::new`] has the defaults.
 #[derive(Clone)]
 pub struct Options {
-    /// Where the rows are.
+    /// The place of the rows.
     pub location: Location,
-    /// What an answer promises; nothing beyond the process for [`Location::Memory`].
+    /// The promise of an answer. With [`Location::Memory`] all ends with the process.
     pub durability: Durability,
-    /// A journal that other processes may own, too. The rows are brought up to it when the engine is opened, and answers wait
-    /// for its appends, whatever `durability` says. With [`Location::Memory`] they go with the engine; those in a folder may
-    /// be used again. `None`: a folder has a journal of its own, in files, and memory has none.
+    /// A journal that other processes may lead, too. The rows are brought up to it when the engine is opened, and
+    /// answers wait for its appends, whatever `durability` says. With [`Location::Memory`] the rows are deleted with
+    /// the engine; those in a folder may be used again. `None`: a folder has a journal of its own, in files, and memory
+    /// has none.
     pub journal: Option<Arc<dyn Journal>>,
     /// Settings of the state machine: `patience`, `retain_bytes`.
     pub config: Config,
-    /// Bytes of events that each namespace keeps, the newest; 0: none. Where `max_bytes` is set, at most an eighth of it.
+    /// Bytes of the newest events that each namespace keeps; 0: none. Where `max_bytes` is set, at most an eighth of
+    /// it.
     pub events_bytes: u64,
-    /// The one clock.
+    /// The clock that decides everything.
     pub clock: Arc<dyn Clock>,
-    /// Called once, after those who wait were answered, when the engine had to stop. The process
-    /// should end with [`Fatal::exit_code`], and be started again.
+    /// Called once when the engine had to stop, after all waiting callers were answered. The process
+    /// should end with [`Fatal::exit_code`], and be restarted.
     pub on_fatal: Arc<dyn Fn(&Fatal) + Send + Sync>,
     /// Bytes of payloads that are kept in memory between a push and its first grant.
     pub body_bytes: usize,
-    /// The folder may take so many bytes; pushes are refused as `store_full` before that. `None`: as many
-    /// as the file system has. Whatever the bound, what settles, cancels and deletes is taken.
+    /// The most bytes of the folder; pushes are refused as `store_full` before that. `None`: as many
+    /// as the file system has. Whatever the bound, settles, cancels and deletes are taken.
     pub max_bytes: Option<u64>,
-    /// Why nothing more is admitted that makes the store grow, pushes, leases and PUTs, if so: where the journal is kept there
-    /// is no room. It is asked by each such call, so it must be quick. What settles, extends, cancels and deletes is taken.
+    /// The refusal while there is no room where the journal is kept: of pushes, leases and PUTs, which make the store
+    /// grow. It is asked by each such call, so it must be quick. Settles, extends, cancels and deletes are taken.
     pub no_room: Arc<dyn Fn() -> Option<Refusal> + Send + Sync>,
-    /// Opens a store that has lost commits which were synced, or rows that cannot be read, without
+    /// Opens a store that has lost synced commits, or has unreadable rows, without
     /// them. Starts as `false`: such a store is refused.
     pub accept_loss: bool,
-    /// What was answered lately may be forgotten, and leases of at most this ttl with it: as long after the opening no lease
-    /// ends by time, and nothing is granted that needs a limit with a concurrency or a pool; events begin another life.
-    /// `None`: nothing is forgotten. See [`Embedded::recover`](crate::Embedded::recover).
+    /// Recent answered changes may be forgotten, and with them leases of at most this ttl: for this long after the
+    /// opening no lease ends by time, and nothing is granted that needs a limit with a concurrency or a pool; events
+    /// begin another life. `None`: nothing is forgotten. See [`Embedded::recover`](crate::Embedded::recover).
     pub recovers: Option<Span>,
-    /// The store may take so many pages of 4 KiB, and is full then; for tests. `None`: no bound.
+    /// The most pages of 4 KiB in the store, which is full then; for tests. `None`: no bound.
     pub page_max: Option<u32>,
 }
 
 impl Options {
-    /// The defaults for a location: durable always, the system's clock, nobody told of the end.
+    /// The defaults for a location: durable always, the system's clock, no callback at the end.
     pub fn new(location: Location) -> Self {
         Options {
             location,

@@ -1,4 +1,4 @@
-//! What the threads of one engine and its callers have in common.
+//! State shared by the threads of one engine and its callers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
@@ -26,17 +26,16 @@ use crate::inbox::{Ask, Envelope, Inbox};
 use crate::journal::confirming::Confirming;
 use crate::options::{Durability, Fatal, Location, Options};
 
-/// Where an answer comes.
+/// Receives the answer of a call.
 pub(crate) type Receiver = oneshot::Receiver<Result<Answer, CallError>>;
 
-/// The names under which [`Shared::times`] counts.
+/// The keys of [`Shared::times`].
 pub(crate) const COMMIT: &str = "commit";
 pub(crate) const SYNC: &str = "sync";
 
 /// Bytes of resources' data that are kept in memory.
 const DATA_BYTES: usize = 16 << 20;
 
-/// See the module.
 pub(crate) struct Shared {
     pub inbox: Inbox,
     pub hand_off: Arc<HandOff>,
@@ -44,30 +43,30 @@ pub(crate) struct Shared {
     pub data: KnownData,
     readers: Readers,
     pub room: Room,
-    /// What cannot be read.
+    /// The unreadable parts of the store.
     pub damage: Arc<Damage>,
     pub clock: Arc<dyn Clock>,
     pub config: Config,
     /// Appends on their way, and the answers that wait for them.
     pub confirming: Confirming,
-    /// Other processes may own the store, too.
+    /// Other processes may lead the store, too.
     pub is_shared: bool,
-    /// It goes with this process, and no append waits for anything.
+    /// The store ends with this process, and no append waits for anything.
     pub is_volatile: bool,
-    /// When to look whether the files are still there, once an append is done.
+    /// The rule by which the files are checked after an append is done.
     pub look_when: LookWhen,
     /// Bytes of events that a namespace keeps; 0: none are kept.
     pub events_bytes: AtomicU64,
-    /// The bound of the folder that the options named.
+    /// The bound of the folder in the options.
     pub max_bytes: Option<u64>,
-    /// The number of the last batch with rows that was answered. Whoever reads must see it.
+    /// The number of the last answered batch with rows. Every read must see it.
     pub answered: AtomicU64,
-    /// By how much the clock is behind, in microseconds; 0 if it is not.
+    /// Microseconds by which the clock is behind; 0 if it is not.
     pub behind_us: AtomicU64,
-    /// Until when the machine recovers, in microseconds; 0 if it does not.
+    /// The end of the recovery, in microseconds; 0 without one.
     pub recovers_until_us: AtomicU64,
     pub last_leap: LastLeap,
-    /// How long commits and syncs take.
+    /// The durations of commits and syncs.
     pub times: StoreTimes,
     pub draining: AtomicBool,
     takers: AtomicU64,
@@ -104,7 +103,7 @@ impl Shared {
             is_shared: options.journal.is_some(),
             is_volatile: options.journal.is_none() && options.location == Location::Memory,
             look_when: match options.durability {
-                // A look costs next to nothing beside a sync, so what was stored is never answered for after its folder is
+                // A look costs next to nothing beside a sync, so nothing is answered after its folder is
                 // gone.
                 Durability::Always => LookWhen::Now,
                 Durability::Everysec => LookWhen::BeforeAnswer,
@@ -128,17 +127,17 @@ impl Shared {
         }
     }
 
-    /// Whether what happens is kept for those who ask for it.
+    /// True if events are kept for readers.
     pub(crate) fn keeps_events(&self) -> bool {
         self.events_bytes.load(Ordering::Relaxed) > 0
     }
 
-    /// The changes of a batch are safe: the caches follow.
+    /// Updates the caches with the changes of a batch that is now safe.
     pub(crate) fn follow(&self, written: Written) {
         written.put(&self.bodies, &self.data);
     }
 
-    /// Reads rows for an answer that shows them as they are now, and waits until that may be sent.
+    /// Reads rows as they are now for an answer, and waits until the answer may be sent.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -147,7 +146,7 @@ impl Shared {
         self.read_may_be_answered().await.map(|()| read)
     }
 
-    /// Reads rows that are at least as new as all that was answered before.
+    /// Reads rows that are at least as new as every earlier answer.
     pub(crate) async fn read_rows<T: Send + 'static>(
         &self,
         haste: Haste,
@@ -170,43 +169,43 @@ impl Shared {
         self.readers.read(haste, read).await?.ok_or_else(|| self.gone())
     }
 
-    /// Begins to read the rows of these jobs as they are.
+    /// Begins to read the rows of these jobs, without waiting for a batch.
     pub(crate) fn read_ahead(&self, namespace: &Namespace, seqs: Vec<Seq>) -> Option<ReadAhead> {
         let namespace = namespace.clone();
         let read = move |conn: &Connection| RowsAhead::read(conn, &namespace, &seqs);
         self.readers.begin(Haste::Now, read).map(ReadAhead)
     }
 
-    /// Nothing is read any more; returns when the last read is over.
+    /// Ends all reads; returns when the last one is over.
     pub(crate) fn close_readers(&self) {
         self.readers.close();
     }
 
-    /// Waits until the rows that a caller has read may be sent: they are durable, and no other process owned the store
+    /// Waits until rows that were read may be sent: they are durable, and no other process led the store
     /// when they were read.
     pub(crate) async fn read_may_be_answered(&self) -> Result<(), CallError> {
-        // The answer comes with a batch like any other, so after an append that is begun from now on. The call may have
-        // done something before it read.
+        // The answer comes with a batch like any other, so after an append that begins from now on. The call may have
+        // changed something before it read.
         let passed = self.ask(&Namespace::main(), Ask::Pass).await;
         passed.map(drop).map_err(CallError::after_a_part)
     }
 
-    /// Whether the journal has taken the rows of all commits up to this one.
+    /// True if the journal has taken the rows of all commits up to this one.
     pub(crate) fn journal_has(&self, commit: u64) -> bool {
         self.confirming.has_taken(commit)
     }
 
-    /// A number for a call that may wait.
+    /// A new number for a call that may wait.
     pub(crate) fn next_taker(&self) -> TakerId {
         TakerId::new(self.takers.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Asks the state, and waits until what it answers is durable.
+    /// Asks the state, and waits until its answer is durable.
     pub(crate) async fn ask(&self, namespace: &Namespace, ask: Ask) -> Result<Answer, CallError> {
         self.send(namespace, ask)?.await.unwrap_or_else(|_| Err(self.gone()))
     }
 
-    /// Asks the state.
+    /// Asks the state; the answer comes through the receiver.
     pub(crate) fn send(&self, namespace: &Namespace, ask: Ask) -> Result<Receiver, CallError> {
         let (reply, receiver) = oneshot::channel();
         let call = Envelope { namespace: namespace.clone(), ask, reply: Some(reply) };
@@ -216,12 +215,12 @@ impl Shared {
         }
     }
 
-    /// Tells the state something that has no answer. An engine that ends needs not know.
+    /// Sends the state a request without an answer. An engine that ends does not need it.
     pub(crate) fn tell(&self, namespace: &Namespace, ask: Ask) {
         let _ = self.inbox.put(Envelope { namespace: namespace.clone(), ask, reply: None });
     }
 
-    /// The answer of a call that was not answered: its thread is gone.
+    /// The error of a call without an answer: the thread that had it is gone.
     pub(crate) fn gone(&self) -> CallError {
         let why = match self.fatal() {
             Some(fatal) => fatal.to_string(),
@@ -230,7 +229,7 @@ impl Shared {
         Fault::Unknown(why).into()
     }
 
-    /// The answer of a call that did nothing: the engine takes no more.
+    /// The error of a call that did nothing: the engine takes no more.
     pub(crate) fn unavailable(&self) -> CallError {
         let why = match self.fatal() {
             Some(fatal) => fatal.to_string(),
@@ -243,8 +242,8 @@ impl Shared {
         self.fatal.get()
     }
 
-    /// Whether the files that are open are still those of the folder; if not, the engine must stop for
-    /// what is answered here, and what would be answered must be refused before.
+    /// Checks that the open files are still those of the folder; if not, the engine must stop, and the answers of this
+    /// moment must be refused before.
     pub(crate) fn look(&self, when: LookWhen) -> Result<(), Fatal> {
         match &self.watch {
             Some(watch) => watch.look(when).map_err(Fatal::Moved),
@@ -252,7 +251,7 @@ impl Shared {
         }
     }
 
-    /// The engine stops. Whoever is first tells why.
+    /// Stops the engine. The first reason counts.
     pub(crate) fn stop_for(&self, fatal: Fatal) {
         if self.fatal.set(fatal).is_ok() {
             self.inbox.poke();
@@ -262,7 +261,7 @@ impl Shared {
         }
     }
 
-    /// The kind of the store and its bytes: those of the journal if it is shared, and otherwise of the folder.
+    /// The kind of the store and its bytes: those of the journal if it is shared, otherwise those of the folder.
     pub(crate) fn facts(&self) -> StoreFacts {
         if self.is_shared {
             return self.confirming.facts();
@@ -271,19 +270,19 @@ impl Shared {
         StoreFacts { kind: "embedded", bytes: folder.as_ref().map_or(0, Folder::bytes) }
     }
 
-    /// Does something in the folder; `None` if it was let go of.
+    /// Calls `does` with the folder; `None` after its release.
     pub(crate) fn with_folder<T>(&self, does: impl FnOnce(&Folder) -> T) -> Option<T> {
         self.folder.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(does)
     }
 
-    /// Lets go of the folder; its threads have ended.
+    /// Releases the folder; its threads have ended.
     pub(crate) fn release_folder(&self) {
         drop(self.folder.lock().unwrap_or_else(PoisonError::into_inner).take());
         *self.closed.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.ended.notify_all();
     }
 
-    /// Returns when the folder was let go of.
+    /// Returns when the folder is released.
     pub(crate) fn wait_until_released(&self) {
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         while !*closed {

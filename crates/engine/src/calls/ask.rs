@@ -1,4 +1,4 @@
-//! Asking the machine, and making the reply of what it knows of it.
+//! Asks the machine, and makes the reply from its answer.
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::{self, Operation, Reply, Request};
@@ -14,7 +14,7 @@ pub(super) fn broken(name: &str) -> CallError {
     Fault::Broken(format!("{name} got another operation's answer")).into()
 }
 
-/// What the machine knows of the reply to a request; `None` if it answered something else.
+/// The machine's part of the reply to a request; `None` if it answered another operation.
 pub(super) async fn known(
     shared: &Shared,
     ns: &Namespace,
@@ -27,7 +27,7 @@ pub(super) async fn known(
     }
 }
 
-/// Asks for an operation whose reply is made of what the machine knows of it.
+/// Asks for an operation, and makes its reply from the machine's answer.
 pub(crate) async fn ask<O: Operation>(
     shared: &Shared,
     ns: &Namespace,
@@ -37,7 +37,7 @@ pub(crate) async fn ask<O: Operation>(
     O::reply(reply(shared, ns, known).await?).ok_or_else(|| broken(O::NAME))
 }
 
-/// The reply of an operation, of what the machine knows of it.
+/// The reply of an operation, made from the machine's answer.
 async fn shown<O: Operation>(
     known: impl Show<O::Reply>,
     shared: &Shared,
@@ -48,7 +48,7 @@ async fn shown<O: Operation>(
 
 macro_rules! replies {
     ($($request:ident)*) => {
-        /// Makes the reply of what the machine knows of it.
+        /// Makes the reply from the machine's answer.
         pub(super) async fn reply(shared: &Shared, ns: &Namespace, known: Known) -> Result<Reply, CallError> {
             match known {
                 $(Known::$request(known) => shown::<requests::$request>(known, shared, ns).await),*

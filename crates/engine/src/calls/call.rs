@@ -1,4 +1,4 @@
-//! A call from the caller's side: from a request to a command, and from what the machine knows of the reply to the reply.
+//! A call from the caller's side: makes a command from the request, and the reply from the machine's answer.
 
 use std::sync::Arc;
 
@@ -18,7 +18,6 @@ use crate::file::{failures, lists};
 use crate::inbox::Ask;
 use crate::shared::Shared;
 
-/// Answers one request.
 pub(crate) async fn call(
     shared: Arc<Shared>,
     namespace: Namespace,
@@ -69,8 +68,8 @@ pub(crate) async fn call(
 
 /// Takes the room that a request needs.
 ///
-/// What a patch replaces is looked up only where there is no room for the whole: a patch that makes nothing larger
-/// goes on in a full store, and none costs a read elsewhere.
+/// The bytes that a patch replaces are looked up only where there is no room for the whole: a patch that makes nothing
+/// larger goes on in a full store, and elsewhere no patch costs a read.
 async fn admitted<'s>(
     shared: &'s Shared,
     ns: &Namespace,
@@ -81,7 +80,7 @@ async fn admitted<'s>(
     if let Err(CallError::Refused(_)) = admitted
         && shared.room.has_unwritten()
     {
-        // What will be written is only guessed. Once it is written it is measured.
+        // The bytes to be written are only an estimate, until they are written and measured.
         shared.read_rows(Haste::Now, |_| Ok(())).await?;
         admitted = shared.room.admit(growth);
     }

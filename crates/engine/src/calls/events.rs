@@ -1,6 +1,7 @@
 //! Events from the caller's side: a page of the stream, and the wait for more.
 //!
-//! A reader holds nothing but its page. What it has not read when that is dropped, it is told of.
+//! A reader holds nothing except its page. If events that it has not read are dropped, its next
+//! page reports the gap.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +22,7 @@ use crate::file::readers::Haste;
 use crate::inbox::Ask;
 use crate::shared::Shared;
 
-/// What happened after the place that is asked for; waits for the first event that is wanted.
+/// Events after the requested place; waits for the first one that matches.
 pub(crate) async fn read(
     shared: &Arc<Shared>,
     namespace: &Namespace,
@@ -44,12 +45,12 @@ pub(crate) async fn read(
         }
         wait(shared, namespace, read.next, until).await?;
         since = EventsSince::Id(read.next);
-        // What has just happened is little.
+        // Few events have happened since the wait began.
         haste = Haste::Now;
     }
 }
 
-/// Returns when something happened after this event, or when it is time.
+/// Returns when an event follows this one, or at `until`.
 async fn wait(
     shared: &Shared,
     namespace: &Namespace,
@@ -67,7 +68,7 @@ async fn wait(
     }
 }
 
-/// A page, read in portions: between two of them others have the readers.
+/// A page, read in portions: other reads get the readers in between.
 async fn page(
     shared: &Shared,
     namespace: &Namespace,

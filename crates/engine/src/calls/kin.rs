@@ -1,4 +1,4 @@
-//! Parents and children of a job, as lists show them: what the machine knows, with what only rows know.
+//! Parents and children of a job for lists: combines the machine's answer with the rows.
 
 use tenure_core::flow::{ChildView, ParentJob, ParentState, ParentView};
 use tenure_core::job::{JobState, JobView};
@@ -46,7 +46,7 @@ impl Show<Listed<ParentView>> for ParentsAt {
                             .unwrap_or_else(|| ParentView::gone(id))
                     }
                     Some(FoundJob::Gone | FoundJob::Unreadable) => ParentView::gone(id),
-                    // The page was full before.
+                    // The page was full before this one.
                     None => break,
                 },
             });
@@ -59,7 +59,7 @@ impl Show<Listed<ParentView>> for ParentsAt {
     }
 }
 
-/// The row number of a job that waits: how it stands only the machine knows.
+/// The row number of a waiting job: only the machine knows its state.
 fn waiting(row: &rows::JobRow) -> Option<Seq> {
     let waits = matches!(row.job.state, JobState::Ready | JobState::Dependent);
     waits.then_some(row.job.seq)

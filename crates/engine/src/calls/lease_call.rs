@@ -1,7 +1,7 @@
 //! A lease call from the caller's side: it may wait, and its caller may go away at any moment.
 //!
-//! Until the answer is out of here a guard watches: if the call is dropped, its wait ends, and what
-//! was granted to it is given back at once. No ttl passes, and nothing counts as lost.
+//! A guard watches until the answer has left: if the call is dropped, its wait ends, and its grants are
+//! given back at once. No ttl passes, and nothing counts as lost.
 
 mod filled;
 
@@ -26,14 +26,14 @@ use crate::file::damage::UNREADABLE;
 use crate::inbox::Ask;
 use crate::shared::{Receiver, Shared};
 
-/// Gives back what nobody takes.
+/// Gives back grants that nobody receives.
 struct GiveBack {
     shared: Arc<Shared>,
     namespace: Namespace,
     taker: TakerId,
-    /// The answer, as long as it is not here.
+    /// The receiver of the answer, until the answer is here.
     receiver: Option<Receiver>,
-    /// What was granted, as long as it is not handed out.
+    /// Grants of this call that are not handed out yet.
     fresh: Vec<Fence>,
 }
 
@@ -41,7 +41,7 @@ impl Drop for GiveBack {
     fn drop(&mut self) {
         let mut fresh = std::mem::take(&mut self.fresh);
         if let Some(receiver) = &mut self.receiver {
-            // After this, whoever sends sees that nobody receives; what was sent before is here.
+            // From here on a send fails, and an earlier answer is already in the channel.
             receiver.close();
             match receiver.try_recv() {
                 Ok(Ok(Answer::Leased(leased))) => fresh = leased.fresh,
@@ -55,7 +55,6 @@ impl Drop for GiveBack {
     }
 }
 
-/// One lease call.
 pub(crate) async fn lease(
     shared: Arc<Shared>,
     namespace: Namespace,
@@ -66,7 +65,7 @@ pub(crate) async fn lease(
     taken(GiveBack { shared, namespace, taker, receiver: Some(receiver), fresh: Vec::new() }).await
 }
 
-/// Settles, and asks for leases in the same step. The settles are answered, and durable, whatever becomes of the rest.
+/// Settles, and asks for leases in the same step. The settles are answered, and durable, even if the lease call fails.
 pub(crate) async fn settle_and_lease(
     shared: Arc<Shared>,
     namespace: Namespace,
@@ -85,14 +84,14 @@ pub(crate) async fn settle_and_lease(
     };
     let answer = settling.await.unwrap_or_else(|_| Err(shared.gone()));
     if answer.is_err() {
-        // Nothing was asked for.
+        // No lease call was made.
         guard.receiver = None;
     }
     let settled = show::settled(&shared, &namespace, answer?).await?;
     CallError::after_settles(settled, taken(guard).await)
 }
 
-/// The answer of a lease call that was made.
+/// The answer of a lease call.
 async fn taken(mut guard: GiveBack) -> Result<LeasedAnswer, CallError> {
     let answer = match &mut guard.receiver {
         Some(receiver) => receiver.await,
@@ -117,9 +116,9 @@ async fn taken(mut guard: GiveBack) -> Result<LeasedAnswer, CallError> {
     Ok(answer)
 }
 
-/// Ends leases that cannot be handed out, so that nobody waits behind them: a job that cannot be read
-/// has failed for good, and a resource whose data cannot be read is banned, while its job goes on with
-/// another.
+/// Ends leases that cannot be handed out, so that nobody waits behind them: an unreadable job has failed
+/// for good, and a resource whose data is unreadable is banned, while its job goes on with another
+/// resource.
 async fn end_damaged(
     shared: &Shared,
     namespace: &Namespace,

@@ -1,7 +1,7 @@
-//! Calls on all jobs that match a filter: they are cancelled, retried or deleted in portions.
+//! Calls on all jobs that match a filter: cancels, retries or deletes them in portions.
 //!
-//! Rows say which jobs match; the machine changes those that match still. One call looks at no more than 10,000 rows,
-//! those included that it looks at twice, and says where the next call goes on.
+//! Rows say which jobs match; the machine changes those that still match. One call looks at no more than 10,000 rows,
+//! second looks included, and says where the next call goes on.
 
 use tenure_core::bounds::{LIST_SCAN_MAX, MANY_PORTION};
 use tenure_core::names::Namespace;
@@ -28,7 +28,7 @@ pub(crate) async fn many(
         return Ok(DoneMany::all(0));
     }
     let done = portions(shared, namespace, &asked).await?;
-    // The last portion may have been read in vain, without a step after it.
+    // The last portion may have found nothing, so that no step followed its read.
     shared.read_may_be_answered().await.map(|()| done)
 }
 
@@ -53,7 +53,7 @@ async fn portions(
         done += step.done;
         untold = untold.or(step.untold);
         if let Some(seq) = step.stopped_at {
-            // Its row as it is by now is looked at again, and then those behind it.
+            // Looks again at this row as it is by now, and then at those behind it.
             from = from.in_front_of(seq);
         } else if let Some(last) = last {
             from = from.at(last);
@@ -64,14 +64,14 @@ async fn portions(
             });
         }
         if done >= max || left == 0 {
-            // Those that could not be retried yet are looked at once more.
+            // Jobs that could not be retried yet are looked at once more.
             let from = untold.map_or(from, |seq| from.in_front_of(seq));
             return Ok(DoneMany::stopped(done, from.seq().get()));
         }
     }
 }
 
-/// Jobs whose rows match, for a step that looks again at each; `bounds` are the most that are found, and the most rows that are looked at.
+/// Jobs whose rows match, for a step that checks each again; `bounds` limit the jobs found and the rows looked at.
 async fn portion(
     shared: &Shared,
     namespace: &Namespace,
@@ -100,7 +100,6 @@ async fn portion(
     Ok(looked)
 }
 
-/// One step of the machine.
 async fn change(
     shared: &Shared,
     namespace: &Namespace,

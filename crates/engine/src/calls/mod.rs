@@ -1,4 +1,5 @@
-//! The callers' side: what is asked becomes a command for the state, and what it answers is shown with what only rows know.
+//! The callers' side: turns requests into commands for the state, and adds to its answers the parts that only rows
+//! have.
 
 pub(crate) mod ask;
 pub(crate) mod call;

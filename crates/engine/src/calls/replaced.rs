@@ -1,4 +1,4 @@
-//! How many bytes an operation writes over.
+//! The number of bytes that an operation overwrites.
 
 use rusqlite::Connection;
 use tenure_core::names::{Namespace, ScheduleId};
@@ -10,8 +10,8 @@ use crate::file::growth::{ROW_BYTES, Replaced, of_labels, of_resource, of_schedu
 use crate::file::rows::{self, Data};
 use crate::shared::Shared;
 
-/// The bytes of what is replaced, counted as [`growth`](crate::file::growth::growth) counts the new ones; 0 if it is not
-/// there.
+/// The bytes of the replaced rows, counted as [`growth`](crate::file::growth::growth) counts the new ones; 0 if there
+/// are none.
 pub(super) async fn bytes(
     shared: &Shared,
     ns: &Namespace,
@@ -73,7 +73,7 @@ async fn schedule(shared: &Shared, ns: &Namespace, id: &ScheduleId) -> Result<u6
     Ok(of_scheduled(&schedule.settings.job))
 }
 
-/// A refusal says that there is nothing to write over.
+/// Reads a refusal as 0 bytes: there is nothing to overwrite.
 fn or_nothing(found: Result<u64, CallError>) -> Result<u64, CallError> {
     match found {
         Err(CallError::Refused(_)) => Ok(0),

@@ -1,8 +1,8 @@
 //! A call for the result of a job, or for a flow, from the caller's side: it may wait for the end, and its caller may go away at any
 //! moment.
 //!
-//! The state answers it with the batch of the step that ends the job; the result is then read from its row. A job that
-//! lives again by then is waited for again, until the call's own time is over.
+//! The state answers it with the batch of the step that ends the job; the result is then read from its row. If the job
+//! lives again by then, the call waits again, until its own time is over.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,7 +24,7 @@ use crate::calls::show;
 use crate::inbox::Ask;
 use crate::shared::Shared;
 
-/// Ends the wait of a caller that is gone.
+/// Ends the wait of a caller that has gone.
 pub(crate) struct AwaitingCaller<'a> {
     pub shared: &'a Shared,
     pub namespace: &'a Namespace,
@@ -40,7 +40,7 @@ impl Drop for AwaitingCaller<'_> {
     }
 }
 
-/// The result of a job, once it is finished, the wait is over, or it shows another progress than the caller has seen.
+/// The result of a job, once it is finished, the wait is over, or its progress is newer than `seen`.
 pub(crate) async fn result(
     shared: &Arc<Shared>,
     namespace: &Namespace,
@@ -48,7 +48,7 @@ pub(crate) async fn result(
 ) -> Result<Box<ResultView>, CallError> {
     let end = shared.clock.now().plus(wait);
     let mut row = None;
-    // Whoever has seen some progress is told of another one at once.
+    // A caller that names the progress it has seen gets newer progress at once.
     let mut until = if seen.is_some() { Later::Until(Moment::ZERO) } else { Later::For(wait) };
     loop {
         // A draining engine keeps nobody waiting.
@@ -58,7 +58,7 @@ pub(crate) async fn result(
         }
         let stands = ask(shared, namespace, &job, row, until, seen.is_some()).await?;
         let ResultStands { stands: JobStands { seq, stands }, over, until: asked_until } = stands;
-        // Before its row is read: a report that comes after the look is found a second from here.
+        // Taken before the row is read: the look a second from here finds a report that comes after this one.
         let now = shared.clock.now();
         let view = show::job(shared, namespace, seq, stands).await?;
         let view = ResultView::from(view.ok_or_else(|| forgotten(&job))?);
@@ -99,7 +99,7 @@ fn forgotten(job: &JobRef) -> CallError {
     Refusal::from(JobRefusal::ForgottenMeanwhile { job: job.to_string() }).into()
 }
 
-/// Asks once; answered when there is something to be read.
+/// Asks once; returns when the row can be read.
 async fn ask(
     shared: &Shared,
     namespace: &Namespace,

@@ -1,4 +1,4 @@
-//! Calls about schedules that need a calendar, or rows: the caller's side of them.
+//! Calls about schedules that need a calendar or rows, from the caller's side.
 
 use tenure_core::job::PushedJob;
 use tenure_core::names::Namespace;

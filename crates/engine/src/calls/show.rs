@@ -1,4 +1,4 @@
-//! Jobs and resources as answers show them, from rows.
+//! Shows jobs and resources in answers, from rows.
 
 use rusqlite::Connection;
 use tenure_core::job::{JobState, JobView, PushedJob, ResultView};
@@ -34,10 +34,9 @@ pub(crate) fn unreadable(seq: Seq) -> CallError {
     Fault::Broken(format!("the row of job number {seq} is not of the format")).into()
 }
 
-/// What the machine knows of a reply, with what only rows know added. Which of them belong together is checked by the
-/// compiler: an operation whose reply cannot be made of what the machine knows has no `Show`.
+/// The machine's part of a reply, to which the rows add theirs. The compiler checks the pairs: an operation whose reply
+/// cannot be made from its machine's part has no `Show`.
 pub(crate) trait Show<R> {
-    /// Makes the reply.
     fn show(
         self,
         shared: &Shared,
@@ -45,7 +44,7 @@ pub(crate) trait Show<R> {
     ) -> impl Future<Output = Result<R, CallError>> + Send;
 }
 
-/// What the machine knows is the whole reply.
+/// The machine's part is the whole reply.
 impl<R: Send> Show<R> for R {
     async fn show(self, _: &Shared, _: &Namespace) -> Result<R, CallError> {
         Ok(self)
@@ -80,7 +79,7 @@ impl Show<Box<ResultView>> for JobAt {
     }
 }
 
-/// Adds why a job failed that could not be read, which only its row knows.
+/// Adds the reason why an unreadable job failed, which only its row knows.
 impl Show<Explained> for ExplainedAt {
     async fn show(self, shared: &Shared, namespace: &Namespace) -> Result<Explained, CallError> {
         let ExplainedAt(mut explained, at) = self;
@@ -107,7 +106,7 @@ impl Show<Pushed> for Vec<PushedOne> {
     }
 }
 
-/// The reply to settles, of what the state answered.
+/// The reply to settles, made from the state's answer.
 pub(crate) async fn settled(
     shared: &Shared,
     namespace: &Namespace,
@@ -270,7 +269,7 @@ macro_rules! elsewhere {
 }
 elsewhere!(Listed<JobView>, DoneMany, Failures, EventsRead, Leased);
 
-/// One job; `None` if its row went meanwhile.
+/// One job; `None` if its row is gone by now.
 pub(crate) async fn job(
     shared: &Shared,
     namespace: &Namespace,
@@ -291,7 +290,7 @@ pub(crate) async fn job(
     }
 }
 
-/// Pushed jobs, in their order; rows are read for those that were there already.
+/// Pushed jobs, in their order; reads rows for jobs that existed before.
 pub(crate) async fn pushed(
     shared: &Shared,
     namespace: &Namespace,

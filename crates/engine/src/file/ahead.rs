@@ -14,14 +14,15 @@ use tokio::sync::oneshot;
 use crate::file::commit::Numbers;
 use crate::file::rows::{self, FoundJob, JobRow};
 
-/// The newest of what was read that a lease call shows.
+/// The newest part of the rows that a lease call shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) enum Newest {
-    /// The grants themselves, which are durable. While a job runs under the lease that it was granted with, only its life and
+    /// The grants themselves, which are durable. While a job runs under the lease of its grant, only its life and
     /// its progress change.
     #[default]
     Grant,
-    /// Jobs that have other lives in this commit, or in one before: from before the grants, or from after their leases.
+    /// Jobs whose lives differ in this commit, or in an earlier one: from before the grants, or from after their
+    /// leases.
     Commit(u64),
     /// More than jobs, or rows of a commit whose number cannot be read.
     Any,
@@ -35,7 +36,6 @@ impl Newest {
     }
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct RowsAhead {
     jobs: HashMap<Seq, JobRow>,
@@ -43,7 +43,7 @@ pub(crate) struct RowsAhead {
 }
 
 impl RowsAhead {
-    /// Reads these jobs. One that is not there, or is damaged, is not among them.
+    /// Reads these jobs, and leaves out a missing or damaged one.
     pub(crate) fn read(
         conn: &Connection,
         namespace: &Namespace,
@@ -60,22 +60,22 @@ impl RowsAhead {
         Ok(RowsAhead { jobs, newest: Newest::commit(conn)? })
     }
 
-    /// Takes one out, as of its grant with this life.
+    /// Takes a job out, as of its grant with this life.
     pub(crate) fn take(&mut self, seq: Seq, life: &[u8]) -> Option<JobView> {
         self.jobs.remove(&seq)?.into_granted(life)
     }
 
-    /// How new they are.
+    /// The newest part of these rows.
     pub(crate) fn newest(&self) -> Newest {
         self.newest
     }
 }
 
-/// Where the rows come.
+/// The receiver of rows that are being read.
 pub(crate) struct ReadAhead(pub oneshot::Receiver<rusqlite::Result<RowsAhead>>);
 
 impl ReadAhead {
-    /// The rows; none if they could not be read. Then they are read in the usual way, which tells why.
+    /// The rows; none if they could not be read. They are then read in the usual way, which reports the reason.
     pub(crate) async fn rows(self) -> RowsAhead {
         self.0.await.ok().and_then(Result::ok).unwrap_or_default()
     }

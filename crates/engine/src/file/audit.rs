@@ -1,7 +1,7 @@
 //! The audit that reads everything: all rows of a namespace, with payloads and results, against their
 //! checksums, and the file itself by SQLite's own check.
 //!
-//! It is as much work as there is data, on a thread that delays nobody else's answer but reads.
+//! Its work grows with the data; its thread delays only other reads.
 
 use rusqlite::{Connection, params};
 use tenure_core::names::Namespace;
@@ -17,10 +17,10 @@ use crate::file::sums::row_sum;
 use crate::file::walk::walk;
 use crate::shared::Shared;
 
-/// Sentences of SQLite that are told.
+/// The number of sentences of SQLite that are reported.
 const SAID_MAX: usize = 20;
 
-/// What was found; jobs by their numbers.
+/// Findings of the audit; jobs by their numbers.
 #[derive(Default)]
 struct DeepFindings {
     checked: u64,
@@ -28,7 +28,7 @@ struct DeepFindings {
     jobs: Vec<(Seq, String)>,
 }
 
-/// Adds what is damaged to an audit. Jobs go to what is known to be damaged, which names each once.
+/// Adds the damage to an audit. Damaged jobs go to `damage`, which names each once.
 pub(crate) async fn read_all(
     shared: &Shared,
     namespace: &Namespace,
@@ -46,7 +46,7 @@ pub(crate) async fn read_all(
 
 fn look(conn: &Connection, namespace: &Namespace) -> rusqlite::Result<DeepFindings> {
     let mut looked = DeepFindings::default();
-    // Rows are deleted meanwhile; a read is of one moment.
+    // Rows are deleted meanwhile, but a read sees a single state.
     look_all(conn, namespace, &mut looked).map(|()| looked)
 }
 
@@ -93,7 +93,7 @@ fn look_all(
     look_at_rows(conn, namespace, looked)
 }
 
-/// What of a job is damaged, and its id if that is known.
+/// The damaged part of a job, and its id if it is known.
 fn damaged_part(
     conn: &Connection,
     namespace: &Namespace,
@@ -112,7 +112,7 @@ fn damaged_part(
     Ok(past.then_some((id, "list of errors")))
 }
 
-/// Whether the entries of the stream are what was written, and its row says what they come to.
+/// Checks that the entries of the event log are as written, and that its row has their totals.
 fn look_at_events(
     conn: &Connection,
     namespace: &Namespace,
@@ -145,7 +145,7 @@ fn look_at_events(
     Ok(())
 }
 
-/// Rows that are no jobs, and data of resources.
+/// Checks the rows that are not jobs, and the data of resources.
 fn look_at_rows(
     conn: &Connection,
     namespace: &Namespace,

@@ -1,6 +1,6 @@
-//! The numbers of the last commit, written with each: how far the store is.
+//! The numbers of the last commit, written with each commit.
 //!
-//! What is kept beside the log says how far it was when it was synced last; see `synced`.
+//! A note beside the log has the number as of its last sync; see `synced`.
 
 use rusqlite::Connection;
 use tenure_journal::Position;
@@ -11,10 +11,9 @@ use crate::file::rows;
 use crate::file::small_facts::fact;
 use crate::file::sums::Sum;
 
-/// Where they stand in the table of small facts.
+/// Their key in the table of small facts.
 pub(crate) const KEY: &str = "commit";
 
-/// See the module.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Numbers {
     /// Starts at 0 and grows by one with each commit of rows.
@@ -34,7 +33,7 @@ impl Numbers {
         }
     }
 
-    /// As they are stored.
+    /// The text that the store keeps.
     pub(crate) fn text(self) -> String {
         match self.entry {
             Some(entry) => {
@@ -44,20 +43,21 @@ impl Numbers {
         }
     }
 
-    /// Where the journal stood when this was written.
+    /// The position in the journal as of this commit.
     pub(crate) fn position(self) -> Position {
         Position { number: self.commit, sum: self.entry.unwrap_or_default() }
     }
 
-    /// Those of the next commit, which raises the highest row number to this one.
+    /// The numbers of the next commit, which raises the highest row number to this one.
     pub(crate) fn next(self, last_seq: Seq, entry: Option<u64>) -> Numbers {
         Numbers { commit: self.commit + 1, last_seq: self.last_seq.max(last_seq), entry }
     }
 
-    /// Those of a store. A store without them has none yet; `Err` is what stands in their place.
+    /// The numbers of a store. A store without them starts with the defaults; `Err` has the
+    /// unreadable text.
     pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Result<Numbers, String>> {
         let Some(text) = fact(conn, KEY)? else {
-            // An older release kept only this.
+            // An older release kept only the row number.
             let last_seq =
                 fact(conn, "last_seq")?.and_then(|text| text.parse().ok()).unwrap_or(NO_JOB);
             return Ok(Ok(Numbers { last_seq, ..Numbers::default() }));

@@ -1,44 +1,44 @@
-//! A store's file that becomes shorter: pages that hold nothing go back to the file system.
+//! Shrinks a store's file: gives unused pages back to the file system.
 //!
-//! SQLite keeps, in a store that is made so, who points to each page, so that a page at the end of the file can be
-//! moved into a hole. It must never do all of it at once while anybody waits.
+//! In a store that is made for it, SQLite keeps a pointer to the parent of each page, so that a page at the end of the
+//! file can be moved into a hole. It must never do all of this at once while a caller waits.
 
 use rusqlite::Connection;
 
 use crate::file::folder::{Folder, file_system};
 use crate::file::pages::PAGE_BYTES;
 
-/// `PRAGMA auto_vacuum` of a store that gives pages back when it is told to.
+/// `PRAGMA auto_vacuum` of a store that gives pages back on request.
 const INCREMENTAL: i64 = 2;
 
-/// A store that was made before it could be so is made anew at its opening, if it is at most so large: that takes
-/// about two seconds, and room for two more of it.
+/// An older store without that setting is rebuilt when it is opened, if it has at most this many bytes: that takes
+/// about two seconds, and free space for two more copies of it.
 const ANEW_BYTES_MAX: u64 = 256 << 20;
 const ANEW_TIMES: u64 = 3;
 
-/// Whether pages can be given back.
+/// True if pages can be given back.
 pub(crate) fn is_shrinkable(conn: &Connection) -> rusqlite::Result<bool> {
     let mode: i64 = conn.pragma_query_value(None, "auto_vacuum", |row| row.get(0))?;
     Ok(mode == INCREMENTAL)
 }
 
-/// Pages in the store that hold nothing.
+/// The number of unused pages in the store.
 pub(crate) fn unused_pages(conn: &Connection) -> rusqlite::Result<u64> {
     let pages: i64 = conn.pragma_query_value(None, "freelist_count", |row| row.get(0))?;
     Ok(pages.unsigned_abs())
 }
 
-/// Gives at most so many pages back, as a transaction of its own.
+/// Gives at most this many pages back, as a transaction of its own.
 pub(crate) fn give_pages(conn: &Connection, pages: u32) -> rusqlite::Result<()> {
     let mut step = conn.prepare(&format!("PRAGMA incremental_vacuum({pages})"))?;
     let mut rows = step.query([])?;
-    // A row for each page: a caller that stops reading stops the step.
+    // Each page is a row: a caller that stops reading stops the step.
     while rows.next()?.is_some() {}
     Ok(())
 }
 
-/// Makes an older store so that it can give pages back, if that is soon done and there is room for it.
-/// Otherwise the store goes on as it is: pages that hold nothing are used for what comes next.
+/// Rebuilds an older store so that it can give pages back, if that is quick and there is room for it.
+/// Otherwise the store goes on as it is, and new rows use the free pages.
 pub(crate) fn make_shrinkable(conn: &Connection, folder: &Folder) -> rusqlite::Result<()> {
     if is_shrinkable(conn)? {
         return Ok(());
@@ -48,7 +48,7 @@ pub(crate) fn make_shrinkable(conn: &Connection, folder: &Folder) -> rusqlite::R
     if bytes > ANEW_BYTES_MAX || file_system(folder.path()).0 / ANEW_TIMES < bytes {
         return Ok(());
     }
-    // The whole store goes through a temporary one, which is not to be in memory.
+    // The whole store goes through a temporary one, which must not be in memory.
     conn.execute_batch("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY")
 }
 

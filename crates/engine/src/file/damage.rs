@@ -1,6 +1,6 @@
-//! What of this store cannot be read: named once in the log, and in every audit.
+//! Damage: the unreadable parts of this store, named once in the log and in every audit.
 //!
-//! It is kept from the opening on. It must never name what a payload or a result holds.
+//! It is kept from the opening on. It must never reveal the content of a payload or a result.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,27 +8,26 @@ use std::sync::{Mutex, PoisonError};
 use tenure_core::names::Namespace;
 use tenure_machine::Seq;
 
-/// The error of a job that ended because it cannot be read, and how the error begins that is shown of
-/// one of which a part cannot.
+/// The error of a job that ended because it is unreadable; the error of a job with an unreadable part begins
+/// with it, too.
 pub(crate) const UNREADABLE: &str = "unreadable";
 
-/// Sentences that are kept; the log has them all.
+/// Number of sentences that are kept; the log has them all.
 const KEPT: usize = 1_000;
 
 #[derive(Default)]
 struct DamageState {
     found: BTreeMap<Seq, (Option<Namespace>, String)>,
-    /// Found, and not kept.
+    /// Number of faults that were found and not kept.
     more: u64,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Damage {
     inside: Mutex<DamageState>,
 }
 
-/// How a job is named whose id may be wrong.
+/// Names a job whose id may be wrong.
 pub(crate) fn job_name(seq: Seq, id: Option<&str>) -> String {
     match id {
         Some(id) => format!("job \"{id}\""),
@@ -36,14 +35,14 @@ pub(crate) fn job_name(seq: Seq, id: Option<&str>) -> String {
     }
 }
 
-/// What is told of a part that is not what was written.
+/// The sentence that reports a damaged part.
 pub(crate) fn damaged(seq: Seq, id: Option<&str>, part: &str) -> String {
     format!("{} is unreadable: its {part} is not what was written", job_name(seq, id))
 }
 
 impl Damage {
-    /// A job, or what stands in the place of its number, cannot be read. `namespace`: where it is
-    /// told; in all of them if that is unknown.
+    /// A job, or the value at its number, is unreadable. `namespace` is where it is reported; without one it is
+    /// reported in all of them.
     pub(crate) fn note(&self, namespace: Option<&Namespace>, seq: Seq, sentence: String) {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         if inside.found.contains_key(&seq) {
@@ -57,7 +56,7 @@ impl Damage {
         }
     }
 
-    /// What an audit of a namespace tells.
+    /// The sentences for an audit of a namespace.
     pub(crate) fn faults(&self, namespace: &Namespace) -> Vec<String> {
         let inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         let here = |of: &Option<Namespace>| of.as_ref().is_none_or(|of| of == namespace);

@@ -1,7 +1,7 @@
-//! The thread that writes rows: one transaction takes the batches of a moment. Their answers do not wait for it: see
-//! `confirm`.
+//! The thread that writes rows: one transaction for the batches that have gathered. Their answers do not wait for it:
+//! see `confirm`.
 //!
-//! A commit that fails is the end: what it did is unknown, nothing is tried again, and no later batch is written. The next
+//! A commit that fails is the end: its effect is unknown, nothing is retried, and no later batch is written. The next
 //! opening brings the rows up to the journal.
 
 use std::fs::File;
@@ -24,13 +24,13 @@ use crate::hand_off::HandedOff;
 use crate::options::Fatal;
 use crate::shared::{COMMIT, Shared};
 
-/// A write that fails for want of room is tried again so often, after room was made.
+/// Retries of a write that fails for want of room, each after room was made.
 const ROOM_TRIES: u32 = 2;
 
-/// The journal of a folder, whose segments are used again once the rows are durable up to their entries.
+/// The journal of a folder. Its segments are reused once the rows are durable up to their entries.
 pub(crate) struct Checkpoints {
     pub journal: Arc<FileJournal>,
-    /// SQLite's log: what is committed is durable once it is synced.
+    /// SQLite's log: committed rows are durable once it is synced.
     pub log: File,
 }
 
@@ -45,9 +45,9 @@ impl Checkpoints {
     }
 }
 
-/// The disk's thread has ended.
+/// The state in which the disk's thread ends.
 pub(crate) struct DiskEnded {
-    /// To be closed last of all.
+    /// To be closed last.
     pub conn: Connection,
     /// All rows were written, into the files that are still those of the folder.
     pub is_clean: bool,
@@ -71,14 +71,14 @@ pub(crate) fn run(
             refuse_all(shared)
         }
     };
-    // What is closed takes away its log by its path, which may be another's by now.
+    // Closing a connection deletes the log by its path, where another store's log may be by now.
     let moved = shared.look(LookWhen::Now).err();
     if crashed || moved.is_some() {
-        // A process that is killed does not move its log into the store either.
+        // As after a kill, the log is not moved into the store.
         let _ = conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     } else {
         if let Err(why) = streams::close(&conn) {
-            // The next start takes it for an unclean end: readers are told of more than they missed.
+            // The next start takes this for an unclean end: readers get a larger gap than there is.
             tracing::warn!("that the store is closed cannot be noted: {why}");
         }
     }
@@ -88,7 +88,7 @@ pub(crate) fn run(
     DiskEnded { conn, is_clean: !crashed && shared.fatal().is_none() }
 }
 
-/// The next batches. The state is woken if it waits for the room that this leaves.
+/// The next batches. Wakes the state if it waits for the room that they leave.
 fn take(shared: &Shared, patience: Option<Duration>) -> HandedOff {
     let (handed_off, is_awaited) = shared.hand_off.take(patience);
     if is_awaited {
@@ -97,7 +97,7 @@ fn take(shared: &Shared, patience: Option<Duration>) -> HandedOff {
     handed_off
 }
 
-/// Whether it ended as a crash would.
+/// Writes until the end; true if it ends as after a crash.
 fn write_all(
     shared: &Arc<Shared>,
     writer: &mut Writer<'_>,
@@ -108,7 +108,7 @@ fn write_all(
         shared.hand_off.write_singly(upkeep.is_short());
         match take(shared, Some(upkeep.patience())) {
             HandedOff::Batches(mut batches) => {
-                // A journal that is lost may not have taken these batches: their rows are of no use.
+                // A lost journal may not have taken these batches, so their rows are of no use.
                 if let Some(fatal) = shared.fatal() {
                     shared.confirming.stop(shared, fatal.clone());
                     return refuse_all(shared);
@@ -132,8 +132,8 @@ fn write_all(
     }
 }
 
-/// Writes batches in one transaction, and what is written once in one of them once in all: where a batch ends is of no
-/// matter to rows.
+/// Writes batches in one transaction. Values that each batch would write once are written once for all of them: rows do
+/// not show where a batch ends.
 fn write(
     shared: &Shared,
     writer: &mut Writer<'_>,
@@ -149,8 +149,8 @@ fn write(
     let began = Instant::now();
     writer.keep_events(shared.events_bytes.load(Ordering::Relaxed));
     let mut done = writer.write(&all);
-    // What the machine knows already must be written, so room is made for it: by the reserve, and then by
-    // the log, which can be written from its beginning once all of it is in the store.
+    // The machine already knows these rows, so they must be written. Room is made by the reserve, and then by
+    // the log, which can be written from its start again once all of it is in the store.
     for _ in 0..ROOM_TRIES {
         if !done.as_ref().is_err_and(is_full) || !upkeep.make_room(&shared.room) {
             break;
@@ -165,7 +165,7 @@ fn write(
     done
 }
 
-/// Answers all that comes that nothing of it was written.
+/// Refuses all batches that come: nothing of them was written.
 fn refuse_all(shared: &Shared) -> bool {
     shared.hand_off.end();
     loop {

@@ -1,8 +1,8 @@
 //! Index of the events by job: it lets a reader of one job's events pass over entries that have none of them.
 //!
-//! A row covers a run of whole entries. It holds a short hash of each job in them, with the place of the entry. The thread
-//! that writes events adds a row once some thousand events are not covered, so a new event costs no write of its own.
-//! Rows are only ever used to pass over entries: where one is missing or damaged, the entries themselves are read.
+//! A row covers a run of whole entries. It holds a short hash of each job in them, with the place of the entry. The
+//! thread that writes events adds a row once some thousand events are not covered, so a new event costs no write of its
+//! own. Rows only serve to skip entries: where one is missing or damaged, the entries themselves are read.
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use tenure_core::names::{JobId, Namespace};
@@ -14,17 +14,17 @@ use super::sums::{Sum, entry_sum};
 
 /// A row covers the entries of at least this many events.
 const EVENTS_COVERED: u64 = 4_096;
-/// Whether a row is due is looked up when the number of the newest event passes a multiple of this.
+/// A row may be due when the number of the newest event passes a multiple of this.
 const LOOK_EVERY: u64 = 256;
-/// Bytes of a place: a hash, and how far behind the first covered event the entry begins.
+/// Bytes of a place: a hash, and the distance from the first covered event to the entry's first.
 const PLACE: usize = 8;
-/// The hash of entries that could not be read: they are passed over for no job.
+/// The hash of unreadable entries: they are not skipped for any job.
 const ANY_JOB: u32 = 0;
-/// So many rows are read in one use of a reader.
+/// Rows that one use of a reader may read.
 const ROWS_PORTION: usize = 32;
 
 fn hash_of(job: &JobId) -> u32 {
-    // Never that of an entry that could not be read.
+    // Odd, so never that of an unreadable entry.
     xxh3_64(job.as_str().as_bytes()) as u32 | 1
 }
 
@@ -32,7 +32,7 @@ fn row_sum(namespace: &str, first: i64, last: i64, places: &[u8]) -> i64 {
     Sum::of("event_jobs").text(namespace).int(first).int(last).blob(places).end()
 }
 
-/// Adds rows and takes them away, within the transaction of a batch.
+/// Adds and removes rows, within the transaction of a batch.
 pub(crate) struct EventJobsWriter<'c> {
     covered: CachedStatement<'c>,
     entries: CachedStatement<'c>,
@@ -55,7 +55,7 @@ impl<'c> EventJobsWriter<'c> {
         })
     }
 
-    /// An entry was written: covers the oldest entries that are not covered yet, once they have enough events. So the
+    /// Follows the write of an entry: covers the oldest uncovered entries, once they have enough events. So the
     /// entries of an older release are covered too, bit by bit.
     pub(crate) fn wrote(
         &mut self,
@@ -112,16 +112,16 @@ impl<'c> EventJobsWriter<'c> {
     }
 }
 
-/// Finds, from the end of one entry, the begin of the next that may have events of a job.
+/// Finds, from the end of one entry, the start of the next that may have events of a job.
 pub(crate) struct EventsOfJob {
     hash: u32,
-    /// The last event that the row in hand covers.
+    /// The last event that the current row covers.
     covered: u64,
-    /// The first events of the entries of that row that may have some, newest first.
+    /// The first events of those entries of the current row that may have some, newest first.
     begins: Vec<u64>,
-    /// Rows that were read.
+    /// Number of rows that were read.
     read: usize,
-    /// No row covers what comes now.
+    /// No row covers the next events.
     is_over: bool,
 }
 
@@ -131,13 +131,13 @@ impl EventsOfJob {
         EventsOfJob { hash, covered: 0, begins: Vec::new(), read: 0, is_over: false }
     }
 
-    /// As many rows were read as one use of a reader may take.
+    /// True once it has read as many rows as one use of a reader may read.
     pub(crate) fn is_spent(&self) -> bool {
         self.read >= ROWS_PORTION
     }
 
-    /// `at` is the last event of an entry. The job has no event between it and the answer, which is the last event of
-    /// an entry too.
+    /// Skips entries without events of the job. `at` and the result are each the last event of an entry, with no event
+    /// of the job in between.
     pub(crate) fn pass(
         &mut self,
         conn: &Connection,
@@ -157,7 +157,7 @@ impl EventsOfJob {
         Ok(at)
     }
 
-    /// Reads the row that covers the event after `at`; whether there is one.
+    /// Reads the row that covers the event after `at`; false without one.
     fn load(&mut self, conn: &Connection, ns: &str, at: u64) -> rusqlite::Result<bool> {
         let mut one = conn.prepare_cached(
             "SELECT first, last, sum, places FROM event_jobs
@@ -184,7 +184,7 @@ impl EventsOfJob {
     }
 }
 
-/// The places of a hash, of places in their order.
+/// The entries' places under a hash; `places` is sorted.
 fn places_of(places: &[[u8; PLACE]], hash: u32) -> impl Iterator<Item = u64> {
     let hash = hash.to_be_bytes();
     let from = places.partition_point(|place| place[..4] < hash[..]);

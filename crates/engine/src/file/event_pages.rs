@@ -1,4 +1,4 @@
-//! Pages of events as they are read from the rows, portion by portion.
+//! Reads pages of events from the rows, portion by portion.
 
 use rusqlite::{Connection, params};
 use tenure_core::bounds::EVENTS_PORTION;
@@ -12,10 +12,10 @@ use super::rows::or_none;
 use super::streams;
 use super::sums::entry_sum;
 
-/// Where a portion ended.
+/// The place where a portion ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PortionEnd {
-    /// Where the stream ends.
+    /// At the end of the stream.
     Stream,
     /// At a full page, or before a gap.
     Page,
@@ -23,7 +23,7 @@ pub(crate) enum PortionEnd {
     Portion,
 }
 
-/// Fills a page further, by so many events as one use of a reader may take.
+/// Fills a page further, by at most the events that one use of a reader may take.
 pub(crate) fn portion(
     conn: &Connection,
     namespace: &Namespace,
@@ -37,7 +37,7 @@ pub(crate) fn portion(
         EventsSince::Id(after) => stands.resume(after),
     };
     if gap.is_some() && page.has_begun() {
-        // Meanwhile the oldest went: the next call is told.
+        // The oldest events were dropped meanwhile: the next call reports the gap.
         return Ok((page, PortionEnd::Page));
     }
     let id = |number| EventId { life: stands.life, number };
@@ -49,13 +49,13 @@ pub(crate) fn portion(
     let mut rows = entries.query(params![namespace.as_str(), after as i64])?;
     let mut looked = 0;
     while let Some(row) = rows.next()? {
-        // An entry is read as a whole, so that it is decoded once.
+        // An entry is read whole, so that it is decoded once.
         if looked >= EVENTS_PORTION || of_job.as_ref().is_some_and(EventsOfJob::is_spent) {
             return Ok((page, PortionEnd::Portion));
         }
         let (first, last) = (row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64);
         let Some(events) = or_none(entry(row, namespace))?.flatten() else {
-            // What cannot be read is told as what is gone, and never passed over in silence.
+            // Unreadable events are reported like dropped ones, and never skipped in silence.
             let read = &mut page.read;
             if read.next.number >= first && read.gap.is_none() || read.items.is_empty() {
                 let from = read.gap.as_ref().map_or(read.next, |gap| gap.after);
@@ -86,7 +86,7 @@ pub(crate) fn portion(
     Ok((page, PortionEnd::Stream))
 }
 
-/// The events of an entry (its first columns: first, last, sum, body); `None` if they are not what was written.
+/// The events of an entry (its first columns: first, last, sum, body); `None` if they are not as written.
 pub(crate) fn entry(
     row: &rusqlite::Row<'_>,
     namespace: &Namespace,

@@ -1,4 +1,4 @@
-//! Failed jobs, counted by what they have in common. It only reads, on a thread that delays nobody.
+//! Failed jobs, grouped and counted by common properties. It only reads, on a thread that delays nobody.
 
 use rusqlite::{Connection, params};
 use tenure_core::names::{JobId, Namespace, QueueName};
@@ -11,7 +11,7 @@ use crate::file::rows::{JOBS, is_damage, or_none};
 use crate::file::writer::class_number;
 use crate::shared::Shared;
 
-/// Columns of [`failed`].
+/// The columns that [`failed`] reads.
 const FAILED: &str = "id, queue, kind, error, life";
 
 /// The groups of failed jobs.
@@ -25,7 +25,7 @@ pub(crate) async fn list(
     Ok(counted)
 }
 
-/// Looks at failed jobs in the order of the index by which they go, those first that stay longest: with one `retain`
+/// Looks at failed jobs in the index order of their removal, the longest kept first: with one `retain`
 /// for all, these are the latest.
 fn count(
     conn: &Connection,
@@ -43,7 +43,7 @@ fn count(
         let row = match rows.next() {
             Ok(Some(row)) => row,
             Ok(None) => return Ok(counts.finish(false)),
-            // What lies behind a damaged page is not counted.
+            // Jobs behind a damaged page are not counted.
             Err(why) if is_damage(&why) => return Ok(counts.finish(true)),
             Err(why) => return Err(why),
         };

@@ -1,8 +1,8 @@
-//! Ids of finished jobs, by fingerprint: every push asks whether its id was used, and nearly every
+//! Ids of finished jobs, by fingerprint: every push asks for its id, and nearly every
 //! answer is no, which must not cost a read.
 //!
 //! An entry is 48 bits of a hash and 48 bits of a row number: 12 bytes. Two ids may share a
-//! fingerprint, so who finds an entry looks at its row.
+//! fingerprint, so the caller checks the row of each candidate.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -28,13 +28,12 @@ impl FinishedId {
     }
 }
 
-/// Spreads a fingerprint over all bits that the table looks at.
+/// Spreads a fingerprint over all bits that the table uses.
 fn spread(print: u64) -> u64 {
     let product = print.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ product >> 32
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct FinishedIds {
     hasher: DefaultHashBuilder,
@@ -42,7 +41,7 @@ pub(crate) struct FinishedIds {
 }
 
 impl FinishedIds {
-    /// Ids come from outside, so the hash must not be foreseeable.
+    /// Ids come from outside, so the hash must not be predictable.
     fn print(&self, namespace: &str, id: &str) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         namespace.hash(&mut hasher);

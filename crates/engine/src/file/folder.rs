@@ -1,12 +1,12 @@
-//! The folder of a store: made for its owner alone, and held by one process at a time.
+//! The folder of a store: readable by its user alone, and held by one process at a time.
 //!
-//! The lock lies on the store itself, so that a process that finds another file, or none, under a name of
-//! the lock gets no right to the store. It is one of flock(2), which on Linux knows nothing of SQLite's
-//! own locks on the same file (those of fcntl). But closing any descriptor of that file would drop
-//! SQLite's, so this one stays open until SQLite has closed its own.
+//! The lock is on the store itself, so that a process that finds another lock file, or none, gets no
+//! right to the store. It is a lock of flock(2), which on Linux is independent of SQLite's own locks
+//! on the same file (those of fcntl). But closing any descriptor of that file would drop SQLite's
+//! locks, so this one stays open until SQLite has closed its own.
 //!
-//! It must never change the permissions of a folder that it did not make: that one may be shared on
-//! purpose, or be `/tmp`. The files are their owner's in any case.
+//! It must never change the permissions of a folder that it did not make: that folder may be shared on
+//! purpose, or be `/tmp`. The files are private in any case.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -23,29 +23,29 @@ const SYNCED: &str = "synced";
 const JOURNAL: &str = "journal";
 const MEMORY_PREFIX: &str = "tenure-memory-";
 
-/// A lock that was just let go of may be held for a moment yet, by a child that this process or the
-/// one before started at that very moment and that is not yet the program it will be.
+/// A lock that was just released may still be held for a moment, by a child that this process or the
+/// previous one started at that time and that has not called exec yet.
 const LOCK_TRIES: u32 = 25;
 const LOCK_AGAIN: Duration = Duration::from_millis(10);
 
-/// So often in a row a new folder may be swept away while it is made.
+/// Times in a row that a new folder may be swept away while it is made.
 const SWEPT_TRIES: u32 = 16;
 
-/// A folder that is ours as long as this lives.
+/// A folder that this process holds until this is dropped.
 pub(crate) struct Folder {
     path: PathBuf,
     /// The store itself, locked where that does not touch SQLite's locks. Open for longer than any
     /// connection: see the module.
     _database: File,
-    /// A file that is there to be locked: by it alone do releases before format 3, and systems where the
-    /// locks on the store would be SQLite's, know that the folder is in use.
+    /// A file that exists only to be locked. Releases before format 3, and systems where a lock on the
+    /// store would be SQLite's, see only from it that the folder is in use.
     _lock: File,
-    /// It goes with the engine.
+    /// Deleted together with the engine.
     temporary: bool,
 }
 
 impl Folder {
-    /// Makes it, if it is not there, and takes its lock.
+    /// Makes the folder, if it does not exist, and takes its lock.
     pub(crate) fn open(location: &Location) -> Result<Folder, OpenError> {
         match location {
             Location::Folder(path) => Folder::at(path.clone(), false),
@@ -56,8 +56,8 @@ impl Folder {
         }
     }
 
-    /// A folder of a new name. Between the making of its lock file and the taking of the lock it looks
-    /// to another who sweeps as if it had been left: then it is gone, and another is made.
+    /// A folder of a new name. Between the creation of its lock file and the locking, another sweeping process
+    /// takes it for an abandoned one and deletes it: then another is made.
     fn temporary(name: impl Fn() -> Result<PathBuf, OpenError>) -> Result<Folder, OpenError> {
         let mut made = Folder::at(name()?, true);
         for _ in 1..SWEPT_TRIES {
@@ -78,7 +78,7 @@ impl Folder {
         if !held(&lock).map_err(failed)? {
             return Err(OpenError::Locked { folder: path });
         }
-        // SQLite gives its other files the permissions of this one.
+        // SQLite's other files get the permissions of this one.
         let database = private_file(&path.join(DATABASE)).map_err(failed)?;
         if cfg!(target_os = "linux") && !held(&database).map_err(failed)? {
             return Err(OpenError::Locked { folder: path });
@@ -109,20 +109,20 @@ impl Folder {
     pub(crate) fn journal(&self) -> PathBuf {
         self.path.join(JOURNAL)
     }
-    /// What is missing of a store that was here before: the file that is the store, while the log or the note of what was
-    /// synced is left. Asked before SQLite opens the file: of an empty store it deletes the log.
+    /// The missing file of a store that was here before: the store's file, if the log or the note of the last sync
+    /// is left. Called before SQLite opens the file, because SQLite deletes the log of an empty store.
     pub(crate) fn lost_store(&self) -> Option<&'static str> {
         let bytes = |path: &Path| fs::metadata(path).map_or(0, |meta| meta.len());
         let left = bytes(&self.log()) > 0 || bytes(&self.synced()) > 0 || self.journal().is_dir();
         (bytes(&self.database()) == 0 && left)
             .then_some("its file \"tenure.db\" is missing or empty")
     }
-    /// Watches what is open, once SQLite has opened it; nothing, if the store goes with the process: then
-    /// nothing that is answered would be looked for in the folder.
+    /// Watches the open files, once SQLite has opened them; nothing for a temporary store: nobody
+    /// would look for answered changes in its folder.
     pub(crate) fn watch(&self) -> Result<Option<Watch>, OpenError> {
         if self.temporary { Ok(None) } else { self.watch_always().map(Some) }
     }
-    /// Watches what is open also if it goes with the process: rows that follow a journal are to be there when they are needed.
+    /// Watches the open files of a temporary store too: rows that follow a journal must be there when they are needed.
     pub(crate) fn watch_always(&self) -> Result<Watch, OpenError> {
         let mut files = vec![self.database(), self.log()];
         if self.journal().is_dir() {
@@ -134,11 +134,11 @@ impl Folder {
         let failed = |why| OpenError::Folder { folder: self.path.clone(), why };
         Watch::over(files).map_err(failed)
     }
-    /// How far the log was synced; see `synced`.
+    /// The file with the last sync of the log; see `synced`.
     pub(crate) fn synced(&self) -> PathBuf {
         self.path.join(SYNCED)
     }
-    /// What the store takes on disk.
+    /// Bytes of the store on disk.
     pub(crate) fn bytes(&self) -> u64 {
         let size = |path: PathBuf| fs::metadata(path).map_or(0, |meta| meta.len());
         size(self.database()) + size(self.log()) + bytes_in(&self.journal())
@@ -148,13 +148,13 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if self.temporary {
-            // What cannot be removed now is swept by the next one.
+            // The next sweep removes a folder that cannot be removed now.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 }
 
-/// Where the parts of a store are.
+/// Paths of the parts of a store.
 #[derive(Clone, Debug)]
 pub(crate) struct Files {
     pub folder: PathBuf,
@@ -164,12 +164,12 @@ pub(crate) struct Files {
     pub journal: PathBuf,
     /// SQLite's index of the log.
     pub index: PathBuf,
-    /// All of it goes with the engine.
+    /// All of it is deleted together with the engine.
     pub temporary: bool,
 }
 
-/// What the file system of a folder has left for this user, and what it has in all. One that does not
-/// say is endless.
+/// Bytes that the file system of a folder has left for this user, and in all. Both are endless if it does
+/// not say.
 pub(crate) fn file_system(folder: &Path) -> (u64, u64) {
     #[cfg(unix)]
     if let Ok(about) = rustix::fs::statvfs(folder) {
@@ -180,18 +180,18 @@ pub(crate) fn file_system(folder: &Path) -> (u64, u64) {
     (u64::MAX, u64::MAX)
 }
 
-/// Bytes of the files in a folder; 0 if it is not there.
+/// Bytes of the files in a folder; 0 if the folder is missing.
 pub(crate) fn bytes_in(folder: &Path) -> u64 {
     let files = fs::read_dir(folder).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
 }
 
-/// Whether a store is in this folder.
+/// True if a store is in this folder.
 pub(crate) fn has_store(path: &Path) -> bool {
     path.join(DATABASE).is_file()
 }
 
-/// Takes a lock; `false` if another holds it.
+/// Takes a lock; `false` if another process holds it.
 fn held(lock: &File) -> io::Result<bool> {
     for _ in 1..LOCK_TRIES {
         match lock.try_lock() {
@@ -210,14 +210,14 @@ fn temporary_path() -> Result<PathBuf, OpenError> {
     Ok(std::env::temp_dir().join(name))
 }
 
-/// Removes what killed processes left: private folders whose lock nobody holds.
+/// Removes the remains of killed processes: private folders whose lock nobody holds.
 fn sweep(among: &Path) {
     let Ok(entries) = fs::read_dir(among) else { return };
     for entry in entries.flatten() {
         if !entry.file_name().to_string_lossy().starts_with(MEMORY_PREFIX) {
             continue;
         }
-        // Without its lock file it is being made right now, or is none of ours.
+        // A folder without a lock file is being made right now, or is not ours.
         let Ok(lock) = File::open(entry.path().join(LOCK)) else { continue };
         if lock.try_lock().is_ok() {
             let _ = fs::remove_dir_all(entry.path());
@@ -235,11 +235,11 @@ fn make_private_folder(path: &Path) -> io::Result<()> {
         fs::create_dir_all(parent)?;
     }
     match fs::DirBuilder::new().mode(0o700).create(path) {
-        // Whoever made it at the same moment made it as we do.
+        // A process that made it at the same time made it the same way.
         Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
         made => made?,
     }
-    // The umask may have taken more away than we want.
+    // The umask may have removed more than we want.
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
 }
 
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_swept_while_it_is_made_is_made_again() {
         let (swept, other) = (temporary_path().unwrap(), temporary_path().unwrap());
-        // A name that leads nowhere: the folder seems to be there, and its files cannot be made.
+        // The path leads nowhere: the folder seems to exist, and its files cannot be made.
         std::os::unix::fs::symlink(other.join("nowhere"), &swept).unwrap();
         let names = RefCell::new(vec![other.clone(), swept.clone()]);
         let made = Folder::temporary(|| Ok(names.borrow_mut().pop().unwrap()));

@@ -1,7 +1,7 @@
-//! By how much each operation may make the store grow.
+//! The growth of the store by each operation.
 //!
-//! There is no arm for all others: a new operation does not compile until somebody has thought about its rows. It never
-//! looks at the store.
+//! No arm covers several unnamed operations: a new one does not compile until somebody has thought about its rows. It
+//! never looks at the store.
 
 use tenure_core::bounds::PAYLOAD_BYTES_MAX;
 use tenure_core::job::{Labels, NewJob};
@@ -13,33 +13,33 @@ use tenure_core::settings::NewResource;
 
 use crate::file::pages::PAGE_BYTES;
 
-/// What a row takes beside its texts: its indexes, and the pages that are not full. A job has two rows.
+/// Bytes of a row beside its texts: its indexes, and partly filled pages. A job has two rows.
 pub(crate) const ROW_BYTES: u64 = 1 << 10;
-/// What a need, or a parent of a job, takes in it.
+/// Bytes of a need, or of a parent, within its job.
 const PART_BYTES: u64 = 128;
-/// A page is written to the log, and from there to the store.
+/// A page is written twice: to the log, and from there to the store.
 pub(crate) const WRITTEN_TIMES: u64 = 2;
-/// What a call writes beside its rows: the page with its events, and that of their stream.
+/// Bytes that a call writes beside its rows: the page with its events, and that of their stream.
 const EVENT_PAGES_BYTES: u64 = 2 * PAGE_BYTES;
 
-/// What an operation adds to the store, in bytes of its rows.
+/// The growth of the store by an operation, in bytes of its rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Growth<'r> {
-    /// It reads, ends or frees something, or changes a few bytes of what is there. It always goes on.
+    /// It reads, ends or frees something, or changes a few bytes. It always goes on.
     Nothing,
     /// It makes something small that ends by itself. A folder always takes it; a journal, in which each change is an
     /// entry until the next snapshot, takes it while there is room.
     Begins,
-    /// It adds as many bytes.
+    /// It adds this many bytes.
     Adds(u64),
-    /// It writes as many bytes over what may be there already. Only the difference counts.
+    /// It writes this many bytes over older ones, if there are any. Only the difference counts.
     Replaces(u64, Replaced<'r>),
 }
 
-/// What an operation writes over.
+/// The rows that an operation overwrites.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Replaced<'r> {
-    /// Fields of a job.
+    /// These fields of a job.
     Job(&'r PatchJob),
     /// The data of a resource.
     Data(&'r PatchResource),
@@ -58,7 +58,7 @@ pub(crate) enum Replaced<'r> {
 }
 
 impl Growth<'_> {
-    /// What is left of it where so many bytes are replaced.
+    /// The growth that is left when this many bytes are replaced.
     pub(crate) fn beyond(self, replaced_bytes: u64) -> Self {
         match self {
             Growth::Replaces(bytes, _) if bytes <= replaced_bytes => Growth::Nothing,
@@ -67,7 +67,7 @@ impl Growth<'_> {
         }
     }
 
-    /// What may be written for it.
+    /// The most bytes that may be written for it.
     pub(crate) fn written_bytes(self) -> u64 {
         match self {
             Growth::Nothing | Growth::Begins | Growth::Adds(0) | Growth::Replaces(0, _) => 0,
@@ -82,7 +82,7 @@ impl Growth<'_> {
 pub(crate) fn growth(request: &Request) -> Growth<'_> {
     match request {
         Request::Push(push) => Growth::Adds(push.jobs.iter().map(of_job).sum()),
-        // Follow-up jobs are stored with it or not at all. An outcome alone always goes on.
+        // Follow-up jobs are stored with the settle or not at all. A settle without them always goes on.
         Request::Settle(settle) => {
             let pushed = settle.settle.iter().flat_map(|item| item.push.iter());
             Growth::Adds(pushed.map(of_job).sum())
@@ -108,9 +108,9 @@ pub(crate) fn growth(request: &Request) -> Growth<'_> {
             let bytes = sync.schedules.iter().map(|(_, settings)| of_scheduled(&settings.job));
             Growth::Replaces(bytes.sum(), Replaced::Schedules(&sync.schedules))
         }
-        // Its payload is that of the schedule, which only the machine knows.
+        // The payload is that of the schedule, which only the machine knows.
         Request::RunScheduleNow(_) => Growth::Adds(PAYLOAD_BYTES_MAX as u64 + ROW_BYTES),
-        // Each may be of a new name, and there is no bound on names.
+        // Each may use a new name, and names are not bounded.
         Request::PutQueue(put) => Growth::Replaces(ROW_BYTES, Replaced::Queue(&put.queue)),
         Request::PauseQueue(pause) => Growth::Replaces(ROW_BYTES, Replaced::Queue(&pause.queue)),
         Request::PutLimit(put) => Growth::Replaces(ROW_BYTES, Replaced::Limit(&put.limit)),
@@ -118,7 +118,7 @@ pub(crate) fn growth(request: &Request) -> Growth<'_> {
         Request::ObserveLimit(seen) => Growth::Replaces(ROW_BYTES, Replaced::Limit(&seen.limit)),
         Request::PutPool(put) => Growth::Replaces(ROW_BYTES, Replaced::Pool(&put.pool)),
         Request::Lease(_) => Growth::Begins,
-        // They change what is there, by a few bytes.
+        // Change a few bytes of existing rows.
         Request::PatchQueue(_)
         | Request::PatchLimit(_)
         | Request::PatchPool(_)
@@ -133,7 +133,7 @@ pub(crate) fn growth(request: &Request) -> Growth<'_> {
         | Request::RetryJobs(_)
         | Request::RunJobNow(_)
         | Request::Extend(_) => Growth::Nothing,
-        // They end or free something.
+        // End or free something.
         Request::DeleteJob(_)
         | Request::DeleteJobs(_)
         | Request::CancelJob(_)
@@ -145,7 +145,7 @@ pub(crate) fn growth(request: &Request) -> Growth<'_> {
         | Request::DeletePool(_)
         | Request::DeleteResource(_)
         | Request::DeleteSchedule(_) => Growth::Nothing,
-        // They read.
+        // Only read.
         Request::GetJob(_)
         | Request::ListJobs(_)
         | Request::GetResult(_)
@@ -173,7 +173,7 @@ pub(crate) fn growth(request: &Request) -> Growth<'_> {
     }
 }
 
-/// The bytes of a new value; those of a value that is kept or taken away are none.
+/// The bytes of a new value; 0 for a value that is kept or removed.
 fn set<T>(patch: &Patch<T>, bytes: impl FnOnce(&T) -> u64) -> u64 {
     match patch {
         Patch::Set(value) => bytes(value),

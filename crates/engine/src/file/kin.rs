@@ -9,7 +9,7 @@ use tenure_machine::{Seq, child_key, child_of};
 
 use super::rows::{self, FoundJob, or_none};
 
-/// The rows of these, up to the one whose result fills the page.
+/// Rows of these parents, up to the one whose result fills the page.
 pub(crate) fn parents(
     conn: &Connection,
     namespace: &Namespace,
@@ -23,7 +23,7 @@ pub(crate) fn parents(
         }
         let mut one = rows::job(conn, namespace, *seq, full)?;
         if let FoundJob::Job(row) = &mut one {
-            // Nothing shows it, and a thousand payloads are too much to hold.
+            // Nothing shows the payload, and a thousand payloads are too much to hold.
             row.job.payload = row.job.payload.take().map(|_| Json::null());
             bytes += row.job.result.as_ref().map_or(0, |result| result.text().len());
             bytes += row.job.error.as_ref().map_or(0, String::len);
@@ -33,7 +33,7 @@ pub(crate) fn parents(
     Ok(found)
 }
 
-/// Rows of the children behind one of them, and the last that was looked at, if there may be more.
+/// Rows of the children after this one, and the last child that was looked at, if more may follow.
 pub(crate) fn children(
     conn: &Connection,
     namespace: &Namespace,
@@ -54,7 +54,7 @@ pub(crate) fn children(
             continue;
         };
         looked = Some(child);
-        // One whose row is gone is no child any more.
+        // A child without a row does not count any more.
         if let FoundJob::Job(row) = rows::job(conn, namespace, child, false)? {
             found.push(*row);
         }

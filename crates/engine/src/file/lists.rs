@@ -1,6 +1,6 @@
 //! Jobs that match a filter, listed newest first.
 //!
-//! Rows are looked at one after the other, on a thread that delays nobody. One call looks at no more than 10,000, and
+//! Looks at rows one after the other, on a thread that delays nobody. One call looks at no more than 10,000, and
 //! says where to go on. Calls on many jobs look in the same way, see `many`.
 
 use rusqlite::{Connection, params};
@@ -16,10 +16,10 @@ use crate::file::rows::{self, JOBS, JobRow, STORED, is_damage, or_none};
 use crate::inbox::Ask;
 use crate::shared::Shared;
 
-/// A filter as rows are compared with it.
+/// A filter in the form in which rows are compared with it.
 pub(crate) struct Sieve {
     filter: JobFilter,
-    /// States as rows hold them; both of `ready` and `blocked` are `ready` there.
+    /// States in the form of rows; `ready` and `blocked` are both `ready` there.
     states: Vec<i64>,
 }
 
@@ -33,13 +33,13 @@ impl Sieve {
         Sieve { filter, states }
     }
 
-    /// Only failed and cancelled jobs are meant: these have an index of their own.
+    /// True if the filter selects only failed and cancelled jobs: these have an index of their own.
     fn is_unwell(&self) -> bool {
         let least = rows::state_number(JobState::Failed);
         !self.states.is_empty() && self.states.iter().all(|state| *state >= least)
     }
 
-    /// Whether the row, with the columns of [`STORED`], matches.
+    /// True if the row, with the columns of [`STORED`], matches.
     fn lets(&self, row: &rusqlite::Row<'_>) -> rusqlite::Result<bool> {
         if !self.states.is_empty() && !self.states.contains(&row.get(3)?) {
             return Ok(false);
@@ -69,30 +69,30 @@ impl Sieve {
         Ok(self.filter.label.is_none() || self.filter.lets_labels(&rows::labels(row, 6)?))
     }
 
-    /// Whether ready and blocked have to be told apart.
+    /// True if ready and blocked jobs must be distinguished.
     fn tells_waiting_apart(&self) -> bool {
         let has = |state| self.filter.states.contains(&state);
         has(JobState::Ready) != has(JobState::Blocked)
     }
 
-    /// Whether a waiting job in this state is meant.
+    /// True if the filter selects a waiting job in this state.
     fn lets_waiting(&self, state: JobState) -> bool {
         self.filter.states.is_empty() || self.filter.states.contains(&state)
     }
 }
 
-/// What a look at rows found.
+/// The result of a look at rows.
 pub(crate) struct Looked<T> {
     pub found: Vec<T>,
-    /// The last row that was looked at, unless there is none after it.
+    /// The last row that was looked at; `None` if no row follows.
     pub last: Option<Seq>,
-    /// Rows that were looked at.
+    /// Number of rows that were looked at.
     pub looked: usize,
-    /// It ended since what was found has as many bytes as a page may have.
+    /// The look ended because its findings fill a page.
     is_full: bool,
 }
 
-/// Which way rows are looked at.
+/// The direction in which rows are looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LookFrom {
     /// Those below this row number, newest first.
@@ -102,7 +102,7 @@ pub(crate) enum LookFrom {
 }
 
 impl LookFrom {
-    /// In SQL: how a row number compares, the order, and the next number that can be read at all.
+    /// SQL parts: the comparison of a row number, the order, and the aggregate that finds the next readable number.
     fn sql(self) -> (&'static str, &'static str, &'static str) {
         match self {
             LookFrom::Below(_) => ("<", "DESC", "max"),
@@ -116,7 +116,7 @@ impl LookFrom {
         }
     }
 
-    /// The same way, from this row on.
+    /// The same direction, from this row on.
     pub(crate) fn in_front_of(self, seq: Seq) -> LookFrom {
         match self {
             LookFrom::Below(_) => LookFrom::Below(seq.next()),
@@ -124,7 +124,7 @@ impl LookFrom {
         }
     }
 
-    /// The same way, from another row on.
+    /// The same direction, from beyond this row.
     pub(crate) fn at(self, seq: Seq) -> LookFrom {
         match self {
             LookFrom::Below(_) => LookFrom::Below(seq),
@@ -133,8 +133,8 @@ impl LookFrom {
     }
 }
 
-/// Looks at rows until `max` match, `scan` were looked at, or what was found fills a page: `take` says how many bytes
-/// each brings. A row that cannot be read is left out: the others are shown.
+/// Looks at rows until `max` match, `scan` were looked at, or the findings fill a page: `take` returns the bytes that
+/// each adds. An unreadable row is left out: the others are shown.
 pub(crate) fn look<T>(
     conn: &Connection,
     namespace: &Namespace,
@@ -146,7 +146,7 @@ pub(crate) fn look<T>(
     let unwell = if sieve.is_unwell() { "AND state >= 6" } else { "" };
     let (compares, order, next) = from.sql();
     let sql = match &sieve.filter.flow {
-        // Members of a flow have an index of their own.
+        // Jobs of a flow have an index of their own.
         Some(_) => format!(
             "SELECT {STORED} FROM job INDEXED BY job_flow CROSS JOIN life ON life.seq = job.seq
              WHERE job.seq {compares} ?1 AND ns = ?2 AND flow = ?3 {unwell}
@@ -173,7 +173,7 @@ pub(crate) fn look<T>(
                 Err(why) if is_damage(&why) => break last,
                 Err(why) => return Err(why),
             };
-            // There is a row after the last one that counts, so there is a next page.
+            // A row follows the last one that counts, so there is a next page.
             if found.len() == max || looked == scan || bytes >= PAGE_BYTES_FULL {
                 let is_full = bytes >= PAGE_BYTES_FULL;
                 return Ok(Looked { found, last, looked, is_full });
@@ -187,7 +187,7 @@ pub(crate) fn look<T>(
                 bytes += its;
             }
         };
-        // Behind the row that cannot be read.
+        // Continues behind the unreadable row.
         let behind = broken.map_or(before, rows::number_of);
         let sql = format!("SELECT {next}(seq) FROM life WHERE seq {compares} ?1");
         let mut skip = conn.prepare_cached(&sql)?;
@@ -233,13 +233,13 @@ pub(crate) async fn list(
         let Some(last) = last else {
             return Ok(Listed { items, next: None, partial: false });
         };
-        // A page that is full and shows none at all, since each was in the other of ready and
-        // blocked, goes on.
+        // A full page without items goes on: each of its jobs was in the other state of ready and
+        // blocked.
         if items.len() == page.max || is_full && !items.is_empty() {
             return Ok(Listed { items, next: Some(last.to_string()), partial: false });
         }
-        // Rows that matched but were, at a closer look, in the other of ready and blocked are
-        // counted as looked at, so that this ends.
+        // Rows that matched, and then turned out to be in the other state of ready and blocked,
+        // count as looked at, so that this ends.
         if some < wanted {
             return Ok(Listed { items, next: Some(last.to_string()), partial: true });
         }
@@ -251,7 +251,7 @@ pub(crate) async fn list(
     }
 }
 
-/// Adds the views of rows; ready and blocked are told apart by the lines.
+/// Adds the views of rows; the wait queues distinguish ready from blocked.
 async fn add(
     shared: &Shared,
     namespace: &Namespace,
@@ -267,7 +267,7 @@ async fn add(
     for job in found {
         let stands = if waits(&&job) { known.next().flatten() } else { None };
         let waits_in_line = job.state == JobState::Ready;
-        // What cannot be shown at all was noted.
+        // A job that cannot be shown at all was already noted.
         let Some(view) = job.view(stands.unwrap_or_default()) else { continue };
         if !waits_in_line || !sieve.tells_waiting_apart() || sieve.lets_waiting(view.state) {
             items.push(view);
@@ -276,7 +276,7 @@ async fn add(
     Ok(())
 }
 
-/// How these jobs stand, as far as they wait; `None` for one that does not.
+/// The standing of these jobs; `None` for a job that does not wait.
 pub(crate) async fn stands_of(
     shared: &Shared,
     namespace: &Namespace,

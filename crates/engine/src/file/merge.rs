@@ -1,10 +1,11 @@
-//! Several changes of one job in a batch, as one: what is written once is written as it ended.
+//! Merges several changes of one job in a batch, so that each row is written once with its last
+//! content.
 
 use std::sync::Arc;
 
 use tenure_machine::rows::JobChange;
 
-/// Makes `change` what it and `later` come to together.
+/// Merges `later` into `change`.
 pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
     let JobChange {
         new,
@@ -24,7 +25,7 @@ pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
     assert!(new.is_none(), "a job is new only once");
     if let Some(patch) = patch {
         match &mut change.new {
-            // A row that is still to be written is written with its newest content.
+            // A row that is not written yet gets its newest content.
             Some(new) => {
                 let content = &mut Arc::make_mut(new).2;
                 if let Some(kind) = patch.kind {
@@ -51,7 +52,7 @@ pub(crate) fn merge(change: &mut JobChange, later: JobChange) {
             },
         }
     }
-    // In one step a job does not end and live again, so the order of these two is that of steps.
+    // No step both ends a job and revives it, so the order of these two is that of steps.
     if revived {
         (change.end, change.kept) = (None, None);
         change.revived = change.new.is_none();

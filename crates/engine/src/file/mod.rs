@@ -1,5 +1,5 @@
-//! The rows of a store in a SQLite file, and all that is done with that file: SQL stands here and nowhere else. It knows no
-//! rule of jobs, no journal and no caller.
+//! The rows of a store in a SQLite file. All SQL of the engine is here. It knows no rule of jobs, no journal
+//! and no caller.
 
 pub(crate) mod ahead;
 pub(crate) mod audit;

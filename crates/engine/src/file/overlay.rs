@@ -1,8 +1,8 @@
-//! Finished jobs and data of resources, as the machine asks for them: what is on disk, with what is
-//! on its way there laid over it.
+//! Finished jobs and data of resources for the machine: the content of the disk, overlaid with the
+//! batches on their way to it.
 //!
-//! The overlay holds what batches that are not yet known to be committed ended, took away or changed.
-//! For whatever is in it the overlay is right and the disk is not asked; it is dropped batch by
+//! The overlay holds the jobs and data that batches ended, removed or changed while their commit is
+//! not confirmed. For these keys the overlay is right and the disk is not read; it is dropped batch by
 //! batch, after their commits.
 
 use std::cell::{Cell, RefCell};
@@ -24,14 +24,14 @@ use crate::file::rows::{
 };
 use crate::file::writer::class_number;
 
-/// A finished job that is on its way to the disk.
+/// A finished job on its way to the disk.
 struct EndedOnWay {
     batch: u64,
     namespace: Namespace,
     job: Archived,
 }
 
-/// What one batch laid over the disk.
+/// The keys that one batch put over the disk.
 #[derive(Default)]
 struct Layer {
     batch: u64,
@@ -40,23 +40,22 @@ struct Layer {
     data: Vec<DataKey>,
 }
 
-/// See the module.
 pub(crate) struct Overlay {
     conn: Connection,
     ids: FinishedIds,
     namespaces: BTreeSet<Namespace>,
     ended: HashMap<Seq, EndedOnWay>,
-    /// Deleted, or alive again.
+    /// Jobs that were deleted or revived, with their batch.
     gone: HashMap<Seq, u64>,
     data: HashMap<DataKey, (u64, Option<Json>)>,
     layers: VecDeque<Layer>,
-    /// What was handed out in this step: only of these can the step take any away.
+    /// Jobs that were handed out in this step: the step can remove only these.
     handed: RefCell<HashMap<Seq, (Namespace, JobId)>>,
     failure: RefCell<Option<String>>,
     damage: Arc<Damage>,
-    /// Rows that were found damaged: they are left where they are, and not asked for again.
+    /// Rows that were found damaged: they stay where they are, and are not read again.
     unreadable: RefCell<HashSet<Seq>>,
-    /// The order in which finished jobs go cannot be read: none goes before the next start.
+    /// The removal order of finished jobs is unreadable: no job is removed before the next start.
     no_order: Cell<bool>,
 }
 
@@ -78,7 +77,7 @@ impl Overlay {
         }
     }
 
-    /// Takes a finished job that is on disk, at a start.
+    /// Takes over a finished job from the disk, at a start.
     pub(crate) fn restore(&mut self, namespace: &Namespace, id: &str, seq: Seq) {
         self.ids.insert(namespace.as_str(), id, seq);
         if !self.namespaces.contains(namespace) {
@@ -86,12 +85,12 @@ impl Overlay {
         }
     }
 
-    /// Why the disk could not be read since the last time; the step that asked must not be kept.
+    /// The last failure to read the disk, taken out; the step that asked must not be kept.
     pub(crate) fn failure(&mut self) -> Option<String> {
         self.failure.get_mut().take()
     }
 
-    /// Lays the rows of a step over the disk, until `batch` is committed.
+    /// Puts the rows of a step over the disk, until `batch` is committed.
     pub(crate) fn lay(&mut self, rows: &Rows, batch: u64) {
         let handed = std::mem::take(self.handed.get_mut());
         for (seq, change) in &rows.jobs {
@@ -145,7 +144,7 @@ impl Overlay {
         }
     }
 
-    /// Drops what is on disk by now.
+    /// Drops the layers that are on disk by now.
     pub(crate) fn committed(&mut self, batch: u64) {
         while self.layers.front().is_some_and(|layer| layer.batch <= batch) {
             let Some(layer) = self.layers.pop_front() else { return };
@@ -187,14 +186,14 @@ impl Overlay {
         self.handed.borrow_mut().insert(job.seq, (namespace.clone(), job.id.clone()));
     }
 
-    /// Whether the overlay knows better than the disk, or the disk knows nothing.
+    /// True if the overlay is newer than the disk, or the disk has nothing.
     fn is_laid_over(&self, seq: Seq) -> bool {
         self.gone.contains_key(&seq)
             || self.ended.contains_key(&seq)
             || self.unreadable.borrow().contains(&seq)
     }
 
-    /// The rows of a finished job are not what was written.
+    /// Notes a finished job whose rows are not as written.
     fn leave(&self, namespace: &Namespace, seq: Seq) {
         if self.unreadable.borrow_mut().insert(seq) {
             let sentence = format!(
@@ -233,7 +232,7 @@ impl Overlay {
         }
     }
 
-    /// Finished jobs on disk of a namespace and class that go by `now`, soonest first.
+    /// Finished jobs on disk of a namespace and class that are due for removal by `now`, soonest first.
     fn read_soonest(
         &self,
         namespace: &Namespace,
@@ -293,7 +292,7 @@ impl Overlay {
         if self.no_order.get() {
             return Ok(None);
         }
-        // Those that are kept for others go when these have ended, and not by time.
+        // Jobs that are kept for others are removed when those have ended, and not by time.
         let mut all = self.conn.prepare_cached(&format!(
             "SELECT until, seq FROM life
              WHERE ns = ?1 AND class = ?2 AND until IS NOT NULL AND until < {WITHOUT_END}
@@ -302,7 +301,7 @@ impl Overlay {
         let mut rows = all.query(params![namespace.as_str(), class_number(class)])?;
         while let Some(row) = rows.next()? {
             let seq = rows::seq(row, 1)?;
-            // What was just handed out for good is still there.
+            // Jobs that were just handed out for good are still on disk.
             if !self.is_laid_over(seq) && !self.handed.borrow().contains_key(&seq) {
                 return Ok(Some(Moment::from_us(row.get::<_, i64>(0)? as u64)));
             }
@@ -317,7 +316,7 @@ impl Archive for Overlay {
         let job = found.find_map(|seq| {
             let job = self.find(namespace, seq);
             if job.is_none() && !self.is_laid_over(seq) {
-                // A job whose rows were deleted is no candidate any more.
+                // A job whose rows were deleted is no longer a candidate.
                 self.leave(namespace, seq);
             }
             job.filter(|job| job.id == *id)

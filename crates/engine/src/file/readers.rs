@@ -1,12 +1,12 @@
-//! Threads that only read: what an answer shows beside what the machine knows.
+//! Threads that only read: they add rows to the machine's answers.
 //!
-//! They read what is committed. A read that follows an answer sees at least what the answer saw: answers leave after
-//! their commit, and where a journal appends a read waits for the rows (`Shared::read_rows`).
+//! They read committed rows. A read that follows an answer sees at least the rows of that answer: it waits until they
+//! are written (`Shared::read_rows`).
 //!
-//! Reads of what happened long ago come in portions, and let all others go first: a thousand of them would otherwise stand
-//! in front of the payload that a worker waits for. One thread is never theirs.
+//! Reads of old events come in portions, and let all others go first: a thousand of them would otherwise delay the
+//! payload that a worker waits for. One thread never reads for them.
 //!
-//! Each read is of one moment. It is also one look at the log: SQLite forgets the pages that it has read
+//! Each read sees one state, in one transaction. That is also one look at the log: SQLite forgets its cached pages
 //! whenever a statement begins after another commit, and a lease call reads hundreds of rows.
 
 use std::collections::VecDeque;
@@ -20,12 +20,12 @@ use tokio::sync::oneshot;
 
 type ReadTask = Box<dyn FnOnce(&Connection) + Send>;
 
-/// Who waits for a read.
+/// The urgency of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Haste {
-    /// A call that does something, or shows one thing.
+    /// For a call that does something, or shows one thing.
     Now,
-    /// A reader of what happened long ago.
+    /// For a reader of old events.
     Later,
 }
 
@@ -33,9 +33,9 @@ pub(crate) enum Haste {
 struct WaitingReads {
     now: VecDeque<ReadTask>,
     later: VecDeque<ReadTask>,
-    /// Threads that read for those who can wait.
+    /// Threads that now run a read of haste `Later`.
     busy_later: usize,
-    /// How many threads may.
+    /// The most threads that may.
     most_later: usize,
     closed: bool,
 }
@@ -51,12 +51,12 @@ impl Tasks {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next read for a thread that has ended one of this haste.
+    /// The next read for a thread that has just ended one of this haste.
     fn next(&self, ended: Option<Haste>) -> Option<(Haste, ReadTask)> {
         let mut waiting = self.lock();
         if ended == Some(Haste::Later) {
             waiting.busy_later -= 1;
-            // Whoever was kept from it may go on, unless this thread does.
+            // A thread that was kept from such a read may start it, unless this thread does.
             self.changed.notify_one();
         }
         loop {
@@ -81,12 +81,11 @@ fn of_one_moment<T>(
     conn: &Connection,
     read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    // Nothing is written, so it makes no difference that dropping it rolls back.
+    // Nothing is written, so the rollback on drop makes no difference.
     let moment = conn.unchecked_transaction()?;
     read(&moment)
 }
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Readers {
     queue: Arc<Tasks>,
@@ -112,7 +111,6 @@ impl Readers {
         Ok(Readers { queue, threads: Mutex::new(threads) })
     }
 
-    /// Reads something.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         haste: Haste,
@@ -128,7 +126,7 @@ impl Readers {
         }
     }
 
-    /// Begins to read something, unless the store is closed. Nothing is read once nobody waits for it.
+    /// Begins a read, unless the store is closed. Skips it if its caller has gone.
     pub(crate) fn begin<T: Send + 'static>(
         &self,
         haste: Haste,
@@ -154,14 +152,14 @@ impl Readers {
         Some(receive)
     }
 
-    /// Takes no more; returns when the last read is over.
+    /// Takes no more reads; returns when the last one is over.
     pub(crate) fn close(&self) {
         self.queue.lock().closed = true;
         self.queue.changed.notify_all();
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for thread in threads {
-            // A read that panicked has told its caller already.
+            // A read that panicked has already failed its caller.
             let _ = thread.join();
         }
     }
@@ -195,9 +193,9 @@ mod tests {
             let (readers, read) = (readers.clone(), noted("later"));
             tokio::spawn(async move { readers.read(Haste::Later, read).await })
         };
-        // Both are there before the one that is in haste.
+        // Both are there before the urgent one.
         tokio::task::yield_now().await;
-        // One thread is never theirs, so it does not wait for the long one.
+        // One thread never reads for `Later`, so this does not wait for the long one.
         readers.read(Haste::Now, noted("now")).await.unwrap();
         assert_eq!(*order.lock().unwrap(), ["now"]);
         go.send(()).unwrap();

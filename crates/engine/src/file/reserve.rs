@@ -1,4 +1,4 @@
-//! Space that is kept for the day when the disk is full: a file that is given up then, so that jobs can
+//! Space that is kept for a full disk: a file that is deleted then, so that jobs can
 //! be settled, cancelled and deleted although nothing else can be written.
 //!
 //! It stays when the engine is closed: a start needs room too, for SQLite's index of the log.
@@ -11,7 +11,6 @@ use crate::file::folder::private_file;
 
 const RESERVE: &str = "reserve";
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Reserve {
     path: PathBuf,
@@ -22,12 +21,12 @@ impl Reserve {
         Reserve { path: folder.join(RESERVE) }
     }
 
-    /// How large it is; zero if it is not there.
+    /// Its size; zero if the file does not exist.
     pub(crate) fn bytes(&self) -> u64 {
         fs::metadata(&self.path).map_or(0, |meta| meta.len())
     }
 
-    /// Makes it. If that cannot be, it is not there.
+    /// Makes the file. On an error no file is left.
     pub(crate) fn make(&self, bytes: u64) -> io::Result<()> {
         let made = private_file(&self.path).and_then(|file| fill(&file, bytes));
         if made.is_err() {
@@ -36,13 +35,13 @@ impl Reserve {
         made
     }
 
-    /// Gives its space up; whether there was any.
+    /// Deletes the file; true if it existed.
     pub(crate) fn release(&self) -> bool {
         self.bytes() > 0 && fs::remove_file(&self.path).is_ok()
     }
 }
 
-/// A file whose length was set has no space yet: it must be asked for, or written.
+/// Fills a file. A file whose length was only set has no space yet: the space must be allocated, or written.
 fn fill(file: &File, bytes: u64) -> io::Result<()> {
     file.set_len(0)?;
     #[cfg(target_os = "linux")]

@@ -1,9 +1,9 @@
-//! How much more the store may take, and the refusal when that is used up.
+//! The space that the store may still take, and the refusal when it is used up.
 //!
-//! What makes the store grow (`growth`) is refused while there is still room, so that no write fails for want of it: what a failed
-//! write leaves behind is a machine that knows of jobs which the disk does not have. Calls that free
-//! something or end something are never refused; for these there is the margin, and the reserve behind
-//! it (`reserve`). It must never be asked to wait, nor touch the disk: the disk's thread measures.
+//! Calls that make the store grow (`growth`) are refused while there is still room, so that no write fails for want of
+//! it: after a failed write the machine would know jobs that the disk does not have. Calls that free or end something
+//! are never refused; for these there is the margin, and the reserve behind it (`reserve`). It must never block, nor
+//! touch the disk: the disk's thread measures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -18,65 +18,64 @@ use crate::options::Options;
 /// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large
 /// enough. A transaction that cancels 1,000 jobs changes up to some 6,000 pages of 4 KiB.
 const RESERVE_BYTES: u64 = 32 << 20;
-/// On a small one: this part of it.
+/// On a small disk the reserve is this part of it.
 const RESERVE_PART: u64 = 8;
 /// Bytes of the largest segments of the journal on a disk and within a `max_bytes` that are large enough: an opening replays
 /// some of them, and their space is taken whether they are full or not.
 const SEGMENT_BYTES: u64 = 16 << 20;
 /// On a small disk: one segment takes one of this many parts of it.
 const SEGMENT_PART: u64 = 32;
-/// However small the disk is.
+/// The least bytes of a segment, however small the disk is.
 const SEGMENT_BYTES_MIN: u64 = 64 << 10;
 /// Segments that the journal has: the active one, the next one, and one that is full or free.
 const SEGMENTS: u64 = 3;
 
-/// Bytes of the largest segments of a folder's journal.
+/// Bytes of the largest segments of a folder's journal, on a disk of `total` bytes.
 pub(crate) fn segment_bytes(max_bytes: Option<u64>, total: u64) -> u64 {
     let space = total.min(max_bytes.unwrap_or(u64::MAX));
     SEGMENT_BYTES.min(space / SEGMENT_PART).max(SEGMENT_BYTES_MIN)
 }
 
-/// What was measured at one moment, all in bytes.
+/// One measurement, all in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Measured {
-    /// What the file system gives to this user.
+    /// The space that this user may still take.
     pub free: u64,
-    /// All of the file system.
+    /// The size of the file system.
     pub total: u64,
-    /// The store's file.
     pub store: u64,
-    /// Pages in the store's file that hold nothing.
+    /// Unused pages in the store's file.
     pub unused: u64,
-    /// The log, with its index: what it holds may be appended to the store's file.
+    /// The log, with its index: its content may still be appended to the store's file.
     pub log: u64,
     /// Bytes of the journal's segments; `None` for a store without a journal in files.
     pub journal: Option<u64>,
-    /// The reserve, if it is there.
+    /// The reserve; 0 if it does not exist.
     pub reserve: u64,
 }
 
 impl Measured {
-    /// How large the reserve should be.
+    /// The size that the reserve should have.
     pub(crate) fn reserve_wanted(&self, max_bytes: Option<u64>) -> u64 {
         let space = self.total.min(max_bytes.unwrap_or(u64::MAX));
         RESERVE_BYTES.min(space / RESERVE_PART)
     }
 
-    /// What the file system has beyond the reserve and the margin before it.
+    /// The free space beyond the reserve and the margin before it.
     pub(crate) fn beyond_margin(&self, max_bytes: Option<u64>) -> i64 {
         let wanted = self.reserve_wanted(max_bytes);
         let missing = wanted.saturating_sub(self.reserve);
         signed(self.free) - signed(wanted) - signed(missing)
     }
 
-    /// The segments of the journal, and by how much they may grow yet.
+    /// The segments of the journal, and the bytes by which they may still grow.
     fn journal(&self, max_bytes: Option<u64>) -> (u64, u64) {
         let Some(journal) = self.journal else { return (0, 0) };
         let most = SEGMENTS * segment_bytes(max_bytes, self.total);
         (journal, most.saturating_sub(journal))
     }
 
-    /// What pushes may still write; not above zero when there is no room for any.
+    /// Bytes that pushes may still write; zero or less if there is no room for any.
     pub(crate) fn left(&self, max_bytes: Option<u64>) -> i64 {
         let beyond = self.beyond_margin(max_bytes);
         let (journal, journal_grows) = self.journal(max_bytes);
@@ -91,22 +90,21 @@ fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// See the module.
 pub(crate) struct Room {
-    /// What pushes may still write. Set by each measurement; each push takes its part.
+    /// Bytes that pushes may still write. Set by each measurement; each push takes its part.
     left: AtomicI64,
-    /// What pushes that are not answered yet may still write: no measurement shows it.
+    /// Bytes that unanswered pushes may still write: no measurement shows them.
     pending: AtomicI64,
-    /// What rows that wait to be written take: no measurement shows them either.
+    /// Bytes of rows that wait to be written: no measurement shows them either.
     unwritten: AtomicI64,
-    /// Something was refused, and no measurement since has found more room than another reserve takes.
+    /// Something was refused, and no later measurement has found more room than another reserve takes.
     refusing: AtomicBool,
     max_bytes: Option<u64>,
-    /// Why there is none where the journal is kept.
+    /// The refusal while there is no room where the journal is kept.
     elsewhere: Arc<dyn Fn() -> Option<Refusal> + Send + Sync>,
 }
 
-/// The part of one call, until it is answered.
+/// The part of one call, held until the call is answered.
 pub(crate) struct TakenRoom<'r> {
     room: &'r Room,
     bytes: i64,
@@ -119,7 +117,7 @@ impl Drop for TakenRoom<'_> {
 }
 
 impl Room {
-    /// Endless until it is measured.
+    /// Endless until the first measurement.
     pub(crate) fn new(options: &Options) -> Self {
         Room {
             left: AtomicI64::new(i64::MAX),
@@ -135,7 +133,7 @@ impl Room {
         self.max_bytes
     }
 
-    /// Takes a measurement.
+    /// Applies the latest measurement of the disk.
     pub(crate) fn set(&self, measured: &Measured) {
         let left = measured.left(self.max_bytes);
         let unseen = self.pending.load(Ordering::Acquire) + self.unwritten.load(Ordering::Acquire);
@@ -160,12 +158,12 @@ impl Room {
         self.unwritten.fetch_sub(signed(bytes as u64 * WRITTEN_TIMES), Ordering::AcqRel);
     }
 
-    /// What pushes may still write.
+    /// Bytes that pushes may still write.
     pub(crate) fn left(&self) -> i64 {
         self.left.load(Ordering::Acquire)
     }
 
-    /// Whether nothing may be added, also by a schedule.
+    /// True if nothing may be added, even by a schedule.
     pub(crate) fn is_used_up(&self) -> bool {
         self.left() <= 0 || (self.elsewhere)().is_some()
     }
@@ -186,7 +184,7 @@ impl Room {
 
     fn take(&self, bytes: i64) -> Result<TakenRoom<'_>, CallError> {
         self.pending.fetch_add(bytes, Ordering::AcqRel);
-        // Given back at the refusal too.
+        // The part is given back on a refusal, too.
         let taken = TakenRoom { room: self, bytes };
         if self.left.fetch_sub(bytes, Ordering::AcqRel) < bytes {
             self.left.fetch_add(bytes, Ordering::AcqRel);
@@ -196,7 +194,7 @@ impl Room {
         Ok(taken)
     }
 
-    /// What the operator should know, while pushes are refused.
+    /// The sentence for the operator while pushes are refused.
     pub(crate) fn notice(&self) -> Option<String> {
         if let Some(no) = (self.elsewhere)() {
             return Some(format!("{}; {}", no.detail, no.hint));
@@ -214,7 +212,7 @@ impl Room {
     }
 }
 
-/// The refusal of a call for which there is no room, or whose write failed for want of it: nothing of
+/// The refusal of a call for which there is no room, or whose write failed for want of it: none of
 /// it is stored.
 pub(crate) fn full(max_bytes: Option<u64>) -> Refusal {
     match max_bytes {
@@ -315,7 +313,7 @@ mod tests {
         assert_eq!(second.code(), Some(Code::StoreFull));
         assert!(room.notice().is_some());
         assert!(room.admit(growth(&GetStats.into())).unwrap().is_none());
-        // Measured before the first was written: its part is still taken.
+        // Measured before the first push was written: its part is still taken.
         room.set(&Measured { free: RESERVE_BYTES + MIB, ..measured });
         assert!(room.admit(growth(&push(MIB as usize / 4))).is_err());
         drop(first);

@@ -1,4 +1,4 @@
-//! Rows of jobs as they are read: the columns, and what they mean.
+//! Reads rows of jobs: the columns, and their meaning.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
@@ -13,27 +13,27 @@ use tenure_machine::{Seq, Stands, StoredJob};
 use crate::file::damage::{Damage, UNREADABLE, damaged};
 use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum};
 
-/// Where jobs are read from: lives in their order, and to each its job.
+/// The source of jobs: lives in their order, each with its job.
 pub(crate) const JOBS: &str = "life CROSS JOIN job ON job.seq = life.seq";
-/// Columns of [`stored`].
+/// The columns that [`stored`] reads.
 pub(crate) const STORED: &str = "life.seq, id, kind, state, shape, life, labels, error, progress, \
     payload, result, ns, queue, until, class, bytes, job.sum, life.sum, error_sum, progress_sum, \
     payload_sum, result_sum, trace";
-/// Where the life stands among them.
+/// The column of the life among [`STORED`].
 pub(crate) const LIFE: usize = 5;
-/// Where the last error stands among them.
+/// The column of the last error among [`STORED`].
 pub(crate) const ERROR: usize = 7;
-/// Where the queue stands among them.
+/// The column of the queue among [`STORED`].
 pub(crate) const QUEUE: usize = 12;
-/// Until when a finished job is kept, and what it takes.
+/// The column of the time until which a finished job is kept.
 pub(crate) const UNTIL: usize = 13;
-/// See [`UNTIL`].
+/// The column of the bytes that a finished job takes.
 pub(crate) const BYTES: usize = 15;
-/// Columns of [`archived`].
+/// The columns that [`archived`] reads.
 pub(crate) const ARCHIVED: &str = "life.seq, id, state, shape, life, until, bytes, ns, queue, kind, \
     labels, class, job.sum, life.sum";
 
-/// How a state stands in a row: its place in a job's life.
+/// A state as a row holds it: its place in a job's life.
 pub(crate) fn state_number(state: JobState) -> i64 {
     state as i64
 }
@@ -43,7 +43,7 @@ pub(crate) fn state_of(number: i64) -> rusqlite::Result<JobState> {
     state.copied().ok_or(rusqlite::Error::IntegralValueOutOfRange(0, number))
 }
 
-/// A text of a row that is not of its format.
+/// The error for a text that is not of its format.
 fn bad(column: usize) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, String::new(), rusqlite::types::Type::Text)
 }
@@ -51,7 +51,7 @@ fn bad(column: usize) -> rusqlite::Error {
 /// The moment without end, as a row holds it.
 pub(crate) const WITHOUT_END: i64 = i64::MAX;
 
-/// A moment as a row holds it; those beyond what a row can hold are without end in any case.
+/// A moment as a row holds it; those that a row cannot hold are without end in any case.
 pub(crate) fn moment_number(at: Moment) -> i64 {
     i64::try_from(at.us()).unwrap_or(WITHOUT_END)
 }
@@ -63,7 +63,7 @@ pub(crate) fn moment_of(number: i64) -> Moment {
     }
 }
 
-/// A label list as its row holds it: nothing at all if there are none.
+/// Labels as their row holds them: null if there are none.
 pub(crate) fn labels_text(labels: &Labels) -> Option<String> {
     // A map of texts can always be written.
     (!labels.is_empty()).then(|| serde_json::to_string(labels).unwrap_or_default())
@@ -89,12 +89,12 @@ pub(crate) fn seq(row: &Row<'_>, column: usize) -> rusqlite::Result<Seq> {
     row.get(column).map(seq_of)
 }
 
-/// A job's row number, as the column has it. There are never more than an `i64` can count.
+/// A job's row number as the column holds it. An `i64` is enough for every job.
 pub(crate) fn number_of(seq: Seq) -> i64 {
     seq.get() as i64
 }
 
-/// The row number that the column has.
+/// The row number that the column holds.
 pub(crate) fn seq_of(number: i64) -> Seq {
     Seq::new(number as u64)
 }
@@ -102,12 +102,12 @@ pub(crate) fn seq_of(number: i64) -> Seq {
 /// A job as its rows hold it.
 pub(crate) struct JobRow {
     pub job: StoredJob,
-    /// A part of it that cannot be read: `payload`, `row` and so on. What is shown of it is empty.
+    /// Its unreadable part: `payload`, `row` and so on. That part is shown empty.
     pub unreadable: Option<&'static str>,
 }
 
 impl JobRow {
-    /// To be shown as far as it can be.
+    /// The job for a view; its error names the unreadable part.
     pub(crate) fn shown(self) -> StoredJob {
         let JobRow { mut job, unreadable } = self;
         if let Some(part) = unreadable {
@@ -116,19 +116,19 @@ impl JobRow {
         job
     }
 
-    /// The same; what cannot be shown is noted.
+    /// Like `shown`, and notes the unreadable part as damage.
     pub(crate) fn noted(self, damage: &Damage, namespace: &Namespace) -> StoredJob {
         if let Some(part) = self.unreadable {
             let seq = self.job.seq;
-            // With the row itself its id may be wrong.
+            // If the row itself is damaged, its id may be wrong.
             let id = Some(self.job.id.as_str()).filter(|_| part != "row");
             damage.note(Some(namespace), seq, damaged(seq, id, part));
         }
         self.shown()
     }
 
-    /// As its lease shows it. The row may be from before the grant, or have moved on since: the holder is told what it
-    /// was granted. `None` if the life is none.
+    /// The job as its lease shows it. The row may be from before the grant, or have changed since; the holder sees the
+    /// job as it was granted. `None` if `life` cannot be read.
     pub(crate) fn into_granted(mut self, life: &[u8]) -> Option<JobView> {
         self.job.life = life.to_vec();
         self.job.state = JobState::Running;
@@ -136,13 +136,13 @@ impl JobRow {
     }
 }
 
-/// The error that is shown of a job of which a part cannot be read.
+/// The error that is shown of a job with an unreadable part.
 pub(crate) fn unreadable_part(part: &str) -> String {
     format!("{UNREADABLE}: its {part} is not what was written")
 }
 
-/// Whether a failed read says that what is stored is damaged, and not that the disk or the system has
-/// no time or room: the row is unreadable, and what does not need it goes on.
+/// True if a failed read shows damage, and not a lack of time or room of the disk or
+/// the system: then the row is unreadable, and work that does not need it goes on.
 pub(crate) fn is_damage(why: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
     match why {
@@ -158,7 +158,7 @@ pub(crate) fn is_damage(why: &rusqlite::Error) -> bool {
     }
 }
 
-/// What a damaged row has in place of a value.
+/// The value; `None` if its row is damaged.
 pub(crate) fn or_none<T>(read: rusqlite::Result<T>) -> rusqlite::Result<Option<T>> {
     match read {
         Ok(value) => Ok(Some(value)),
@@ -167,7 +167,7 @@ pub(crate) fn or_none<T>(read: rusqlite::Result<T>) -> rusqlite::Result<Option<T
     }
 }
 
-/// A text that has a checksum of its own; `Err` if it is not that text.
+/// A text that has a checksum of its own; `Err` if they do not match.
 fn checked<'r>(
     row: &'r Row<'_>,
     column: JobText,
@@ -184,7 +184,7 @@ fn checked<'r>(
     })
 }
 
-/// Whether the two rows of a job are what was written.
+/// Checks both rows of a job against their checksums.
 fn is_whole(row: &Row<'_>, at: [usize; 12]) -> rusqlite::Result<bool> {
     let [id, kind, state, shape, life, labels, ns, queue, until, class, bytes, sum] = at;
     let check = || -> rusqlite::Result<bool> {
@@ -213,7 +213,7 @@ fn is_whole(row: &Row<'_>, at: [usize; 12]) -> rusqlite::Result<bool> {
     Ok(or_none(check())?.unwrap_or(false))
 }
 
-/// A job without its errors; payload and result only if `full`. `None` if its row says nothing.
+/// A job without its past errors; payload and result only if `full`. `None` if its row is unreadable.
 pub(crate) fn stored(row: &Row<'_>, full: bool) -> rusqlite::Result<Option<JobRow>> {
     or_none(stored_or_damage(row, full))
 }
@@ -230,7 +230,7 @@ fn stored_or_damage(row: &Row<'_>, full: bool) -> rusqlite::Result<JobRow> {
     let progress = text(JobText::Progress, (8, 19))?;
     let payload = if full { text(JobText::Payload, (9, 20))? } else { None };
     let result = if full { text(JobText::Result, (10, 21))? } else { None };
-    // What has its checksum was JSON when it was written.
+    // A text that matches its checksum was JSON when it was written.
     let json = |text: Option<&str>| text.and_then(Json::parse);
     Ok(JobRow {
         job: StoredJob {
@@ -241,7 +241,7 @@ fn stored_or_damage(row: &Row<'_>, full: bool) -> rusqlite::Result<JobRow> {
             shape: row.get(4)?,
             life: row.get(5)?,
             labels: or_none(labels(row, 6))?.unwrap_or_default(),
-            // It stands behind the payload, so it is read with it. One that is damaged is as none.
+            // The column follows the payload, so it is read with it. A damaged trace is shown as none.
             traceparent: if full { or_none(trace(row, 22))?.flatten() } else { None },
             error,
             errors: Vec::new(),
@@ -253,7 +253,7 @@ fn stored_or_damage(row: &Row<'_>, full: bool) -> rusqlite::Result<JobRow> {
     })
 }
 
-/// How a run ended that did not end well, in the column `lost`.
+/// The outcome of a failed run, in the column `lost`.
 pub(crate) fn outcome_number(outcome: Outcome) -> i64 {
     match outcome {
         Outcome::Lost => 1,
@@ -270,7 +270,7 @@ fn outcome_of(number: i64) -> Outcome {
     }
 }
 
-/// A finished job; `None` if its rows are not what was written.
+/// A finished job; `None` if its rows are not as written.
 pub(crate) fn archived(row: &Row<'_>) -> rusqlite::Result<Option<Archived>> {
     if !is_whole(row, [1, 9, 2, 3, 4, 10, 7, 8, 5, 11, 6, 12])? {
         return Ok(None);
@@ -288,11 +288,11 @@ pub(crate) fn archived(row: &Row<'_>) -> rusqlite::Result<Option<Archived>> {
     })())
 }
 
-/// Errors of jobs behind one row number and up to another, as [`job_error`] reads them.
+/// Errors of the jobs after one row number, up to another, as [`job_error`] reads them.
 pub(crate) const JOB_ERRORS: &str = "SELECT seq, n, attempt, at, error, lost, sum FROM job_error
     WHERE seq > ?1 AND seq <= ?2 ORDER BY seq, n";
 
-/// One error; `None` if it is not what was written.
+/// One error; `None` if it is not as written.
 pub(crate) fn job_error(row: &Row<'_>) -> rusqlite::Result<Option<JobError>> {
     let (attempt, at, lost): (i64, i64, i64) = (row.get(2)?, row.get(3)?, row.get(5)?);
     let error = row.get_ref(4)?.as_str()?;
@@ -304,7 +304,7 @@ pub(crate) fn job_error(row: &Row<'_>) -> rusqlite::Result<Option<JobError>> {
     Ok(Some(JobError { attempt: row.get(2)?, at: moment_of(at), error: error.to_owned(), outcome }))
 }
 
-/// The last errors of a job, oldest first. Of one that cannot be read only that is told.
+/// The last errors of a job, oldest first. An unreadable one is shown as unreadable.
 pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobError>> {
     let mut all: CachedStatement<'_> = conn.prepare_cached(JOB_ERRORS)?;
     let number = number_of(seq);
@@ -332,15 +332,15 @@ pub(crate) fn errors(conn: &Connection, seq: Seq) -> rusqlite::Result<Vec<JobErr
     }
 }
 
-/// What a read of one job found.
+/// The outcome of reading one job.
 pub(crate) enum FoundJob {
     Job(Box<JobRow>),
     Gone,
-    /// Nothing of it can be read.
+    /// The whole job is unreadable.
     Unreadable,
 }
 
-/// A job of a namespace, with its errors, payload and result.
+/// A job of a namespace, with its past errors, payload and result.
 pub(crate) fn job(
     conn: &Connection,
     namespace: &Namespace,
@@ -370,7 +370,6 @@ pub(crate) enum Data {
     Unreadable,
 }
 
-/// The data of a resource.
 pub(crate) fn data(
     conn: &Connection,
     (namespace, pool, id): (&str, &str, &str),
@@ -392,7 +391,7 @@ pub(crate) fn data(
     }
 }
 
-/// The name of a namespace in a row.
+/// The namespace in a column of a row.
 pub(crate) fn namespace(row: &Row<'_>, column: usize) -> rusqlite::Result<Namespace> {
     Namespace::parse(row.get_ref(column)?.as_str()?).map_err(|_| bad(column))
 }

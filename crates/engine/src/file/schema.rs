@@ -1,8 +1,8 @@
-//! The tables, their format number, and the way from an older format to this one.
+//! The tables, their format number, and the migration from older formats.
 //!
-//! The format number (`user_version`) stands for the tables and for the bytes in them. Each step
-//! goes from one number to the next; all steps that are needed run in one transaction. `store` keeps
-//! its form for ever, so that any release can say who wrote a newer one.
+//! The format number (`user_version`) covers the tables and the bytes in them. Each step
+//! goes from one number to the next; all steps that are needed run in one transaction. The table `store`
+//! never changes its form, so that any release can tell which one wrote a newer store.
 
 use std::sync::OnceLock;
 
@@ -20,22 +20,22 @@ use crate::options::{Location, Options};
 /// Marks the file as ours: "tnre".
 const APPLICATION: i64 = 0x746e_7265;
 
-/// Below it the log of several connections could corrupt the store.
+/// In older versions the log of several connections could corrupt the store.
 const SQLITE_MIN: i32 = 3_051_003;
 
-/// Pages of 4 KiB that the log may have before its content goes into the store. Large, because
-/// pages of jobs that live are written many times and need to go there once.
+/// Pages of 4 KiB in the log before they move into the store. Large, because the pages of
+/// live jobs are written many times and need to move only once.
 const LOG_PAGES: i64 = 8_192;
-/// Of a folder that may take only so many bytes, the log is this part at most.
+/// In a folder with a bound, the log takes at most this part of it.
 const LOG_PART: u64 = 8;
 
 /// A step from one format to the next, in SQL.
 pub(crate) type Step = &'static str;
 
-/// The format of a folder that is made now; an older one is brought forward to it when it is opened.
+/// The format of a new folder; an older one is migrated to it when it is opened.
 pub const FORMAT: usize = STEPS.len();
 
-/// From nothing to format 1, and so on.
+/// The first step makes format 1 from an empty file.
 pub(crate) const STEPS: &[Step] = &[
     "
     -- Small facts about the store itself; this table never changes its form.
@@ -234,29 +234,29 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     }
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(folder.database(), flags).map_err(failed)?;
-    // A store that is refused is left as it is, with its log.
+    // A refused store stays as it is, with its log.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
     plan_once(&conn).map_err(failed)?;
-    // A writer is made anew for each page of a copy, and of a journal.
+    // A new writer is made for each page of a copy, and of a journal.
     conn.set_prepared_statement_cache_capacity(STATEMENTS);
     check_ours(&conn, folder, options.accept_loss)?;
-    // A commit appends to the log, which is synced by us at each checkpoint of the journal. SQLite still syncs around the moves
+    // A commit appends to the log, which we sync at each checkpoint of the journal. SQLite still syncs around the moves
     // from the log into the store.
-    // What is deleted from a folder is overwritten, also where whole pages become free; a store that goes with the process
+    // Deleted data of a folder is overwritten, also where whole pages become free; a temporary store
     // leaves no file.
     let (synchronous, overwrites) = match options.location {
         Location::Memory => ("OFF", "OFF"),
         Location::Folder(_) => ("NORMAL", "ON"),
     };
     let pragmas = [
-        // Before anything is in the file. One that has something gets it by a `VACUUM` alone.
+        // Must come before the first table. A store with content needs a `VACUUM` for it.
         ("auto_vacuum", "INCREMENTAL"),
         ("journal_mode", "WAL"),
         ("synchronous", synchronous),
         ("temp_store", "MEMORY"),
         ("mmap_size", "0"),
-        // In KiB. Not more: SQLite looks through the whole cache with each commit after which its
-        // tree was rebalanced; what is not in it is in the system's.
+        // In KiB. Not more: SQLite scans its whole cache at each commit that rebalanced its
+        // tree; the system's cache has the other pages.
         ("cache_size", "-16384"),
         ("busy_timeout", "5000"),
         ("trusted_schema", "OFF"),
@@ -281,7 +281,7 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     let format: i64 =
         conn.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
     if format == 0 {
-        // With its log a whole store may be gone; a new one would be made in its place.
+        // If the log is missing, a whole store may be lost; a new one would take its place.
         synced::check(folder, 0, options.accept_loss)?;
     }
     migrate(&mut conn, folder, STEPS, env!("CARGO_PKG_VERSION"))?;
@@ -289,7 +289,7 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
         let why = format!("its tables are not those of format {FORMAT}");
         return Err(OpenError::Store { folder: folder.path().to_owned(), why });
     }
-    // A change of a job computes the checksum of its row anew.
+    // A change of a job recomputes the checksum of its row in SQL.
     sums::register(&conn).map_err(failed)?;
     compact::make_shrinkable(&conn, folder).map_err(failed)?;
     if let Some(pages) = options.page_max {
@@ -298,13 +298,13 @@ pub(crate) fn open_writer(folder: &Folder, options: &Options) -> Result<Connecti
     Ok(conn)
 }
 
-/// How the tables and indexes are declared. A bit that flips there changes what a row means.
+/// The declarations of the tables and indexes. A flipped bit there changes the meaning of rows.
 fn tables(conn: &Connection) -> rusqlite::Result<Vec<String>> {
     let mut all = conn.prepare("SELECT coalesce(sql, '') FROM sqlite_schema ORDER BY name")?;
     all.query_map([], |row| row.get(0))?.collect()
 }
 
-/// What [`tables`] says of a store of this release.
+/// The result of [`tables`] for a store of this release.
 fn expected() -> rusqlite::Result<&'static Vec<String>> {
     static EXPECTED: OnceLock<Vec<String>> = OnceLock::new();
     if EXPECTED.get().is_none() {
@@ -318,7 +318,7 @@ fn expected() -> rusqlite::Result<&'static Vec<String>> {
     Ok(EXPECTED.get_or_init(Vec::new))
 }
 
-/// Some pragmas answer a row and some do not.
+/// Some pragmas return a row, others do not.
 fn no_rows(why: rusqlite::Error) -> rusqlite::Result<()> {
     match why {
         rusqlite::Error::QueryReturnedNoRows => Ok(()),
@@ -326,21 +326,21 @@ fn no_rows(why: rusqlite::Error) -> rusqlite::Result<()> {
     }
 }
 
-/// The store is not refused: its log goes into it when the last connection is closed.
+/// The store is accepted: its log moves into it when the last connection is closed.
 pub(crate) fn may_move_log(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
 }
 
-/// Statements that a connection keeps prepared: more than any has.
+/// Prepared statements that a connection keeps: more than any connection has.
 const STATEMENTS: usize = 64;
 
-/// Statements are planned by their text alone, when they are prepared. Without this SQLite plans them again
-/// whenever other values are bound, to look those up in statistics that we never make.
+/// Plans statements by their text alone, when they are prepared. Otherwise SQLite plans them again
+/// whenever other values are bound, to look the values up in statistics that we never make.
 fn plan_once(conn: &Connection) -> rusqlite::Result<()> {
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map(drop)
 }
 
-/// A connection that can only read.
+/// Opens a connection that can only read.
 pub(crate) fn open_reader(folder: &Folder) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(folder.database(), flags)?;
@@ -357,7 +357,7 @@ pub(crate) fn store_error(folder: &Folder, why: rusqlite::Error) -> OpenError {
     OpenError::Store { folder: folder.path().to_owned(), why: why.to_string() }
 }
 
-/// Refuses a store that lacks one of its files, unless its owner goes on without.
+/// Refuses a store that lacks one of its files, unless the operator accepts the loss.
 fn incomplete(folder: &Folder, lacks: &'static str, accept_loss: bool) -> Result<(), OpenError> {
     let synced = synced::said(folder);
     let no = OpenError::Incomplete { folder: folder.path().to_owned(), lacks, synced };
@@ -368,8 +368,8 @@ fn incomplete(folder: &Folder, lacks: &'static str, accept_loss: bool) -> Result
     Ok(())
 }
 
-/// An empty file is ours to be; any other must say that it is. Until its log is first moved into it, a store of ours has
-/// no table and no name in its own file: without the log it looks like a stranger's.
+/// Checks that the file is ours. An empty file may become ours; any other must say that it is ours. Until its log is
+/// first moved into it, a store of ours has no table and no mark in its own file: without the log it looks foreign.
 fn check_ours(conn: &Connection, folder: &Folder, accept_loss: bool) -> Result<(), OpenError> {
     let foreign = || OpenError::Foreign { folder: folder.path().to_owned() };
     let number = |name: &str| -> rusqlite::Result<i64> {

@@ -1,14 +1,14 @@
-//! Small facts about the store itself, each a text under a key. The writer has a statement of its own for those that it
-//! writes with every batch.
+//! Small facts about the store itself, each a text under a key. The writer has a statement of its own for the facts
+//! that it writes with every batch.
 
 use rusqlite::{Connection, OptionalExtension};
 
-/// The fact under a key; `None` if there is none.
+/// The fact under a key, if there is one.
 pub(crate) fn fact(conn: &Connection, key: &str) -> rusqlite::Result<Option<String>> {
     conn.query_row("SELECT value FROM store WHERE key = ?1", [key], |row| row.get(0)).optional()
 }
 
-/// Sets the fact under a key, or takes it away.
+/// Sets the fact under a key, or removes it.
 pub(crate) fn put_fact(conn: &Connection, key: &str, value: Option<&str>) -> rusqlite::Result<()> {
     match value {
         Some(value) => conn.execute(

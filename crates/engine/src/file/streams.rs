@@ -1,5 +1,5 @@
-//! The streams of events on disk: what a batch adds, and what goes for it. Only the disk's thread writes them; how far each
-//! stream is, the state knows.
+//! The streams of events on disk: adds the events of a batch, and drops the oldest. Only the disk's thread writes them;
+//! the state knows the end of each stream.
 //!
 //! An entry holds the events of one namespace in one batch. The row of a stream is written with every entry: its life, the
 //! numbers of its oldest and newest event, and the bytes of all its entries.
@@ -19,38 +19,38 @@ use crate::file::small_facts::{fact, put_fact};
 use crate::file::sums::entry_sum;
 use crate::options::Durability;
 
-/// How the process that wrote last ended, in the table of small facts.
+/// The key of the way in which the last writing process ended, in the table of small facts.
 const ENDED: &str = "events";
-/// It closed the store.
+/// The value after the store was closed.
 const CLEAN: &str = "clean";
-/// When a stream is over its bound, it is cut to this much less at once, so that most batches cut nothing.
+/// A stream over its bound is cut to one of this many parts below it, so that most batches cut nothing.
 const CUT_PART: u64 = 64;
-/// Of a folder that may take only so many bytes, each stream may take this part.
+/// In a folder with a bound, each stream may take this part of it.
 const FOLDER_PART: u64 = 8;
 
-/// A stream, with what it takes.
+/// A stream and its bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct StoredStream {
     pub stands: StreamStands,
     pub bytes: u64,
 }
 
-/// How many bytes of events a namespace may keep.
+/// The bytes of events that a namespace may keep.
 pub(crate) fn bound(events_bytes: u64, max_bytes: Option<u64>) -> u64 {
     max_bytes.map_or(events_bytes, |most| events_bytes.min(most / FOLDER_PART))
 }
 
-/// Of a row that begins with life, first, last, bytes.
+/// Reads a row that begins with life, first, last, bytes.
 pub(crate) fn stream_of(row: &Row<'_>) -> rusqlite::Result<StoredStream> {
     let number = |column| row.get::<_, i64>(column).map(|number| number as u64);
     let stands = StreamStands { life: number(0)?, first: number(1)?, last: number(2)? };
     Ok(StoredStream { stands, bytes: number(3)? })
 }
 
-/// Columns of [`stream_of`].
+/// The columns that [`stream_of`] reads.
 pub(crate) const STREAM: &str = "life, first, last, bytes";
 
-/// The stream of a namespace; nothing if nothing happened there.
+/// The stream of a namespace; the default if nothing has happened there.
 pub(crate) fn stream(conn: &Connection, namespace: &Namespace) -> rusqlite::Result<StoredStream> {
     let mut one = conn.prepare_cached(&format!("SELECT {STREAM} FROM stream WHERE ns = ?1"))?;
     let found = one.query_row([namespace.as_str()], stream_of).optional()?;
@@ -58,7 +58,8 @@ pub(crate) fn stream(conn: &Connection, namespace: &Namespace) -> rusqlite::Resu
     Ok(found.unwrap_or(StoredStream { stands: nothing, bytes: 0 }))
 }
 
-/// At a start: where each stream ends, in another life if the last end may have lost something. A bound of 0 keeps none.
+/// Called at a start: the end of each stream, in a new life if the last process may have lost events. A bound of 0
+/// keeps no events.
 pub(crate) fn open(
     conn: &Connection,
     bound: u64,
@@ -70,8 +71,8 @@ pub(crate) fn open(
     if bound == 0 {
         conn.execute_batch("DELETE FROM event; DELETE FROM event_jobs; DELETE FROM stream")?;
     }
-    // A process that syncs each answer forgets none. Neither does one that is killed; but a system that went down
-    // cannot be told from that.
+    // A process that syncs each answer forgets no event. A killed process does not either, but its end looks like that
+    // of a system crash.
     if lossy || ended.as_deref() == Some(word(Durability::Everysec)) {
         let highest: i64 =
             conn.query_row("SELECT coalesce(max(life), 0) FROM stream", [], |row| row.get(0))?;
@@ -84,7 +85,7 @@ pub(crate) fn open(
     all.query_map([], end)?.collect()
 }
 
-/// The store is closed: nothing is lost.
+/// Notes that the store was closed and nothing is lost.
 pub(crate) fn close(conn: &Connection) -> rusqlite::Result<()> {
     put_fact(conn, ENDED, Some(CLEAN))
 }
@@ -131,12 +132,12 @@ impl<'c> StreamWriter<'c> {
         })
     }
 
-    /// From the next entry on a stream keeps this many bytes.
+    /// Sets the bound of each stream, from the next entry on.
     pub(crate) fn keep(&mut self, bound: u64) {
         self.bound = bound;
     }
 
-    /// Writes what happened, within the transaction of the batch.
+    /// Writes the events of a batch, within its transaction.
     pub(crate) fn write(&mut self, events: &BatchEvents) -> rusqlite::Result<()> {
         for namespace in &events.ended {
             self.drop_entries.execute([namespace.as_str()])?;
@@ -171,7 +172,7 @@ impl<'c> StreamWriter<'c> {
         self.by_job.wrote(ns, stream.stands.first, (new.first, stream.stands.last))
     }
 
-    /// The oldest entries go, but never those from `newest` on.
+    /// Drops the oldest entries, but never those from `newest` on.
     fn cut(&mut self, ns: &str, stream: &mut StoredStream, newest: u64) -> rusqlite::Result<()> {
         let wanted = self.bound - self.bound / CUT_PART;
         let mut gone = None;

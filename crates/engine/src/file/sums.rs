@@ -1,16 +1,16 @@
-//! Checksums of rows: what is read is what was written, or it is called unreadable.
+//! Checksums of rows: a row that is not as written is called unreadable.
 //!
 //! Each row has one, and each text that is written apart from its row has one of its own, so that no
-//! statement has to read what it does not write. A checksum covers the row's key too: the right
-//! content in the wrong place is wrong. They find what a disk or a stray write did; they are no
-//! protection against somebody who can write the folder and compute them anew.
+//! statement has to read data that it does not write. A checksum covers the row's key too: the right
+//! content in the wrong place is wrong. They find faults of a disk and stray writes; they are no
+//! protection against an attacker who can write the folder and recompute them.
 
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Half of the hash, as a number that SQLite keeps in four bytes.
+/// Half of the hash, as a number that SQLite stores in four bytes.
 fn short(hash: u64) -> i64 {
     i64::from(hash as u32 as i32)
 }
@@ -19,7 +19,7 @@ fn short(hash: u64) -> i64 {
 pub(crate) struct Sum(Vec<u8>);
 
 impl Sum {
-    /// Starts with the table, so that no row can pass for one of another.
+    /// Starts with the table, so that no row passes for a row of another table.
     pub(crate) fn of(table: &str) -> Self {
         let mut bytes = Vec::with_capacity(256);
         bytes.extend_from_slice(table.as_bytes());
@@ -60,15 +60,15 @@ impl Sum {
     }
 }
 
-/// Of an entry of events.
+/// The checksum of an entry of events.
 pub(crate) fn entry_sum(namespace: &str, first: i64, last: i64, body: &[u8]) -> i64 {
     Sum::of("event").text(namespace).int(first).int(last).blob(body).end()
 }
 
-/// What a job is, without its payload.
+/// The columns of `job` under its checksum, without the payload.
 pub(crate) struct JobSum<'a> {
     pub seq: i64,
-    /// It stands in the row of the life.
+    /// Stored in the row of the life.
     pub namespace: &'a str,
     pub id: &'a str,
     pub queue: &'a str,
@@ -84,7 +84,7 @@ impl JobSum<'_> {
     }
 }
 
-/// How a job goes, without its texts.
+/// The columns of `life` under its checksum, without the texts.
 pub(crate) struct LifeSum<'a> {
     pub seq: i64,
     pub state: i64,
@@ -101,7 +101,7 @@ impl LifeSum<'_> {
     }
 }
 
-/// A text of a job that is written, and read, apart from the rest of its row.
+/// A text of a job that is written and read apart from the rest of its row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JobText {
     Payload,
@@ -114,7 +114,6 @@ impl JobText {
     pub(crate) const ALL: [JobText; 4] =
         [JobText::Payload, JobText::Error, JobText::Progress, JobText::Result];
 
-    /// Its column.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             JobText::Payload => "payload",
@@ -123,29 +122,29 @@ impl JobText {
             JobText::Result => "result",
         }
     }
-    /// The checksum of such a text of the job with this number.
+    /// The checksum of this text of the job with this number.
     pub(crate) fn sum(self, seq: i64, text: &[u8]) -> i64 {
         short(xxh3_64_with_seed(text, (seq as u64) << 2 | self as u64))
     }
 }
 
-/// An error of a job's past.
+/// The checksum of a past error of a job.
 pub(crate) fn error_sum(key: (i64, i64), attempt: i64, at: i64, error: &str, lost: i64) -> i64 {
     let sum = Sum::of("job_error").int(key.0).int(key.1).int(attempt).int(at);
     sum.text(error).int(lost).end()
 }
 
-/// A row that is not a job.
+/// The checksum of a row that is not a job.
 pub(crate) fn row_sum(namespace: &str, kind: &str, key: &str, value: &str) -> i64 {
     Sum::of("row").text(namespace).text(kind).text(key).text(value).end()
 }
 
-/// Data of a resource.
+/// The checksum of the data of a resource.
 pub(crate) fn data_sum(namespace: &str, pool: &str, id: &str, data: &str) -> i64 {
     Sum::of("resource_data").text(namespace).text(pool).text(id).text(data).end()
 }
 
-/// Makes the same known to SQL: `row_sum(TABLE, …)` and `text_sum(COLUMN, SEQ, TEXT)`.
+/// Defines the same in SQL: `row_sum(TABLE, …)` and `text_sum(COLUMN, SEQ, TEXT)`.
 pub(crate) fn register(conn: &Connection) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     conn.create_scalar_function("row_sum", -1, flags, |given: &Context<'_>| {

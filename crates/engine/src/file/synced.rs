@@ -1,8 +1,8 @@
-//! How far the journal was when it was synced last, in a small file beside it.
+//! The position of the journal at its last sync, in a small file beside it.
 //!
-//! The last entries of a journal can be cut off without a trace in it, and SQLite takes a log that is damaged to end where the
-//! damage begins: what was answered would be gone in silence. The file is written after each sync of the journal, and has no sync
-//! of its own, so that it may be behind the journal, but never ahead of one that is well.
+//! The last entries of a journal can be cut off without a trace in it, and SQLite takes a damaged log to end where the
+//! damage begins: answered changes would be lost in silence. The file is written after each sync of the journal, and
+//! has no sync of its own, so that it may be behind the journal, but never ahead of an intact one.
 
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
@@ -16,7 +16,7 @@ use crate::file::sums::Sum;
 
 const FIRST_WORD: &str = "synced";
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Said {
     commit: u64,
@@ -28,7 +28,7 @@ impl Said {
         Sum::of(FIRST_WORD).int(self.commit as i64).int(self.at.us() as i64).end()
     }
 
-    /// Always of one length, and within one sector: a later one covers all of an older one.
+    /// Always of one length, and within one sector: a new text covers the whole old one.
     fn text(self) -> String {
         let sum = self.sum() as u32;
         format!("{FIRST_WORD} {:020} {:020} {sum:010}\n", self.commit, self.at.us())
@@ -46,15 +46,14 @@ impl Said {
     }
 }
 
-/// See the module.
 pub(crate) struct Synced {
     file: File,
-    /// It could not be written, and that was said.
+    /// A write has failed, and a warning was logged.
     failed: bool,
 }
 
 impl Synced {
-    /// The log is synced up to this commit.
+    /// Notes that the log is synced up to this commit.
     pub(crate) fn note(&mut self, commit: u64, at: Moment) {
         let said = Said { commit, at };
         let written = self
@@ -73,7 +72,7 @@ impl Synced {
     }
 }
 
-/// The last commit that the folder says was synced, and when; `None` if it says nothing that can be read.
+/// The last synced commit and its time, by the folder's file; `None` if the file is missing or unreadable.
 pub(crate) fn said(folder: &Folder) -> Option<(u64, Moment)> {
     let text = std::fs::read_to_string(folder.synced()).ok()?;
     Said::parse(&text).map(|said| (said.commit, said.at))
@@ -113,7 +112,7 @@ pub(crate) fn check(folder: &Folder, commit: u64, accept_loss: bool) -> Result<(
     Ok(())
 }
 
-/// Goes on from what the store has. The log must be synced by now.
+/// Opens the file with the numbers of the store. The log must be synced by now.
 pub(crate) fn open(folder: &Folder, numbers: Numbers, now: Moment) -> Result<Synced, OpenError> {
     let file = folder::private_file(&folder.synced())
         .map_err(|why| OpenError::Folder { folder: folder.path().to_owned(), why })?;

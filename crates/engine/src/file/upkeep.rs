@@ -1,9 +1,9 @@
-//! What the disk's thread does beside batches: it measures how much room there is, keeps the reserve,
-//! moves the log into the store when room is short, and gives pages that hold nothing back to the
-//! file system while nobody asks for anything.
+//! Tasks of the disk's thread beside batches: measures how much room there is, keeps the reserve,
+//! moves the log into the store when room is short, and gives unused pages back to the
+//! file system while no call comes.
 //!
 //! Each step is small, so that a batch that comes meanwhile waits for a few milliseconds at most. It
-//! must never change what a row says.
+//! must never change the content of a row.
 
 use std::fs;
 use std::path::Path;
@@ -17,45 +17,44 @@ use crate::file::pages::PAGE_BYTES;
 use crate::file::reserve::Reserve;
 use crate::file::room::{Measured, Room};
 
-/// A measurement may be so old, if little was written since.
+/// The longest age of a measurement, if little was written since.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
-/// Measured again when pushes took this part of what was left.
+/// Measured again when pushes took this part of the room that was left.
 const MEASURE_PART: i64 = 8;
-/// The log may be so long while room is short; then it is moved into the store. In bytes.
+/// The most bytes of the log while room is short; a longer one is moved into the store.
 const SHORT_LOG: u64 = 1 << 20;
-/// Nothing was written for so long: the log is moved into the store, and pages are given back.
+/// After this long without a write, the log is moved into the store, and pages are given back.
 const IDLE: Duration = Duration::from_millis(500);
-/// Between two steps of giving pages back.
+/// The rest between two steps of giving pages back.
 const STEP_REST: Duration = Duration::from_millis(2);
-/// Pages of one step. Each is read, written to the log and its parent's entry changed.
+/// Pages of one step. Each is read and written to the log, and its parent's entry is changed.
 const STEP_PAGES: u32 = 64;
-/// Pages that hold nothing and are kept for what comes next: 4 MiB, or an eighth of the store.
+/// Unused pages that are kept for new rows: 4 MiB, or an eighth of the store.
 const KEPT_PAGES: u64 = 1_024;
 const KEPT_PART: u64 = 8;
-/// How long readers may hold the log up, before it is left as it is.
+/// The longest wait for readers of the log, before it is left as it is.
 const READERS_MAX: Duration = Duration::from_millis(200);
-/// How long anybody may hold a lock of SQLite's, as the connection was opened with.
+/// The longest wait for a lock of SQLite's, as the connection was opened with.
 const BUSY_MAX: Duration = Duration::from_secs(5);
 
-/// See the module.
 pub(crate) struct Upkeep<'c> {
     conn: &'c Connection,
     files: &'c Files,
-    /// Nothing for a store that goes with the process.
+    /// `None` for a temporary store.
     reserve: Option<Reserve>,
     measured: Measured,
     at: Instant,
-    /// What pushes could still write by that measurement.
+    /// Bytes that pushes could still write by that measurement.
     left: i64,
-    /// That is less than the log may take until it is moved into the store by itself.
+    /// `left` is less than the log may take before SQLite moves it into the store.
     short: bool,
-    /// The last batch was written then.
+    /// The time of the last batch.
     written: Instant,
-    /// Pages can be given back: the store was made so, or made anew so.
+    /// The store was made, or rebuilt, so that pages can be given back.
     gives_back: bool,
     /// Pages are being given back, until few are left.
     giving: bool,
-    /// As many were given back as could be, and nothing was written since.
+    /// All pages that could be given back were, and nothing was written since.
     given: bool,
 }
 
@@ -76,7 +75,7 @@ impl<'c> Upkeep<'c> {
         }
     }
 
-    /// Before the first call: measures, and makes the reserve if there is room for it.
+    /// To be called first: measures, and makes the reserve if there is room for it.
     pub(crate) fn begin(&mut self, room: &Room) {
         self.measure(room);
         self.keep_reserve(room);
@@ -85,7 +84,7 @@ impl<'c> Upkeep<'c> {
         }
     }
 
-    /// There is so little room that the log must be emptied often.
+    /// True if there is so little room that the log must be emptied often.
     pub(crate) fn is_short(&self) -> bool {
         self.short
     }
@@ -98,8 +97,7 @@ impl<'c> Upkeep<'c> {
         }
     }
 
-    /// A batch was written: measures, if that is due, and moves the log into the store if room is short.
-    /// What is answered after it was counted.
+    /// Follows the write of a batch: measures, if that is due, and moves the log into the store if room is short.
     pub(crate) fn batch_written(&mut self, room: &Room) {
         self.written = Instant::now();
         self.given = false;
@@ -113,7 +111,7 @@ impl<'c> Upkeep<'c> {
         }
     }
 
-    /// Nothing came for the time of `patience`.
+    /// Called when no batch came within `patience`.
     pub(crate) fn idle(&mut self, room: &Room) {
         if self.at.elapsed() >= MEASURE_EVERY || self.giving || self.short {
             self.measure(room);
@@ -130,7 +128,7 @@ impl<'c> Upkeep<'c> {
         }
     }
 
-    /// A write failed for want of room: whether there is more now, so that it may be tried again.
+    /// Makes room after a write failed for want of it; true if a retry may succeed.
     pub(crate) fn make_room(&mut self, room: &Room) -> bool {
         let released = self.reserve.as_ref().is_some_and(Reserve::release);
         let emptied = self.empty_log();
@@ -148,7 +146,7 @@ impl<'c> Upkeep<'c> {
             unused: self.unused_pages() * PAGE_BYTES,
             log: size(&self.files.log) + size(&self.files.index),
             journal: (!self.files.temporary).then(|| bytes_in(&self.files.journal)),
-            // Where there is to be none, none is missing.
+            // A store that wants no reserve lacks none.
             reserve: self.reserve.as_ref().map_or(u64::MAX, Reserve::bytes),
         };
         self.at = Instant::now();
@@ -172,7 +170,7 @@ impl<'c> Upkeep<'c> {
     fn keep_reserve(&mut self, room: &Room) {
         let Some(reserve) = &self.reserve else { return };
         let wanted = self.measured.reserve_wanted(room.max_bytes());
-        // Beyond the margin, with the reserve taken off already.
+        // Beyond the margin; the reserve is already taken off.
         if self.measured.reserve < wanted
             && self.measured.beyond_margin(room.max_bytes()) > 0
             && reserve.make(wanted).is_ok()
@@ -203,23 +201,23 @@ impl<'c> Upkeep<'c> {
         }
         if over {
             self.giving = false;
-            // Not tried again before something is written.
+            // Not retried before the next write.
             self.given = true;
         }
     }
 
     fn give_pages(&self) {
-        // A store that cannot give its pages back is only larger than it must be.
+        // A store that cannot give its pages back is only larger than it needs to be.
         let _ = compact::give_pages(self.conn, STEP_PAGES);
     }
 
-    /// Moves all of the log into the store, unless readers need it; whether that was done. Then the log is made
-    /// short, except where the reserve is gone: there the space of its file is all that is ours.
+    /// Moves all of the log into the store, unless readers need it; true if that was done. The log file is then
+    /// truncated, except where the reserve is gone: there the space of that file is all that we have.
     fn empty_log(&self) -> bool {
         let reserved = self.reserve.as_ref().is_none_or(|reserve| reserve.bytes() > 0);
         let how = if reserved { "TRUNCATE" } else { "RESTART" };
         let _ = self.conn.busy_timeout(READERS_MAX);
-        // Whether somebody was in the way, pages in the log, pages that were moved.
+        // The columns: 1 if a lock was in the way, pages in the log, pages that were moved.
         let moved = self.conn.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |row| {
             Ok(row.get::<_, i64>(0)? == 0 && row.get::<_, i64>(1)? == row.get::<_, i64>(2)?)
         });
@@ -228,9 +226,9 @@ impl<'c> Upkeep<'c> {
     }
 }
 
-/// Whether a write failed for want of room; then nothing of it was stored.
+/// True if a write failed for want of room; then nothing of it was stored.
 pub(crate) fn is_full(why: &rusqlite::Error) -> bool {
-    // The index of the log is a file too, and is told of in another way.
+    // The index of the log is a file too, and reports a full disk in another way.
     let of_index = why.sqlite_error().map(|error| error.extended_code)
         == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
     why.sqlite_error_code() == Some(ErrorCode::DiskFull) || of_index

@@ -1,7 +1,7 @@
-//! All jobs of a store in their order, at a start: both rows of each, checked, and around what cannot
+//! Scans all jobs of a store in their order, at a start: checks both rows of each, and skips those that cannot
 //! be read at all.
 //!
-//! The two tables are read side by side in portions, so that a job of which one row is gone is seen,
+//! The two tables are read side by side in portions, so that a job with only one row is found,
 //! and a page that SQLite cannot read hides no row behind it. Payloads are not read.
 
 use std::collections::VecDeque;
@@ -11,10 +11,10 @@ use rusqlite::{Connection, Row, params};
 use crate::file::rows::{is_damage, or_none};
 use crate::file::sums::{JobSum, LifeSum};
 
-/// Rows that are read at once.
+/// The number of rows of one read.
 const PORTION: usize = 500;
 
-/// What a job is, as far as its row can be read.
+/// The row of a job in `job`, as far as it is readable.
 pub(crate) struct JobPart {
     pub seq: i64,
     pub id: String,
@@ -26,7 +26,7 @@ pub(crate) struct JobPart {
 }
 
 impl JobPart {
-    /// Whether it is what was written for a job of this namespace.
+    /// True if it is as written for a job of this namespace.
     pub(crate) fn is_whole(&self, namespace: &str) -> bool {
         let JobPart { seq, id, queue, kind, shape, labels, sum } = self;
         let labels = labels.as_deref();
@@ -34,7 +34,7 @@ impl JobPart {
     }
 }
 
-/// How a job goes, as far as its row can be read.
+/// The row of a job in `life`, as far as it is readable.
 pub(crate) struct LifePart {
     pub seq: i64,
     pub namespace: String,
@@ -54,12 +54,12 @@ impl LifePart {
     }
 }
 
-/// One job.
+/// Both rows of one job number.
 pub(crate) struct Walked {
     pub seq: i64,
-    /// `None`: the row is gone, or holds what is no job.
+    /// `None`: the row is missing, or cannot be read as a job.
     pub job: Option<JobPart>,
-    /// `None`: the row is gone, or is not what was written.
+    /// `None`: the row is missing, or not as written.
     pub life: Option<LifePart>,
     /// The namespace in the row of its life, even if that row is wrong.
     pub namespace: Option<String>,
@@ -107,7 +107,7 @@ impl RowPart for LifePart {
 struct Rows<'c, P> {
     conn: &'c Connection,
     portion: VecDeque<(i64, Option<P>)>,
-    /// The least number that was not read yet.
+    /// The lowest number that was not read yet.
     from: i64,
     ended: bool,
 }
@@ -123,7 +123,7 @@ impl<'c, P: RowPart> Rows<'c, P> {
             match self.fill() {
                 Ok(()) => {}
                 Err(why) if !is_damage(&why) => return Err(why),
-                // What was read before the damage comes first.
+                // Rows from before the damage come first.
                 Err(_) if !self.portion.is_empty() => {}
                 Err(_) => self.go_around()?,
             }
@@ -131,7 +131,7 @@ impl<'c, P: RowPart> Rows<'c, P> {
         Ok(self.portion.front().map(|(seq, _)| *seq))
     }
 
-    /// The row with this number; `None` if there is none, or if its values are none.
+    /// The row with this number; `None` without a row, or if its values are unreadable.
     fn take(&mut self, seq: i64) -> Option<P> {
         if self.portion.front()?.0 != seq {
             return None;
@@ -145,7 +145,7 @@ impl<'c, P: RowPart> Rows<'c, P> {
         let mut read = 0;
         while let Some(row) = rows.next()? {
             let seq: i64 = row.get(0)?;
-            // Where the order of the tree is broken, nothing is read twice.
+            // Where the order of the tree is broken, no row is read twice.
             if seq < self.from {
                 return Err(rusqlite::Error::IntegralValueOutOfRange(0, seq));
             }
@@ -157,7 +157,7 @@ impl<'c, P: RowPart> Rows<'c, P> {
         Ok(())
     }
 
-    /// Whether the next row from this number on can be reached.
+    /// True if the next row from this number on can be reached.
     fn is_readable(&self, from: i64) -> rusqlite::Result<bool> {
         let mut one = self.conn.prepare_cached(P::SQL)?;
         let mut rows = one.query(params![from, 1])?;
@@ -170,7 +170,7 @@ impl<'c, P: RowPart> Rows<'c, P> {
         Ok(seq.is_some_and(|seq| seq >= from))
     }
 
-    /// Goes on behind what cannot be read: at the least number from which a row is reached.
+    /// Skips the unreadable rows: goes on at the lowest number from which a row can be reached.
     fn go_around(&mut self) -> rusqlite::Result<()> {
         let (mut bad, mut step) = (self.from, 1i64);
         let mut good = loop {
@@ -197,7 +197,7 @@ impl<'c, P: RowPart> Rows<'c, P> {
     }
 }
 
-/// Hands out every job once.
+/// Calls `each` with every job once.
 pub(crate) fn walk<E: From<rusqlite::Error>>(
     conn: &Connection,
     mut each: impl FnMut(Walked) -> Result<(), E>,

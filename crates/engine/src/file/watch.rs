@@ -1,10 +1,10 @@
-//! Whether the files that are open are still those at their paths.
+//! Watches that the paths of a store still lead to the files that are open.
 //!
 //! A folder that is removed, moved or replaced under a running engine can be read and written through
-//! the open files as before, and nobody would ever find again what is written there. So the engine looks
+//! the open files as before, but nobody would ever find those writes again. So the engine looks
 //! once a second and before an answer that follows a quiet second, and stops when a path leads to
 //! another file or to none. It must never take an error of the look itself (a permission, a device
-//! that does not answer) for a file that is gone.
+//! that does not answer) for a missing file.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -13,13 +13,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Between two looks while answers are sent, and the rest after which the next answer is preceded by one.
+/// The time between two looks while answers are sent, and the quiet time after which a look precedes an answer.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// When to look.
+/// The time of a look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LookWhen {
-    /// In any case.
+    /// At once, in every case.
     Now,
     /// If a second has passed since the last look.
     EverySecond,
@@ -36,7 +36,7 @@ pub(crate) struct Watch {
     looked: AtomicU64,
     /// Milliseconds from `begun` to the last answer. Starts at zero.
     answered: AtomicU64,
-    /// What was seen when a file was gone. Set once: no later look takes it back.
+    /// The sentence about a missing file. Set once: no later look takes it back.
     gone: OnceLock<String>,
 }
 
@@ -51,7 +51,7 @@ impl Watch {
     pub(crate) fn over(paths: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
         let watched = |path: PathBuf| {
             let file = FileNumber::of(&fs::metadata(&path)?);
-            // A relative path would lead elsewhere once the process changes its directory.
+            // A relative path would lead elsewhere after the process changes its directory.
             Ok(Watched { path: std::path::absolute(path)?, file })
         };
         Ok(Watch {
@@ -63,7 +63,7 @@ impl Watch {
         })
     }
 
-    /// Looks, if it is time to; says what was seen if a file is gone.
+    /// Looks, if a look is due; the error says which file is missing.
     pub(crate) fn look(&self, when: LookWhen) -> Result<(), String> {
         if let Some(seen) = self.gone.get() {
             return Err(seen.clone());
@@ -90,7 +90,7 @@ impl Watch {
     }
 }
 
-/// What is wrong at a path, if the file that was there is not.
+/// The fault at a path, unless the same file is still there.
 fn seen(path: &Path, file: FileNumber) -> Option<String> {
     match fs::metadata(path) {
         Ok(now) if FileNumber::of(&now) == file => None,
@@ -104,7 +104,7 @@ fn seen(path: &Path, file: FileNumber) -> Option<String> {
     }
 }
 
-/// What tells one file from another, whatever their names: the device and the inode.
+/// The identity of a file, independent of its names: the device and the inode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct FileNumber(u64, u64);
 

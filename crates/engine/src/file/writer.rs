@@ -1,7 +1,7 @@
-//! Rows to SQL: a batch as one transaction.
+//! Writes rows with SQL: a batch is one transaction.
 //!
-//! It writes what it is told and reads nothing but the number of a job's errors. The common steps
-//! of a job's life (granted, ended) touch the small row of its life alone, and no more columns of
+//! It writes the given rows and reads only the number of a job's errors. The common steps
+//! of a job's life (granted, ended) touch only the small row of its life, and no more columns of
 //! it, and so no more indexes, than they must.
 
 use rusqlite::{CachedStatement, Connection, params};
@@ -21,7 +21,7 @@ use crate::file::streams::StreamWriter;
 use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
 use crate::file::written::{Written, changes_life};
 
-/// How the class of an end stands in a row.
+/// The class of an end as a row holds it.
 pub(crate) fn class_number(class: Class) -> i64 {
     match class {
         Class::Failed => 0,
@@ -29,7 +29,7 @@ pub(crate) fn class_number(class: Class) -> i64 {
     }
 }
 
-/// Why entries of a journal were not written. Nothing of them was.
+/// Reasons why entries of a journal were not written. Nothing of them was.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApplyError {
     #[error("entry {number} of the journal cannot be applied: {why}")]
@@ -40,7 +40,7 @@ pub(crate) enum ApplyError {
 
 /// The statements of one connection.
 pub(crate) struct Writer<'c> {
-    /// Those of the last commit.
+    /// The numbers of the last commit.
     numbers: Numbers,
     streams: StreamWriter<'c>,
     begin: CachedStatement<'c>,
@@ -70,7 +70,7 @@ pub(crate) struct Writer<'c> {
 }
 
 impl<'c> Writer<'c> {
-    /// `numbers` are those that the store has.
+    /// `numbers` are those of the store.
     pub(crate) fn new(
         conn: &'c Connection,
         numbers: Numbers,
@@ -98,7 +98,7 @@ impl<'c> Writer<'c> {
                                 result = ?7, error = iif(?8, ?9, error), sum = ?10,
                                 result_sum = ?11, error_sum = iif(?8, ?12, error_sum)
                  WHERE seq = ?1")?,
-            // A row that is damaged stays so: its new checksum would call it well.
+            // A damaged row stays damaged: a new checksum would make it look intact.
             change_job: sql("UPDATE job SET kind = coalesce(?2, kind),
                                 payload = coalesce(?3, payload), labels = iif(?4, ?5, labels),
                                 shape = coalesce(?6, shape), trace = iif(?8, ?9, trace),
@@ -148,19 +148,19 @@ impl<'c> Writer<'c> {
         })
     }
 
-    /// Those of the last commit.
+    /// The numbers of the last commit.
     pub(crate) fn numbers(&self) -> Numbers {
         self.numbers
     }
 
-    /// From the next batch on the events of a namespace may take this many bytes.
+    /// Sets the bytes that the events of a namespace may take, from the next batch on.
     pub(crate) fn keep_events(&mut self, bytes: u64) {
         self.streams.keep(bytes);
     }
 
-    /// Writes all of it in one transaction, or nothing. Beside the changes of
-    /// each batch stands the checksum of its entry in the journal. An error leaves open whether it is durable,
-    /// unless it says that there is no room: then nothing was written, and the same rows may be written again.
+    /// Writes all batches in one transaction, or nothing. The checksum of its entry in the journal is written with each
+    /// batch. After an error the rows may be durable or not, unless it says that there is no room: then
+    /// nothing was written, and the same rows may be written again.
     pub(crate) fn write(&mut self, all: &[(&Changes, Option<u64>)]) -> rusqlite::Result<()> {
         let next = |before: Numbers, (changes, entry): &(&Changes, Option<u64>)| {
             before.next(changes.last_seq, *entry)
@@ -171,8 +171,8 @@ impl<'c> Writer<'c> {
         })
     }
 
-    /// Writes what entries of a journal hold, all in one transaction: the ones that follow on what is here. An entry
-    /// that is here already is passed over, so that the same ones may be applied again. The bodies of jobs that wait then are kept.
+    /// Writes the entries of a journal that follow the store's last one, all in one transaction. Entries that were
+    /// applied before are skipped, so that the same ones may be applied again. Keeps the bodies of jobs that wait then.
     pub(crate) fn apply(
         &mut self,
         entries: &[JournalEntry],
@@ -231,7 +231,7 @@ impl<'c> Writer<'c> {
         });
         match done {
             Ok(()) => self.numbers = numbers,
-            // It may have been rolled back already; the first error is the one that matters.
+            // The transaction may already be rolled back; the first error is the one that matters.
             Err(_) => drop(self.rollback.execute([])),
         }
         done
@@ -440,7 +440,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Of each job the last 20 are kept.
+    /// Adds an error of a job; the last 20 are kept.
     fn write_error(&mut self, seq: Seq, error: &JobError) -> rusqlite::Result<()> {
         let number = number_of(seq);
         let last: i64 = self.last_error.query_row([number], |row| row.get(0))?;

@@ -1,5 +1,5 @@
-//! Changes of a batch that the caches in memory must follow once it is committed, or taken by the journal: bodies of
-//! waiting jobs, and data of resources.
+//! Changes of a batch that the caches in memory must follow once the batch is committed, or taken by the journal:
+//! bodies of waiting jobs, and data of resources.
 
 use tenure_core::secret::Json;
 use tenure_machine::Seq;
@@ -8,19 +8,18 @@ use tenure_machine::rows::{DataKey, JobChange, Rows};
 use crate::bodies::{Bodies, Body};
 use crate::data::KnownData;
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct Written {
-    /// Jobs that are new and wait.
+    /// New jobs that wait.
     new: Vec<(Seq, Body)>,
-    /// Jobs of which more than the life changed, that ended or were deleted.
+    /// Jobs that ended, were deleted, or changed in more than their lives.
     changed: Vec<Seq>,
-    /// Data of resources that changed.
+    /// Resources whose data changed; `None` if it is gone.
     data: Vec<(DataKey, Option<Json>)>,
 }
 
 impl Written {
-    /// Of the rows of a batch.
+    /// The changes in the rows of a batch.
     pub(crate) fn of(rows: &Rows) -> Self {
         let Rows { jobs, data, .. } = rows;
         let data = data.iter().map(|(key, data)| (key.clone(), data.clone())).collect();
@@ -28,7 +27,7 @@ impl Written {
         written.changed.extend(jobs_with_errors(rows));
         for (seq, change) in jobs {
             let seq = *seq;
-            // Most have run, and left their bodies to their workers. One that was cancelled or expired has not.
+            // Most have run, and their workers took their bodies. A cancelled or expired job may still have one.
             if change.deleted || change.end.is_some() {
                 written.changed.push(seq);
                 continue;
@@ -45,30 +44,30 @@ impl Written {
         written
     }
 
-    /// Has the caches follow.
+    /// Applies the changes to both caches.
     pub(crate) fn put(mut self, bodies: &Bodies, known: &KnownData) {
         let data = std::mem::take(&mut self.data);
         self.put_bodies(bodies);
         known.committed(data);
     }
 
-    /// Has the bodies follow, where no data is known yet.
+    /// Applies the changes to the bodies, where no data is cached yet.
     pub(crate) fn put_bodies(self, bodies: &Bodies) {
         bodies.put(self.new, &self.changed);
     }
 }
 
-/// Whether more of the life of a live job changes than where it stands. The error of an end is written with the end.
+/// True if a live job's life changes in more than its state. The error of an end is written with the end.
 pub(crate) fn changes_life(change: &JobChange) -> bool {
     change.progress.is_some() || change.error.is_some() && change.end.is_none()
 }
 
-/// Whether more of a job changes than its life, which a grant brings along.
+/// True if a job changes in more than its life, which a grant carries with it.
 fn is_more_than_life(change: &JobChange) -> bool {
     change.patch.is_some() || change.shape.is_some() || changes_life(change)
 }
 
-/// Whether these rows say more, or something else, of a job than before, apart from its life.
+/// True if these rows change this job in more than its life.
 pub(crate) fn changes(rows: &Rows, seq: Seq) -> bool {
     rows.jobs.get(&seq).is_some_and(is_more_than_life)
         || jobs_with_errors(rows).any(|with_error| with_error == seq)
@@ -78,7 +77,7 @@ fn jobs_with_errors(rows: &Rows) -> impl Iterator<Item = Seq> {
     rows.errors.iter().map(|(seq, _)| *seq)
 }
 
-/// Jobs whose rows say more, or something else, of them than before, apart from their lives; new ones too.
+/// Jobs that these rows change in more than their lives, new ones included.
 pub(crate) fn changed_jobs(rows: &Rows) -> impl Iterator<Item = Seq> {
     let changed = rows.jobs.iter().filter(|(_, change)| is_more_than_life(change));
     changed.map(|(seq, _)| *seq).chain(jobs_with_errors(rows))

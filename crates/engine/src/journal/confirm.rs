@@ -1,11 +1,11 @@
-//! Where a journal appends: appends on their way, and the answers that wait for them.
+//! Appends batches to the journal, and sends their answers when the appends are done.
 //!
-//! An append is begun by the state, which hands the batch to the disk after that: rows follow, and nobody's answer waits for
-//! them. A reader of rows waits until they hold all that was answered. An append of which the journal does not know whether
-//! it happened is sent again by a thread of its own, [`run`].
+//! The state begins an append, and then hands the batch to the disk: rows follow, and no answer waits for them. A
+//! reader of rows waits until they hold all answered changes. A thread of its own, [`run`], retries appends with an
+//! unknown outcome.
 //!
-//! It must never answer for a batch whose append is not done, and never send anything else under a number that may be
-//! taken: as long as nobody knows whether an append happened, the very same one is sent again.
+//! It must never answer for a batch whose append is not done, and never reuse a number that may be taken for another
+//! entry: while the outcome of an append is unknown, exactly the same append is retried.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -23,14 +23,14 @@ use crate::journal::confirming::{Begun, Confirming, Inside};
 use crate::options::{Fatal, LostJournal};
 use crate::shared::{SYNC, Shared};
 
-/// Repeats of an append by an engine that is being closed. After these it leaves open whether the append happened.
+/// Retries of an append while the engine is being closed. After these its outcome stays unknown.
 const CLOSING_TRIES: u32 = 8;
-/// Pauses before an append is repeated of which the journal does not know whether it happened: the first, and the longest. A
-/// journal may answer that at once.
+/// Pauses before the retry of an append with an unknown outcome: the first, and the longest. A journal may answer
+/// at once that it is unknown.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 
-/// What comes of a look at the first append on its way.
+/// The state of the first append on its way.
 enum Outcome {
     Waits,
     Sent(Vec<Pending>),
@@ -41,7 +41,7 @@ impl Begun {
     /// The answer to its callers when the journal takes no more entries of this engine.
     fn no(&self, why: String) -> CallError {
         match self.append {
-            // Nothing was written for them, so the call may be made again anywhere.
+            // Nothing was written, so the call may be repeated anywhere.
             Append::Nothing(_) => Fault::Unavailable(why).into(),
             Append::Entry { .. } => Fault::Unknown(why).into(),
         }
@@ -49,7 +49,7 @@ impl Begun {
 }
 
 impl Confirming {
-    /// Begins to append what a batch changes, nothing but a check if that is nothing, and takes its answers.
+    /// Begins to append the changes of a batch, or a mere check if there are none, and takes its answers.
     pub(crate) fn begin(&self, shared: &Arc<Shared>, batch: &mut Batch) {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let number = batch.number;
@@ -85,7 +85,7 @@ impl Confirming {
     }
 
     fn send(&self, shared: &Arc<Shared>, number: u64, append: Append) {
-        // A journal may keep what hears it for as long as it likes.
+        // A journal may keep its callback for as long as it likes.
         let shared = Arc::downgrade(shared);
         let heard = move |appended| {
             if let Some(shared) = shared.upgrade() {
@@ -95,7 +95,7 @@ impl Confirming {
         self.journal.append(append, Hears::new(heard));
     }
 
-    /// The journal has answered: all whose turn it is are answered.
+    /// Handles a reply of the journal: sends all answers that are next in order.
     fn heard(&self, shared: &Shared, number: u64, appended: Appended) {
         let mut inside = self.lock();
         if let Some(begun) = inside.begun.iter_mut().find(|begun| begun.number == number) {
@@ -104,7 +104,7 @@ impl Confirming {
         loop {
             match inside.first(shared) {
                 Outcome::Sent(answers) => {
-                    // The lock is let go of: who is answered may call at once.
+                    // The lock is released first: callers may call again at once.
                     let pokes = std::mem::take(&mut inside.is_awaited);
                     drop(inside);
                     if pokes {
@@ -131,14 +131,14 @@ impl Confirming {
         }
     }
 
-    /// The engine stops for another reason: nobody learns of what is on its way.
+    /// Stops the engine for another reason: the outcome of the appends on their way is unknown.
     pub(crate) fn stop(&self, shared: &Shared, fatal: Fatal) {
         let all = self.lock().end_all();
         stop(shared, fatal, all);
     }
 }
 
-/// Tells all whose batches are on their way, and then the engine.
+/// Refuses the answers of all appends on their way, and then stops the engine.
 fn stop(shared: &Shared, fatal: Fatal, all: VecDeque<Begun>) {
     for mut begun in all {
         refuse(std::mem::take(&mut begun.answers), &begun.no(fatal.to_string()));
@@ -147,7 +147,7 @@ fn stop(shared: &Shared, fatal: Fatal, all: VecDeque<Begun>) {
 }
 
 impl Inside {
-    /// Looks at the first append that is on its way.
+    /// Looks at the first append on its way.
     fn first(&mut self, shared: &Shared) -> Outcome {
         let Some(first) = self.begun.front_mut() else { return Outcome::Waits };
         let again = match &first.said {
@@ -175,7 +175,7 @@ impl Inside {
             return Outcome::Waits;
         }
         let said = first.said.take().unwrap_or(Appended::Ended);
-        // A check asks no disk.
+        // Where the store is not shared, a check does not touch the disk.
         if shared.is_shared || matches!(first.append, Append::Entry { .. }) {
             shared.times.took(SYNC, first.at.elapsed());
         }
@@ -195,7 +195,7 @@ impl Inside {
     }
 }
 
-/// Sends again what is to be sent again, until the disk has ended and all is answered.
+/// Retries appends, until the disk has ended and all are answered.
 pub(crate) fn run(shared: &Arc<Shared>) {
     let confirming = &shared.confirming;
     let mut inside = confirming.lock();

@@ -22,10 +22,10 @@ use crate::options::{Durability, Options};
 
 /// Bytes of entries that are applied in one transaction. One entry may exceed it.
 const PAGE_BYTES: usize = 1 << 20;
-/// With [`Durability::Everysec`]: how old an entry that is not synced may become.
+/// The longest age of an entry that is not synced, with [`Durability::Everysec`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// A reason for which the rows could not be brought up to the journal.
+/// The reason why rows could not be brought up to the journal.
 enum NotApplied {
     Read(ReadError),
     Apply(ApplyError),
@@ -49,12 +49,12 @@ pub(crate) struct LeftBehind<'a> {
     pub folder: &'a Folder,
     pub events_bytes: u64,
     pub accept_loss: bool,
-    /// Those of jobs that wait.
+    /// Receives the bodies of jobs that wait.
     pub bodies: &'a Bodies,
 }
 
 impl LeftBehind<'_> {
-    /// Applies what the rows lack; answers the numbers of the last entry.
+    /// Applies the entries that the rows lack; returns the numbers of the last one.
     pub(crate) fn catch_up(&self, numbers: Numbers) -> Result<Numbers, OpenError> {
         let failed = |why| store_error(self.folder, why);
         let mut writer = Writer::new(self.conn, numbers, self.events_bytes).map_err(failed)?;

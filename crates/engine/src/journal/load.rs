@@ -1,7 +1,7 @@
-//! Rows are brought up to the journal that they are a copy of, before anything is read from them.
+//! Brings rows up to the journal that they copy, before anything is read from them.
 //!
-//! It must never take the absence of entries for their end: a load ends only when the journal says that it ends where
-//! the rows do.
+//! It must never take missing entries for the end: a load ends only when the journal reports the same end as
+//! the rows.
 
 use std::time::Duration;
 
@@ -16,11 +16,11 @@ use crate::file::restored::{self, RestoreError};
 use crate::file::schema::store_error;
 use crate::file::writer::{ApplyError, Writer};
 
-/// How long one check may take.
+/// The longest wait for one check.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Most repeats of a check that may not have arrived.
+/// The most tries of a check whose outcome is unknown.
 const TRIES: u32 = 8;
-/// Most snapshots that are begun: each may be replaced by a newer one while it is read.
+/// The most snapshots that are begun: a newer one may replace each of them while it is read.
 const SNAPSHOTS_MAX: u32 = 8;
 
 /// Rows that are behind a journal.
@@ -28,9 +28,9 @@ pub(crate) struct Loading<'a> {
     pub conn: &'a Connection,
     pub folder: &'a Folder,
     pub events_bytes: u64,
-    /// Those of jobs that wait.
+    /// Receives the bodies of jobs that wait.
     pub bodies: &'a Bodies,
-    /// How far the rows are.
+    /// The position of the rows.
     pub numbers: Numbers,
 }
 
@@ -43,7 +43,7 @@ impl Loading<'_> {
         store_error(self.folder, why)
     }
 
-    /// Applies all entries that the rows lack, and begins with the snapshot where it has the first of them.
+    /// Applies all entries that the rows lack, and starts from the snapshot if only that has the first of them.
     pub(crate) fn catch_up(&mut self, journal: &dyn Journal) -> Result<(), OpenError> {
         if restored::is_half(self.conn).map_err(|why| self.failed(why))? {
             restored::begin_anew(self.conn).map_err(|why| self.failed(why))?;
@@ -82,7 +82,7 @@ impl Loading<'_> {
         }
     }
 
-    /// Replaces the rows by the snapshot. If it is turned away meanwhile, they are as new, and are begun anew.
+    /// Replaces the rows by the snapshot. If a newer one replaces it meanwhile, the rows are emptied.
     fn restore(&mut self, journal: &dyn Journal) -> Result<(), OpenError> {
         let Some(mut snapshot) = journal.snapshot().map_err(|why| away(&why))? else {
             return Ok(());
@@ -100,7 +100,7 @@ impl Loading<'_> {
         Ok(())
     }
 
-    /// The entry where the rows end is there with another content.
+    /// True if the journal has another entry under the number of the rows' last one.
     fn is_other(&self, journal: &dyn Journal) -> bool {
         let end = self.numbers.position();
         let there = match end.number.checked_sub(1).map(|before| journal.read(before)) {
@@ -114,7 +114,7 @@ impl Loading<'_> {
     }
 }
 
-/// Brings the rows up to the journal, until it says that it ends where they do; answers the numbers of the last entry.
+/// Brings the rows up to the end that the journal reports; returns the numbers of the last entry.
 pub(crate) fn load(mut loading: Loading<'_>, journal: &dyn Journal) -> Result<Numbers, OpenError> {
     let here = loading.numbers.commit;
     loop {
@@ -123,7 +123,7 @@ pub(crate) fn load(mut loading: Loading<'_>, journal: &dyn Journal) -> Result<Nu
         match check(journal, end) {
             Appended::Done => return Ok(loading.numbers),
             Appended::At(has) if has > end.number => {}
-            // Entries behind its end were read from it.
+            // It gave out entries behind the end that it reports.
             Appended::At(has) if has < end.number && here <= has => {
                 return Err(away(&format!(
                     "it says that it ends at entry {has}, and holds entries up to {}: what says so was lost or is older",

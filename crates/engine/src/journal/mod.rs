@@ -1,5 +1,5 @@
-//! The journal is the truth: answers wait for its appends, and rows are brought up to it. It knows bytes and numbers, and
-//! no table of SQL.
+//! The journal is the truth: answers wait for its appends, and rows are brought up to it. This module knows bytes and
+//! numbers, and no table of SQL.
 
 pub(crate) mod confirm;
 pub(crate) mod confirming;

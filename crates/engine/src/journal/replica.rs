@@ -1,5 +1,5 @@
-//! The rows of a store that another process owns: they follow its journal, entry by entry, by the writer that wrote
-//! them first.
+//! Rows of a store that another process leads: they follow its journal, entry by entry, through the same writer
+//! that wrote the leader's rows.
 
 use rusqlite::Connection;
 use tenure_journal::{Journal, JournalEntry, Position};
@@ -17,20 +17,20 @@ use crate::file::writer::{ApplyError, Writer};
 use crate::journal::load::Loading;
 use crate::options::Options;
 
-/// Rows that follow a journal. To own the store, open an [`Embedded`](crate::Embedded::open_over) over them.
+/// Rows that follow a journal. To lead the store, open an [`Embedded`](crate::Embedded::open_over) over them.
 pub struct Replica {
     conn: Connection,
     folder: Folder,
     watch: Watch,
     numbers: Numbers,
     events_bytes: u64,
-    /// For the engine that is opened over the rows.
+    /// Payloads for the engine that is opened over the rows.
     bodies: Bodies,
 }
 
 impl Replica {
-    /// Opens the rows, made if they are not there. Of the options only those of the store itself count: where it is,
-    /// and how many bytes of events it keeps, which must be what its owner keeps.
+    /// Opens the rows, made if they do not exist. Only the options of the store itself count: its location, and the
+    /// bytes of events that it keeps, which must be the same as the leader's.
     ///
     /// # Errors
     /// The folder cannot be used, or another process has it open.
@@ -49,10 +49,10 @@ impl Replica {
         self.numbers.position()
     }
 
-    /// Applies entries in their order: all of them, or none. One that was applied before changes nothing.
+    /// Applies entries in their order: all of them, or none. An entry that was applied before changes nothing.
     ///
     /// # Errors
-    /// One does not follow on what is here, or is of another release; the rows cannot be written.
+    /// An entry does not follow the last one, or is of another release; the rows cannot be written.
     pub fn apply(&mut self, entries: &[JournalEntry]) -> Result<(), OpenError> {
         let failed = |why| store_error(&self.folder, why);
         let mut writer =
@@ -65,12 +65,12 @@ impl Replica {
         Ok(())
     }
 
-    /// Applies all that the journal has now and the rows lack, and begins with its snapshot where the first of that is
-    /// only there. Blocks. After an error the same may be called again.
+    /// Applies all entries of the journal that the rows lack, and starts from its snapshot if only that has the first
+    /// of them. Blocks. After an error the same may be called again.
     ///
     /// # Errors
-    /// The journal cannot be read, something in it is damaged or missing, or the rows are no copy of it. Their folder was removed
-    /// or moved: they can be written, and not opened by anybody else.
+    /// The journal cannot be read, something in it is damaged or missing, or the rows are no copy of it. Their folder
+    /// was removed or moved: they can be written, but nobody else can open them.
     pub fn catch_up(&mut self, journal: &dyn Journal) -> Result<(), OpenError> {
         self.watch.look(LookWhen::Now).map_err(|seen| OpenError::Folder {
             folder: self.folder.path().to_owned(),
@@ -88,7 +88,7 @@ impl Replica {
         (self.folder, self.conn, self.bodies)
     }
 
-    /// All rows as they are now, for a snapshot. It can be read while more entries are applied.
+    /// Begins a snapshot of all rows as they are now. It can be read while more entries are applied.
     ///
     /// # Errors
     /// The rows cannot be read.
@@ -129,7 +129,7 @@ mod tests {
         }
     }
 
-    /// An entry behind the last, with one change of each of these jobs.
+    /// An entry that follows `end`, with one change of each of these jobs.
     fn after(end: &mut Position, all: Vec<(u64, JobChange)>) -> JournalEntry {
         let mut changes = Changes { last_seq: Seq::new(9), ..Changes::default() };
         changes.rows.jobs.extend(all.into_iter().map(|(seq, change)| (Seq::new(seq), change)));
@@ -143,7 +143,7 @@ mod tests {
         let mut replica = Replica::open(&Options::new(Location::Memory)).unwrap();
         let mut end = Position::default();
         let one = after(&mut end, vec![(1, pushed("a")), (2, pushed("b")), (3, pushed("c"))]);
-        // The second has run, and the third is gone.
+        // The second job has run, and the third is gone.
         let ran = JobChange { error: Some(Some("no".to_owned())), ..JobChange::default() };
         let gone = JobChange { deleted: true, ..JobChange::default() };
         let two = after(&mut end, vec![(2, ran), (3, gone)]);

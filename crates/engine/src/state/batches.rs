@@ -1,6 +1,6 @@
-//! How batches leave: to the disk, or refused when nothing can be written any more.
+//! Sends batches to the journal and the disk, or refuses their answers when nothing can be written any more.
 //!
-//! It must never send an answer whose rows are not durable, nor wait for the disk but at the end.
+//! It must never send an answer whose changes are not durable, nor wait for the disk except at the end.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use crate::options::Fatal;
 
 use super::{AwaitingEnd, StateThread, Waiting};
 
-/// Bytes of rows at which a batch is closed, so that no append takes the journal long. A single call may exceed it.
+/// Bytes of rows at which a batch is closed, so that no append takes long. A single call may exceed it.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A batch of that many jobs is handed on although more is asked already, if the disk has room.
+/// A batch of this many jobs is handed on although more calls wait, if the disk has room.
 const ROWS_ENOUGH: usize = 1_000;
 
 impl StateThread {
-    /// Counts what rows take in the journal.
+    /// Counts the bytes of rows in the journal.
     pub(super) fn weigh(&mut self, rows: &Rows) {
         self.batch.bytes += rows.bytes();
     }
 
-    /// Hands batches on, if there is room for them, although more is asked already: those that are large enough to take
-    /// no more, or one of many jobs.
+    /// Hands batches on although more calls wait, if there is room: those that are full, or one
+    /// of many jobs.
     pub(super) fn hand_on_if_enough(&mut self) {
         if self.batch.bytes >= BATCH_BYTES {
             let batch = self.take_batch();
@@ -43,7 +43,8 @@ impl StateThread {
         std::mem::replace(&mut self.batch, next)
     }
 
-    /// How long the batch may still wait for others to come along. Where no append waits for anything that would save nothing.
+    /// How long the batch may still wait for others to join. Where no append waits for anything, that would save
+    /// nothing.
     pub(super) fn may_wait(&self) -> Duration {
         let is_over =
             || self.shared.draining.load(Ordering::Acquire) || self.shared.inbox.is_closing();
@@ -54,7 +55,7 @@ impl StateThread {
         }
     }
 
-    /// Whether all was handed on.
+    /// True if everything was handed on.
     fn is_handed_on(&self) -> bool {
         self.closed.is_empty() && self.batch.is_empty()
     }
@@ -62,7 +63,7 @@ impl StateThread {
     /// Hands the batch on, if there is room for it.
     pub(super) fn hand_on(&mut self) {
         if let Some(why) = self.overlay.failure() {
-            // A step asked the disk and got no answer: it may have decided wrongly.
+            // A step could not read the disk, so its decision may be wrong.
             self.shared.stop_for(Fatal::Disk(why));
         }
         if self.shared.fatal().is_some() {
@@ -77,23 +78,23 @@ impl StateThread {
             return;
         }
         let mut batch = self.closed.pop_front().unwrap_or_else(|| self.take_batch());
-        // Once is enough, whatever becomes of it here.
+        // Once per batch, even if the disk has no room for it now.
         if batch.entry.is_none() {
             shared.hand_off.expect(&batch);
             shared.room.expect(batch.bytes);
             shared.confirming.begin(&shared, &mut batch);
         }
-        // Nothing to write, or nothing is written any more.
+        // There is nothing to write, or nothing is written any more.
         if batch.changes.is_empty() || batch.entry.is_none() {
             return;
         }
         if let Err(batch) = self.shared.hand_off.put(batch) {
-            // Only this thread puts, so there still is room; but nothing is lost if there is not.
+            // Only this thread puts batches, so there still is room; but if not, nothing is lost.
             self.closed.push_front(*batch);
         }
     }
 
-    /// Everybody who waits is told that nothing of theirs was written.
+    /// Refuses all waiting calls: none of their changes was written.
     pub(super) fn refuse(&mut self, calls: Vec<Envelope>) {
         let no = self.shared.unavailable();
         let calls = calls.into_iter().chain(std::mem::take(&mut self.again));
@@ -108,7 +109,7 @@ impl StateThread {
         }
     }
 
-    /// The last batch goes to the disk; who waits is told that nothing comes.
+    /// Hands the last batch to the disk, and refuses the calls that still wait.
     pub(super) fn close(&mut self) {
         let no = self.shared.unavailable();
         for Waiting { reply, .. } in std::mem::take(&mut self.waiting).into_values() {
@@ -123,7 +124,7 @@ impl StateThread {
         while !self.is_handed_on() && self.shared.fatal().is_none() {
             self.hand_on();
             if !self.is_handed_on() {
-                // The disk pokes when it takes what was handed off.
+                // The disk pokes when it takes batches.
                 if !self.shared.inbox.wait_for_poke() {
                     return;
                 }

@@ -1,7 +1,7 @@
-//! The calls whose answers show more than the machine says: pushes, settles, leases.
+//! Calls whose answers show more than the machine's reply: pushes, settles, leases.
 //!
-//! It must never read the disk: what an answer shows is in the rows of its own step, or is left to
-//! the readers.
+//! It must never read the disk: the rows of the step itself have all that its answer shows, or the
+//! readers add it.
 
 use std::sync::atomic::Ordering;
 
@@ -41,7 +41,7 @@ impl StateThread {
         self.answer_step(namespace, reply, answer);
     }
 
-    /// `then`: a lease call that is made once they are settled, unless they are refused.
+    /// `then` is a lease call that is made once they are settled, unless they are refused.
     pub(super) fn settle(
         &mut self,
         namespace: Namespace,
@@ -77,7 +77,7 @@ impl StateThread {
             && answer.is_ok()
         {
             self.lease(namespace.clone(), lease, taker, Some(reply));
-            // Whoever settled waits for the next job already.
+            // The caller of the settle already waits for its next job.
             is_patient |= self.waiting.contains_key(&taker);
         }
         if let Some(reply) = reply {
@@ -87,7 +87,7 @@ impl StateThread {
         }
     }
 
-    /// What to show for jobs that wait.
+    /// The views of waiting jobs.
     fn stands(&mut self, namespace: &Namespace, seqs: impl Iterator<Item = Seq>) -> Vec<Stands> {
         let seqs: Vec<Seq> = seqs.collect();
         if seqs.is_empty() {
@@ -106,9 +106,9 @@ impl StateThread {
         taker: TakerId,
         reply: Option<Reply>,
     ) {
-        // Whoever is gone already asks for nothing.
+        // A caller that has already gone needs no lease.
         let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
-        // The next process that opens the journal has no lock of a folder that proves this one dead.
+        // The next process that opens the journal has no folder lock that proves this one dead.
         lease.local &= !self.shared.is_shared;
         if self.shared.draining.load(Ordering::Acquire) {
             self.answer(namespace, Some(reply), Err(Refusal::from(StoreRefusal::Draining).into()));
@@ -134,14 +134,14 @@ impl StateThread {
         }
     }
 
-    /// A call for a result is answered when there is something to be read.
+    /// Waits for a result: the call is answered when its row can be read.
     pub(super) fn wait_for_result(
         &mut self,
         namespace: Namespace,
         wait: ResultWait,
         reply: Option<Reply>,
     ) {
-        // The caller has hung up: nobody waits.
+        // The caller has gone.
         let Some(reply) = reply.filter(|reply| !reply.is_closed()) else { return };
         let taker = wait.taker;
         match self.apply(&namespace, Command::WaitForResult(Box::new(wait))) {
@@ -159,7 +159,7 @@ impl StateThread {
         }
     }
 
-    /// A call for a flow is answered when it is finished.
+    /// Waits for a flow: the call is answered when it is finished.
     pub(super) fn wait_for_flow(
         &mut self,
         namespace: Namespace,
@@ -182,9 +182,9 @@ impl StateThread {
         }
     }
 
-    /// What a call waited for has ended, or its time is over.
+    /// Answers a call whose job or flow has ended, or whose time is over.
     pub(super) fn notified(&mut self, Notified { taker, look, over }: Notified) {
-        // Otherwise its caller is gone, in the same moment.
+        // Otherwise its caller has just gone.
         let Some(AwaitingEnd { namespace, reply, on }) = self.awaiting.remove(&taker) else {
             return;
         };
@@ -235,7 +235,7 @@ impl StateThread {
     }
 }
 
-/// Jobs of a push as its answer shows them: from their new rows where these are there.
+/// Jobs of a push for its answer: from their new rows where there are any.
 fn shown(pushed: Vec<PushedOne>, stands: Vec<Stands>, rows: &Rows, full: bool) -> Vec<PushedShown> {
     let one = |(one, stands): (PushedOne, Stands)| PushedShown {
         shown: match built(&one, rows, full) {
@@ -252,7 +252,7 @@ fn shown(pushed: Vec<PushedOne>, stands: Vec<Stands>, rows: &Rows, full: bool) -
 
 fn built(one: &PushedOne, rows: &Rows, full: bool) -> Option<StoredJob> {
     let change = rows.jobs.get(&one.seq)?;
-    // What was replaced in the same call has a patch beside it.
+    // A job that was replaced in the same call has a patch too.
     if change.patch.is_some() {
         return None;
     }

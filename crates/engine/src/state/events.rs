@@ -1,4 +1,4 @@
-//! The streams of events as the state knows them: how far each is, and who waits for more.
+//! The state's view of the streams of events: the end of each, and the calls that wait for more.
 //!
 //! It must never number an event whose rows are not in the same batch.
 
@@ -13,14 +13,12 @@ use tenure_machine::{BatchEvents, Done, NewEvents, TakerId};
 use super::StateThread;
 use crate::batch::{Answer, Reply};
 
-/// A call that waits for an event.
 struct WaitingReader {
     namespace: Namespace,
     until: Moment,
     reply: Reply,
 }
 
-/// See the module.
 #[derive(Default)]
 pub(super) struct EventStreams {
     /// The newest event of each namespace.
@@ -35,7 +33,7 @@ impl EventStreams {
         EventStreams { ends, ..EventStreams::default() }
     }
 
-    /// All streams begin another life, also with the events that are numbered and not yet handed on.
+    /// Begins another life of all streams, which includes events that are numbered and not handed on yet.
     pub(super) fn begin_lives(&mut self, now: Moment, batch: &mut BatchEvents) {
         let highest = self.ends.values().map(|end| end.life).max().unwrap_or_default();
         let life = now.us().max(highest + 1);
@@ -55,21 +53,21 @@ impl EventStreams {
         Some(reader)
     }
 
-    /// When the first of those who wait is answered in any case.
+    /// The time at which the first waiting call is answered in any case.
     pub(super) fn next_until(&self) -> Option<Moment> {
         self.by_until.first().map(|(until, _)| *until)
     }
 }
 
 impl StateThread {
-    /// What steps did is numbered, and goes into the batch with their rows.
+    /// Numbers the events of steps, and puts them into the batch with their rows.
     pub(super) fn number_events(&mut self, events: Vec<(Namespace, Vec<Happened>)>) {
         if !self.shared.keeps_events() {
             return;
         }
         for (namespace, events) in events {
             let Some(at) = events.first().map(|event| event.at) else { continue };
-            // No two lives of a namespace begin at one moment: between them lies a day in which nobody called.
+            // No two lives of a namespace begin at the same time: a day without calls lies between them.
             let begins = EventId { life: at.us(), number: 0 };
             let end = self.streams.ends.entry(namespace.clone()).or_insert(begins);
             let new = self.batch.changes.events.new.entry(namespace.clone()).or_insert_with(|| {
@@ -81,7 +79,7 @@ impl StateThread {
         }
     }
 
-    /// The streams of namespaces that ended go with them.
+    /// Ends the streams of namespaces that ended.
     pub(super) fn end_streams(&mut self, ended: Vec<Namespace>) {
         for namespace in &ended {
             self.streams.ends.remove(namespace);
@@ -90,7 +88,7 @@ impl StateThread {
         self.batch.changes.events.ended.extend(ended);
     }
 
-    /// A reader has seen all up to an event, and waits for the next.
+    /// Waits for the next event, for a reader that has seen all earlier ones.
     pub(super) fn wait_for_events(
         &mut self,
         namespace: Namespace,
@@ -122,7 +120,7 @@ impl StateThread {
         }
     }
 
-    /// The time of some who wait is over.
+    /// Answers the waiting calls whose time is over.
     pub(super) fn end_readers(&mut self, now: Moment) {
         while let Some((until, taker)) = self.streams.by_until.first().copied()
             && until <= now
@@ -131,17 +129,17 @@ impl StateThread {
         }
     }
 
-    /// Nobody waits any more.
+    /// Answers all waiting calls.
     pub(super) fn drain_readers(&mut self) {
         self.end_readers(Moment::MAX);
     }
 
-    /// The caller of a waiting call is gone.
+    /// Forgets a waiting call whose caller has gone.
     pub(super) fn drop_reader(&mut self, taker: TakerId) {
         self.streams.take(taker);
     }
 
-    /// Those who wait, when nothing is answered any more.
+    /// Takes the waiting calls when nothing is answered any more.
     pub(super) fn take_readers(&mut self) -> Vec<Reply> {
         let streams = &mut self.streams;
         streams.by_until.clear();

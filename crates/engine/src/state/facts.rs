@@ -1,7 +1,7 @@
-//! What happened in steps, told to the operator: each fact to the log at debug, what somebody should look at as a warning
-//! that counts, and how many of each when the store is closed.
+//! Reports the events of steps to the operator: logs each at debug, those that need attention as a counted warning,
+//! and the number of each when the store is closed.
 //!
-//! It decides nothing, and no job that goes well has a line above debug. What has to be told while it lasts, such as a clock
+//! It decides nothing, and a job that goes well has no line above debug. A condition that lasts, such as a clock
 //! that leaps, is in the engine's health as well.
 
 use std::time::Instant;
@@ -13,13 +13,13 @@ use tenure_core::sentences::StoredNote;
 use tenure_machine::facts::Fact;
 use tenure_seam::Seldom;
 
-/// What happened since the store was opened.
+/// Counts since the store was opened.
 #[derive(Debug)]
 pub(super) struct FactCounts {
-    /// By the places of their types.
+    /// Indexed by the type of event.
     events: [u64; EventType::ALL.len()],
     reserved: u64,
-    /// Lines that are seldom written, by the places of their kinds.
+    /// Rate-limited log lines, indexed by their kind.
     alarms: [Alarmed; Alarm::ALL.len()],
 }
 
@@ -30,21 +30,21 @@ impl Default for FactCounts {
     }
 }
 
-/// What somebody should look at.
+/// An event that needs the operator's attention.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Alarm {
     /// The holder of a lease stopped heartbeating.
     LeaseLost,
     /// A job ended because too many of its workers were lost.
     Poison,
-    /// Moments of a schedule passed while nothing could fire them.
+    /// Occurrences of a schedule passed while nothing could fire them.
     ScheduleMissed,
 }
 
 impl Alarm {
     const ALL: [Alarm; 3] = [Alarm::LeaseLost, Alarm::Poison, Alarm::ScheduleMissed];
 
-    /// Of an event, with how many times it stands for.
+    /// The alarm of an event, if it is one, with the number of occurrences that it stands for.
     fn of(happened: &Happened) -> Option<(Self, u64)> {
         let Happened { kind, about, .. } = happened;
         match kind {
@@ -58,7 +58,7 @@ impl Alarm {
         }
     }
 
-    /// Writes the line, with the last of those that it counts as an example.
+    /// Writes the line, with the last of the counted events as an example.
     fn tell(self, times: u64, namespace: &Namespace, about: &About) {
         let (namespace, job) = (namespace.as_str(), about.job.as_ref().map(|job| job.as_str()));
         let queue = about.queue.as_ref().map(|queue| queue.as_str());
@@ -92,7 +92,7 @@ impl Alarm {
     }
 }
 
-/// The line of an event at debug. The texts of users stay out of it: an error or a reason may quote anything.
+/// Logs an event at debug. The texts of users stay out of it: an error or a reason may quote anything.
 fn tell(namespace: &Namespace, Happened { kind, about, .. }: &Happened) {
     let About { job, queue, flow, schedule, limit, pool, resource, holder, attempt, n, .. } = about;
     tracing::debug!(
@@ -112,22 +112,22 @@ fn tell(namespace: &Namespace, Happened { kind, about, .. }: &Happened) {
     );
 }
 
-/// Whether a job failed since its workers were lost, and not since one of them said so.
+/// True if a job failed because its workers were lost, and not because one of them reported a failure.
 fn ended_by_loss(about: &About) -> bool {
     let by = |note: StoredNote| about.error.as_deref() == Some(note.as_str());
     by(StoredNote::HolderStopped) || by(StoredNote::GrantNeverReceived)
 }
 
-/// The lines of one kind.
+/// The log of one kind of alarm.
 #[derive(Debug, Default)]
 struct Alarmed {
     lines: Seldom,
-    /// The last that no line has told of.
+    /// The last event that no line has reported.
     last: Option<(Namespace, About)>,
 }
 
 impl FactCounts {
-    /// Takes what one step did.
+    /// Counts the events and facts of one step.
     pub(super) fn take(
         &mut self,
         events: &[(Namespace, Vec<Happened>)],
@@ -150,7 +150,7 @@ impl FactCounts {
         }
     }
 
-    /// Writes the warnings that are due. What steps did that follow each other at once stands in one line.
+    /// Writes the warnings that are due. Steps that follow each other at once share one line.
     pub(super) fn warn(&mut self) {
         for (alarm, Alarmed { lines, last }) in Alarm::ALL.into_iter().zip(&mut self.alarms) {
             if lines.untold() > 0
@@ -166,7 +166,7 @@ impl FactCounts {
         self.events[kind as usize]
     }
 
-    /// Says how many there were.
+    /// Logs the total of each.
     pub(super) fn sum_up(&self) {
         tracing::info!(
             granted = self.of(EventType::JobGranted) + self.of(EventType::LeaseGranted),

@@ -1,4 +1,5 @@
-//! Gauges, beside the ticks: those that are due are claimed for the processes that read, and handed on to them.
+//! Usage probes (`Gauge`), beside the ticks: claims those that are due, and hands the claims to processes that read
+//! them.
 
 use std::time::Duration;
 
@@ -7,34 +8,34 @@ use tenure_seam::GaugeReader;
 
 use super::StateThread;
 
-/// Who reads gauges here. A number is never given twice, so that what is known of one that is gone means no other.
+/// Processes that read usage probes here. No number is used twice, so facts about a reader that left refer to no other.
 #[derive(Debug, Default)]
 pub(super) struct GaugeReaders {
-    /// With their numbers; the first is asked first the next time.
+    /// Readers with their numbers; the first one gets the first claim next time.
     readers: Vec<(u64, GaugeReader)>,
     added: u64,
 }
 
 impl GaugeReaders {
-    /// One more reads.
+    /// Adds a reader under a new number.
     pub(super) fn add(&mut self, reader: GaugeReader) {
         self.added += 1;
         self.readers.push((self.added, reader));
     }
 
-    /// Whether anybody reads.
+    /// True if there is any reader.
     pub(super) fn any(&self) -> bool {
         !self.readers.is_empty()
     }
 
-    /// Forgets those that stopped reading.
+    /// Forgets processes that stopped reading.
     fn look(&mut self) {
         self.readers.retain(|(_, reader)| reader.reads());
     }
 }
 
 impl StateThread {
-    /// Claims what is due, each time for the reader that waits longest.
+    /// Claims the probes that are due, each for the reader that has waited longest.
     pub(super) fn gauges(&mut self) {
         if self.gauges_wait() != Some(Duration::ZERO) {
             return;
@@ -48,11 +49,11 @@ impl StateThread {
                     readers.iter().map(|(other, _)| other).filter(|other| *other != number);
                 let others = others.map(u64::to_string).collect();
                 let claim = Command::ClaimGauges { reader: number.to_string(), others };
-                // It refuses nothing.
+                // A claim is never refused.
                 let Ok(Done::Claimed(claims)) = self.apply(&namespace, claim) else { continue };
                 self.absorb();
                 for claim in claims {
-                    // One that stopped in this moment answers nothing: the attempt fails, and others come.
+                    // A reader that has just stopped does not answer: the attempt fails, and others follow.
                     let _ = reader.claimed(&namespace, claim);
                 }
             }
@@ -62,7 +63,7 @@ impl StateThread {
         }
     }
 
-    /// How long until a gauge is to be claimed; `None` if none is to be, or nobody reads.
+    /// The time until a probe must be claimed; `None` if there is no probe or no reader.
     pub(super) fn gauges_wait(&self) -> Option<Duration> {
         if self.gauge_readers.readers.is_empty() {
             return None;

@@ -1,7 +1,7 @@
-//! The thread that owns the machine: it applies what is asked, one after the other, ticks when
+//! The thread that owns the machine: it applies requests one after the other, ticks when
 //! something is due, and hands rows and answers on in batches.
 //!
-//! It must never wait for the disk, nor for who asked.
+//! It must never wait for the disk, nor for a caller.
 
 mod batches;
 mod calls;
@@ -34,64 +34,64 @@ use crate::file::watch::LookWhen;
 use crate::inbox::{Ask, Envelope};
 use crate::shared::Shared;
 
-/// A lease call that waits.
+/// A waiting lease call.
 struct Waiting {
     namespace: Namespace,
     reply: Reply,
 }
 
-/// A call that waits for an end.
+/// A call that waits for the end of a job or a flow.
 struct AwaitingEnd {
     namespace: Namespace,
     reply: Reply,
     on: AwaitingOn,
 }
 
-/// What a call waits for the end of.
+/// The job or flow whose end a call waits for.
 enum AwaitingOn {
     /// The job of this row.
     Result {
         seq: Seq,
-        /// When it is answered in any case.
+        /// The time at which the call is answered in any case.
         until: Moment,
     },
     Flow(FlowName),
 }
 
-/// See the module.
 pub(crate) struct StateThread {
     shared: Arc<Shared>,
     machine: Machine,
     overlay: Overlay,
     batch: Batch,
-    /// Batches before it that take no more, and that the disk had no room for yet.
+    /// Earlier batches that are closed, and for which the disk had no room yet.
     closed: VecDeque<Batch>,
     waiting: HashMap<TakerId, Waiting>,
-    /// Calls that wait for an end.
+    /// Calls that wait for the end of a job or a flow.
     awaiting: HashMap<TakerId, AwaitingEnd>,
-    /// Calls whose bounded work was not enough: they go on behind those that came meanwhile.
+    /// Calls that have used up their bounded work: they go on behind the calls that came meanwhile.
     again: Vec<Envelope>,
     clock: SeenClock,
     told: facts::FactCounts,
     streams: EventStreams,
-    /// Finished jobs take too much, but none could go: not tried again before something changes.
+    /// Finished jobs take too much, but none could be removed: not retried before something changes.
     stuck: bool,
     /// Schedules that asked for a plan.
     wanted: Vec<(Namespace, PlanWanted)>,
-    /// By the monotonic clock: moments are decided again no sooner, so that firing leaves half of the time to others.
+    /// By the monotonic clock: occurrences are decided again no sooner, so that firing leaves half of the time to
+    /// others.
     no_fire_before: Duration,
-    /// Processes that read gauges.
+    /// Processes that read usage probes.
     gauge_readers: gauges::GaugeReaders,
 }
 
-/// Why the thread ends.
+/// The way in which the thread ends.
 pub(crate) enum Ended {
     Closed,
     Crashed,
 }
 
 impl StateThread {
-    /// `ends`: the newest event of each namespace.
+    /// `ends` has the newest event of each namespace.
     pub(crate) fn new(
         shared: Arc<Shared>,
         machine: Machine,
@@ -125,7 +125,7 @@ impl StateThread {
             if taken.crashed {
                 return Ended::Crashed;
             }
-            // It wakes at least once a second, called or not.
+            // The thread wakes at least once a second, even without calls.
             if let Err(fatal) = shared.look(LookWhen::EverySecond) {
                 shared.stop_for(fatal);
             }
@@ -157,8 +157,8 @@ impl StateThread {
         }
     }
 
-    /// Does what ticks ask for: after each of them, before another call is taken, so that the order in which things happen does not
-    /// depend on how many calls came at once.
+    /// Does the work that ticks ask for, after each of them and before the next call, so that the order of events does
+    /// not depend on how many calls came at once.
     fn do_asked(&mut self) {
         self.gauges();
         self.schedules();
@@ -243,7 +243,7 @@ impl StateThread {
         }
     }
 
-    /// Takes the rows of a step, and answers it with them.
+    /// Takes the rows of a step, and answers the step together with them.
     fn answer_step(
         &mut self,
         namespace: Namespace,

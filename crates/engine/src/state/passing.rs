@@ -1,6 +1,6 @@
-//! Time that a test moves: it passes from one due moment to the next, and each is done before time goes on.
+//! Moves the time for a test: from one due moment to the next, and all due work is done before time goes on.
 //!
-//! It runs within one call of the state, so no other call sees a moment on the way, and a day without anything due
+//! It runs within one call of the state, so no other call sees a time in between, and a day without due work
 //! takes no longer than a second.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tenure_seam::{Clock, TestClock};
 use super::StateThread;
 
 impl StateThread {
-    /// Does all that is due now.
+    /// Does all work that is due now.
     pub(super) fn settle_due(&mut self) {
         self.tick();
         self.do_asked();
@@ -23,8 +23,8 @@ impl StateThread {
         }
     }
 
-    /// Moves the clock by `span`. It stops at each moment at which something is due, so that what happens there happens
-    /// at that moment; while leases live that is at least once a second, so the engine never takes the move for a time
+    /// Moves the clock by `span`. It stops at each moment at which something is due, so that due work is done exactly
+    /// then; while leases live that is at least once a second, so the engine never takes the move for a time
     /// in which it could not hear its callers.
     pub(super) fn pass_time(&mut self, clock: &TestClock, span: Span) {
         let until = clock.now().plus(span);
@@ -37,7 +37,7 @@ impl StateThread {
             }
             let next = match self.next_moment() {
                 Some(next) if next > now => next.min(until),
-                // What is due and cannot be done now, such as a moment of a schedule while the store is full.
+                // Work that is due and cannot be done now, such as an occurrence of a schedule while the store is full.
                 Some(_) => now.plus(Span::from_us(PULSE_US)).min(until),
                 None => until,
             };
@@ -45,7 +45,7 @@ impl StateThread {
         }
     }
 
-    /// The next moment at which anything is due.
+    /// The next moment at which any work is due.
     fn next_moment(&self) -> Option<Moment> {
         let gauge = self.gauge_readers.any().then(|| self.machine.next_gauge()).flatten();
         let streams = self.streams.next_until();

@@ -1,6 +1,6 @@
-//! Schedules, beside the ticks: plans are computed for those that ask for one, and due moments are decided.
+//! Schedules, beside the ticks: computes plans for those that ask for one, and decides due occurrences.
 //!
-//! Firing never takes more than half of the thread's time: after an outage pushes, leases and settles go on between.
+//! Firing never takes more than half of the thread's time: after an outage pushes, leases and settles go on in between.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use tenure_seam::schedules::plan;
 use super::StateThread;
 
 impl StateThread {
-    /// Computes the plans that were asked for, and decides moments that are due.
+    /// Computes the requested plans, and decides the occurrences that are due.
     pub(super) fn schedules(&mut self) {
         for (namespace, wanted) in std::mem::take(&mut self.wanted) {
             let plan = plan(wanted, self.shared.clock.now());
-            // It refuses nothing: a plan that is of no use is dropped.
+            // A plan is never refused: a useless one is dropped.
             let _ = self.apply(&namespace, Command::Plan(plan));
             self.absorb();
         }
-        // It takes some time, and then the next one waits; by the clock of a test, which stands, all come at once.
+        // Each takes some time, and then the next one waits; on a test clock, which stands still, all come at once.
         while self.firing_waits() == Some(Duration::ZERO) {
             let began = self.shared.clock.monotonic();
             // A full store makes schedules late, never itself fuller.
@@ -35,7 +35,7 @@ impl StateThread {
         }
     }
 
-    /// How long until moments may be decided; `None` if no schedule has any.
+    /// The time until occurrences may be decided; `None` if no schedule has any.
     pub(super) fn firing_waits(&self) -> Option<Duration> {
         let due = self.machine.next_fire()?;
         let clock = &self.shared.clock;

@@ -1,4 +1,5 @@
-//! What steps did: rows are laid over the disk and put into the batch, grants find who waits.
+//! Follows steps: puts their rows over the disk and into the batch, and sends grants to the waiting
+//! calls.
 //!
 //! It must never answer before the rows of the same step are in the batch.
 
@@ -14,14 +15,14 @@ use crate::file::written;
 use crate::inbox::Ask;
 
 impl StateThread {
-    /// A grant before payload and data are read, with the lives of its jobs.
+    /// A grant before its payload and data are read, with the lives of its jobs.
     pub(super) fn leased(&self, namespace: &Namespace, granted: Granted, rows: &Rows) -> Leased {
         let lives: Vec<_> = granted
             .grants
             .iter()
             .map(|grant| rows.jobs.get(&grant.seq?).and_then(|change| change.life.clone()))
             .collect();
-        // What was granted in this step is in its rows; what a repeat answers is not.
+        // A grant of this step is in its rows; a repeated answer is not.
         let is_fresh = |grant: &&Grant| match grant.seq {
             Some(seq) => rows.jobs.get(&seq).is_some_and(|change| change.life.is_some()),
             None => {
@@ -38,7 +39,7 @@ impl StateThread {
     }
 
     /// Begins to read the granted jobs that are not in memory, while their grant is appended. Only
-    /// those of which rows say all but their lives; the others are read when the grant is there.
+    /// jobs whose rows are complete except their lives; the others are read after the append.
     fn read_ahead(
         &self,
         namespace: &Namespace,
@@ -55,7 +56,7 @@ impl StateThread {
         if lacks.is_empty() { None } else { self.shared.read_ahead(namespace, lacks) }
     }
 
-    /// Takes what the machine did since the last time; deliveries become answers.
+    /// Takes the machine's effects since the last call; deliveries become answers.
     pub(super) fn drain(&mut self) -> Rows {
         let effects = self.machine.drain();
         self.told.take(&effects.events, &effects.facts);
@@ -68,7 +69,7 @@ impl StateThread {
                 Some(Waiting { reply, .. }) => {
                     self.answer(namespace, Some(reply), Ok(Answer::Leased(leased)));
                 }
-                // Its caller is gone, and this was granted in the same moment.
+                // The caller has gone, and this was granted at the same time.
                 None if !leased.fresh.is_empty() => {
                     self.shared.tell(&namespace, Ask::Undo(leased.fresh));
                 }
@@ -81,7 +82,7 @@ impl StateThread {
         effects.rows
     }
 
-    /// Lays rows over the disk and puts them into the batch.
+    /// Puts rows over the disk and into the batch.
     pub(super) fn keep(&mut self, rows: Rows) -> bool {
         self.overlay.lay(&rows, self.batch.number);
         let some = !rows.is_empty();
@@ -91,7 +92,7 @@ impl StateThread {
         some
     }
 
-    /// Takes the rows of a step; whether there were any.
+    /// Takes the rows of a step; true if there were any.
     pub(super) fn absorb(&mut self) -> bool {
         let rows = self.drain();
         self.keep(rows)

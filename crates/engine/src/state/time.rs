@@ -1,6 +1,6 @@
-//! When the machine ticks, and what is told of a clock that steps back or leaps ahead.
+//! Decides when the machine ticks, and reports a clock that steps back or leaps ahead.
 //!
-//! It must never let either go unseen because nothing is due; and a leap is seen before anything that is due by it.
+//! It must notice either even when nothing is due; and it must notice a leap before any work that becomes due by it.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl StateThread {
         self.machine.next_due()
     }
 
-    /// How long nothing is to do. At most a second, since only who looks sees a clock step back.
+    /// The time without work. At most a second, since only a look at the clock shows a step back.
     pub(super) fn patience(&self) -> Duration {
         let most = Span::from_us(PULSE_US).std();
         if !self.again.is_empty() {
@@ -39,7 +39,7 @@ impl StateThread {
         tick.min(others.unwrap_or(most)).min(batch.unwrap_or(most)).min(most)
     }
 
-    /// Whether anything is left that is due now: for who waits until nothing is.
+    /// True if work is due now: for callers that wait until there is no more.
     pub(super) fn is_due(&self) -> bool {
         let now = self.shared.clock.now();
         let full = self.shared.room.is_used_up();
@@ -49,7 +49,7 @@ impl StateThread {
             || !full && self.machine.next_fire().is_some_and(|due| due <= now)
     }
 
-    /// Ticks once if something is due, or if the clock is not where it should be. Whether it did.
+    /// Ticks once if something is due, or if the clock is not where it should be; true if it did.
     pub(super) fn tick(&mut self) -> bool {
         let look = ClockLook::at(&*self.shared.clock);
         let now = look.wall;
@@ -59,8 +59,8 @@ impl StateThread {
         }
         let first = self.clock.top == Moment::ZERO;
         let behind = self.clock.sees(now);
-        // A namespace where nothing was due keeps the old time until it is used, so the machine is
-        // asked for as long as the clock has not caught up with all that it ever said.
+        // A namespace without due work keeps the old time until it is used, so the machine is
+        // asked until the clock has caught up with its highest reading.
         let looks = first || leapt > Span::ZERO || self.clock.below_top(now);
         let ticks = looks || self.due().is_some_and(|due| due <= now);
         if ticks {
@@ -80,7 +80,7 @@ impl StateThread {
     }
 }
 
-/// One look at both clocks. The wall clock was read between the two readings of the other: a thread that is stopped
+/// One look at both clocks. The wall clock is read between two readings of the monotonic one: a thread that is stopped
 /// in between must not look like a leap.
 #[derive(Clone, Copy)]
 struct ClockLook {
@@ -97,20 +97,20 @@ impl ClockLook {
     }
 }
 
-/// What this engine saw of its clock. Starts at zero.
+/// The readings of this engine's clock. Starts at zero.
 #[derive(Default)]
 pub(super) struct SeenClock {
-    /// The look that the next ones are compared with; at most a second old as long as somebody looks.
+    /// The look to which the next ones are compared; at most a second old while looks go on.
     base: Option<ClockLook>,
-    /// The latest that the clock said since a step back was accepted.
+    /// The latest reading since a step back was accepted.
     accepted: Moment,
-    /// The latest that it ever said.
+    /// The latest reading ever.
     top: Moment,
 }
 
 impl SeenClock {
-    /// What the wall clock gained on the monotonic one, if that is a leap. NTP that slews gains less than a bound's worth
-    /// in the second after which the looks are compared anew.
+    /// The gain of the wall clock on the monotonic one, if that is a leap. While NTP slews, the gain stays below the
+    /// bound in the second after which a new base is taken.
     fn leapt(&mut self, look: ClockLook) -> Span {
         let Some(base) = self.base else {
             self.base = Some(look);
@@ -126,14 +126,14 @@ impl SeenClock {
         if leaps { Span::from_us(gained) } else { Span::ZERO }
     }
 
-    /// The clock says this: by how much it is behind.
+    /// Takes a reading; returns how far the clock is behind.
     fn sees(&mut self, now: Moment) -> Span {
         self.accepted = self.accepted.max(now);
         self.top = self.top.max(now);
         self.accepted.since(now)
     }
 
-    /// Time goes on from here: the clock was accepted, or rows told of a later moment.
+    /// Sets the time after a step back was accepted, or after rows showed a later moment.
     fn stands_at(&mut self, at: Moment) {
         self.accepted = at;
         self.top = self.top.max(at);
@@ -143,7 +143,7 @@ impl SeenClock {
         self.top.since(now) > Span::from_us(CLOCK_BEHIND_LOUD_US)
     }
 
-    /// By how much the clock is behind, if that is worth telling.
+    /// How far the clock is behind, if that must be reported.
     fn loud(&self, now: Moment) -> Option<Span> {
         Some(self.accepted.since(now)).filter(|by| *by > Span::from_us(CLOCK_BEHIND_LOUD_US))
     }

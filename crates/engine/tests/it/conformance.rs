@@ -1,4 +1,4 @@
-//! Every rule of the suite, on this engine: in a folder, and where a journal appends.
+//! Every rule of the suite on this engine: over a folder, and over a journal.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use tenure_journal::memory::MemoryJournal;
 use tenure_seam::Engine;
 use tenure_testkit::{TempDir, TestClock};
 
-/// The engine that is open now, for those who hold it only as an `Engine`.
+/// The engine that is open now, for tests that hold it only as an `Engine`.
 type Open = Arc<std::sync::Mutex<Arc<Embedded>>>;
 
 struct Folder;
 
-/// Each engine has rows of its own, which go with it; only the journal is left of one that ends.
+/// Each engine has rows of its own, which are deleted with it; only the journal outlives it.
 struct Appending;
 
 struct Here {

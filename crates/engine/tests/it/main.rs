@@ -1,4 +1,4 @@
-//! The engine as its callers see it: every rule of the suite, and the store that survives.
+//! The engine from the outside: every rule of the suite, and the survival of the store.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

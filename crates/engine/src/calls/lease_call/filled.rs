@@ -1,7 +1,7 @@
-//! The payloads and data that a lease call shows of its grants: from memory, from rows that were read while the grant was
-//! appended, or from rows that are read now.
+//! Fills in the payloads and data that a lease call shows of its grants: from memory, from rows that were read while
+//! the grant was appended, or from rows that are read now.
 //!
-//! It must never show what may not be durable.
+//! It must never show anything that may not be durable.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,10 +23,10 @@ use crate::file::readers::Haste;
 use crate::file::rows::{self, Data, FoundJob};
 use crate::shared::Shared;
 
-/// A lease that cannot be handed out, and what of it is damaged.
+/// A lease that cannot be handed out, and its damaged part.
 pub(super) type Damaged = (LeaseView, DamagedPart);
 
-/// Grants with their payloads and data, and those that cannot be read.
+/// Grants with their payloads and data, and the grants that cannot be read.
 pub(super) async fn filled(
     shared: &Shared,
     namespace: &Namespace,
@@ -81,7 +81,7 @@ pub(super) async fn filled(
     let ns = namespace.clone();
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|unread| unread.lease).collect();
-    // The lives of jobs are shown as of the grant. A repeat of the call reads them, and then rows must have all.
+    // Jobs are shown with their lives as of the grant. A repeat of the call reads the lives, so it needs all rows.
     let needed = match reads_more {
         true => shared.answered.load(Ordering::Acquire),
         false => shared.hand_off.needed_for(seqs.into_iter().flatten()),
@@ -101,7 +101,7 @@ pub(super) async fn filled(
     for (lease, whole) in read {
         match whole {
             Whole::Yes => leases.push(lease),
-            // The lease ended and its job was forgotten while this was read.
+            // The lease ended and its job was forgotten during this read.
             Whole::Gone => {}
             Whole::Damaged(part) => damaged.push((lease, part)),
         }
@@ -109,7 +109,7 @@ pub(super) async fn filled(
     Ok((leases, damaged))
 }
 
-/// Waits until this may be answered, unless that is known.
+/// Waits until this may be answered, unless it is already known to be durable.
 async fn may_be_shown(shared: &Shared, newest: Newest) -> Result<(), CallError> {
     let is_durable = match newest {
         Newest::Grant => true,
@@ -119,7 +119,7 @@ async fn may_be_shown(shared: &Shared, newest: Newest) -> Result<(), CallError> 
     if is_durable { Ok(()) } else { shared.read_may_be_answered().await }
 }
 
-/// Fills in what is known; whether that is all.
+/// Fills in known data; true if that is all data.
 fn known_data(shared: &Shared, namespace: &Namespace, resources: &mut [LeasedResource]) -> bool {
     let mut all = true;
     for resource in resources {
@@ -154,9 +154,9 @@ fn fresh_view(seq: Seq, body: Body, life: Vec<u8>) -> Option<JobView> {
     job.view(Stands::default())
 }
 
-/// What of a lease is damaged.
+/// The damaged part of a lease.
 pub(super) enum DamagedPart {
-    /// Its job, and how that is told.
+    /// Its job, and the sentence that reports it.
     Job(Seq, String),
     Resource(PoolName, ResourceId),
 }
@@ -168,13 +168,13 @@ enum Whole {
     Damaged(DamagedPart),
 }
 
-/// What of a lease is only in rows.
+/// The parts of a lease that only rows have.
 struct Unread {
-    /// Its place among the leases.
+    /// The lease's place in the answer.
     lease: usize,
     /// The number of its job, and the life as of the grant.
     job: Option<(Seq, Option<Vec<u8>>)>,
-    /// Data of its resources is not known.
+    /// The data of some of its resources is not known.
     lacks_data: bool,
 }
 
@@ -230,7 +230,7 @@ fn read(
                 *whole = damaged(Some(row.job.id.as_str()), "payload");
                 continue;
             }
-            // The job can be run without what it says of its past.
+            // The job can run without its last error, progress and result.
             _ => {}
         }
         others |= life.is_none();

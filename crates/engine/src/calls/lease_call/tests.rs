@@ -30,7 +30,7 @@ where
     tokio::spawn(async move { engine.run(&Namespace::main(), request).await.unwrap() })
 }
 
-/// A thread that reads waits until the other end of this is dropped.
+/// Holds a reader thread until the returned sender is dropped.
 fn held_reader(shared: &Arc<Shared>) -> Sender<()> {
     let (holds, held) = channel::<()>();
     let (begins, begun) = channel();
@@ -59,14 +59,14 @@ async fn rows_came(folder: &Path, journal: &MemoryJournal) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_came_after_the_lease_is_shown_once_the_journal_has_it() {
-    // Read while the grant is appended, or after that, since a change of the job was not in its row yet.
+    // Rows are read while the grant is appended; or after that, because the row lacked a change of the job.
     for has_changed in [false, true] {
         let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
         let journal = Arc::new(MemoryJournal::default());
         let options = Options {
             clock: clock.clone(),
             journal: Some(journal.clone()),
-            // No payload is in memory.
+            // Keeps no payload in memory.
             body_bytes: 0,
             ..Options::new(Location::Folder(dir.join("rows")))
         };
@@ -96,7 +96,7 @@ async fn what_came_after_the_lease_is_shown_once_the_journal_has_it() {
         let grant = begin(&engine, Lease { worker, ..Lease::jobs(vec![queue], 1) });
         begins(begun + 1 + usize::from(has_changed));
         conn.execute_batch("ROLLBACK").unwrap();
-        // Its lease ends, and the job changes; of that the journal does not answer.
+        // The lease ends and the job changes; the journal does not answer these appends.
         for _ in 0..60 {
             clock.advance(Span::from_s(1));
             engine.settled().await;
@@ -108,7 +108,7 @@ async fn what_came_after_the_lease_is_shown_once_the_journal_has_it() {
         rows_came(&dir.join("rows"), &journal).await;
         drop(held);
 
-        // It has read, and does not answer without an append that begins after that.
+        // The call has read, and does not answer before an append that begins later.
         let has_asked = journal.wait_for_begun(begun + 2, PATIENCE);
         let is_answered = grant.is_finished();
         journal.release();

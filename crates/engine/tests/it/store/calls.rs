@@ -1,4 +1,4 @@
-//! Short words for calls.
+//! Short helpers for calls.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -66,10 +66,10 @@ pub fn files_of(folder: &Path) -> Vec<PathBuf> {
     all.flat_map(|path| if path.is_dir() { files_of(&path) } else { vec![path] }).collect()
 }
 
-/// Exit code and sentence of an engine's end, once it has come.
+/// Exit code and message of an engine's end, once it has come.
 pub type End = Arc<Mutex<Option<(i32, String)>>>;
 
-/// An engine that tells its end. Callers may be refused before it does.
+/// An engine that reports its end. Callers may be refused before that.
 pub fn ends(options: Options) -> (Embedded, End) {
     let end = End::default();
     let tell = end.clone();
@@ -79,7 +79,7 @@ pub fn ends(options: Options) -> (Embedded, End) {
     (Embedded::open(Options { on_fatal, ..options }).unwrap(), end)
 }
 
-/// Waits until the engine has told its end.
+/// Waits until the engine has reported its end.
 pub async fn told(end: &End) -> (i32, String) {
     let begun = Instant::now();
     loop {
@@ -139,7 +139,7 @@ pub fn done(lease: &LeaseView) -> SettleItem {
     ending(lease, Ending::Succeeded { result: Some(text("fine")) })
 }
 
-/// A lease call that lives by itself: nothing is sent before it is polled.
+/// A lease call that borrows nothing: nothing is sent before it is polled.
 pub fn call(
     engine: &Embedded,
     lease: Lease,

@@ -1,4 +1,4 @@
-//! A clock that steps back is told, whatever is due.
+//! A clock that steps back is reported, whatever is due.
 
 use tenure_core::bounds::{CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US};
 use tenure_core::lease::LeaseView;
@@ -9,7 +9,7 @@ use tenure_seam::Engine;
 use crate::store::calls::*;
 
 impl Here {
-    /// Whether it says that the clock is behind, after it has looked.
+    /// True if the engine reports a clock that is behind, after a look at it.
     async fn is_loud(&self) -> bool {
         self.engine.settled().await;
         self.engine.health().degraded.is_some_and(|why| why.contains("the clock is"))
@@ -75,7 +75,7 @@ fn a_clock_that_was_set_back_while_the_engine_was_down_is_told() {
 fn a_namespace_that_slept_through_a_far_step_back_accepts_it_when_it_is_used() {
     block(async {
         let here = Here::new();
-        // It exists, and has nothing due.
+        // The namespace exists, and has no due work.
         let held = here.hold("x").await.remove(0);
         settle(&here.engine, vec![ending(&held, tenure_core::lease::Ending::Released)]).await;
         here.pass(90).await;

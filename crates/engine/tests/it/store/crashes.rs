@@ -1,4 +1,4 @@
-//! What a crash takes: nothing that was answered.
+//! A crash loses no answered change.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -85,14 +85,14 @@ fn ending_of(how: u8) -> Ending {
     }
 }
 
-/// One history of a namespace; refusals are part of it.
+/// One history of a namespace, with refusals.
 pub struct Story {
     namespace: Namespace,
     leases: Vec<LeaseView>,
 }
 
 impl Story {
-    /// It begins with a cap and two resources.
+    /// Begins with a cap and two resources.
     pub async fn begin(here: &Here, namespace: Namespace) -> Self {
         let story = Story { namespace, leases: Vec::new() };
         let settings = LimitSettings { concurrency: Some(2), ..LimitSettings::default() };
@@ -197,7 +197,7 @@ impl Story {
     }
 }
 
-/// Nobody reads it: its permits rest, and attempts fail.
+/// A probe that nobody reads: its permits rest, and attempts fail.
 fn gauge(n: u8) -> Gauge {
     let scrapyd = GaugeAddress::parse("http://host").unwrap();
     let (every, lag, stale) = (Span::from_s(1), Span::from_s(u64::from(n % 4)), Span::from_s(5));

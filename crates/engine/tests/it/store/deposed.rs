@@ -1,4 +1,4 @@
-//! An engine whose journal takes no more of its entries: nothing that it says after that gets out.
+//! An engine whose journal takes no more of its entries: none of its later answers gets out.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn pushes(id: &str) -> Request {
     Push { jobs: vec![job(id)], answer: PushAnswer::Ids }.into()
 }
 
-/// Calls of every way by which an answer comes to be: by rows, by the machine alone, by a read of the rows.
+/// Calls whose answers come about in each way: from rows, from the machine alone, from a read of the rows.
 fn calls(lease: &LeaseView) -> Vec<(&'static str, Request)> {
     let id = || JobRef::parse("a").unwrap();
     let extend = ExtendItem { lease: lease.lease.clone().unwrap(), progress: None };
@@ -46,7 +46,7 @@ async fn asked(engine: &Embedded, request: Request) -> Result<Reply, CallError> 
     tokio::time::timeout(PATIENCE, call).await.expect("it is answered")
 }
 
-/// An owner with a job that runs.
+/// A leader with a running job.
 async fn running(journal: &Arc<MemoryJournal>) -> (Here, LeaseView) {
     let here = owner(journal);
     push(&here.engine, vec![job("a")]).await;
@@ -74,7 +74,7 @@ fn nothing_is_answered_after_a_deposal_whatever_is_asked() {
     });
 }
 
-/// An append was begun before the call, and its answer comes after the deposal: it proves nothing about the call.
+/// An append begins before the call, and its reply comes after the fencing: it proves nothing about the call.
 #[test]
 fn an_answer_goes_out_after_an_append_that_was_begun_after_it_was_decided() {
     block(async {
@@ -89,10 +89,10 @@ fn an_answer_goes_out_after_an_append_that_was_begun_after_it_was_decided() {
             let begun = journal.begun().len();
             let before = tokio::spawn(engine.call(&Namespace::main(), pushes("before")));
             assert!(journal.wait_for_begun(begun + 1, PATIENCE));
-            // Whatever is begun from now on arrives after the deposal.
+            // Every append that begins from now on arrives after the fencing.
             journal.fates(|_| Fate::Answered(Appended::Deposed));
             let call = tokio::spawn(engine.call(&Namespace::main(), request));
-            // It is decided, and read, when its own append begins; if it has none, there is nothing to wait for.
+            // The call is decided, and read, when its own append begins; without one there is nothing to wait for.
             journal.wait_for_begun(begun + 2, std::time::Duration::from_secs(2));
             journal.release();
             assert!(before.await.unwrap().is_ok(), "{what}: what was appended before is answered");
@@ -164,12 +164,12 @@ fn a_batch_that_was_not_sent_is_not_sent_after_a_deposal() {
         let mut calls = Vec::new();
         for n in 0..5 {
             calls.push(tokio::spawn(engine.call(&Namespace::main(), pushes(&n.to_string()))));
-            // Two appends are on their way at most; the third batch waits for the disk, the others for that.
+            // At most two appends are on their way; the third batch waits for the disk, the others for that batch.
             if n < 2 {
                 assert!(journal.wait_for_begun(begun + n + 1, PATIENCE));
             }
         }
-        // No event tells that the third is decided. If it is not by then, it is refused all the same.
+        // No event shows that the third is decided. If it is not by then, it is refused as well.
         for _ in 0..10_000 {
             tokio::task::yield_now().await;
         }
@@ -184,7 +184,7 @@ fn a_batch_that_was_not_sent_is_not_sent_after_a_deposal() {
     });
 }
 
-/// It was begun while the one before it was lost, so it came too early.
+/// The append begins while the one before it is lost, so it comes too early.
 #[test]
 fn an_append_that_overtook_the_one_before_is_sent_again() {
     block(async {

@@ -1,4 +1,4 @@
-//! A disk that is full although it was measured: nobody is told a lie, and the engine ends.
+//! A disk that is full although it was measured: no answer is false, and the engine ends.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn a_full_disk_is_told_and_ends_the_engine() {
             }
         };
         assert!(stored > 5, "{stored}");
-        // Its rows are not what ended the engine, but those of an earlier one: it may be in the journal.
+        // The rows of an earlier push ended the engine: this one may be in the journal.
         assert!(matches!(failed, CallError::Fault(_)), "{failed:?}");
         let later = run(&engine, GetStats).await.unwrap_err();
         assert!(matches!(later, CallError::Fault(Fault::Unavailable(_))), "{later:?}");
@@ -33,10 +33,10 @@ fn a_full_disk_is_told_and_ends_the_engine() {
         assert!(said.contains("full"), "{said}");
         assert!(engine.health().degraded.is_some());
         engine.close();
-        // Without room it cannot be opened: its journal holds what the rows lack.
+        // Without room the store cannot be opened: its journal holds entries that the rows lack.
         let no = Embedded::open(Options { page_max: Some(60), ..options(&dir, &clock) });
         assert!(no.unwrap_err().to_string().contains("full"));
-        // With room again all that was answered is there.
+        // With room again all answered jobs are there.
         let engine = Embedded::open(options(&dir, &clock)).unwrap();
         let there = take(&engine, 1_000).await.len();
         assert!((stored..=stored + 1).contains(&there), "{there} of {stored}");

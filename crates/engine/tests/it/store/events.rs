@@ -1,4 +1,4 @@
-//! Streams of events in a folder: what survives, what is dropped, and that a reader is told.
+//! Streams of events in a folder: survival, dropped events, and the gap that a reader gets.
 
 use std::sync::Arc;
 
@@ -66,7 +66,7 @@ fn a_store_that_is_synced_once_a_second_begins_a_new_life_after_a_crash_and_afte
         let engine = Embedded::open(everysec()).unwrap();
         assert_eq!(read(&engine, EventsSince::Id(seen.next)).await.gap, None);
         engine.crash();
-        // Whoever opens it next: what was forgotten stays forgotten.
+        // The next process opens it: forgotten events stay forgotten.
         let always = Options { durability: Durability::Always, ..options(&dir, &clock) };
         let engine = Embedded::open(always).unwrap();
         push_some(&engine, 2, 3).await;
@@ -109,7 +109,7 @@ fn one_answer_has_events_of_a_job_among_many_of_others() {
         let end = run(&engine, GetStats).await.unwrap().events.last.unwrap();
         assert_eq!((found.next, found.gap), (end, None), "it looked to the end");
         assert_eq!(of_job(&engine, "none").await.items, []);
-        // The index is a help and no more: without it, and with one that is damaged, pages take longer.
+        // The index only helps: without it, or with a damaged one, pages take longer.
         engine.close();
         for damage in ["UPDATE event_jobs SET sum = sum + 1", "DELETE FROM event_jobs"] {
             let conn = Connection::open(dir.join("store/tenure.db")).unwrap();
@@ -167,7 +167,7 @@ fn a_stream_stays_within_its_bytes_and_tells_who_was_away_too_long() {
         assert_eq!((gap.why, Some(gap.first)), (GapWhy::Dropped, stats.first));
         assert_eq!(told.items.first().map(|event| event.id), stats.first);
         assert_eq!(jobs(&told.items).last(), Some(&"j399"));
-        // Who is at the edge of what is kept has missed nothing.
+        // A reader at the edge of the kept events has missed nothing.
         let edge = EventId { number: gap.first.number - 1, ..gap.first };
         assert_eq!(read(&engine, EventsSince::Id(edge)).await.gap, None);
         let audit = run(&engine, Audit { deep: true }).await.unwrap();
@@ -262,7 +262,7 @@ fn a_namespace_that_begins_again_has_another_stream() {
         engine.run(&namespace, put()).await.unwrap();
         let told = engine.run(&namespace, after(EventsSince::Id(before.next))).await.unwrap();
         assert_eq!((told.gap.unwrap().why, told.items.len()), (GapWhy::Restarted, 1));
-        // Whoever asked while there was nothing has missed nothing.
+        // A reader that asked while there was nothing has missed nothing.
         let told = engine.run(&namespace, after(EventsSince::Id(EventId::default()))).await;
         let told = told.unwrap();
         assert_eq!((told.gap, told.items.len()), (None, 1));

@@ -1,6 +1,6 @@
-//! A disk that changes a bit, while the store is closed or killed: the opening is refused with a
-//! sentence, or every answered job is there and right, or it is named as unreadable. Never are wrong
-//! bytes served, and nothing is lost without a word.
+//! A disk that flips a bit while the store is closed or killed: the opening is refused with a
+//! sentence, or every answered job is there and right, or is named as unreadable. Wrong bytes are never
+//! served, and nothing is lost without a word.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::store::calls::*;
 
 const JOBS: usize = 240;
 
-/// What was answered of one job.
+/// The answered view of one job.
 #[derive(Clone, PartialEq, Debug)]
 struct Told {
     state: JobState,
@@ -26,17 +26,17 @@ struct Told {
     result: Option<Json>,
 }
 
-/// What became of one flip.
+/// Outcomes of the flips.
 #[derive(Default, Debug)]
 struct Seen {
     refused: u32,
-    /// All is right.
+    /// Every job is right.
     right: u32,
-    /// At least one job is unreadable, and said to be.
+    /// At least one job is unreadable, and named so.
     named: u32,
-    /// The engine ended, and said so: nothing could be written any more.
+    /// The engine ended, and reported it: nothing could be written any more.
     stopped: u32,
-    /// A job is gone, or is older than it was, and nothing says so.
+    /// A job is gone, or is older than it was, without a report.
     lost: Vec<String>,
     wrong: Vec<String>,
 }
@@ -45,12 +45,12 @@ fn payload(n: usize) -> Json {
     text(&format!("payload {n} {}", "abcdefghij".repeat(10 + n % 40)))
 }
 
-/// A store with jobs in all states, as they were answered. `clean`: its log is in the store.
+/// A store with jobs in all states, and their answered views. `clean`: its log is in the store.
 fn made(clean: bool) -> (Here, BTreeMap<String, Told>) {
     block(async {
         let mut here = Here::new();
         here.engine.close();
-        // All that is answered is synced.
+        // All answered changes are synced.
         here.reopen();
         let engine = &here.engine;
         let limit = tenure_core::names::LimitName::parse("site:a").unwrap();
@@ -96,7 +96,7 @@ fn made(clean: bool) -> (Here, BTreeMap<String, Told>) {
     })
 }
 
-/// Numbers of a seed, well mixed.
+/// A well mixed number of a seed.
 fn drawn(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -113,7 +113,7 @@ fn flip(file: &Path, seed: u64) -> String {
     format!("seed {seed}: bit {bit} of byte {at}")
 }
 
-/// Whether the store says by itself that this job is unreadable.
+/// True if the store itself reports this job as unreadable.
 fn is_named(faults: &[String], id: &str) -> bool {
     let n: usize = id[1..].parse().unwrap();
     let (by_id, by_number) = (format!("job \"{id}\""), format!("job number {} ", n + 1));
@@ -152,7 +152,7 @@ async fn asked(engine: &Embedded, told: &BTreeMap<String, Told>) -> Result<Answe
 
 async fn looked(engine: &Embedded, told: &BTreeMap<String, Told>, flip: &str, seen: &mut Seen) {
     let mut unreadable = 0;
-    // A tree that cannot be written ends the engine, aloud, and rows follow answers: at any call from then on.
+    // A tree that cannot be written ends the engine with a report, and rows follow answers: at any call from then on.
     let Ok(Answered { leased, found, faults }) = asked(engine, told).await else {
         let begun = std::time::Instant::now();
         while engine.health().degraded.is_none() {

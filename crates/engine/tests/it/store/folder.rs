@@ -1,4 +1,4 @@
-//! Who may read the folder, and who may open it.
+//! Access to the folder: its permissions, and its one holder.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

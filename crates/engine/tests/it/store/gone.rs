@@ -1,4 +1,4 @@
-//! Callers who go away: what is granted to them is given back at once, whenever they go.
+//! Callers that go away: grants to them are given back at once, whenever they go.
 
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
@@ -45,7 +45,7 @@ fn a_grant_that_is_not_received_is_given_back() {
                 let mut call = call(&here.engine, ask(1, 60));
                 assert!(poll(call.as_mut()).is_pending());
                 here.engine.settled().await;
-                // The answer is sent, and never looked at.
+                // The answer is sent, and never received.
                 push(&here.engine, vec![job(&format!("j{n}"))]).await;
                 here.engine.settled().await;
                 assert_eq!(state(&here, &format!("j{n}")).await, JobState::Running);
@@ -101,7 +101,7 @@ fn callers_that_come_and_go_leave_every_job_to_be_run_once() {
             round += 1;
             let worker = Worker::default();
             let call = call(&here.engine, Lease { worker, ..ask(3, 1) });
-            // Some calls are dropped before, some while, some after they are answered.
+            // Some calls are dropped before their answer, some during it, some after it.
             let patience = std::time::Duration::from_micros(round * 37 % 700);
             if let Ok(leased) = tokio::time::timeout(patience, call).await {
                 let leases = leased.unwrap().leases;

@@ -1,4 +1,4 @@
-//! A journal that appends: whatever was answered can be made again from its entries, in every way there is to load them.
+//! A journal that appends: every answered change can be rebuilt from its entries, by every way of loading them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,14 +35,14 @@ pub fn owner(journal: &Arc<MemoryJournal>) -> Here {
     Here { dir, clock, engine }
 }
 
-/// All rows of a store that nobody has open, and the number of the last commit.
+/// All rows of a store that no process has open, and the number of the last commit.
 pub fn dump(folder: &Path) -> Vec<String> {
     let conn = Connection::open(folder.join("tenure.db")).unwrap();
     let mut lines = Vec::new();
     let tables = ["job", "life", "row", "resource_data", "stream", "event"];
     let tables = tables.map(|table| (table, format!("SELECT * FROM {table} ORDER BY 1, 2, 3")));
     let commit = ("store", "SELECT * FROM store WHERE key = 'commit'".to_owned());
-    // Of the errors of a job only the order counts: their numbers begin anew with a snapshot.
+    // Only the order of a job's errors counts: a snapshot renumbers them.
     let errors = "SELECT seq, row_number() OVER (PARTITION BY seq ORDER BY n), attempt, at, error, lost FROM job_error
                   ORDER BY 1, 2";
     for (table, sql) in tables.into_iter().chain([commit, ("job_error", errors.to_owned())]) {
@@ -68,7 +68,7 @@ fn differs(what: &str, one: &[String], other: &[String]) -> Result<(), String> {
     }
 }
 
-/// Rows made of entries, some at a time.
+/// Rows made of entries, applied in portions.
 fn replica(folder: &Path, clock: &Arc<TestClock>, portions: &[&[JournalEntry]]) -> Vec<String> {
     let mut replica = Replica::open(&options_in(folder, clock)).unwrap();
     for entries in portions {
@@ -78,7 +78,7 @@ fn replica(folder: &Path, clock: &Arc<TestClock>, portions: &[&[JournalEntry]]) 
     dump(folder)
 }
 
-/// All that a machine over these rows knows, once it has found nothing wrong in any namespace.
+/// The durable state of a machine over these rows, after a clean audit of every namespace.
 async fn machine(
     folder: &Path,
     clock: &Arc<TestClock>,
@@ -109,7 +109,7 @@ fn namespaces() -> [Namespace; 3] {
     [Namespace::main(), Namespace::parse("one").unwrap(), Namespace::parse("two").unwrap()]
 }
 
-/// Rows and machines that are made of a snapshot and the entries behind it are those that entries alone give.
+/// Compares rows and machines from a snapshot and the later entries with those from all entries.
 async fn from_snapshot(
     here: &Here,
     entries: &[JournalEntry],
@@ -138,13 +138,13 @@ async fn from_snapshot(
     differs(&what("a machine"), &one, &machine_of(&folder("direct"), clock, &journal).await?)
 }
 
-/// A snapshot of rows that nobody has open.
+/// A snapshot of rows that no process has open.
 pub fn taken(folder: &Path, clock: &Arc<TestClock>) -> MemorySnapshot {
     let replica = Replica::open(&options_in(folder, clock)).unwrap();
     MemorySnapshot::of(&mut replica.snapshot().unwrap()).unwrap()
 }
 
-/// A journal that has only those of these entries that are behind the snapshot.
+/// A journal that has the snapshot, and only the entries behind it.
 pub fn journal_from(snapshot: &MemorySnapshot, entries: &[JournalEntry]) -> Arc<MemoryJournal> {
     let journal = MemoryJournal::with(entries.to_vec());
     journal.turn(snapshot.clone());
@@ -161,7 +161,7 @@ pub fn followed(
     dump(folder)
 }
 
-/// What becomes of appends on the line, in turn.
+/// Sets the fates of the next appends, in turn.
 fn fates(of: &[u8], journal: &MemoryJournal) {
     let of = of.to_vec();
     let mut next = 0..;
@@ -178,7 +178,7 @@ fn fates(of: &[u8], journal: &MemoryJournal) {
 struct History {
     steps: Vec<(usize, Step)>,
     line: Vec<u8>,
-    /// Where rows are compared, as parts of the whole journal.
+    /// The places where rows are compared, as parts of the whole journal.
     cuts: Vec<prop::sample::Index>,
 }
 
@@ -252,7 +252,7 @@ fn after_a_crash_at_any_entry_every_way_to_load_gives_equal_rows_and_an_equal_ma
         proptest::collection::vec(any::<prop::sample::Index>(), 4),
     );
     let history = history.prop_map(|(steps, mut line, cuts)| {
-        // Something has to arrive.
+        // At least one append has to arrive.
         line.push(u8::MAX);
         History { steps, line, cuts }
     });
@@ -269,7 +269,7 @@ fn after_a_crash_among_appends_the_journal_has_all_that_was_answered_whatever_th
         block(async {
             here.engine.settled().await;
             let begun = journal.begun().len();
-            // From some append on none arrives, but its rows are written.
+            // From some append on none arrives, but their rows are written.
             let mut left = round % 6;
             journal.fates(move |append| match append {
                 Append::Entry { .. } if left == 0 => Fate::Lost,
@@ -284,10 +284,10 @@ fn after_a_crash_among_appends_the_journal_has_all_that_was_answered_whatever_th
                     tokio::spawn(here.engine.call_of(Push { jobs, answer: PushAnswer::Ids }))
                 })
                 .collect();
-            // Each time among more of them; there may be as few as one, for all calls.
+            // Each round waits among more appends; there may be only one, for all calls.
             assert!(journal.wait_for_begun(begun + 1, PATIENCE));
             match round % 6 {
-                // None arrives.
+                // No append arrives.
                 0 => rows_came(&here).await,
                 _ => {
                     for _ in 0..round * 50 {
@@ -342,7 +342,7 @@ async fn rows_came(here: &Here) {
     }
 }
 
-/// Some entries, written by an owner.
+/// Some entries, written by a leader.
 fn written() -> Vec<JournalEntry> {
     let journal = Arc::new(MemoryJournal::default());
     let here = owner(&journal);
@@ -413,7 +413,7 @@ fn rows_that_are_no_copy_of_the_journal_are_refused() {
         assert!(matches!(no, OpenError::OtherRows { .. }), "{no}");
     }
 
-    // Damage to a copy is not mended there: the copy is made anew.
+    // Damage to a copy is not mended there: the copy is rebuilt.
     let damaged = dir.join("damaged");
     replica(&damaged, &clock, &[&entries]);
     let conn = Connection::open(damaged.join("tenure.db")).unwrap();
@@ -422,7 +422,7 @@ fn rows_that_are_no_copy_of_the_journal_are_refused() {
     let no = open(&damaged, entries.clone()).unwrap_err();
     assert!(matches!(no, OpenError::OtherRows { .. }), "{no}");
 
-    // A store that has a journal of its own.
+    // Another store, with a journal of its own.
     let folder = dir.join("folder");
     let engine = Embedded::open(options_in(&folder, &clock)).unwrap();
     block(push(&engine, vec![job("of another store")]));
@@ -494,7 +494,7 @@ fn an_append_of_unknown_outcome_is_repeated_after_pauses() {
     journal.fates(move |_| if begun.elapsed() < lost_for { Fate::Lost } else { Fate::Arrives });
     block(push(&here.engine, vec![job("a")]));
     let appends = journal.begun().len() - before;
-    // After 10, 20, 40, 80, 160 and 250 ms, and the check whether it is there.
+    // Retries after 10, 20, 40, 80, 160 and 250 ms, and the check for its presence.
     assert!((3..=12).contains(&appends), "{appends} appends within {:?}", begun.elapsed());
 }
 
@@ -560,7 +560,7 @@ fn an_answer_does_not_wait_for_its_rows_and_who_reads_them_does() {
 fn a_grant_whose_payload_is_in_a_row_is_one_append() {
     let journal = Arc::new(MemoryJournal::default());
     let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
-    // No payload is in memory.
+    // Keeps no payload in memory.
     let options = Options { body_bytes: 0, ..options_in(&dir.join("rows"), &clock) };
     let engine = Embedded::open(appending(options, &journal)).unwrap();
     block(async {
@@ -582,7 +582,7 @@ fn a_settle_is_answered_whether_others_wait_for_the_next_job_or_not() {
             push(&here.engine, vec![job(&format!("{others_wait}"))]).await;
             let leased = take(&here.engine, 1).await;
             let other = others_wait.then(|| tokio::spawn(here.engine.call_of(ask(1, 60))));
-            // It is in line by now, and nothing else comes.
+            // The lease call is in line by now, and no other call comes.
             push(&here.engine, vec![]).await;
             let settled = settle(&here.engine, vec![done(&leased[0])]).await;
             assert!(settled.settled[0].ok);
@@ -666,7 +666,7 @@ fn a_waiting_job_takes_few_bytes_of_the_journal() {
     assert!(alone <= 330 && together <= 200, "{alone} bytes alone, {together} in a crowd");
 }
 
-/// Calls that live by themselves.
+/// Calls that borrow nothing.
 trait CallOf {
     fn call_of<O: Operation + Into<Request>>(
         &self,

@@ -1,4 +1,4 @@
-//! What is remembered for how long.
+//! Retention: the time for which each thing is remembered.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -48,7 +48,8 @@ fn finished_jobs_stay_within_their_bytes_and_failures_own_half() {
         let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
         let config = Config { retain_bytes: 40_000, ..Config::default() };
         let engine = Embedded::open(Options { config, ..options(&dir, &clock) }).unwrap();
-        // 2,000 bytes each: ten that fail are their half, and a hundred that succeed are too many.
+        // 2,000 bytes each: ten failed ones fit into their half, and a hundred succeeded ones are
+        // too many.
         for n in 0..110 {
             let payload = text(&"x".repeat(2_000));
             push(&engine, vec![NewJob { payload, ..job(&format!("j{n}")) }]).await;
@@ -63,7 +64,7 @@ fn finished_jobs_stay_within_their_bytes_and_failures_own_half() {
         assert_eq!(count(JobState::Failed), 8, "they are within their half");
         let succeeded = count(JobState::Succeeded);
         assert!((5..20).contains(&succeeded), "{succeeded} are kept");
-        // Those that would have gone soonest are gone, the last is there.
+        // The ones due for removal first are gone, the last one is there.
         let find = |id: &str| GetJob { job: JobRef::parse(id).unwrap() };
         run(&engine, find("j8")).await.unwrap_err();
         run(&engine, find("j109")).await.unwrap();
@@ -77,7 +78,7 @@ fn what_was_read_is_there_after_a_crash() {
             let mut here = Here::new();
             let jobs = (0..100).map(|n| job(&format!("j{n}"))).collect();
             let push = Push { jobs, answer: PushAnswer::Ids };
-            // It is on its way, and nobody waits for its answer.
+            // The push is on its way, and nobody waits for its answer.
             tokio::spawn(here.engine.call(&Namespace::main(), push.into()));
             let waiting = async |engine: &Embedded| {
                 let jobs = run(engine, GetStats).await.unwrap().jobs;
@@ -91,7 +92,7 @@ fn what_was_read_is_there_after_a_crash() {
     });
 }
 
-/// Whoever reads the files of a folder after its server has ended finds none of what was deleted.
+/// A reader of the files of a folder finds no deleted data after its server has ended.
 #[test]
 fn what_was_deleted_is_in_no_file_of_a_folder_that_was_closed() {
     const SECRETS: [&str; 3] =
@@ -102,7 +103,7 @@ fn what_was_deleted_is_in_no_file_of_a_folder_that_was_closed() {
         for n in 0..50 {
             let [mut one, mut two] = [job(&format!("s{n}")), job(&format!("l{n}"))];
             (one.payload, two.payload) = (text(SECRETS[0]), text(&long(n)));
-            // Some that stays lies between.
+            // A job that stays lies in between.
             push(&here.engine, vec![one, two, job(&format!("stays{n}"))]).await;
         }
         let id = ResourceId::parse("r").unwrap();

@@ -1,7 +1,7 @@
-//! A process that is killed: what it answered is there when its folder is opened again.
+//! A killed process: its answered changes are there when its folder is opened again.
 //!
-//! The test starts itself again as the process to be killed; that one says every id that it was
-//! answered.
+//! The test starts itself again as the process to be killed; that process prints every id that was
+//! answered to it.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -19,9 +19,9 @@ use crate::store::calls::*;
 const FOLDER: &str = "TENURE_TEST_KILL_FOLDER";
 const DURABILITY: &str = "TENURE_TEST_KILL_DURABILITY";
 
-/// Set where the process to be killed pushes arrays, and nothing else.
+/// Set where the process to be killed only pushes arrays.
 const ARRAYS: &str = "TENURE_TEST_KILL_ARRAYS";
-/// Jobs of one of them.
+/// Jobs of one array.
 const LONG: usize = 200;
 
 fn push_arrays(folder: &str) {
@@ -51,7 +51,7 @@ fn an_array_that_was_in_flight_is_stored_whole_or_not_at_all() {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let said = lines.map_while(Result::ok).filter(|line| line.starts_with("SAID"));
         assert_eq!(said.take(3).count(), 3);
-        // No event tells that a push is half done: it is killed at another moment each time.
+        // No event shows that a push is half done: each round kills at another time.
         std::thread::sleep(std::time::Duration::from_millis(round * 3));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -103,7 +103,7 @@ fn child() {
 
 fn say(what: &str, id: &str, n: usize) {
     let mut out = std::io::stdout().lock();
-    // Who reads this kills us: then nothing can be said any more.
+    // The reader of this kills us: then nothing can be printed any more.
     let _ = writeln!(out, "\nSAID {what} {id} {n}");
     let _ = out.flush();
 }
@@ -129,7 +129,7 @@ fn kill_and_look(durability: &str) {
         let enough = pushed.len() + 400;
         let until = Instant::now() + PATIENCE;
         let mut killed = false;
-        // What it said before it died is read to the end.
+        // The output of the killed process is read to its end.
         while let Some(Ok(line)) = lines.next() {
             let mut words = line.split(' ');
             if words.next() != Some("SAID") {

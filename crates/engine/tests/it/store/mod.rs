@@ -1,4 +1,4 @@
-//! The store: what survives, what is refused, who may read it, and how it ends.
+//! The store: survival, refusals, access, and ways to end.
 
 mod blanks;
 mod calls;

@@ -1,4 +1,4 @@
-//! A store whose files are taken away while it is open: nobody is told of success, and the engine ends.
+//! A store whose files are removed while it is open: no call succeeds any more, and the engine ends.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::store::calls::*;
 
 type Deed = fn(&Path);
 
-/// What may happen to the folder `store` of a temporary folder.
+/// Ways to harm the folder `store` of a temporary folder.
 const DEEDS: [(&str, Deed); 7] = [
     ("the folder is removed", |dir| fs::remove_dir_all(dir.join("store")).unwrap()),
     ("the folder is moved", |dir| fs::rename(dir.join("store"), dir.join("away")).unwrap()),
@@ -70,7 +70,7 @@ fn a_push_into_a_store_that_was_taken_away_is_not_answered_as_stored() {
     });
 }
 
-/// What somebody does to a folder whose engine is closed.
+/// Harm to a folder whose engine is closed.
 type Closed = Box<dyn Fn(&Path)>;
 
 #[test]
@@ -110,7 +110,7 @@ fn the_next_start_says_which_file_is_gone_and_what_to_do() {
             push(&engine, vec![job("a")]).await;
             engine.crash();
             does(dir.path());
-            // A second look says the same: the first one changed nothing.
+            // A second opening gives the same error: the first one changed nothing.
             for _ in 0..2 {
                 let no = Embedded::open(how.clone()).expect_err(deed);
                 assert!(matches!(no, OpenError::Incomplete { .. }), "{deed}: {no:?}");
@@ -126,7 +126,7 @@ fn the_next_start_says_which_file_is_gone_and_what_to_do() {
                 "{deed}: the journal has all from the beginning"
             );
         }
-        // Nothing is lost with the file that is there to be locked.
+        // The loss of the lock file loses nothing.
         let dir = TempDir::new();
         let how = options(&dir, &Arc::new(TestClock::default()));
         let engine = Embedded::open(how.clone()).unwrap();
@@ -148,7 +148,7 @@ fn the_end_of_the_old_engine_leaves_the_new_folder_alone() {
         let clock = Arc::new(TestClock::default());
         let new = Embedded::open(options(&dir, &clock)).unwrap();
         push(&new, vec![job("b")]).await;
-        // By its paths it would take away the log of the other.
+        // By its paths it would delete the log of the other.
         old.close();
         new.crash();
         let new = Embedded::open(options(&dir, &clock)).unwrap();

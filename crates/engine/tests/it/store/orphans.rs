@@ -1,4 +1,4 @@
-//! Leases that the process held itself that had the folder open: it ended, and so did they.
+//! Leases that were held by the very process that had the folder open: it ended, and so did they.
 
 use tenure_core::job::{JobState, Outcome};
 use tenure_core::lease::Ending;
@@ -54,7 +54,7 @@ fn what_the_process_held_itself_is_taken_back_at_the_next_opening_and_counts() {
     });
 }
 
-/// No lock of a folder tells that the process is dead: another that opens the journal may only have taken it for dead.
+/// No folder lock proves that the process is dead: the next process that opens the journal may be wrong about it.
 #[test]
 fn what_an_owner_of_a_journal_held_itself_keeps_its_whole_ttl_at_the_next_opening() {
     block(async {

@@ -1,4 +1,4 @@
-//! A store that may have forgotten what was answered: what its engine does, and what it tells.
+//! A store that may have forgotten answered changes: the behaviour of its engine, and its reports.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,7 +124,7 @@ fn whoever_follows_the_journal_has_the_other_life_of_the_events_too() {
         let mut options = appending(options_in(&dir.join("rows"), &before.clock), &journal);
         options.recovers = Some(SPAN);
         let engine = Embedded::open(options).unwrap();
-        // An answer comes after all that was appended before it.
+        // An answer comes after all earlier appends.
         run(&engine, GetStats).await.unwrap();
         engine.close();
         let mut follows = Replica::open(&options_in(&dir.join("follows"), &before.clock)).unwrap();

@@ -1,4 +1,4 @@
-//! How large a folder is: it shrinks when what was in it is gone, and grows no further than it may.
+//! The size of a folder: it shrinks when its content is gone, and grows no further than its bound.
 
 use std::fs;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ fn a_folder_that_shrank_is_compacted_while_idle() {
         let store = || size(here.dir.join("store/tenure.db"));
         let log = || size(here.dir.join("store/tenure.db-wal"));
         let begun = Instant::now();
-        // What is not moved into the store yet is in the log, so the sum counts.
+        // The log has the rows that are not moved into the store yet, so the sum counts.
         while store() + log() > 5 << 20 {
             assert!(begun.elapsed() < PATIENCE, "{} and {}", store(), log());
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -71,7 +71,7 @@ fn a_folder_that_may_not_grow_refuses_pushes_and_takes_them_when_there_is_room()
         let folder = fs::read_dir(dir.join("store")).unwrap();
         let bytes: u64 = folder.map(|entry| size(entry.unwrap().path())).sum();
         assert!(bytes <= 8 << 20, "{bytes}");
-        // What ends and frees is taken, results too.
+        // Calls that end and free are taken, results too.
         let leases = take(&engine, 100).await;
         assert_eq!(leases.len(), 100);
         assert!(settle(&engine, leases.iter().map(done).collect()).await.settled[0].ok);

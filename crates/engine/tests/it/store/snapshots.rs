@@ -1,4 +1,4 @@
-//! Snapshots of rows: of one moment, whole or none, and never of damage.
+//! Snapshots of rows: of a single state, whole or not at all, and never of damage.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn written() -> Vec<JournalEntry> {
     journal.entries()
 }
 
-/// Rows of these entries, and a snapshot of them.
+/// A snapshot of the rows of these entries.
 fn snapshot(folder: &Path, clock: &Arc<TestClock>, entries: &[JournalEntry]) -> MemorySnapshot {
     let mut replica = Replica::open(&options_in(folder, clock)).unwrap();
     replica.apply(entries).unwrap();
@@ -115,7 +115,7 @@ fn half_of_a_snapshot_is_never_taken_for_a_store() {
     .enumerate()
     {
         let folder = dir.join(format!("{n}"));
-        // Rows that were there before are not left beside the new ones.
+        // Older rows are not left beside the new ones.
         snapshot(&folder, &clock, &entries[..1]);
         let mut replica = Replica::open(&options_in(&folder, &clock)).unwrap();
         let no = replica.catch_up(&*journal_from(&broken, &entries)).unwrap_err().to_string();
@@ -169,19 +169,19 @@ fn an_opening_says_which_of_rows_and_journal_is_another() {
         }
         Embedded::open(appending(options_in(&at_two, &clock), &journal)).unwrap_err()
     };
-    // Another content under the same number; Redis says "deposed" of that as of another owner.
+    // Other content under the same number; Redis answers as it does after another process took the store.
     let forked = Arc::new(MemoryJournal::with(vec![entries[0].clone(), fork.clone()]));
     let no = open(forked, Some(Appended::Deposed));
     assert!(matches!(no, OpenError::OtherRows { .. }), "{no}");
-    // The same, where that entry is in the snapshot alone.
+    // The same, where only the snapshot has that entry.
     let elsewhere = MemorySnapshot::with(fork.position(), snapshot_at_two.parts().clone().into());
     let no = open(journal_from(&elsewhere, &[]), Some(Appended::Deposed));
     assert!(matches!(no, OpenError::OtherRows { .. }), "{no}");
-    // Another owner.
+    // Another leader.
     let same = Arc::new(MemoryJournal::with(entries[..2].to_vec()));
     let no = open(same, Some(Appended::Deposed)).to_string();
     assert!(no.contains("another process owns the store"), "{no}");
-    // Entries behind its end, of which it does not know.
+    // Entries behind the reported end.
     let longer = Arc::new(MemoryJournal::with(entries.clone()));
     let no = open(longer, Some(Appended::At(2))).to_string();
     assert!(no.contains("it says that it ends at entry 2, and holds entries up to"), "{no}");

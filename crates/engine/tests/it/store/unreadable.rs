@@ -1,4 +1,4 @@
-//! What cannot be read any more: one job, one resource, the last commits. The others go on.
+//! Unreadable parts of a store: one job, one resource, the last commits. The others go on.
 
 use rusqlite::Connection;
 use tenure_core::job::{JobState, Need, NewJob, OnConflict, Unique, Until};
@@ -206,7 +206,7 @@ fn an_older_copy_is_refused_until_its_loss_is_accepted() {
             here.engine = Embedded::open(Options { accept_loss: true, ..how.clone() }).unwrap();
             assert_eq!(take(&here.engine, 10).await.len(), 1);
             here.engine.close();
-            // It was accepted once, and is the state of things from now on.
+            // The loss was accepted once, and counts from now on.
             Embedded::open(how.clone()).unwrap().close();
             // Without the file nothing is known, and nothing is refused.
             std::fs::write(here.dir.join("store/synced"), "synced 99999999 1 2").unwrap();

@@ -1,4 +1,4 @@
-//! Calls that wait, drains, closes, and what payloads look like on their way.
+//! Calls that wait, drains, closes, and payloads on their way.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ fn a_drained_engine_answers_who_waits_and_takes_no_more_lease_calls() {
         for one in [waits, waits_too] {
             match tokio::time::timeout(PATIENCE, one).await.unwrap().unwrap() {
                 Ok(leased) => assert!(leased.leases.is_empty()),
-                // It came after the drain.
+                // The call came after the drain.
                 Err(no) => assert_eq!(no.code(), Some(Code::Draining)),
             }
         }
