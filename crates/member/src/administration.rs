@@ -1,6 +1,6 @@
-//! A store as its operator sees and changes it, by a process that is no server of it.
+//! Administration: an operator's view of a store, and changes to it, from a process that is not one of its servers.
 //!
-//! It must never take the store, nor write what only its owner may.
+//! It must never take the store, nor write anything that only its leader may write.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use tenure_redis_address::Address;
 
 use crate::settings::{COMPACT, StoreSettings};
 
-/// How often it is looked whether a snapshot is there.
+/// The interval between looks for a new snapshot.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A server that said nothing for this long, of which it says something each second, is not counted.
+/// A server that has not reported for this long is not counted; each reports once a second.
 const SILENT_AFTER: Span = Span::from_s(10);
 
-/// A store, without being a server of it.
+/// Access to a store for a process that is not one of its servers.
 pub struct StoreAdministration {
     store: RedisStore,
     name: String,
@@ -27,50 +27,47 @@ pub struct StoreAdministration {
 pub struct ShownStore {
     /// The name in its keys.
     pub name: String,
-    /// Its random id.
     pub id: u128,
-    /// Its settings.
     pub settings: StoreSettings,
-    /// The epoch at which its owner took it; `None`: it has never had one.
+    /// The epoch at which its leader took it; `None` if it has never had one.
     pub epoch: Option<u64>,
-    /// How long ago its owner wrote last; `None`: it has no owner.
+    /// The time since its leader's last append; `None` without a leader.
     pub beat_ago: Option<Span>,
     /// The number of its last entry.
     pub entry: u64,
-    /// What it takes in Redis.
+    /// Bytes of its parts in Redis.
     pub sizes: StoreSizes,
-    /// The servers that said something within the last 10 s, in the order of their addresses.
+    /// The servers that reported within the last 10 s, ordered by address.
     pub servers: Vec<ShownServer>,
 }
 
 /// A server of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ShownServer {
-    /// Where it says that it is reached.
+    /// The address that it advertises.
     pub url: String,
-    /// Its release.
     pub release: String,
-    /// It owns the store.
+    /// It leads the store.
     pub owns: bool,
-    /// Entries that its rows lacked when it last said something.
+    /// Entries that its rows lacked at its last report; 0 for the leader.
     pub behind: u64,
-    /// When that was.
+    /// The time since its last report.
     pub said_ago: Span,
 }
 
-/// What became of the wish for a snapshot.
+/// The outcome of a request for a snapshot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compacted {
-    /// There is a new one; what the store takes now.
+    /// There is a new snapshot; the sizes after it.
     Done(StoreSizes),
-    /// The owner did not make one in time. It may still be at it.
+    /// The leader did not finish one in time. It may still be writing.
     NotYet,
     /// There is no store.
     NoStore,
 }
 
 impl StoreAdministration {
-    /// Of the store at this address. Whether Redis can be reached shows at the first question.
+    /// Opens the store at this address. An unreachable Redis shows at the first request.
     ///
     /// # Errors
     /// The certificates of the address cannot be used, or the system gives no thread.
@@ -117,7 +114,7 @@ impl StoreAdministration {
         }))
     }
 
-    /// Changes the settings that are said. The owner goes by them within a second or two. Whether there is a store. Blocks.
+    /// Changes the given settings. The leader applies them within a second or two. False if there is no store. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached; it may have happened.
@@ -125,7 +122,7 @@ impl StoreAdministration {
         self.store.set(&settings.fields())
     }
 
-    /// Asks the owner for a snapshot now, and waits until it is there. Blocks.
+    /// Asks the leader for a snapshot now, and waits until it is there. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached; it may have happened.
@@ -144,7 +141,8 @@ impl StoreAdministration {
         Ok(Compacted::NotYet)
     }
 
-    /// What Redis says of itself, and those of these settings that it tells: lines of `name:value`, or why not. Blocks.
+    /// The facts that Redis reports, and the values of these of its settings: lines of `name:value`, or an error.
+    /// Blocks.
     pub fn told(&self, settings: &[&str]) -> [Result<String, String>; 2] {
         let [told, set] = [self.store.told(), self.store.server_settings(settings)];
         [told, set].map(|told| told.map_err(|why| why.to_string()))

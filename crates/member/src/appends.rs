@@ -1,4 +1,4 @@
-//! The appends of one engine that are not answered yet, by their tickets.
+//! Unanswered appends of one engine, by their tickets.
 
 use std::collections::VecDeque;
 
@@ -6,12 +6,12 @@ use tenure_journal::{Appended, Hears, JournalEntry};
 
 struct WaitingAppend {
     ticket: u64,
-    /// Its bytes, for as long as they may have to be sent again.
+    /// Its bytes, as long as a retry may need them.
     entry: Option<JournalEntry>,
     hears: Hears,
 }
 
-/// See the module. Tickets begin at 1 with each engine.
+/// The waiting appends, in order. Tickets begin at 1 with each engine.
 #[derive(Default)]
 pub(crate) struct Appends {
     waiting: VecDeque<WaitingAppend>,
@@ -19,7 +19,7 @@ pub(crate) struct Appends {
 }
 
 impl Appends {
-    /// Takes one in; answers its ticket.
+    /// Adds an append; returns its ticket.
     pub fn add(&mut self, entry: Option<JournalEntry>, hears: Hears) -> u64 {
         self.last += 1;
         self.waiting.push_back(WaitingAppend { ticket: self.last, entry, hears });
@@ -32,19 +32,19 @@ impl Appends {
         entries.find(|entry| entry.position().number == number).cloned()
     }
 
-    /// Those whose tickets are not above this one.
+    /// Takes the callbacks of all tickets up to this one.
     pub fn release(&mut self, up_to: u64) -> Vec<Hears> {
         let until = self.waiting.partition_point(|append| append.ticket <= up_to);
         self.waiting.drain(..until).map(|append| append.hears).collect()
     }
 
-    /// All of them.
+    /// Takes the callbacks of all tickets.
     pub fn take_all(&mut self) -> Vec<Hears> {
         std::mem::take(self).waiting.into_iter().map(|append| append.hears).collect()
     }
 }
 
-/// Tells all of them the same. It must not be called with a lock held: who hears it may append at once.
+/// Completes all of them with the same reply. Must be called without a lock: a callback may append at once.
 pub(crate) fn tell(all: Vec<Hears>, appended: &Appended) {
     all.into_iter().for_each(|hears| hears.hear(appended.clone()));
 }

@@ -1,4 +1,4 @@
-//! The clock of the engine: the wall clock of the owner, carried on by the own monotonic clock.
+//! The clock of the engine: the wall clock of the leader, carried on by this server's monotonic clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use tenure_core::time::{Moment, Span};
 use tenure_seam::Clock;
 
-/// See the module. Before the store was ever taken it shows the moment of the clock beneath.
+/// Before the store was ever taken, it shows the moment of the clock beneath.
 pub(crate) struct StoreClock {
     base: Arc<dyn Clock>,
-    /// The moment at which the monotonic clock showed zero, in microseconds; 0 before the store was taken.
+    /// The moment at which the monotonic clock was zero, in microseconds; 0 before the store was taken.
     zero: AtomicU64,
 }
 
@@ -19,12 +19,12 @@ impl StoreClock {
         StoreClock { base, zero: AtomicU64::new(0) }
     }
 
-    /// What the monotonic clock shows.
+    /// The reading of the monotonic clock.
     pub fn at(&self) -> Span {
         self.base.monotonic().into()
     }
 
-    /// It is this moment when the monotonic clock shows `at`.
+    /// Sets the moment at which the monotonic clock shows `at`.
     pub fn is(&self, moment: Moment, at: Span) {
         self.zero.store(moment.us().saturating_sub(at.us()), Ordering::Release);
     }

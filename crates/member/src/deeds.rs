@@ -1,6 +1,6 @@
-//! Deeds: each action of the value is done here, with the lock let go of. The hands hear of the outcome.
+//! Runs the effects (`Deed`) that the election returns, without its lock. Outcomes go back to `Hands` as inputs.
 //!
-//! Nothing here blocks but the threads that are started for one thing: a load, a question to a server, a snapshot.
+//! Nothing here blocks except the threads that are started for one task: a load, a question to a server, a snapshot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::state::Deed;
 /// A server that does not answer for this long is silent.
 const ASK_WITHIN: Duration = Duration::from_millis(500);
 
-/// See the module.
+/// Runs one effect of the election.
 pub(crate) fn do_deed(hands: &Arc<Hands>, deed: Deed) {
     match deed {
         Deed::Call { number, call } => begin_call(hands, number, &call),
@@ -44,7 +44,7 @@ pub(crate) fn do_deed(hands: &Arc<Hands>, deed: Deed) {
             start(hands, "tenure-load", move |hands| loading::load(&hands, term, recovers));
         }
         Deed::Recover(engine, span) => begin(engine.recover(span)),
-        // How long the others are asked is not known, but no lease lasts longer than this. The value says when it is over.
+        // The duration of the questions is unknown, but no lease lasts longer than this. The election ends the doubt.
         Deed::Doubt(engine) => begin(engine.doubt(Span::from_us(TTL_US_MAX))),
         Deed::EndRecovery(engine) => begin(engine.end_recovery()),
         Deed::Write { term, by, generation, has: None } => {
@@ -64,7 +64,7 @@ pub(crate) fn do_deed(hands: &Arc<Hands>, deed: Deed) {
     }
 }
 
-/// Starts a thread for one thing. Without a thread the server cannot own a store.
+/// Starts a thread for one task. Without a thread the server cannot lead a store.
 fn start(hands: &Arc<Hands>, name: &str, does: impl FnOnce(Arc<Hands>) + Send + 'static) {
     let its = hands.clone();
     let started = spawn_or_die(name, move || does(its));

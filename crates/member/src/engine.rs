@@ -1,4 +1,4 @@
-//! The engine of a member: the one that owns the store, as long as this server does.
+//! The engine of this server for its callers: the real one while this server leads the store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,12 +13,12 @@ use tenure_seam::{CallFuture, Engine, Fault, Health, ReadingFuture, StoreWork};
 use crate::hands::Hands;
 use crate::place::StorePlace;
 
-/// Why an owner is not well whose log grows and grows.
+/// The reason why a leader whose log keeps growing is not well.
 const OVERDUE: &str = "no snapshot of the store could be made for 10 min, so its log grows in Redis; see in the log of this server \
                        why not, make room in Redis, and ask for one: tenure store compact";
 
-/// Answers calls while this server owns the store. Where it does not, a call is refused as unavailable, with a sentence that
-/// says where the store is served. It reads no gauges by itself: [`Member::place`](crate::Member::place) has the engine that does.
+/// Answers calls while this server leads the store. Otherwise a call is refused as unavailable, with a sentence that
+/// names the leader. It reads no usage probes itself: [`Member::place`](crate::Member::place) has the engine that does.
 #[derive(Clone)]
 pub struct MemberEngine(Arc<Hands>);
 
@@ -69,7 +69,7 @@ impl Engine for MemberEngine {
     }
 
     fn undo(&self, namespace: &Namespace, leases: Vec<String>) {
-        // What nobody here knows ends with its ttl.
+        // A lease that is unknown here ends with its ttl.
         if let Ok(engine) = self.here() {
             engine.undo(namespace, leases);
         }

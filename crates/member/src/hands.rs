@@ -1,7 +1,7 @@
-//! The hands of the value: whoever has news tells it, and what it says is done in its order, by one thread at a time.
+//! Driver: runs the effects that the election state machine returns, in order, one thread at a time.
 //!
-//! An action is done with the lock let go of (in `deeds`), so who hears of it may bring news at once. Nothing here blocks but the
-//! thread of the member (`look`, `register`) and threads that are started for one thing.
+//! An effect runs without the lock (in `deeds`), so that its outcome may be the next input at once. Nothing here blocks
+//! except the server's own thread (`look`, `register`) and threads that are started for one task.
 
 use std::pin::pin;
 use std::sync::atomic::AtomicBool;
@@ -26,43 +26,43 @@ use crate::settings::StoreSettings;
 use crate::standby_rows::StandbyRows;
 use crate::state::{Deed, MemberState};
 
-/// What the thread of the member does.
+/// A task for the server's own thread.
 pub(crate) enum Errand {
     Look,
     Name(StoreId, Span),
-    /// Time is to be told sooner than it thought.
+    /// The election must be told the time earlier than that thread planned.
     Wake,
     Stop,
 }
 
-/// See the module.
+/// The driver, and all that its threads share.
 pub(crate) struct Hands {
     pub me: ServerId,
     pub entry: ServerEntry,
-    /// The address of the store, as it is shown.
+    /// The address of the store, in the form that is shown.
     pub address: String,
     pub store: RedisStore,
-    /// A line of its own, for what takes Redis long.
+    /// A connection of its own, for requests that take Redis long.
     pub bulk: RedisStore,
     pub clock: Arc<StoreClock>,
-    /// As this server was started; see [`Hands::engine_options`].
+    /// The options with which this server was started; see [`Hands::engine_options`].
     pub engine: Options,
-    /// The settings of the store that this server was started with.
+    /// The store's settings with which this server was started.
     pub given: StoreSettings,
     /// The settings of the store, as far as they are known.
     pub settings: Mutex<StoreSettings>,
-    /// Redis had no room for more when it was asked last.
+    /// Redis had no room left at the last check.
     pub is_full: Arc<AtomicBool>,
     pub asks: Arc<dyn AskServer>,
-    /// Does one thing that the value said. It is [`crate::deeds::do_deed`], put in when the member is opened and never changed.
-    /// Imported, it would close a circle of files: what is done there tells these hands what came of it.
+    /// Runs one effect. It is [`crate::deeds::do_deed`], set when the member is opened and never changed.
+    /// An import would make a cycle of files, because that function reports outcomes back to this driver.
     pub do_deed: fn(&Arc<Hands>, Deed),
     pub errands: Sender<Errand>,
     pub place: watch::Sender<StorePlace>,
     pub state: Mutex<MemberState>,
     pub changed: Condvar,
     pub standby: StandbyRows,
-    /// Held while this server writes a snapshot for the owner: one at a time.
+    /// Held while this server writes a snapshot for the leader: one at a time.
     pub writes: Mutex<()>,
     /// A snapshot has been due for too long: see [`crate::member`].
     pub is_overdue: AtomicBool,
@@ -73,14 +73,14 @@ impl Hands {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the value something, and does what it says.
+    /// Gives the election an input, and runs the effects that it returns.
     pub fn tell(self: &Arc<Self>, input: Input) {
         let mut state = self.lock();
         state.take(input, &self.clock);
         self.act(state);
     }
 
-    /// Does what is to be done, unless another thread, or this one further up, is at it.
+    /// Runs the pending effects, unless another thread, or a caller of this function, already does.
     pub fn act<'h>(self: &'h Arc<Self>, mut state: MutexGuard<'h, MemberState>) {
         if state.is_acting {
             return;
@@ -91,7 +91,7 @@ impl Hands {
             let deed = state.deed(action);
             let is_usual = matches!(deed, Deed::Call { .. } | Deed::Done(_));
             if !is_usual {
-                // Before an engine that lost the store ends: calls that it refuses then are passed on.
+                // Before the engine of a fenced leader ends: calls that it then refuses are forwarded.
                 self.show(&state);
                 wakes = true;
             }
@@ -108,12 +108,12 @@ impl Hands {
         }
     }
 
-    /// Where calls are answered now.
+    /// The place where calls are answered now.
     pub fn place_now(&self) -> StorePlace {
         self.place.borrow().clone()
     }
 
-    /// Shows where calls are answered.
+    /// Publishes the place where calls are answered.
     pub fn show(&self, state: &MemberState) {
         let place = state.place(self.clock.at());
         self.place.send_if_modified(|shown| {
@@ -126,15 +126,15 @@ impl Hands {
         });
     }
 
-    /// Why the store is served to nobody, if a copy says so now. Blocks.
+    /// The reason why a copy pauses the store now, if it does. Blocks.
     pub fn pause(&self) -> Result<Option<String>, StoreError> {
         let paused = copy::pause(&self.bulk.look()?.copy, &self.address);
         self.lock().paused.clone_from(&paused);
         Ok(paused)
     }
 
-    /// Lets an acquisition go that waits for a copy to end, once none says anything any more: the store is looked at anew.
-    /// Blocks.
+    /// Releases an acquisition that waits for a copy to end, once no mark of a copy is left: the store is looked at
+    /// again. Blocks.
     pub fn end_pause(self: &Arc<Self>) {
         let Some(call) = self.lock().held_back else { return };
         match self.pause() {
@@ -147,13 +147,13 @@ impl Hands {
         }
     }
 
-    /// The engine could not be opened, or cannot go on.
+    /// Reports that the engine could not be opened, or cannot go on.
     pub fn cannot_serve(self: &Arc<Self>) {
         let to = self.lock().servers.furthest();
         self.tell(Input::CannotServe { to });
     }
 
-    /// Looks at the store. Blocks. Whether it could be read.
+    /// Looks at the store; false if it could not be read. Blocks.
     pub fn look(self: &Arc<Self>) -> bool {
         match self.store.look() {
             Ok(seen) => {
@@ -183,7 +183,7 @@ impl Hands {
         }
     }
 
-    /// The store could not be read or written, for this reason. Blocks.
+    /// Handles a failed read or write of the store. Blocks.
     pub fn failed(self: &Arc<Self>, why: &StoreError) {
         match why {
             StoreError::Format { .. } => self.only_pass_on(why),
@@ -191,10 +191,10 @@ impl Hands {
         }
     }
 
-    /// R18: a store of a format that this release does not read is served by servers of another one. Calls are passed on to its
-    /// owner, and the value hears of nothing, so the store is not taken here. Blocks.
+    /// R18: a store whose format this release cannot read is served by servers of another release. Calls are forwarded
+    /// to its leader, and the election gets no input, so the store is not taken here. Blocks.
     fn only_pass_on(self: &Arc<Self>, why: &StoreError) {
-        // Before it shows an owner: whom it passes calls on to must know it by the secret.
+        // Before it shows a leader: the server that gets its forwarded calls must know it by the secret.
         if !self.lock().is_registered && !self.register() {
             return;
         }
@@ -225,7 +225,7 @@ impl Hands {
         self.store.name_store(&naming).map(drop)
     }
 
-    /// Writes what this server says of itself, and hears of the others. Blocks. Whether it was written.
+    /// Writes this server's report, and reads those of the others; true if it was written. Blocks.
     pub fn register(self: &Arc<Self>) -> bool {
         let (secret, owned) = {
             let state = self.lock();
@@ -253,14 +253,14 @@ impl Hands {
         }
     }
 
-    /// An engine was opened with what was loaded.
+    /// Takes an engine that was opened over the loaded rows.
     pub fn opened(self: &Arc<Self>, term: u64, engine: Embedded) {
         let engine = Arc::new(engine);
         let mut state = self.lock();
         if state.term == term && !state.is_over {
             state.engine = Some(engine);
             self.show(&state);
-            // It may have been over, or begun, before this engine could be told.
+            // The recovery may have ended, or begun, before this engine could be notified.
             let (engine, recovers) = (state.engine.clone(), state.owner.recovers());
             drop(state);
             match engine {
@@ -277,33 +277,33 @@ impl Hands {
         }
     }
 
-    /// Whether what an engine of this term says counts.
+    /// True if reports of an engine of this term count.
     pub fn is_current(&self, term: u64) -> bool {
         let state = self.lock();
         state.term == term && !state.is_over
     }
 
-    /// Whether an engine of this term is being opened, and its load is not proved yet.
+    /// True if an engine of this term is being opened, and its load is not proved yet.
     pub fn loads(&self, term: u64) -> bool {
         let state = self.lock();
         state.term == term && state.is_loading && !state.is_over
     }
 
-    /// Options of an engine that goes by the settings of the store, as far as they are known.
+    /// Options of an engine that follows the settings of the store, as far as they are known.
     pub fn engine_options(&self) -> Options {
         let mut options = self.engine.clone();
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).put(&mut options);
         options
     }
 
-    /// For how long the value wants to hear of no time.
+    /// The time until the election needs its next look at the clock.
     pub fn patience(&self) -> Duration {
         let at = self.clock.at();
         let wakes_at = self.lock().owner.wakes_at(at);
         Span::from_us(wakes_at.us().saturating_sub(at.us())).std()
     }
 
-    /// The last epoch at which this server served.
+    /// The last epoch in which this server served.
     pub fn served(&self) -> Option<Epoch> {
         match self.lock().word(self.clock.at()) {
             ServerWord::Says { served, .. } if served > Epoch(0) => Some(served),
@@ -312,8 +312,8 @@ impl Hands {
     }
 }
 
-/// Asks an engine something without waiting for its answer: that waits for an append, and this thread may be the one that
-/// brings the store's reply.
+/// Begins a request to an engine without waiting for its answer: the answer waits for an append, and this thread may be
+/// the one that brings the store's reply.
 pub(crate) fn begin(asks: impl Future) {
     let _ = pin!(asks).poll(&mut Context::from_waker(Waker::noop()));
 }

@@ -1,7 +1,7 @@
-//! The journal that an engine is opened with: its appends go to the value, and are answered when that lets them out.
+//! The journal of an engine: sends its appends to the election, and answers them when the election releases them.
 //!
-//! A loss of the store does not end it: the value asks the others, acquires the store anew and heals it, and appends wait
-//! meanwhile. Only a server that is deposed tells its engine so.
+//! A loss of the store does not end it: the election asks the other servers, acquires the store again and rebuilds it,
+//! and appends wait meanwhile. Only the engine of a fenced server learns of its fencing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -16,13 +16,13 @@ use tenure_owner::owner::Input;
 use crate::hands::Hands;
 use crate::translate::tip;
 
-/// See the module.
+/// The journal for the engine of one load.
 pub(crate) struct MemberJournal {
     hands: Weak<Hands>,
     store: RedisStore,
-    /// Of the load that it was made for.
+    /// The term of that load.
     term: u64,
-    /// The last thing that could not be read is damaged or missing, and not merely away.
+    /// The last failed read found damage or a gap, and not merely an unreachable store.
     damage: Arc<AtomicBool>,
 }
 
@@ -83,7 +83,7 @@ impl Journal for MemberJournal {
     }
 
     fn facts(&self) -> StoreFacts {
-        // What was appended is counted where it is appended, and not where a load reads.
+        // Appends are counted on the connection that sends them, and not on the one that a load reads from.
         self.hands.upgrade().map_or(self.store.facts(), |hands| hands.store.facts())
     }
 }

@@ -1,4 +1,4 @@
-//! The servers that are registered or were a while ago: whom to ask, and where.
+//! The servers that are or recently were registered, with their addresses.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,32 +11,32 @@ use crate::place::StandbyHealth;
 
 /// The release of this server.
 pub(crate) const RELEASE: &str = env!("CARGO_PKG_VERSION");
-/// A server that is not registered any more is remembered for this long: the store may have lost the registration.
+/// A server without a registration is remembered for this long: the store may have lost the registration.
 const REMEMBERED_FOR: Span = Span::from_s(60);
 
 struct KnownServer {
     entry: ServerEntry,
-    /// It was the process before this one at the same address, so it is gone: it is asked, and gets nothing.
+    /// It was the previous process at the same address, so it is gone: it is asked, and gets nothing.
     is_predecessor: bool,
-    /// The moment of its last word, by the store's clock, in microseconds.
+    /// The time of its last report, by the store's clock, in microseconds.
     said: u64,
-    /// Since when it is not registered, by the own monotonic clock.
+    /// The time since which it is not registered, by the own monotonic clock.
     missing_since: Option<Span>,
 }
 
-/// See the module.
+/// Keyed by the random ids of the processes.
 #[derive(Default)]
 pub(crate) struct KnownServers(BTreeMap<ServerId, KnownServer>);
 
 impl KnownServer {
-    /// Whether the store could be handed over to it, and a snapshot asked of it.
+    /// True if the store could be handed over to it, and a snapshot could be requested from it.
     fn is_standby(&self) -> bool {
         self.missing_since.is_none() && !self.is_predecessor
     }
 }
 
 impl KnownServers {
-    /// Takes in what the store has at `at`. This server is not counted.
+    /// Takes the registrations in the store at `at`, except this server's.
     pub fn read(&mut self, me: &ServerEntry, all: &StoreServers, at: Span) {
         for known in self.0.values_mut() {
             known.missing_since.get_or_insert(at);
@@ -57,7 +57,7 @@ impl KnownServers {
         self.0.keys().copied().collect()
     }
 
-    /// The highest entry that one of them has.
+    /// The highest entry that a server has applied.
     pub fn applied(&self) -> u64 {
         self.0.values().map(|known| known.entry.applied).max().unwrap_or(0)
     }
@@ -66,7 +66,7 @@ impl KnownServers {
         self.0.get(&id).map(|known| known.entry.url.as_str())
     }
 
-    /// How far the standbys are behind the entry `end`.
+    /// The followers' distances behind the entry `end`.
     pub fn standbys(&self, end: u64) -> Vec<StandbyHealth> {
         let health = |entry: &ServerEntry| StandbyHealth {
             url: entry.url.clone(),
@@ -75,7 +75,7 @@ impl KnownServers {
         self.registered().into_iter().map(health).collect()
     }
 
-    /// The other servers, each once: where one was started again, its last process.
+    /// The other servers, each address once, with its latest process.
     pub fn registered(&self) -> Vec<&ServerEntry> {
         let mut by_url: BTreeMap<&str, &KnownServer> = BTreeMap::new();
         for known in self.0.values().filter(|known| known.is_standby()) {
@@ -90,18 +90,18 @@ impl KnownServers {
         by_url.into_values().map(|known| &known.entry).collect()
     }
 
-    /// The standby whose rows are furthest; of equal ones that with the latest word.
+    /// The follower whose rows are furthest; among equals the one with the latest report.
     pub fn furthest(&self) -> Option<ServerId> {
         self.furthest_of(|_| true)
     }
 
-    /// The same among those that have rows and are of this release: another one may write its rows otherwise.
+    /// The same among followers that have rows and are of this release: another release may write its rows otherwise.
     pub fn furthest_with_rows(&self, release: &str) -> Option<ServerId> {
         self.furthest_of(|entry| entry.release == release && entry.applied > 0)
     }
 
     fn furthest_of(&self, counts: impl Fn(&ServerEntry) -> bool) -> Option<ServerId> {
-        // R18: a server that does not read this format only passes calls on.
+        // R18: a server that cannot read this format only forwards calls.
         let reads = |entry: &ServerEntry| entry.format >= FORMAT;
         let counts =
             |known: &KnownServer| known.is_standby() && reads(&known.entry) && counts(&known.entry);
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_server_that_was_started_again_is_listed_once() {
         let process = |id, applied| ServerEntry { id, url: "http://2".to_owned(), applied, ..me() };
-        // The order of the ids, which are random, says nothing.
+        // The random order of the ids does not matter.
         for (before, now) in [(2, 3), (3, 2)] {
             let servers = vec![(5, process(before, 10)), (9, process(now, 90))];
             let mut known = KnownServers::default();

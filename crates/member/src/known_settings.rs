@@ -1,4 +1,4 @@
-//! The settings of the store as a server knows them: it reads them every second, and the owner goes by them.
+//! The settings of the store: each server reads them every second, and the leader applies them.
 //!
 //! They are read once more before an engine is opened, and written where the store lacks them.
 
@@ -10,17 +10,17 @@ use tenure_owner::owner::Input;
 use crate::hands::{Hands, begin};
 use crate::settings::{COMPACT, FIELDS, StoreSettings};
 
-/// The memory of the thread of a member.
+/// The memory of the server's own thread.
 #[derive(Default)]
 pub(crate) struct KnownSettings {
-    /// The engine that goes by them, by its term.
+    /// The term of the engine that has them.
     taken_by: Option<u64>,
-    /// The sentence on a difference that was logged last. `None` while there is no difference.
+    /// The last logged sentence on a difference; `None` while there is no difference.
     warned: Option<String>,
 }
 
 impl KnownSettings {
-    /// Reads the store's settings, goes by them, and writes those that it lacks if this server owns it. Blocks.
+    /// Reads the store's settings, applies them, and writes those that it lacks if this server leads it. Blocks.
     pub fn follow(&mut self, hands: &Arc<Hands>) {
         if let Err(why) = self.try_to_follow(hands) {
             tracing::debug!("the settings of the store could not be read: {why}");
@@ -50,7 +50,7 @@ impl KnownSettings {
         Ok(())
     }
 
-    /// Goes by these from now on. `term` is of the engine that is to, if this server owns the store.
+    /// Applies these settings from now on. `term` is that of the engine to configure, if this server leads the store.
     fn go_by(&mut self, hands: &Arc<Hands>, whole: StoreSettings, term: Option<u64>) {
         if replace_known(hands, &whole) {
             self.taken_by = None;
@@ -68,18 +68,18 @@ impl KnownSettings {
     }
 }
 
-/// The settings of a store as they were read.
+/// The settings of a store after a read.
 struct SettingsRead {
-    /// Those that the store had.
+    /// The settings that the store had.
     read: StoreSettings,
-    /// Those that count: where the store lacks one, what is known here.
+    /// The settings that count: where the store lacks one, the one that is known here.
     whole: StoreSettings,
     /// An operator asks for a snapshot.
     asks_snapshot: bool,
 }
 
-/// Reads the settings, and writes those that the store lacks if this server owns it: what a store that was lost had before is
-/// known here, and a new store has what this server was started with. `None`: there is no store. Blocks.
+/// Reads the settings, and writes those that the store lacks if this server leads it: the settings of a lost store are
+/// known here, and a new store gets the settings that this server was started with. `None`: there is no store. Blocks.
 fn read_settings(hands: &Hands, owns: bool) -> Result<Option<SettingsRead>, StoreError> {
     let all: Vec<&str> = FIELDS.into_iter().chain([COMPACT]).collect();
     let mut texts = hands.store.settings(&all)?;
@@ -97,7 +97,7 @@ fn read_settings(hands: &Hands, owns: bool) -> Result<Option<SettingsRead>, Stor
         let lacks = |(field, _): &(&str, String)| said.iter().all(|(name, _)| name != field);
         let lacking: Vec<_> = whole.fields().into_iter().filter(lacks).collect();
         if !lacking.is_empty() {
-            // Another server may have been quicker: what is there is read in a second.
+            // Another server may have been quicker: its values are read in a second.
             hands.store.fill_in(&lacking)?;
         }
     }
@@ -105,7 +105,7 @@ fn read_settings(hands: &Hands, owns: bool) -> Result<Option<SettingsRead>, Stor
     Ok(Some(SettingsRead { read, whole, asks_snapshot: asked.is_some_and(|at| !at.is_empty()) }))
 }
 
-/// R16: an owner that does not find the key of its store writes it again; what it knows of the settings follows.
+/// R16: a leader that does not find the key of its store writes it again, and then its known settings.
 fn write_name(hands: &Hands) -> Result<(), StoreError> {
     let (store, ttl) = {
         let state = hands.lock();
@@ -119,8 +119,8 @@ fn write_name(hands: &Hands) -> Result<(), StoreError> {
     hands.name_store(store, ttl)
 }
 
-/// An engine is about to be opened, here: it goes by the settings of the store from its first call on, and the store has them
-/// before its owner can die. Blocks.
+/// Called before an engine is opened here: it follows the settings of the store from its first call on, and the store
+/// has them before its leader can die. Blocks.
 pub(crate) fn take_settings(hands: &Hands) -> Result<(), StoreError> {
     if let Some(SettingsRead { whole, .. }) = read_settings(hands, true)? {
         replace_known(hands, &whole);
@@ -128,7 +128,8 @@ pub(crate) fn take_settings(hands: &Hands) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes these for the settings of the store: appends wait for its replicas from now on. Whether they are others than before.
+/// Replaces the known settings: appends wait for the new number of replicas from now on. True if they differ from
+/// before.
 fn replace_known(hands: &Hands, whole: &StoreSettings) -> bool {
     let mut known = hands.settings.lock().unwrap_or_else(PoisonError::into_inner);
     if *known == *whole {

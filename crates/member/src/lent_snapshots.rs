@@ -1,7 +1,9 @@
-//! Snapshots that a standby writes for the owner, from rows of its own, so that the owner's machine has no work with them.
+//! Follower snapshots: a follower writes a snapshot for the leader from its own rows, so that the leader's machine has
+//! no work with it.
 //!
-//! The standby writes the pieces under the owner's fence, which the owner lends it, and says what it wrote. The owner alone turns
-//! to that. It must never turn to a snapshot whose last entry it did not find in the journal, nor lend a name twice.
+//! The follower writes the chunks under the leader's fence, which the leader lends it, and reports the name. Only the
+//! leader installs the snapshot. It must never install one whose last entry it did not find in the journal, nor lend a
+//! name twice.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -23,27 +25,27 @@ use crate::snapshots::{unlink_late, written_is};
 use crate::standby::follows;
 use crate::translate::{generation as named, position};
 
-/// A standby that writes no piece for this long is given up.
+/// A follower that writes no chunk for this long is given up.
 const PIECE_WITHIN: Duration = Duration::from_secs(5);
-/// And one that needs more than this for each piece, after the time in which the first may come. The log grows meanwhile.
+/// So is one that needs more than this per chunk, beyond the time for the first one. The log grows meanwhile.
 const PIECE_TAKES: Duration = Duration::from_millis(500);
-/// The pieces are counted this often.
+/// The interval at which chunks are counted.
 const COUNT_EVERY: Duration = Duration::from_millis(500);
-/// The rows of a standby are looked at this often until they have reached the owner's.
+/// The interval at which a follower compares its rows with the leader's entry, until they have reached it.
 const ROWS_PAUSE: Duration = Duration::from_millis(10);
-/// Names of snapshots that were given up: late pieces of older ones stay, and cost memory alone.
+/// Names of snapshots that were given up: late chunks of older ones stay, and only cost memory.
 const GIVEN_UP_MAX: usize = 4;
 
-/// How long the owner waits for a standby.
+/// The leader's patience with a follower.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
-    /// When the standby was asked, by the own monotonic clock.
+    /// When the follower was asked, by the own monotonic clock.
     begun: Duration,
-    /// When the last piece was seen. Starts as `begun`.
+    /// When the last chunk was seen. Starts as `begun`.
     moved: Duration,
-    /// When the pieces were counted last.
+    /// When the chunks were counted last.
     counted: Duration,
-    /// Pieces that were seen.
+    /// Number of chunks that were seen.
     pieces: u32,
 }
 
@@ -59,15 +61,15 @@ impl Patience {
         }
     }
 
-    /// Whether the owner is faster by itself.
+    /// True if the leader would be faster itself.
     fn is_over(&self, now: Duration) -> bool {
         let allowed = PIECE_WITHIN + PIECE_TAKES * self.pieces;
         now.saturating_sub(self.moved) >= PIECE_WITHIN || now.saturating_sub(self.begun) >= allowed
     }
 }
 
-/// Has a standby write a snapshot that ends with the last entry that was sent, or with a later one. Blocks. If it does not, the
-/// owner makes the next one by itself, under another name.
+/// Has a follower write a snapshot that ends with the last sent entry, or with a later one. Blocks. If the follower
+/// fails, the leader makes the next one itself, under another name.
 pub(crate) fn have(
     hands: &Arc<Hands>,
     term: u64,
@@ -106,27 +108,28 @@ pub(crate) fn have(
             drop(state);
             tracing::info!("{} writes no snapshot, so this server does", standby.url);
             hands.tell(Input::SnapshotFailed { generation, reply: ScriptReply::Refused });
-            // Also where none is due: an operator may have asked for it.
+            // Even before a snapshot is due: an operator may have asked for it.
             hands.tell(Input::SnapshotDue);
         }
     }
 }
 
-/// Whether this is still the owner that asked.
+/// True while this server is still the leader that asked.
 fn is_wanted(hands: &Hands, term: u64, by: &Ownership) -> bool {
     let state = hands.lock();
     let is_owner = state.owner.serves() && state.owner.epoch() == Some(by.epoch);
     is_owner && state.term == term && !state.is_over
 }
 
-/// Whether a snapshot ends with an entry of the journal, by number and checksum. Checksums are chained, so its rows come from
-/// this journal and no other.
+/// True if a snapshot ends with an entry of the journal, by number and checksum. Checksums are chained, so its rows
+/// come from this journal and no other.
 fn is_of_the_store(hands: &Hands, wish: &SnapshotWish, name: &redis::SnapshotName) -> bool {
     let Position { number, .. } = name.tip;
     if name.generation != wish.generation() || number < wish.reached.max(1) {
         return false;
     }
-    // The turn before may have taken all entries out of the journal: then it ends with this one, or the turn is refused.
+    // The last install may have removed all entries: then the snapshot ends with the last sent one, or its install is
+    // refused.
     let last = hands.lock().owner.sent().map(position);
     if last == Some(name.tip) {
         return true;
@@ -135,14 +138,14 @@ fn is_of_the_store(hands: &Hands, wish: &SnapshotWish, name: &redis::SnapshotNam
     entries.is_ok_and(|all| all.first().map(JournalEntry::position) == Some(name.tip))
 }
 
-/// See [`Member::write_snapshot`](crate::Member::write_snapshot).
+/// The follower's side: see [`Member::write_snapshot`](crate::Member::write_snapshot).
 pub(crate) fn write(
     hands: &Hands,
     wish: &SnapshotWish,
     goes_on: &(dyn Fn() -> bool + Sync),
 ) -> Option<redis::SnapshotName> {
     let _alone = hands.writes.try_lock().ok()?;
-    // A thread of its own, since the caller's keeps its priority.
+    // A thread of its own, because the caller's thread must keep its priority.
     let writes = || {
         priority::let_others_go_first();
         write_alone(hands, wish, goes_on)
@@ -174,7 +177,7 @@ fn write_alone(
     }
 }
 
-/// The rows of this standby, once they have this entry.
+/// The rows of this follower, once they have this entry.
 fn rows_at(
     hands: &Hands,
     reached: u64,
@@ -192,7 +195,7 @@ fn rows_at(
     None
 }
 
-/// Rows that are read as long as somebody wants them.
+/// Rows that are read while `goes_on` returns true.
 struct WantedRows<F> {
     rows: RowsSnapshot,
     goes_on: F,
@@ -218,13 +221,13 @@ mod tests {
     #[test]
     fn a_standby_that_writes_no_pieces_or_few_is_given_up() {
         let s = Duration::from_secs;
-        // How many pieces are seen at which second, and when it is given up.
+        // The chunks seen at each second, and the second at which the follower is given up.
         for (seen, over) in [
             (&[][..], Some(5)),
-            // One piece is half a second more.
+            // One chunk gives half a second more.
             (&[(1, 4)], Some(6)),
             (&[(20, 4), (40, 8)], Some(13)),
-            // A piece a second: too few from the tenth on.
+            // One chunk a second: too few from the tenth on.
             (&[(4, 4), (5, 5), (6, 6), (7, 7), (8, 8), (9, 9), (10, 10)], Some(10)),
             (&[(20, 4), (40, 8), (60, 12), (61, 16)], None),
         ] {

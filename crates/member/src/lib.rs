@@ -1,10 +1,10 @@
-//! One server as a member of a store that several servers share.
+//! Server of a store that several servers share: the driver of the election.
 //!
-//! Who owns the store is decided by the value [`tenure_owner::Owner`]. This crate is its hands: it calls the store in Redis,
-//! reads the clock, opens the engine and lets go of it, and asks other servers. What comes of all that it tells the value,
-//! and does what the value says.
+//! The state machine [`tenure_owner::Owner`] elects the leader. This crate drives it: it calls the store in Redis,
+//! reads the clock, opens and closes the engine, and asks other servers. It gives the outcomes to the state machine as
+//! inputs, and runs the effects that it returns.
 //!
-//! It must never know a rule of jobs, nor decide who owns the store: a rule that is missing belongs into the value.
+//! It must never know a rule of jobs, nor decide which server leads: a missing rule belongs into the state machine.
 
 mod administration;
 mod appends;

@@ -1,4 +1,4 @@
-//! A load: an engine is opened whose rows are read from the journal.
+//! Load: opens an engine whose rows are read from the journal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use crate::journal::MemberJournal;
 use crate::known_settings::take_settings;
 use crate::room::full;
 
-/// So much later at least than the value an engine ends a recovery by itself.
+/// The least time by which an engine would end a recovery later than the election does.
 const BEYOND: Span = Span::from_s(1);
 
 /// Opens the engine, which reads the journal, proves that by an empty append, and begins to answer. Blocks.
 ///
-/// A store that a copy has paused is let go of. It is asked here because a copy marks a store that it has taken: whoever
-/// takes it later finds the mark, and the proof of whoever took it earlier is refused.
+/// A store that a copy has paused is given up. The pause is checked here because a copy marks a store that it has
+/// taken: a server that takes it later finds the mark, and the proof of a server that took it earlier is refused.
 pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
     match hands.pause().and_then(|paused| take_settings(hands).map(|()| paused)) {
         Ok(None) => {}
@@ -33,7 +33,7 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
     let journal = MemberJournal::new(hands, term, damage.clone());
     let stopped = Arc::downgrade(hands);
     let on_fatal = move |fatal: &Fatal| {
-        // An engine that was deposed is of an earlier term by now.
+        // The engine of a fenced leader is of an earlier term by now.
         if let Some(hands) = stopped.upgrade().filter(|hands| hands.is_current(term)) {
             tracing::error!("this server cannot go on with the store: {fatal}");
             match fatal {
@@ -52,7 +52,7 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
         journal: Some(Arc::new(journal)),
         on_fatal: Arc::new(on_fatal),
         no_room: Arc::new(move || is_full.load(Ordering::Acquire).then(|| full().into())),
-        // The value says when it is over. That counts from before the load, by another clock, which may be off by 1 ms a second.
+        // The election ends it. It counts from before the load, by another clock, which may be off by 1 ms a second.
         recovers: recovers.map(|span| Span::from_us(span.us() + span.us() / 100 + BEYOND.us())),
         ..hands.engine_options()
     };
@@ -75,8 +75,9 @@ pub(crate) fn load(hands: &Arc<Hands>, term: u64, recovers: Option<Span>) {
     }
 }
 
-/// Over the rows of the standby, if it has any: then what they lack is read, and no more. Rows that are refused are no copy
-/// of the journal; it is read from its beginning then. If it cannot be read now, the rows are kept for the next time.
+/// Opens the engine over the follower's rows, if there are any, and reads only the entries that they lack. Refused rows
+/// are no copy of the journal; it is then read from its beginning. If it cannot be read now, the rows are kept for the
+/// next time.
 fn open(
     hands: &Arc<Hands>,
     term: u64,
@@ -99,7 +100,7 @@ fn open(
         return Embedded::open(options);
     }
     match Embedded::open_over(rows, options.clone()) {
-        // Once the load is proved another one would not be.
+        // After the proof of this load, another load would have none.
         Err(why) if !is_of_the_journal(&why) && hands.loads(term) => {
             tracing::warn!("the store is read from its beginning: {why}");
             Embedded::open(options)
@@ -108,7 +109,7 @@ fn open(
     }
 }
 
-/// The journal could not be read, or has changed meanwhile; otherwise it is this machine that lacks something.
+/// True if the journal could not be read, or has changed meanwhile; otherwise this machine lacks something.
 pub(crate) fn is_of_the_journal(why: &OpenError) -> bool {
     matches!(why, OpenError::Journal(_))
 }

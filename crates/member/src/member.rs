@@ -1,4 +1,4 @@
-//! The member: opened, asked where the store is served, closed.
+//! The server's part in a store: opens it, shows where the store is served, closes it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -32,23 +32,23 @@ use crate::standby_rows::StandbyRows;
 use crate::state::{ENDS, MemberState};
 use crate::watchdog::Watchdog;
 
-/// A server says something of itself this often.
+/// The interval of a server's reports.
 const REGISTER_EVERY: Duration = Duration::from_secs(1);
-/// Where the store is served is looked at this often, though nothing was heard.
+/// The interval at which the place of the store is checked, even without news.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
-/// A snapshot that was due for this long and is not there is said to be missing.
+/// A snapshot that was due for this long is reported as missing.
 const OVERDUE_AFTER: Duration = Duration::from_secs(600);
-/// How long a server that ends waits for the store.
+/// The longest wait of an ending server for the store.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
-/// One server as a member of a store. It ends when this is dropped, without handing the store over: see [`Member::close`].
+/// A server of a store. It ends when this is dropped, without handing the store over: see [`Member::close`].
 pub struct Member {
     hands: Arc<Hands>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Member {
-    /// Begins to take part in the store. Redis need not be there yet.
+    /// Joins the store. Redis need not be reachable yet.
     ///
     /// # Errors
     /// The certificates of the address cannot be used, or the system gives no thread or no random numbers.
@@ -96,7 +96,7 @@ impl Member {
         Ok(member)
     }
 
-    /// Where the store is served, and a way to hear of changes.
+    /// The place where the store is served, and its changes.
     pub fn place(&self) -> Places {
         Places::of(&self.hands.place)
     }
@@ -106,7 +106,7 @@ impl Member {
         self.hands.me.0
     }
 
-    /// The id of the store, and the secret of its servers; `None` as long as the store was not seen.
+    /// The id of the store, and the secret of its servers; `None` until the store was seen.
     pub fn store(&self) -> Option<(u128, Secret)> {
         let state = self.hands.lock();
         state
@@ -117,29 +117,29 @@ impl Member {
             .map(|store| (store.0, state.secret.clone()))
     }
 
-    /// What answers calls where this server owns the store, and refuses them as unavailable elsewhere.
+    /// The engine that answers calls while this server leads the store, and refuses them as unavailable otherwise.
     pub fn engine(&self) -> MemberEngine {
         MemberEngine::new(self.hands.clone())
     }
 
-    /// What this server answers another one that asks.
+    /// The answer of this server to another one that asks.
     pub fn word(&self) -> ServerWord {
         self.hands.lock().word(self.hands.clock.at())
     }
 
-    /// The last epoch at which an append of this server was confirmed; `None`: none was. Never falls.
+    /// The last epoch at which an append of this server was confirmed; `None` before the first. Never falls.
     pub fn served(&self) -> Option<Epoch> {
         self.hands.served()
     }
 
-    /// The last entry that the rows of this server have while another one owns the store; 0: none.
+    /// The last entry in the rows of this server while another one leads the store; 0 without any.
     pub fn applied(&self) -> u64 {
         self.hands.standby.applied()
     }
 
-    /// Writes the pieces of a snapshot for the owner of the store, from the rows of this server, once they have reached the
-    /// entry that the owner names. Blocks; writes nothing more once `goes_on` says no. `None`: it was not written, or not whole.
-    /// Whether it counts is decided by the owner, and by what Redis has.
+    /// Writes the chunks of a snapshot for the leader, from the rows of this server, once they have reached the entry
+    /// that the leader names. Blocks; writes no more once `goes_on` returns false. `None`: the snapshot is not written,
+    /// or not whole. The leader and the content of Redis decide if it counts.
     pub fn write_snapshot(
         &self,
         wish: &SnapshotWish,
@@ -148,24 +148,24 @@ impl Member {
         lent_snapshots::write(&self.hands, wish, goes_on)
     }
 
-    /// How it is; never waits.
+    /// Its health; never waits.
     pub fn health(&self) -> MemberHealth {
         self.hands.lock().health(self.hands.clock.at())
     }
 
-    /// This server and the others of the store; never waits. Which cannot be reached is not known here.
+    /// This server and the others of the store; never waits. Their reachability is not known here.
     pub fn servers(&self) -> Vec<SharedServer> {
         let (hands, applied) = (&self.hands, self.applied());
         hands.lock().shared_servers(&hands.entry, applied, hands.clock.at())
     }
 
-    /// The address of the owner refused a connection: looks at once whether it is dead.
+    /// Checks at once if the leader is dead, because its address refused a connection.
     pub fn look(&self) {
         let _ = self.hands.errands.send(Errand::Look);
     }
 
-    /// Ends: what waits at the engine is answered or called off, and the store is given to another server, if there is one. A
-    /// store that cannot be reached is waited for, for some seconds. Blocks. Repeating it does nothing.
+    /// Ends: answers or cancels the calls that wait at the engine, and hands the store over to another server, if there
+    /// is one. Waits some seconds for an unreachable store. Blocks. Repeating it does nothing.
     pub fn close(&self) {
         let engine = {
             let mut state = self.hands.lock();
@@ -193,10 +193,10 @@ impl Member {
                 return self.crash();
             }
         }
-        // So that a server that came a moment ago is known.
+        // Learns of a server that has just joined.
         self.hands.register();
         let mut given = None;
-        // The engine may have needed all of its time: handing over has its own.
+        // The engine may have needed all of its time: the handover has its own.
         let begun = Instant::now();
         while !self.hands.lock().owner.has_ended() && begun.elapsed() < CLOSE_WITHIN {
             let to = {
@@ -225,7 +225,7 @@ impl Member {
         }
     }
 
-    /// Ends as if the process had been killed: the store is not handed over, and nothing is answered. For tests.
+    /// Ends as if the process had been killed: hands nothing over, and answers nothing. For tests.
     pub fn crash(&self) {
         let (engine, waiting) = {
             let mut state = self.hands.lock();
@@ -273,7 +273,7 @@ impl std::fmt::Debug for Member {
     }
 }
 
-/// The thread of a member: it tells the value of time, looks at the store, and says that this server lives.
+/// The server's own thread: gives the election the time, looks at the store, and reports that this server lives.
 fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
     let mut registered: Option<Duration> = None;
     let (mut is_fit, mut measured, mut due_since) = (false, 0, None);
@@ -285,7 +285,7 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
             registered = Some(now);
             watchdog.look(hands);
             is_fit = is_fit || fits(hands);
-            // One that only passes calls on has to know the others, and they it.
+            // A server that only forwards calls must know the others, and they must know it.
             let takes_part = is_fit || hands.lock().unreadable.is_some();
             if takes_part && hands.register() && is_fit {
                 hands.end_pause();
@@ -324,11 +324,11 @@ fn run(hands: &Arc<Hands>, errands: &Receiver<Errand>) {
     }
 }
 
-/// Shows that an owner is cut off, while the thread of the member waits for the store.
+/// Shows that the leader is partitioned, while the server's own thread waits for the store.
 fn show(hands: &Hands) {
     let mut state = hands.lock();
     while !state.is_over {
-        // A call tells of it only when it is given up.
+        // A call reports the trouble only when it is given up.
         let trouble = hands.store.trouble().map(|why| why.to_string());
         if let Some(why) = &trouble {
             state.why = why.clone();
@@ -344,7 +344,7 @@ fn show(hands: &Hands) {
     }
 }
 
-/// Whether a store can be kept in this Redis.
+/// True if a store can be kept in this Redis.
 fn fits(hands: &Arc<Hands>) -> bool {
     let fits = hands.store.check_server().and_then(|()| {
         let seen = hands.store.look()?;
@@ -362,8 +362,8 @@ fn fits(hands: &Arc<Hands>) -> bool {
     }
 }
 
-/// R15: what makes the store grow is refused before Redis has no room for an append, and an operator hears of a Redis that would
-/// drop keys: it did not when this server started.
+/// R15: calls that make the store grow are refused before Redis has no room for an append, and the operator is warned
+/// of a Redis that would drop keys: it did not when this server started.
 fn look_for_room(hands: &Hands) {
     {
         let mut state = hands.lock();
@@ -380,7 +380,7 @@ fn look_for_room(hands: &Hands) {
     }
 }
 
-/// R15: that no snapshot could be made for long is shown by the health of the server.
+/// R15: the health of the server shows that no snapshot could be made for a long time.
 fn see_if_overdue(hands: &Hands, due_since: &mut Option<Duration>) {
     let serves = hands.lock().owner.serves();
     if !serves || !hands.store.sizes().snapshot_is_due() {
@@ -391,7 +391,8 @@ fn see_if_overdue(hands: &Hands, due_since: &mut Option<Duration>) {
     hands.is_overdue.store(overdue, Ordering::Release);
 }
 
-/// What is counted is measured before it is believed: after a load, and while a snapshot is made, it says too little or too much.
+/// Measures the store where the counted size is not reliable: after a load, and while a snapshot is made, it is too low
+/// or too high.
 fn snapshot_if_due(hands: &Arc<Hands>, measured: &mut u64) {
     let (serves, term) = {
         let state = hands.lock();

@@ -1,4 +1,4 @@
-//! What a member is opened with.
+//! The options of a server of a shared store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,26 +12,27 @@ use tenure_seam::{Clock, SystemClock};
 
 use crate::settings::StoreSettings;
 
-/// Another server that is asked whether it serves.
+/// Another server that is asked if it serves.
 #[derive(Clone, Debug)]
 pub struct AskedServer {
-    /// Where it takes calls.
+    /// The address at which it takes calls.
     pub url: String,
     /// The id of its process. Another process that answers at this address counts as a refusal.
     pub id: u128,
-    /// The id of the store; `None` as long as this server has seen none.
+    /// The id of the store; `None` until this server has seen one.
     pub store: Option<u128>,
-    /// By which the servers of the store know each other.
+    /// The secret by which the servers of the store know each other.
     pub secret: Secret,
 }
 
-/// How other servers are asked.
+/// The way to ask other servers.
 pub trait AskServer: Send + Sync + 'static {
-    /// Asks a server whether it serves the store, and at which epoch it last did. Blocks for at most `within`.
+    /// Asks a server if it serves the store, and for the last epoch at which it did. Blocks for at most `within`.
     fn ask(&self, server: &AskedServer, within: Duration) -> ServerWord;
 
-    /// Has a server that follows the store write a snapshot for this one: see [`Member::write_snapshot`]. Blocks until it has,
-    /// or has refused or cannot be reached, or until `goes_on`, which is asked every so often, says no. `None`: it has not.
+    /// Has a follower write a snapshot for this server: see [`Member::write_snapshot`]. Blocks until it is written,
+    /// refused or out of reach, or until `goes_on`, which is called at intervals, returns false. `None`: it is not
+    /// written.
     ///
     /// [`Member::write_snapshot`]: crate::Member::write_snapshot
     fn write_snapshot(
@@ -42,12 +43,12 @@ pub trait AskServer: Send + Sync + 'static {
     ) -> Option<SnapshotName>;
 }
 
-/// A snapshot that an owner has another server write.
+/// A leader's request to another server for a snapshot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SnapshotWish {
-    /// The owner, under whose fence the pieces are written.
+    /// The leader, under whose fence the chunks are written.
     pub by: Ownership,
-    /// Which of the owner's snapshots it is: a part of its name that the owner never gives again.
+    /// The number among the leader's snapshots: a part of the name that the leader never uses again.
     pub count: u64,
     /// The entry that it must contain at least.
     pub reached: u64,
@@ -60,24 +61,24 @@ impl SnapshotWish {
     }
 }
 
-/// What a member is opened with.
+/// The options of [`Member::open`](crate::Member::open).
 #[derive(Clone)]
 pub struct MemberOptions {
     /// The Redis that has the store.
     pub address: Address,
     /// The name of the store in it.
     pub name: String,
-    /// Where other servers and clients reach this one.
+    /// The address at which other servers and clients reach this one.
     pub url: String,
-    /// Settings of the engine that is opened when this server takes the store. Location, clock, journal and `on_fatal` are
-    /// the member's own.
+    /// Settings of the engine that is opened when this server takes the store. Location, clock, journal and `on_fatal`
+    /// are replaced by the server's own.
     pub engine: Options,
-    /// The settings of the store that this server was started with. They count where the store is made; after that its own
-    /// do. Starts as nothing said.
+    /// The store's settings with which this server was started. They count only while the store is made; after that the
+    /// store's own settings do. Starts empty.
     pub settings: StoreSettings,
-    /// How other servers are asked.
+    /// The way to ask other servers.
     pub asks: Arc<dyn AskServer>,
-    /// Its monotonic clock is the one by which the member acts. Starts as the system's.
+    /// Its monotonic clock drives the election. Starts as the system's.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -111,7 +112,7 @@ impl std::fmt::Debug for MemberOptions {
     }
 }
 
-/// Why a member is not opened.
+/// The reason why a server could not join a store.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
     /// The address of the store cannot be used.

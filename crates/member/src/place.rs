@@ -1,4 +1,4 @@
-//! Where the store is served, and how this member is.
+//! The place where the store is served, and the health of this server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,33 +8,33 @@ use tenure_engine::Embedded;
 use tenure_owner::owner::Warning;
 use tokio::sync::watch;
 
-/// Where calls of the store are answered now.
+/// The place where calls of the store are answered now.
 #[derive(Clone)]
 pub enum StorePlace {
-    /// By this process.
+    /// This process leads the store.
     Here {
-        /// What answers them.
+        /// The engine that answers them.
         engine: Arc<Embedded>,
         /// The epoch at which this server took the store. It stays the same as long as the engine does.
         epoch: u64,
     },
-    /// By another server.
+    /// Another server leads the store.
     There {
-        /// Where that one takes calls.
+        /// The address at which that server takes calls.
         url: String,
-        /// By which the servers of the store know each other.
+        /// The secret by which the servers of the store know each other.
         secret: Secret,
-        /// The epoch at which it took the store; 0 as long as that is not known: it was given the store a moment ago.
+        /// The epoch at which it took the store; 0 while that is unknown, because the store was just handed over to it.
         epoch: u64,
     },
-    /// By none that is known; why, as a sentence.
+    /// No known server leads the store; the reason, as a sentence.
     Nobody(String),
-    /// By none, because a copy paused the store; a sentence that says how that ends.
+    /// No server leads the store, because a copy paused it; the sentence says how that ends.
     Paused(String),
 }
 
 impl StorePlace {
-    /// Whether calls are answered by the same owner of the same epoch.
+    /// True if the same leader answers calls at the same epoch.
     pub(crate) fn is_same(&self, other: &StorePlace) -> bool {
         match (self, other) {
             (StorePlace::Here { engine, .. }, StorePlace::Here { engine: other, .. }) => {
@@ -51,10 +51,10 @@ impl StorePlace {
     }
 }
 
-/// Where the store is served, and a way to hear of changes.
+/// The place where the store is served, and its changes.
 ///
-/// Each answer is a copy. What is told is changed by a thread that holds the lock of the member, so who looked at it in its place
-/// and asked the member something meanwhile would wait for that thread, and it for them.
+/// Each answer is a copy. The place is changed by a thread that holds the lock of the member, so a caller that borrowed
+/// it and called the member meanwhile would deadlock with that thread.
 pub struct Places(watch::Receiver<StorePlace>);
 
 impl Places {
@@ -62,24 +62,24 @@ impl Places {
         Places(told.subscribe())
     }
 
-    /// Where it is served at this moment.
+    /// The place at this moment.
     pub fn now(&self) -> StorePlace {
         self.0.borrow().clone()
     }
 
-    /// The same; [`changed`](Self::changed) ends when it is no longer so.
+    /// The place at this moment; [`changed`](Self::changed) ends when it is another one.
     pub fn seen(&mut self) -> StorePlace {
         self.0.borrow_and_update().clone()
     }
 
-    /// Ends at a place that was not [seen](Self::seen). Never, once the member is gone.
+    /// Ends at a place that was not [seen](Self::seen). Never ends once the member is gone.
     pub async fn changed(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending().await
         }
     }
 
-    /// Ends at a place that is so. Never, once the member is gone.
+    /// Ends at a place for which `is_so` returns true. Never ends once the member is gone.
     pub async fn wait_for(&mut self, is_so: impl Fn(&StorePlace) -> bool) {
         if self.0.wait_for(|place| is_so(place)).await.is_err() {
             std::future::pending().await
@@ -93,7 +93,7 @@ impl fmt::Debug for Places {
     }
 }
 
-/// For an operator.
+/// The sentence for an operator.
 impl fmt::Display for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -120,27 +120,27 @@ impl fmt::Debug for StorePlace {
     }
 }
 
-/// How a member is.
+/// The health of a server of a shared store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemberHealth {
-    /// Where the store is served, as a sentence.
+    /// The place where the store is served, as a sentence.
     pub owner: String,
-    /// What an operator should know, as sentences; none if all is well.
+    /// Sentences for the operator; empty if all is well.
     pub warnings: Vec<String>,
-    /// The other servers, as the owner knows them; none where another server is the owner.
+    /// The other servers, as the leader knows them; empty on any other server.
     pub standbys: Vec<StandbyHealth>,
 }
 
-/// How far a server that does not own the store is.
+/// The distance of a follower behind the leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StandbyHealth {
-    /// Where it is reached.
+    /// The address at which it is reached.
     pub url: String,
-    /// Entries that its rows lacked when it last said something, which it does once a second: a takeover reads these.
+    /// Entries that its rows lacked at its last report, one a second: a takeover reads these.
     pub behind: u64,
 }
 
-/// That another server owns the store, as a sentence without its full stop.
+/// The sentence that another server leads the store, without its full stop.
 pub(crate) fn owns(url: &str, epoch: u64) -> String {
     match epoch {
         0 => format!("{url} owns the store"),
@@ -148,7 +148,7 @@ pub(crate) fn owns(url: &str, epoch: u64) -> String {
     }
 }
 
-/// A warning of the value, as a sentence.
+/// A warning of the election, as a sentence.
 pub(crate) fn sentence(warning: Warning) -> &'static str {
     match warning {
         Warning::StoreForgot => {

@@ -1,11 +1,11 @@
-//! Threads that let others go first. On Linux alone: elsewhere a thread has no priority of its own to give up.
+//! Lowers the priority of threads. Only on Linux: elsewhere a thread has no priority of its own.
 
-/// By how much such a thread is nicer: on a machine that is busy it gets a third of what another thread gets, and all
-/// of a processor that nobody else needs.
+/// The added niceness: on a busy machine such a thread gets a third of the share of another thread, and all
+/// of a processor that no other thread needs.
 #[cfg(target_os = "linux")]
 const NICER: i32 = 5;
 
-/// The calling thread lets others go first until it ends. There is no way back without a right that servers do not have.
+/// Lowers the priority of the calling thread until it ends. Raising it again needs a right that servers do not have.
 pub(crate) fn let_others_go_first() {
     #[cfg(target_os = "linux")]
     if let Err(why) = rustix::process::nice(NICER) {
@@ -19,7 +19,8 @@ mod tests {
 
     use super::*;
 
-    /// How nice the calling thread is, as the system says: the 19th field, and the name in parentheses is the second.
+    /// The niceness of the calling thread, as the system reports it: the 19th field; the second is the name in
+    /// parentheses.
     fn niceness() -> i32 {
         let stat = fs::read_to_string("/proc/thread-self/stat").expect("it can be read");
         let (_, behind) = stat.rsplit_once(')').expect("it has a name");

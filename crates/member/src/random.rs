@@ -1,4 +1,4 @@
-//! Numbers that nobody can guess: ids of processes and stores, and the secret of a store.
+//! Unpredictable numbers: ids of processes and stores, and the secret of a store.
 
 use data_encoding::HEXLOWER;
 use tenure_core::secret::Secret;
@@ -13,7 +13,7 @@ pub(crate) fn id() -> Result<u128, MemberError> {
     Ok(u128::from_le_bytes(bytes))
 }
 
-/// A secret for a store that has none.
+/// A secret for a store without one.
 pub(crate) fn secret() -> Result<Secret, MemberError> {
     let mut bytes = [0; 32];
     fill_random(&mut bytes).map_err(|why| MemberError::Random(why.to_string()))?;

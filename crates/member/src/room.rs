@@ -2,7 +2,7 @@
 
 use tenure_core::sentences::StoreRefusal;
 
-/// Why a Redis that has no room takes nothing new.
+/// The refusal while Redis has no room for anything new.
 pub(crate) fn full() -> StoreRefusal {
     StoreRefusal::MemoryFull { store: "redis".into(), bound: "\"maxmemory\"".into() }
 }

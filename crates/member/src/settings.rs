@@ -1,7 +1,8 @@
-//! The settings of a store, which its servers must agree on: what decides of stored things. They lie beside the store's id.
+//! The settings of a store, on which its servers must agree because they decide about stored things. They are kept
+//! beside the store's id.
 //!
-//! The server that makes the store writes those that it was started with, and the usual ones for the rest. After that the
-//! store's count, whatever a server was started with.
+//! The server that makes the store writes the settings that it was started with, and the defaults for the rest. After
+//! that the store's settings count, whatever a server was started with.
 
 use tenure_core::time::Span;
 use tenure_engine::Options;
@@ -12,30 +13,31 @@ const RETAIN_BYTES: &str = "retain_bytes";
 const EVENTS_BYTES: &str = "events_bytes";
 const FORGETS: &str = "forgets";
 const REPLICAS: &str = "replicas";
-/// All fields that are settings.
+/// The fields that are settings.
 pub(crate) const FIELDS: [&str; 5] = [PATIENCE, RETAIN_BYTES, EVENTS_BYTES, FORGETS, REPLICAS];
-/// Not empty: an operator asks the owner for a snapshot.
+/// Not empty: an operator asks the leader for a snapshot.
 pub(crate) const COMPACT: &str = "compact";
 const NEVER: &str = "never";
 const PERHAPS: &str = "perhaps";
 
-/// What of a store's settings is known, or is to be changed. `None`: nothing is said of it.
+/// The known settings of a store, or a change of them. `None`: unknown, or unchanged.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct StoreSettings {
-    /// A job that was blocked this long reserves what it needs.
+    /// A job that was blocked this long reserves its needs.
     pub patience: Option<Span>,
     /// Bytes that finished jobs may take.
     pub retain_bytes: Option<u64>,
     /// Bytes of events that each namespace keeps; 0: none are kept.
     pub events_bytes: Option<u64>,
-    /// The store is said to forget nothing that was answered: who takes it over under another run of Redis does not recover.
+    /// The operator declares that the store never forgets an answered change: a takeover under another run of Redis
+    /// does not recover.
     pub forgets_never: Option<bool>,
-    /// How many replicas must have what is written before it counts; 0: the primary alone counts.
+    /// The number of replicas that must have a write before it counts; 0: only the primary counts.
     pub replicas: Option<u32>,
 }
 
 impl StoreSettings {
-    /// Those of a store of which nobody said anything.
+    /// The defaults of a store without settings.
     pub fn usual(engine: &Options) -> StoreSettings {
         StoreSettings {
             patience: Some(engine.config.patience),
@@ -46,7 +48,7 @@ impl StoreSettings {
         }
     }
 
-    /// These, and those of `rest` of which these say nothing.
+    /// These settings, with those of `rest` where these are `None`.
     pub fn or(self, rest: &StoreSettings) -> StoreSettings {
         StoreSettings {
             patience: self.patience.or(rest.patience),
@@ -57,7 +59,7 @@ impl StoreSettings {
         }
     }
 
-    /// Each that is said: the name of its field, and its text.
+    /// The settings that are not `None`: the name of each field, and its text.
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let StoreSettings { patience, retain_bytes, events_bytes, forgets_never, replicas } = self;
         let forgets = |never| if never { NEVER } else { PERHAPS }.to_owned();
@@ -71,7 +73,7 @@ impl StoreSettings {
         FIELDS.into_iter().zip(texts).filter_map(|(field, text)| Some((field, text?))).collect()
     }
 
-    /// Those that a store says; none if there is no store. Blocks.
+    /// The settings of a store; empty if there is no store. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached.
@@ -79,7 +81,7 @@ impl StoreSettings {
         Ok(StoreSettings::read(&store.settings(&FIELDS)?.unwrap_or_default()))
     }
 
-    /// Of the texts of all fields. A text that means nothing says nothing.
+    /// Reads the texts of all fields. A text without a meaning is read as `None`.
     pub(crate) fn read(texts: &[Option<String>]) -> StoreSettings {
         let text = |at: usize| texts.get(at)?.as_deref();
         StoreSettings {
@@ -95,7 +97,7 @@ impl StoreSettings {
         }
     }
 
-    /// What a server was started with and the store has otherwise, as a sentence; `None` if there is nothing.
+    /// A sentence on the settings with which a server was started and which differ in the store, if there are any.
     pub(crate) fn differs_from(&self, store: &StoreSettings) -> Option<String> {
         let has: Vec<_> = store.fields();
         let other = |(field, text): &(&str, String)| {
@@ -112,7 +114,7 @@ impl StoreSettings {
         })
     }
 
-    /// Puts those that are said into the options of an engine.
+    /// Puts the settings that are not `None` into the options of an engine.
     pub(crate) fn put(&self, options: &mut Options) {
         options.config.patience = self.patience.unwrap_or(options.config.patience);
         options.config.retain_bytes = self.retain_bytes.unwrap_or(options.config.retain_bytes);
@@ -161,7 +163,7 @@ mod tests {
         let said = given.differs_from(&some()).unwrap();
         assert!(said.contains("started with replicas 1, and the store has 2: "), "{said}");
         assert_eq!(some().differs_from(&some()), None);
-        // What the store does not say yet is filled in.
+        // A setting that the store lacks is no difference: it is filled in.
         assert_eq!(some().differs_from(&StoreSettings::default()), None);
     }
 }

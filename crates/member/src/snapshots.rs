@@ -1,5 +1,5 @@
-//! Snapshots that the owner writes itself: when the log is long and no standby writes one for it, and to heal a store that
-//! forgot. Pieces that nothing names any more are unlinked here too, whoever wrote them.
+//! Snapshots that the leader writes itself: when the log is long and no follower writes one for it, and to rebuild a
+//! store that forgot. Unlinks chunks that no name refers to any more, by whichever server they were written.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,17 +17,17 @@ use crate::hands::Hands;
 use crate::priority;
 use crate::translate::{generation as named, tip};
 
-/// Until the rows of the last entry that was sent are written, which takes the disk some milliseconds.
+/// The pause until the rows of the last sent entry are written, which takes the disk some milliseconds.
 const ROWS_PAUSE: Duration = Duration::from_millis(2);
-/// Before a snapshot is tried again.
+/// The pause before a snapshot is retried.
 const PAUSE: Duration = Duration::from_millis(500);
-/// A standby that was stopped may write as many pieces before it sees that it was given up.
+/// The most chunks that a stopped follower may write before it learns that it was given up.
 const LATE_PIECES: u32 = 64;
 
-/// Writes all pieces of a snapshot that ends with the last entry that was sent, or with a later one. Blocks; for a
+/// Writes all chunks of a snapshot that ends with the last sent entry, or with a later one. Blocks; for a
 /// thread of its own.
 pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: Generation) {
-    // A store that heals answers nobody until it is done, and one that has no room waits for the turn.
+    // A store that is being rebuilt answers no call before the end, and one without room waits for the install.
     if hands.lock().owner.serves() && !hands.is_full.load(Ordering::Acquire) {
         priority::let_others_go_first();
     }
@@ -58,14 +58,14 @@ pub(crate) fn write(hands: &Arc<Hands>, term: u64, by: &Ownership, generation: G
     }
 }
 
-/// All pieces of a snapshot are there.
+/// Reports that all chunks of a snapshot are there.
 pub(crate) fn written_is(hands: &Arc<Hands>, generation: Generation, name: redis::SnapshotName) {
     hands.lock().words.snapshot(name);
     let (pieces, tip) = (name.pieces, tip(name.tip));
     hands.tell(Input::SnapshotWritten { generation, pieces, tip });
 }
 
-/// It is made again under another name, and whoever writes that unlinks the pieces of this one.
+/// Reports a failure. The snapshot is made again under another name; its writer unlinks the chunks of this one.
 fn failed(hands: &Arc<Hands>, generation: Generation, why: &str) {
     tracing::warn!("a snapshot could not be made: {why}");
     thread::sleep(PAUSE);
@@ -74,7 +74,7 @@ fn failed(hands: &Arc<Hands>, generation: Generation, why: &str) {
 
 type Current = (Arc<tenure_engine::Embedded>, u64, redis::Ownership);
 
-/// The engine, the number of the last entry that was sent, and the owner in the store's words; `None` once this ownership is
+/// The engine, the number of the last sent entry, and the leader in the store's form; `None` once this leadership is
 /// over.
 fn current(hands: &Arc<Hands>, term: u64, by: &Ownership) -> Option<Current> {
     let mut state = hands.lock();
@@ -82,28 +82,28 @@ fn current(hands: &Arc<Hands>, term: u64, by: &Ownership) -> Option<Current> {
         if let Some(engine) = &state.engine {
             return Some((engine.clone(), state.owner.sent()?.number, state.words.ownership(by)));
         }
-        // It is being opened.
+        // The engine is being opened.
         let waited = hands.changed.wait_timeout(state, PAUSE);
         state = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
     }
     None
 }
 
-/// Unlinks the pieces of a snapshot that nothing names any more. Blocks. Pieces that are left are found by nobody, and cost
-/// memory alone.
+/// Unlinks the chunks of a snapshot that no name refers to any more. Blocks. Chunks that are left are found by no
+/// reader, and only cost memory.
 pub(crate) fn unlink(hands: &Arc<Hands>, by: &Ownership, snapshot: SnapshotName) {
     let owner = hands.lock().words.ownership(by);
     let SnapshotName { generation, pieces, .. } = snapshot;
     if let Err(why) = hands.bulk.unlink_snapshot(&owner, named(generation), pieces) {
         tracing::warn!("an old snapshot could not be unlinked: {why}");
     }
-    // What the store takes is less now.
+    // The store is smaller now.
     if let Err(why) = hands.store.measure() {
         tracing::debug!("the size of the store could not be asked: {why}");
     }
 }
 
-/// Unlinks pieces that a standby wrote after it was given up. Those before are unlinked with the next snapshot.
+/// Unlinks chunks that a follower wrote after it was given up. Earlier chunks are unlinked with the next snapshot.
 pub(crate) fn unlink_late(hands: &Hands, by: &Ownership) {
     let (given_up, owner) = {
         let state = hands.lock();

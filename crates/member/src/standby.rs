@@ -1,6 +1,6 @@
-//! The thread of a standby: its rows follow the journal, so that a takeover reads only what they lack.
+//! The thread of a follower: its rows follow the journal, so that a takeover reads only the entries that they lack.
 //!
-//! It must never keep rows that are no copy of the journal: those are thrown away, and begun anew.
+//! It must never keep rows that are no copy of the journal: those are dropped, and read again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -13,21 +13,21 @@ use crate::hands::Hands;
 use crate::journal::MemberJournal;
 use crate::loading::is_of_the_journal;
 
-/// Between two reads while entries come, and while none do.
+/// The pause between two reads while entries come, and while none come.
 const PAUSE_BUSY: Duration = Duration::from_millis(20);
 const PAUSE_IDLE: Duration = Duration::from_millis(200);
-/// After the journal could not be read, or the rows were thrown away for the first time.
+/// The pause after the journal could not be read, or the rows were dropped for the first time.
 const PAUSE_FAILED: Duration = Duration::from_secs(1);
-/// The longest pause after the rows were thrown away. Each time the whole store is read from the journal once more.
+/// The longest pause after the rows were dropped. Each time the whole store is read from the journal again.
 const PAUSE_LONGEST: Duration = Duration::from_secs(60);
-/// Rows that lasted for so long after a pause were no part of the same trouble.
+/// Rows that lasted this long after a pause end a series of setbacks.
 const LASTS: Duration = Duration::from_secs(60);
-/// Rows to which nothing was added are compared with the end of the journal this often.
+/// The interval at which rows without new entries are compared with the end of the journal.
 const COMPARE_EVERY: Duration = Duration::from_secs(1);
-/// No engine is of this term, so nothing is appended for it.
+/// No engine has this term, so no append is made for it.
 const NO_TERM: u64 = u64::MAX;
 
-/// The thread of the standby: applies what comes as long as another server owns the store.
+/// Runs the thread of a follower: applies new entries while another server leads the store.
 pub(crate) fn run(hands: &Arc<Hands>) {
     let damage = Arc::new(AtomicBool::new(false));
     let journal = MemberJournal::new(hands, NO_TERM, damage.clone());
@@ -36,7 +36,7 @@ pub(crate) fn run(hands: &Arc<Hands>) {
     while !is_over_after(hands, pause) {
         let standby = &hands.standby;
         let mut rows = standby.lock();
-        // Rows that are there wait for the engine that is opened over them, or for another server to own the store.
+        // Existing rows wait for the engine that is opened over them, or for another server to lead the store.
         if !follows(hands) {
             pause = PAUSE_IDLE;
             continue;
@@ -78,15 +78,15 @@ pub(crate) fn run(hands: &Arc<Hands>) {
     hands.standby.take();
 }
 
-/// How often in a row the rows were thrown away, as on a disk that is full.
+/// Counts how often in a row the rows were dropped, as on a full disk.
 #[derive(Default)]
 struct Setbacks {
-    /// When they were thrown away last, and the pause after that.
+    /// The time of the last drop, and the pause after it.
     last: Option<(Instant, Duration)>,
 }
 
 impl Setbacks {
-    /// They are thrown away: the pause until they are read anew.
+    /// Notes that the rows are dropped; returns the pause until they are read again.
     fn next(&mut self, now: Instant) -> Duration {
         let pause = match self.last {
             Some((at, pause)) if now.duration_since(at) < pause + LASTS => {
@@ -99,14 +99,14 @@ impl Setbacks {
     }
 }
 
-/// Waits, unless the member ends.
+/// Waits for this pause, or until the server ends; true if it ends.
 fn is_over_after(hands: &Hands, pause: Duration) -> bool {
     let state = hands.lock();
     let waited = hands.changed.wait_timeout_while(state, pause, |state| !state.is_over);
     waited.unwrap_or_else(PoisonError::into_inner).0.is_over
 }
 
-/// Whether another server owns the store, as far as this one knows.
+/// True if another server leads the store, as far as this one knows.
 pub(crate) fn follows(hands: &Hands) -> bool {
     let state = hands.lock();
     let owns = state.is_loading || state.engine.is_some() || state.owner.epoch().is_some();
@@ -130,7 +130,7 @@ fn catch_up(
     Ok(rows.position())
 }
 
-/// Whether the journal ends before these rows, or otherwise than they do. While the store has no end nobody knows.
+/// True if the journal ends before these rows, or with another entry. While the store has no end, nobody knows.
 fn is_other(hands: &Hands, end: Position) -> bool {
     let own = hands.bulk.look().ok().and_then(|seen| seen.own);
     own.is_some_and(|own| {

@@ -1,17 +1,16 @@
-//! The rows of a server that does not own the store. The thread of the standby adds to them; a load takes them.
+//! The rows of a follower. Its own thread adds to them; a load takes them.
 //!
-//! They lie in a private folder that goes with the process.
+//! They are in a private folder that is deleted with the process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tenure_engine::Replica;
 
-/// See the module.
 #[derive(Default)]
 pub(crate) struct StandbyRows {
     rows: Mutex<Option<Replica>>,
-    /// The last entry that the rows have; 0 if there are none. Beside the lock, which is held while entries are applied.
+    /// The last entry in the rows; 0 without rows. Outside the lock, which is held while entries are applied.
     applied: AtomicU64,
 }
 
@@ -20,21 +19,22 @@ impl StandbyRows {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// These rows in place of those that are locked.
+    /// Replaces the locked rows.
     pub fn put(&self, rows: &mut Option<Replica>, with: Option<Replica>) {
         let applied = with.as_ref().map_or(0, |rows| rows.position().number);
         self.applied.store(applied, Ordering::Relaxed);
         *rows = with;
     }
 
-    /// The rows, if there are any. Entries that are being applied are waited for: they would have to be applied anyhow.
+    /// Takes the rows, if there are any. Waits for entries that are being applied: they would have to be applied
+    /// anyhow.
     pub fn take(&self) -> Option<Replica> {
         let mut rows = self.lock();
         self.applied.store(0, Ordering::Relaxed);
         rows.take()
     }
 
-    /// The rows were taken, and can be of use later: nothing is wrong with them.
+    /// Gives back rows that were taken and can be of use later: nothing is wrong with them.
     pub fn give_back(&self, rows: Replica) {
         let mut there = self.lock();
         if there.is_none() {
@@ -42,12 +42,12 @@ impl StandbyRows {
         }
     }
 
-    /// The rows that are locked have the entries up to this one.
+    /// Notes that the locked rows have the entries up to this one.
     pub fn note_applied(&self, number: u64) {
         self.applied.store(number, Ordering::Relaxed);
     }
 
-    /// The last entry that the rows have; 0 if there are none.
+    /// The last entry in the rows; 0 without rows.
     pub fn applied(&self) -> u64 {
         self.applied.load(Ordering::Relaxed)
     }

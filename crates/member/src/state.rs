@@ -1,4 +1,4 @@
-//! What a member knows, behind one lock: the value, what waits for it, and what it said and is not done yet.
+//! The state of a server, behind one lock: the election, the calls that wait for it, and its pending effects.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use crate::options::AskedServer;
 use crate::place::{MemberHealth, StandbyHealth, StorePlace, owns, sentence};
 use crate::translate::Dictionary;
 
-/// A standby that lacks more entries than this is said to be behind: one second of many small calls.
+/// A follower that lacks more entries than this is reported as behind: one second of many small calls.
 const FAR_BEHIND: u64 = 20_000;
 
-/// How the sentences on an owner begin.
+/// The start of the sentences on a leader.
 const OWNS: &str = "this server owns the store";
-/// Why a server that ends serves nobody.
+/// The reason why an ending server serves no calls.
 pub(crate) const ENDS: &str = "this server ends";
 
-/// Why an owner serves nobody that is cut off from the store, with what is known of that.
+/// The reason why a partitioned leader serves no calls, with the known trouble.
 fn cut_off(trouble: Option<&String>) -> String {
     let trouble = trouble.map(|why| format!(" ({why})")).unwrap_or_default();
     format!(
@@ -38,7 +38,7 @@ fn cut_off(trouble: Option<&String>) -> String {
     )
 }
 
-/// R13: why nothing is answered that was written, by a server of which `who` says what it has.
+/// R13: the reason why written changes are not answered; `who` names the server, and says what it has.
 fn waits_for_replicas(who: &str, ReplicaShortage { have, wanted }: ReplicaShortage) -> String {
     format!(
         "{who}, and waits for its replicas: {have} of {wanted} replicas have what it wrote last; add a replica, see why one does \
@@ -46,16 +46,15 @@ fn waits_for_replicas(who: &str, ReplicaShortage { have, wanted }: ReplicaShorta
     )
 }
 
-/// See the module.
 pub(crate) struct MemberState {
     pub owner: Owner,
-    /// Said by the value and not done yet, in its order.
+    /// Actions of the election that are not done yet, in their order.
     pub todo: VecDeque<Action>,
-    /// A thread does what is to be done.
+    /// A thread runs the pending actions.
     pub is_acting: bool,
     pub words: Dictionary,
     pub appends: Appends,
-    /// Rises with each load and each drop: what an engine of an earlier one says does not count.
+    /// Rises with each load and each drop: reports of an engine of an earlier term do not count.
     pub term: u64,
     /// The engine is being opened, and its load is not proved yet.
     pub is_loading: bool,
@@ -68,44 +67,46 @@ pub(crate) struct MemberState {
     pub secret: Secret,
     /// The secret is the one that all servers of the store have.
     pub is_registered: bool,
-    /// A standby could not make the last snapshot, so this server makes the next one. Starts as `false`, and is so again once it
-    /// has made one.
+    /// A follower could not make the last snapshot, so this server makes the next one. Starts as `false`, and is reset
+    /// once it has made one.
     pub writes_itself: bool,
-    /// Snapshots that were given up while a standby wrote them, and the number of their pieces then: it may write one more.
+    /// Snapshots that were given up while a follower wrote them, and the number of their chunks then: it may write
+    /// another.
     pub given_up: VecDeque<(Generation, u32)>,
-    /// The owner as it was seen last, and its epoch; 0 as long as the store was not looked at since it was given to that owner.
+    /// The last seen leader, and its epoch; 0 until the next look at a store that was handed over to that leader.
     pub seen: Option<(ServerId, Epoch)>,
     pub warnings: Vec<Warning>,
-    /// A recovery was told of, and not its end. Starts as `false`.
+    /// The start of a recovery was logged, and not its end. Starts as `false`.
     pub is_recovering: bool,
-    /// Why nobody serves.
+    /// The reason why no server serves the store.
     pub why: String,
-    /// The first reason that Redis, or the way to it, gave since this owner is cut off. `None` once it is not.
+    /// The first trouble with Redis, or the way to it, since this leader is partitioned; `None` if it is not.
     pub trouble: Option<String>,
-    /// Too few replicas have what this server, or one that it was, wrote last. Starts as `None`, and is so again once enough have it.
+    /// Too few replicas have the last write of this server, or of an earlier process of it. `None` at the start, and
+    /// once enough have it.
     pub shortage: Option<ReplicaShortage>,
-    /// R15: Redis would drop keys when it is full, as it said when this owner asked last; a sentence that says what to do. Starts as
-    /// `None`, and is so where another server owns the store.
+    /// R15: Redis would drop keys when it is full, by its last answer to this leader; a sentence that says what to do.
+    /// Starts as `None`, and is `None` where another server leads the store.
     pub evicts: Option<String>,
-    /// Why the store is served to nobody, if a copy said so when it was looked at last. Starts as `None`.
+    /// The reason why a copy paused the store, if it did at the last look. Starts as `None`.
     pub paused: Option<String>,
-    /// Why this release does not read the store, which another one wrote. Starts as `None`.
+    /// The reason why this release cannot read the store, which another one wrote. Starts as `None`.
     pub unreadable: Option<String>,
-    /// The store that the value has not heard of for that reason. Starts as `None`.
+    /// The store that is kept from the election for that reason. Starts as `None`.
     pub named: Option<StoreId>,
-    /// The acquisition that is not made as long as one of these two is so.
+    /// The acquisition that is held back while `paused` or `unreadable` is set.
     pub held_back: Option<u64>,
-    /// Servers that did not answer when they were asked last.
+    /// Servers that did not answer the last question.
     pub unreached: BTreeSet<ServerId>,
-    /// Standbys that are far behind.
+    /// Followers that are far behind.
     pub laggards: BTreeSet<String>,
     /// It was asked to end.
     pub is_closing: bool,
-    /// Nothing is done any more.
+    /// It has ended: no input is taken any more.
     pub is_over: bool,
 }
 
-/// Something that is done with the lock let go of.
+/// An effect, which is run without the lock.
 pub(crate) enum Deed {
     Call { number: u64, call: StoreCall },
     Done(Vec<Hears>),
@@ -160,7 +161,7 @@ impl MemberState {
         }
     }
 
-    /// Tells the value something.
+    /// Gives the election an input.
     pub fn take(&mut self, input: Input, clock: &StoreClock) {
         if self.is_over {
             return;
@@ -183,7 +184,7 @@ impl MemberState {
         }
     }
 
-    /// Says when Redis would drop keys from now on, and when it would not any more.
+    /// Logs when Redis begins to drop keys if it is full, and when it stops.
     pub fn tell_of_eviction(&mut self, evicts: Option<String>) {
         match &evicts {
             Some(why) if evicts != self.evicts => tracing::warn!("{why}"),
@@ -195,7 +196,7 @@ impl MemberState {
         self.evicts = evicts;
     }
 
-    /// Says of another server that was asked when it answers no more, and when it does again.
+    /// Logs when another server stops answering questions, and when it answers again.
     pub fn reached(&mut self, id: ServerId, url: &str, word: &ServerWord) {
         let is_reached = matches!(word, ServerWord::Says { .. });
         if is_reached && self.unreached.remove(&id) {
@@ -209,7 +210,7 @@ impl MemberState {
         }
     }
 
-    /// Says of each standby when it is far behind, and when it is not any more.
+    /// Logs when a follower falls far behind, and when it has caught up.
     pub fn tell_of_laggards(&mut self) {
         let Some(sent) = self.owner.sent() else { return self.laggards.clear() };
         let standbys = self.servers.standbys(sent.number);
@@ -225,7 +226,7 @@ impl MemberState {
         }
     }
 
-    /// Makes ready what the value said.
+    /// Prepares the effect of an action.
     pub fn deed(&mut self, action: Action) -> Deed {
         match action {
             Action::Call { number, call: ScriptCall::Acquire(_) }
@@ -251,7 +252,7 @@ impl MemberState {
             Action::Load(_) => {
                 self.term += 1;
                 self.is_loading = true;
-                // Whoever owned it before is of no matter any more, also when this server has given the store away.
+                // The earlier leader does not matter any more, even if this server has handed the store over to it.
                 self.seen = None;
                 self.why = "this server has taken the store, and reads it".to_owned();
                 Deed::Load { term: self.term, recovers: self.owner.recovery() }
@@ -299,7 +300,7 @@ impl MemberState {
             Action::Warn(warning) => {
                 self.warn(warning);
                 self.is_recovering |= warning == Warning::Recovering;
-                // An engine that is being opened is told when that is through.
+                // An engine that is being opened is notified after that.
                 match (self.engine.clone(), warning, self.owner.recovery()) {
                     (Some(engine), Warning::StoreForgot, _) => Deed::Doubt(engine),
                     (Some(engine), Warning::Recovering, Some(span)) => Deed::Recover(engine, span),
@@ -320,20 +321,20 @@ impl MemberState {
                 tracing::warn!("the clock of Redis leapt ahead by {} ms", by.us() / 1_000);
                 Deed::Nothing
             }
-            // Only a rule that a test leaves out undoes; and who ended is seen by the one that waits for it.
+            // Only a rule that a test leaves out undoes; and `close` itself sees the end.
             Action::Undo { .. } | Action::End => Deed::Nothing,
         }
     }
 
-    /// A server that is to be asked something.
+    /// A server that a question goes to.
     fn asked(&self, id: ServerId) -> Option<AskedServer> {
         let (url, secret) = (self.servers.url(id)?.to_owned(), self.secret.clone());
         let store = self.owner.store().map(|store| store.0);
         Some(AskedServer { url, id: id.0, store, secret })
     }
 
-    /// The standby that writes a snapshot for this owner; `None`: the owner writes it. One that heals is always the owner's:
-    /// only its rows are sure to have what the store forgot.
+    /// The follower that writes a snapshot for this leader; `None`: the leader writes it. A rebuild is always the
+    /// leader's: only its rows are sure to have the changes that the store forgot.
     fn snapshot_writer(&self, by: &Ownership) -> Option<ServerId> {
         let is_usual = self.owner.serves() && self.owner.epoch() == Some(by.epoch);
         match is_usual && !self.writes_itself {
@@ -342,7 +343,7 @@ impl MemberState {
         }
     }
 
-    /// Where calls are answered, as far as this server knows.
+    /// The place where calls are answered, as far as this server knows.
     pub fn place(&self, at: Span) -> StorePlace {
         let engine = self.engine.as_ref().filter(|_| {
             !self.is_closing
@@ -384,7 +385,7 @@ impl MemberState {
 
     pub fn health(&self, at: Span) -> MemberHealth {
         let place = self.place(at);
-        // One that has just begun, or while the store is healed: nobody is said to be cut off then.
+        // Also while the store is being taken or rebuilt: no leader is called partitioned then.
         let shortage = self.shortage.filter(|_| matches!(place, StorePlace::Here { .. }));
         let shortage = shortage.map(|shortage| waits_for_replicas(OWNS, shortage));
         let owner = match place {
@@ -407,7 +408,7 @@ impl MemberState {
         MemberHealth { owner, warnings: warnings.collect(), standbys: standbys.unwrap_or_default() }
     }
 
-    /// This server (`me`, whose rows have the entries up to `applied`) and the others, whoever leads the store.
+    /// This server (`me`, whose rows have the entries up to `applied`) and the others, with or without a leader.
     pub fn shared_servers(&self, me: &ServerEntry, applied: u64, at: Span) -> Vec<SharedServer> {
         let leader = match self.place(at) {
             StorePlace::Here { .. } => Some(ServerId(me.id)),
@@ -433,7 +434,7 @@ impl MemberState {
         all.iter().map(shared).collect()
     }
 
-    /// What this server answers another one.
+    /// The answer of this server to another one.
     pub fn word(&self, at: Span) -> ServerWord {
         self.owner.word(at)
     }

@@ -1,4 +1,5 @@
-//! The value's ids, calls and replies as those of the store, and back. The value knows a run of Redis by a number.
+//! Translates the election's ids, calls and replies to those of the store, and back. The election knows a run of Redis
+//! by a number.
 
 use tenure_core::time::{Moment, Span};
 use tenure_journal::{JournalEntry, Position};
@@ -10,10 +11,10 @@ use tenure_owner::scripts::{Own, Ownership, RunNote, ScriptCall, ScriptReply, Sn
 /// `own` names two snapshots, and one is written at a time.
 const SNAPSHOTS_MAX: usize = 8;
 
-/// What is known in the store's own words alone: its runs, and the sizes of its snapshots.
+/// The facts that only the store's form has: its runs, and the sizes of its snapshots.
 #[derive(Default)]
 pub(crate) struct Dictionary {
-    /// The run of number `n` stands at `n - 1`.
+    /// The run of number `n` is at `n - 1`.
     runs: Vec<String>,
     snapshots: Vec<redis::SnapshotName>,
 }
@@ -56,7 +57,7 @@ impl Dictionary {
         place.and_then(|place| self.runs.get(place)).cloned().unwrap_or_default()
     }
 
-    /// A snapshot that was written or seen.
+    /// Remembers a snapshot that was written or seen.
     pub fn snapshot(&mut self, name: redis::SnapshotName) -> SnapshotName {
         self.snapshots.retain(|known| known.generation != name.generation);
         self.snapshots.push(name);
@@ -95,7 +96,8 @@ impl Dictionary {
         redis::Ownership { store, epoch, owner, run: self.run_text(by.run) }
     }
 
-    /// A call with its bytes, which `entry` finds by the number; `None` if there are none, or it is no call of these.
+    /// A call with its bytes, which `entry` finds by the number; `None` if there are none, or if this call is not made
+    /// here.
     pub fn call(
         &self,
         call: &ScriptCall<()>,
@@ -140,7 +142,7 @@ impl Dictionary {
         })
     }
 
-    /// A reply, and its TIME if it says one.
+    /// A reply, and its TIME if it has one.
     pub fn reply(&mut self, reply: redis::ScriptReply) -> (ScriptReply, Option<Moment>) {
         let at = |time| Some(Moment::from_us(time));
         match reply {

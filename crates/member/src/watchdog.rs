@@ -1,5 +1,5 @@
-//! Whether the engine of an owner goes on. The thread of the member beats for it, so nobody else would ever see that it
-//! hangs, and take the store.
+//! Watches that the engine of a leader makes progress. The server's own thread sends heartbeats for it, so nobody else
+//! would ever see that it hangs, and take the store.
 
 use std::pin::Pin;
 use std::task::{Context, Waker};
@@ -8,30 +8,30 @@ use tenure_engine::Embedded;
 
 use crate::hands::Hands;
 
-/// So many looks, one a second, at which an engine has not answered the question of the first one: it hangs. No step takes
-/// nearly as long. Looks are counted, and not time: a process that was stopped did not look meanwhile.
+/// An engine hangs if it has not answered a question for this many looks, one a second. No step takes
+/// nearly as long. Looks are counted instead of time: a stopped process does not look.
 const HANGS_AFTER: u32 = 5;
 
-/// What an engine answers with its next append.
+/// A request that an engine answers with its next append.
 type Question = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What is known of the engine that was opened last.
+/// The question to the engine that was opened last.
 #[derive(Default)]
 pub(crate) struct Watchdog {
     /// The term of the question.
     term: u64,
     asked: Option<Question>,
-    /// At which there was no answer.
+    /// Number of looks without an answer.
     looks: u32,
 }
 
 impl Watchdog {
-    /// Looks once. An engine that hangs is given up: it tells that as one does that cannot write, and the store goes to another
+    /// Looks once. An engine that hangs is given up: it stops like one that cannot write, and the store goes to another
     /// server.
     pub fn look(&mut self, hands: &Hands) {
         let (engine, term) = {
             let state = hands.lock();
-            // Where Redis does not answer, no engine can.
+            // While Redis does not answer, no engine can answer.
             let is_reached = state.owner.serves() && !state.owner.is_cut_off(hands.clock.at());
             let engine = state.engine.clone().filter(|_| is_reached && !state.is_closing);
             (engine, state.term)
@@ -55,7 +55,7 @@ impl Watchdog {
             None => {
                 self.looks = 0;
                 let answer = engine.goes_on();
-                // That it has stopped is told elsewhere.
+                // An engine that has stopped is reported elsewhere.
                 still_open(Box::pin(async move { drop(answer.await) }))
             }
         };
@@ -63,7 +63,7 @@ impl Watchdog {
     }
 }
 
-/// The question again, if it is not answered yet.
+/// Returns the question if it is not answered yet.
 fn still_open(mut question: Question) -> Option<Question> {
     let polled = question.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     polled.is_pending().then_some(question)

@@ -1,4 +1,4 @@
-//! Members of one store on a real Redis, and copies between stores.
+//! Servers of one store on a real Redis, and copies between stores.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 

@@ -1,4 +1,4 @@
-//! Members of a test in one process, and how they reach each other.
+//! Members of a test in one process, and their network.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,16 +21,16 @@ use tokio::runtime::Runtime;
 
 pub const LONG: Duration = Duration::from_secs(90);
 
-/// The addresses of a test: who is reached there.
+/// The addresses of a test, and the members behind them.
 #[derive(Default)]
 pub struct Network {
     pub members: Mutex<HashMap<String, Weak<Member>>>,
     pub is_silent: AtomicBool,
-    /// While a test holds it no question is answered.
+    /// While a test holds it, no question is answered.
     pub answers: Mutex<()>,
-    /// Who was asked for which snapshot.
+    /// Each request for a snapshot, with the address that it went to.
     pub snapshots: Mutex<Vec<(String, SnapshotWish)>>,
-    /// What a server does that is asked for one; `None`: what a member does.
+    /// Replaces the behaviour of a server that is asked for a snapshot; `None`: that of a member.
     pub writer: Mutex<Option<DoesSnapshot>>,
 }
 
@@ -62,14 +62,14 @@ impl AskServer for Network {
     }
 }
 
-/// What a standby does that is asked for a snapshot; the question whether it is waited for.
+/// The behaviour of a follower that is asked for a snapshot; its last argument is true while the leader waits.
 pub type DoesSnapshot = Arc<
     dyn Fn(&Member, &SnapshotWish, &(dyn Fn() -> bool + Sync)) -> Option<SnapshotName>
         + Send
         + Sync,
 >;
 
-/// A Redis, and what members of a store in it reach.
+/// A Redis, and the network of the members of a store in it.
 pub struct Bench {
     pub redis: RedisServer,
     pub network: Arc<Network>,
@@ -106,7 +106,7 @@ impl Bench {
         self.member_with(&self.redis.url(), url, |_| {})
     }
 
-    /// An owner with its engine, and a server that passes calls on to it.
+    /// A leader with its engine, and a server that forwards calls to it.
     pub fn two(&self) -> (Arc<Member>, Arc<Embedded>, Arc<Member>) {
         let first = self.member("http://first");
         let engine = self.here(&first);
@@ -115,7 +115,7 @@ impl Bench {
         (first, engine, second)
     }
 
-    /// Crashes a member: its address refuses from then on.
+    /// Crashes a member: its address refuses connections from then on.
     pub fn crash(&self, member: &Member, url: &str) {
         self.network.members.lock().unwrap().remove(url);
         member.crash();
@@ -155,7 +155,7 @@ impl Bench {
         });
     }
 
-    /// Waits until this member has seen which servers are registered now: it does so each time that it registers.
+    /// Waits until this member has seen the present registrations: it does so each time that it registers.
     pub fn knows(&self, member: &Member) {
         let said = || {
             let all = self.redis.must(&["HGETALL", "{shop}:servers"]);
@@ -171,12 +171,12 @@ impl Bench {
         }
     }
 
-    /// The last entry of the store, as Redis has it.
+    /// The last entry of the store in Redis.
     pub fn end(&self) -> u64 {
         self.redis.must(&["HGET", "{shop}:own", "number"]).text().parse().unwrap()
     }
 
-    /// Waits until the rows of a standby have all that the store has.
+    /// Waits until the rows of a follower have all entries of the store.
     pub fn follows(&self, standby: &Member) {
         let begun = Instant::now();
         while standby.applied() != self.end() {
@@ -202,7 +202,7 @@ impl Bench {
         self.runtime.block_on(engine.run(&Namespace::main(), push)).map(drop)
     }
 
-    /// Leases up to `max` jobs; the ends of the leases.
+    /// Leases up to `max` jobs; returns the ends of the leases.
     pub fn lease(&self, engine: &Arc<Embedded>, max: usize, ttl: Span) -> Vec<(JobId, u64)> {
         let lease = Lease { ttl, wait: Span::from_s(20), ..Lease::jobs(vec![queue()], max) };
         let leased = self.run(engine, lease);

@@ -1,4 +1,4 @@
-//! By hand: how long things take.
+//! Measurements, run by hand.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use tenure_seam::EngineExt;
 
 use crate::members::bench::{Bench, queue};
 
-/// By hand: how long a takeover takes, with a standby and without.
+/// By hand: the duration of a takeover, with a follower and without.
 #[test]
 #[ignore = "it takes minutes, and says how long things took"]
 fn what_a_takeover_takes() {
@@ -53,12 +53,12 @@ fn what_a_takeover_takes() {
     }
 }
 
-/// By hand: what callers see while a snapshot of many jobs is made, by their own server and by a standby.
+/// By hand: the latency of callers while a snapshot of many jobs is made, by their own server and by a follower.
 #[test]
 #[ignore = "it takes minutes, and says how long things took"]
 fn what_a_snapshot_costs_its_owner() {
     let jobs = std::env::var("TENURE_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(400_000);
-    // Both times a standby follows, which costs the same processors: only who writes is another.
+    // A follower takes part both times, at the same cost of processors: only the writer differs.
     for is_lent in [false, true] {
         let bench = Bench::start();
         let first = bench.member("http://first");
@@ -78,7 +78,7 @@ fn what_a_snapshot_costs_its_owner() {
     }
 }
 
-/// No two payloads are alike, or the log would be too small for a snapshot.
+/// All payloads differ, otherwise the log would be too small for a snapshot.
 fn payload(n: usize) -> Json {
     let digits =
         (0..20).map(|i| format!("{:016x}", (n * 20 + i).wrapping_mul(0x9e37_79b9_7f4a_7c15)));

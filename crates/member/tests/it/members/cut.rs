@@ -1,4 +1,4 @@
-//! An owner that does not reach Redis, or whose engine cannot go on.
+//! A leader that does not reach Redis, or whose engine cannot go on.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 use crate::members::bench::{Bench, job};
 use crate::members::line::Line;
 
-/// From the cut on: 3 s, and some for a machine that is busy.
+/// Counted from the cut: 3 s, and some for a busy machine.
 const SEEN_WITHIN: Duration = Duration::from_secs(5);
-/// Much less than the 3 s for which a beat has to stand before a silent owner is replaced.
+/// Much less than the 3 s for which heartbeats must be missing before a silent leader is replaced.
 const GIVEN_WITHIN: Duration = Duration::from_secs(2);
 
 impl Bench {
@@ -33,7 +33,7 @@ impl Bench {
         assert!(member.health().owner.contains("has not answered"), "{:?}", member.health());
     }
 
-    /// A push that goes on beside the test.
+    /// Begins a push that runs beside the test.
     fn begin_push(&self, engine: &Arc<Embedded>, n: usize) -> JoinHandle<Result<(), CallError>> {
         let push = Push { jobs: vec![job(n)], answer: PushAnswer::Ids };
         let engine = engine.clone();
@@ -105,7 +105,7 @@ fn a_script_that_fails_in_its_middle_answers_nobody_and_the_owner_says_why() {
     let first = bench.member("http://first");
     let engine = bench.here(&first);
     bench.push(&engine, 0..10).unwrap();
-    // Somebody wrote to the log by hand: an append fails after it has found the owner to be the right one.
+    // Somebody wrote to the log by hand: an append fails after it has found the right leader.
     let (log, number) = ("{shop}:log", bench.end());
     bench.redis.ask(&["XADD", log, "999999-0", "by", "hand"]).unwrap();
     let waits = bench.begin_push(&engine, 10);
@@ -151,7 +151,7 @@ fn an_engine_whose_disk_is_full_hands_the_store_over_at_once() {
     second.close();
 }
 
-/// A clock that the thread of an engine's machine does not come back from.
+/// A clock that blocks the thread of an engine's machine.
 #[derive(Default)]
 struct HangingClock {
     hangs: Mutex<bool>,
@@ -159,7 +159,7 @@ struct HangingClock {
 }
 
 impl HangingClock {
-    /// It hangs until the answer is dropped.
+    /// Blocks until the returned value is dropped.
     fn hang(&self) -> Hang<'_> {
         *self.hangs.lock().unwrap() = true;
         Hang(self)
@@ -195,7 +195,7 @@ impl Clock for HangingClock {
     fn on_move(&self, _wake: Arc<dyn Fn() + Send + Sync>) {}
 }
 
-/// History 25: the process beats, and its engine hangs.
+/// History 25: the process sends heartbeats, and its engine hangs.
 #[test]
 fn an_engine_that_hangs_is_replaced_although_its_server_beats() {
     if !wanted() {
@@ -224,7 +224,7 @@ fn an_engine_that_hangs_is_replaced_although_its_server_beats() {
     assert!(pushed.as_ref().is_err_and(is_told), "{pushed:?}");
     assert!(!bench.is_there(&taken, 10));
     drop((engine, taken));
-    // It is a server like any other again.
+    // It is an ordinary server again.
     second.close();
     let engine = bench.here(&first);
     assert!(bench.is_there(&engine, 0));

@@ -1,4 +1,4 @@
-//! What a server says of the store while it ends.
+//! The reported place of the store while a server ends.
 
 use tenure_member::StorePlace;
 use tenure_testkit::redis::wanted;
@@ -11,7 +11,7 @@ fn a_server_that_owns_nothing_says_nothing_of_handing_over_when_it_ends() {
         return;
     }
     let bench = Bench::start();
-    // So that nobody owns the store: no store is kept in such a Redis.
+    // So that no server leads the store: no store is kept in such a Redis.
     bench.redis.must(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
     let first = bench.member("http://first");
     bench.until(&first, "it says why", |place| match place {

@@ -1,4 +1,4 @@
-//! R18: a store of a format that this release does not read.
+//! R18: a store of a format that this release cannot read.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -10,7 +10,7 @@ use tenure_testkit::redis::wanted;
 use crate::members::bench::{Bench, LONG};
 
 impl Bench {
-    /// Waits until this server has said a few times that it lives, so it has looked at the store as often. It must not serve.
+    /// Waits until this server has reported a few times, so it has looked at the store as often. It must not serve.
     fn only_passes_on_for_a_while(&self, member: &Member) {
         let (begun, id, mut said) =
             (Instant::now(), format!("{:032x}", member.id()), BTreeSet::new());
@@ -53,12 +53,12 @@ fn a_server_that_does_not_read_the_format_of_a_store_passes_calls_on_and_never_t
     }
     let own = bench.redis.must(&["HGET", "{shop}:own", "owner"]);
     assert_eq!(own.text(), format!("{:032x}", first.id()));
-    // What they pass calls on to is whoever owns the store now.
+    // They forward calls to the present leader.
     let other = format!("{:032x}", third.id());
     bench.redis.must(&["HSET", "{shop}:own", "owner", &other]);
     bench.there(&second, "http://third");
     bench.redis.must(&["HSET", "{shop}:own", "owner", &own.text()]);
-    // They read it again, and one of them takes it.
+    // They can read it again, and one of them takes it.
     bench.redis.must(&["HSET", "{shop}:store", "format", "1"]);
     third.close();
     let engine = bench.here(&second);

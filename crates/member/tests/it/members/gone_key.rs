@@ -1,4 +1,4 @@
-//! R16: the key that says which store it is goes, and all else stays.
+//! R16: the key with the id of the store is lost, and everything else stays.
 
 use std::thread;
 use std::time::{Duration, Instant};

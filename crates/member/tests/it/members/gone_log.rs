@@ -1,4 +1,4 @@
-//! The log of a store goes alone: its owner finds out by its next heartbeat, and writes the store anew.
+//! Only the log of a store is lost: its leader notices at its next heartbeat, and rebuilds the store.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ fn an_owner_whose_log_is_gone_writes_the_store_anew() {
         for command in commands {
             bench.redis.must(command);
         }
-        // Nobody calls it: the heartbeat finds it.
+        // No call comes: the heartbeat notices it.
         let begun = Instant::now();
         while snapshot() == before {
             assert!(begun.elapsed() < LONG, "{commands:?}: it is not written anew");
@@ -40,7 +40,7 @@ fn an_owner_whose_log_is_gone_writes_the_store_anew() {
         bench.push(&engine, jobs..jobs + 1).unwrap();
         drop(engine);
         bench.crash(&first, "http://first");
-        // Another one has what is in Redis alone.
+        // Another server has only the content of Redis.
         let second = bench.member("http://second");
         let engine = bench.here(&second);
         for job in (0..=jobs).rev().take(100) {

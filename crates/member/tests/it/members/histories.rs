@@ -1,4 +1,4 @@
-//! Random histories: three members, a Redis, and callers who keep books of what they were answered.
+//! Random histories: three members, a Redis, and callers that record their answers.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,19 +23,19 @@ use crate::members::line::Line;
 const FAULTS: usize = 4;
 const CALLERS: usize = 3;
 const TTL: Span = Span::from_s(5);
-/// Of so many holders of the lock one stops its heartbeats.
+/// One in this many holders of the lock stops its heartbeats.
 const STOPS_EACH: usize = 20;
 
-/// What callers were answered.
+/// The recorded answers of callers.
 #[derive(Default)]
 struct Books {
     members: Mutex<Vec<Arc<Member>>>,
     next: AtomicUsize,
     pushed: Mutex<BTreeSet<usize>>,
     settled: Mutex<BTreeSet<String>>,
-    /// Somebody believes in the lock.
+    /// A caller believes that it holds the lock.
     is_held: AtomicBool,
-    /// A holder that is not heard of again has the lock until then at least.
+    /// A silent holder has the lock at least until then.
     kept_until: Mutex<Option<Instant>>,
     answers: AtomicUsize,
     is_over: AtomicBool,
@@ -49,7 +49,7 @@ impl Books {
         })
     }
 
-    /// Whether the holder that asked for the lock at `begun` is not heard of again: no other one gets it before its ttl is over.
+    /// True if the holder that asked for the lock at `begun` falls silent: no other one gets it before its ttl is over.
     fn keeps(&self, n: usize, begun: Instant) -> bool {
         let mut kept_until = self.kept_until.lock().unwrap();
         assert!(kept_until.is_none_or(|until| Instant::now() >= until), "two hold the lock");
@@ -154,7 +154,7 @@ fn whatever_dies_nothing_that_was_answered_is_lost_or_done_twice() {
                 continue;
             }
             3 => {
-                // It is taken over, and learns that when it is answered again.
+                // Another server takes over; the old leader learns of it from the next answer.
                 lines[at].cut();
                 let begun = Instant::now();
                 while books.members.lock().unwrap().iter().position(serves).is_none_or(|o| o == at)

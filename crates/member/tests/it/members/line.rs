@@ -1,4 +1,4 @@
-//! The way between a member and Redis, which a test may cut.
+//! The connection between a member and Redis, which a test may cut.
 
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// See the module. It ends when this is dropped.
+/// A proxy in front of Redis. It ends when this is dropped.
 pub struct Line {
     port: u16,
     is_whole: watch::Sender<bool>,
@@ -36,12 +36,12 @@ impl Line {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Nothing passes any more, and nobody is told, as where a network drops all packets.
+    /// Lets no byte through and closes no connection, as a network that drops all packets.
     pub fn cut(&self) {
         self.is_whole.send_replace(false);
     }
 
-    /// What is connected anew passes; what was connected before the cut is closed.
+    /// Lets new connections through; closes those from before the cut.
     pub fn mend(&self) {
         self.is_whole.send_replace(true);
     }
@@ -53,7 +53,7 @@ async fn pass(mut near: TcpStream, server: u16, mut is_whole: watch::Receiver<bo
     }
     let Ok(mut far) = TcpStream::connect(("127.0.0.1", server)).await else { return };
     let was_cut = tokio::select! {
-        // Looked at first: what is written after the cut does not pass.
+        // The cut is checked first: bytes that are written after it do not pass.
         biased;
         cut = is_whole.wait_for(|is_whole| !is_whole) => cut.is_ok(),
         _ = copy_bidirectional(&mut near, &mut far) => false,

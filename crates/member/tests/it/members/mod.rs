@@ -125,7 +125,7 @@ fn a_redis_that_forgot_everything_is_written_anew_by_its_owner() {
     bench.push(&engine, 0..50).unwrap();
     bench.redis.must(&["FLUSHALL"]);
     bench.push(&engine, 50..60).unwrap();
-    // Another process: all that it held is gone with it, and it is another run.
+    // Another process: the content of the old one is gone with it, and it is another run.
     bench.redis.kill();
     bench.redis.restart();
     bench.push(&engine, 60..70).unwrap();
@@ -172,7 +172,7 @@ fn a_member_that_was_taken_over_tells_its_callers_and_passes_on() {
     bench.push(&engine, 0..1).unwrap();
     let second = bench.member("http://second");
     bench.there(&second, "http://first");
-    // Nobody reaches the first, and it reaches no Redis for a moment: its beat stands.
+    // No server reaches the first, and it reaches no Redis for a moment: its heartbeats stop.
     line.cut();
     bench.network.members.lock().unwrap().remove("http://first");
     let taken = bench.here(&second);
@@ -189,7 +189,7 @@ fn a_member_that_was_taken_over_tells_its_callers_and_passes_on() {
     second.close();
 }
 
-/// History 16: the owner reaches Redis, and no other server reaches the owner.
+/// History 16: the leader reaches Redis, and no other server reaches the leader.
 #[test]
 fn an_owner_that_no_other_server_reaches_is_not_replaced_while_it_writes() {
     if !wanted() {
@@ -199,7 +199,7 @@ fn an_owner_that_no_other_server_reaches_is_not_replaced_while_it_writes() {
     let (first, engine, second) = bench.two();
     bench.network.is_silent.store(true, Ordering::Relaxed);
     let epoch = bench.redis.must(&["HGET", "{shop}:own", "epoch"]);
-    // A beat a second, for much longer than one has to stand still.
+    // A heartbeat each second, for much longer than heartbeats may be missing.
     let (begun, mut beats) = (Instant::now(), BTreeSet::new());
     while beats.len() < 8 {
         assert!(begun.elapsed() < LONG, "it beats no more");

@@ -14,13 +14,13 @@ use crate::members::bench::Bench;
 
 const MARK: &[u8] = b"HSET {shop}:store copy '{\"role\":\"target\",\"copy\":\"c\"}'\r\n";
 
-/// The beat of an owner that refuses is too old by then.
+/// By then the last heartbeat of a leader that refuses connections is too old.
 const REFUSES_AFTER: Duration = Duration::from_secs(2);
 
-/// Marks the store between the look at it and its acquisition: that is when the owner is asked, and refuses.
+/// Marks the store between the look at it and its acquisition: that is when the leader is asked, and refuses.
 struct MarksIt {
     port: u16,
-    /// When the owner was asked first.
+    /// When the leader was asked first.
     asked: OnceLock<Instant>,
     is_done: AtomicBool,
 }
@@ -68,7 +68,7 @@ fn a_store_that_was_taken_after_it_was_marked_is_let_go_of() {
         StorePlace::Here { .. } => panic!("it serves a store that a copy has marked"),
         _ => None,
     });
-    // It had taken it, and goes on by itself once nothing is said any more.
+    // It had taken the store, and goes on by itself once the mark is gone.
     let own = bench.redis.must(&["HGET", "{shop}:own", "owner"]);
     assert_eq!(own.text(), format!("{:032x}", second.id()));
     bench.redis.must(&["HSET", "{shop}:store", "copy", ""]);
@@ -93,7 +93,7 @@ fn a_server_that_waits_for_a_copy_does_not_take_the_store_from_it() {
         StorePlace::Paused(why) if why.contains("--thaw --to") => Some(()),
         _ => None,
     });
-    // The owner refuses connections, so a server that may take the store has it within a second.
+    // The leader refuses connections, so a server that may take the store has it within a second.
     bench.knows(&second);
     assert_eq!(owner(), before);
 }
@@ -107,7 +107,7 @@ fn an_owner_that_stood_still_while_its_store_was_marked_answers_nobody_any_more(
     let first = bench.member("http://first");
     let engine = bench.here(&first);
     bench.push(&engine, 0..3).unwrap();
-    // As a copy that took the store from an owner that it could not see.
+    // Acts as a copy that took the store from a leader that it could not see.
     let epoch: u64 = bench.redis.must(&["HGET", "{shop}:own", "epoch"]).text().parse().unwrap();
     let (next, owner) = ((epoch + 1).to_string(), format!("{:032x}", 7));
     bench.redis.must(&["HSET", "{shop}:own", "epoch", &next, "owner", &owner]);

@@ -1,4 +1,4 @@
-//! R12 and R6: what a new owner grants after a loss, and how long leases live on.
+//! R12 and R6: the grants of a new leader after a loss, and the remaining life of leases.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use tenure_testkit::redis::wanted;
 
 use crate::members::bench::{Bench, LONG};
 
-/// The largest that is granted in a store that forgets.
+/// The longest ttl that is granted in a store that forgets.
 const TTL: Span = Span::from_s(4);
 
 impl Bench {
-    /// Takes the lock `lock:site`, and waits for it; whether it was granted.
+    /// Waits for the lock `lock:site`; true if it was granted.
     fn lock(&self, engine: &Arc<Embedded>, wait: Span) -> bool {
         let limit = LimitName::parse("lock:site").unwrap();
         let lock = Lease {
@@ -29,7 +29,7 @@ impl Bench {
         !self.runtime.block_on(engine.run(&Namespace::main(), lock)).unwrap().leases.is_empty()
     }
 
-    /// A member that follows this one, once it has seen what the store notes.
+    /// A member that follows this one, once it has seen the notes in the store.
     fn follower(&self, change: impl FnOnce(&mut MemberOptions)) -> Arc<Member> {
         let second = self.member_with(&self.redis.url(), "http://second", change);
         self.there(&second, "http://first");
@@ -66,7 +66,7 @@ fn a_lock_that_the_store_forgot_is_granted_again_only_when_its_holder_has_given_
         bench.crash(&first, "http://first");
         bench.redis.restart();
         let engine = bench.here(&second);
-        // What is not exclusive goes on meanwhile.
+        // Calls without exclusive needs go on meanwhile.
         if !is_older {
             bench.push(&engine, 3..4).unwrap();
         }

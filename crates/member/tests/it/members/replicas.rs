@@ -1,4 +1,4 @@
-//! R13: too few replicas have what an owner writes.
+//! R13: too few replicas have the writes of a leader.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use crate::members::bench::Bench;
 
 impl Bench {
-    /// As `tenure store set --replicas N`.
+    /// Does the same as `tenure store set --replicas N`.
     fn wants_replicas(&self, replicas: u32) {
         let address = Address::parse(&format!("{}?name=shop", self.redis.url())).unwrap();
         let store = StoreAdministration::open(address).unwrap();

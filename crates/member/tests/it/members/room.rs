@@ -46,7 +46,7 @@ fn a_full_redis_refuses_what_begins_and_takes_what_ends() {
         decode::sync_schedules(&[("owner", "team")], json.as_bytes()).unwrap()
     };
     bench.run(&engine, schedules("abc"));
-    // Less than the margin, so it is full whatever it holds.
+    // Less than the margin, so it is full whatever its content is.
     bench.redis.must(&["CONFIG", "SET", "maxmemory", "20mb"]);
     let begun = Instant::now();
     let mut pushed = 3;
@@ -109,7 +109,7 @@ fn an_owner_says_so_while_its_redis_would_drop_keys() {
             notice.is_some_and(|why| why.contains(policy) && why.contains("noeviction"))
         });
     }
-    // It serves on: whoever balances must not keep heartbeats away.
+    // It serves on: a load balancer must not keep heartbeats away.
     assert_eq!(first.engine().health().degraded, None);
     bench.push(&engine, 0..1).unwrap();
     bench.redis.must(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);

@@ -1,4 +1,4 @@
-//! Snapshots that a standby writes for the owner, and what becomes of them when one of the two fails.
+//! Snapshots that a follower writes for the leader, and failures of each of the two.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -17,11 +17,11 @@ use tenure_testkit::redis::wanted;
 
 use crate::members::bench::{Bench, DoesSnapshot, LONG, job};
 
-/// Some 50 jobs like this make a log of 6 MiB, and a snapshot is due at 32 MiB.
+/// Some 50 jobs of this size make a log of 6 MiB, and a snapshot is due at 32 MiB.
 const PAYLOAD_BYTES: usize = 120_000;
 const JOBS_OF_ONE_CALL: usize = 50;
 
-/// A payload that hardly becomes smaller when it is packed. It is the same for all jobs: a packer looks back over 64 KiB, and does
+/// A payload that hardly compresses. It is the same for all jobs: a compressor looks back over 64 KiB, and does
 /// not see the one before.
 fn payload() -> Json {
     static NOISE: LazyLock<Json> = LazyLock::new(|| {
@@ -39,7 +39,7 @@ fn named(bench: &Bench) -> (String, String) {
     (generation.split(' ').next().unwrap_or_default().to_owned(), own.field("writing"))
 }
 
-/// Pushes until the store names another snapshot than `before`; the number of jobs so far.
+/// Pushes until the store names another snapshot than `before`; returns the number of jobs.
 pub fn push_until_turned(
     bench: &Bench,
     engine: &Arc<Embedded>,
@@ -49,7 +49,7 @@ pub fn push_until_turned(
     let begun = Instant::now();
     while named(bench).0 == before {
         assert!(begun.elapsed() < LONG, "no snapshot is made: {:?}", named(bench));
-        // Far more than one snapshot takes would only make the test slow.
+        // Much more than a snapshot needs would only make the test slow.
         if bench
             .redis
             .must(&["MEMORY", "USAGE", "{shop}:log", "SAMPLES", "0"])
@@ -66,19 +66,19 @@ pub fn push_until_turned(
     jobs
 }
 
-/// A push of some more behind so many jobs.
+/// A push of some more jobs, after this many.
 fn large(jobs: usize) -> Push {
     let all = (jobs..jobs + JOBS_OF_ONE_CALL).map(|n| NewJob { payload: payload(), ..job(n) });
     Push { jobs: all.collect(), answer: PushAnswer::Ids }
 }
 
-/// Pushes some more behind so many jobs; how many there are then.
+/// Pushes some more jobs, after this many; returns their new number.
 fn push_large(bench: &Bench, engine: &Arc<Embedded>, jobs: usize) -> usize {
     bench.runtime.block_on(engine.run(&Namespace::main(), large(jobs))).unwrap();
     jobs + JOBS_OF_ONE_CALL
 }
 
-/// The generations of which pieces are there.
+/// The generations that have chunks in Redis.
 fn generations(bench: &Bench) -> Vec<String> {
     let keys = bench.redis.must(&["KEYS", "{shop}:snap:*"]);
     let of =
@@ -89,7 +89,7 @@ fn generations(bench: &Bench) -> Vec<String> {
     all
 }
 
-/// An owner, and a standby that it knows and that has its rows.
+/// A leader, and a follower that it knows and that has its rows.
 fn two(bench: &Bench) -> (Arc<Member>, Arc<Embedded>, Arc<Member>) {
     let first = bench.member("http://first");
     let engine = bench.here(&first);
@@ -153,7 +153,7 @@ fn a_standby_writes_the_snapshots_of_its_owner_and_a_load_begins_with_them() {
     assert_eq!(urls, ["http://second", "http://second"]);
     let rows = bench.runtime.block_on(engine.durable());
     drop(engine);
-    // The standby's own rows are of no help: a server that was not there loads.
+    // The follower's own rows are of no help: a new server loads.
     bench.crash(&second, "http://second");
     bench.crash(&first, "http://first");
     let third = bench.member("http://third");
@@ -164,7 +164,7 @@ fn a_standby_writes_the_snapshots_of_its_owner_and_a_load_begins_with_them() {
     }
 }
 
-/// Writes for the owner until so many parts were read, and then does something else.
+/// Writes for the leader until this many parts were read, and then calls `then`.
 fn after_parts(
     parts: usize,
     then: impl Fn(&Member, &(dyn Fn() -> bool + Sync)) + Send + Sync + 'static,
@@ -249,7 +249,7 @@ fn a_standby_that_takes_the_store_over_writes_nothing_more_for_the_owner_before_
             let read = AtomicUsize::new(0);
             let written = standby.write_snapshot(wish, &|| {
                 if read.fetch_add(1, Ordering::SeqCst) == 40 {
-                    // The owner dies, and nobody tells this thread of it.
+                    // The leader dies, and nothing tells this thread of it.
                     members.members.lock().unwrap().remove("http://first");
                     let Some(owner) = owner.lock().unwrap().take() else { return true };
                     owner.crash();
@@ -269,7 +269,7 @@ fn a_standby_that_takes_the_store_over_writes_nothing_more_for_the_owner_before_
     let mut jobs = 0;
     while said.lock().unwrap().is_none() {
         assert!(begun.elapsed() < LONG, "no snapshot is begun");
-        // A standby that is far behind is not asked for one.
+        // A follower that is far behind is not asked for one.
         if first.health().standbys.iter().any(|standby| standby.behind > 0) {
             std::thread::sleep(Duration::from_millis(5));
             continue;
@@ -284,7 +284,7 @@ fn a_standby_that_takes_the_store_over_writes_nothing_more_for_the_owner_before_
     drop(engine);
     let engine = bench.here(&second);
     let rows = bench.runtime.block_on(engine.durable());
-    // Its own first snapshot takes those pieces away.
+    // The server's own first snapshot removes those chunks.
     let (left, _) = named(&bench);
     assert_eq!(left, "");
     push_until_turned(&bench, &engine, jobs, "");
@@ -304,7 +304,7 @@ fn pieces_that_come_after_a_standby_was_given_up_go_with_the_next_snapshot() {
     let jobs = push_until_turned(&bench, &engine, 0, "");
     let (_, wish) = asked(&bench).remove(0);
     *bench.network.writer.lock().unwrap() = None;
-    // As one that stood still in front of its third piece, and goes on now.
+    // As if a server had stopped before its third chunk, and goes on now.
     let late = format!("{}-{}", wish.by.epoch, wish.count);
     bench.redis.must(&["SET", &format!("{{shop}}:snap:{late}:3"), "late"]);
     bench.redis.must(&["HSET", "{shop}:own", "writing", &late]);
@@ -329,7 +329,7 @@ fn an_owner_that_could_make_no_snapshot_for_ten_minutes_is_degraded_until_it_has
     let redis = bench.redis.url();
     let first = bench.member_with(&redis, "http://first", |options| options.clock = clock.clone());
     let engine = bench.here(&first);
-    // Pieces are written with it, and nothing else of a store that is there.
+    // Chunks are written with it, and nothing else of an existing store.
     bench.redis.must(&["ACL", "SETUSER", "default", "-set"]);
     let mut jobs = 0;
     let begun = Instant::now();
@@ -347,7 +347,7 @@ fn an_owner_that_could_make_no_snapshot_for_ten_minutes_is_degraded_until_it_has
     };
     let is_overdue = |why: Option<String>| why.is_some_and(|why| why.contains("no snapshot"));
     let leap = |span| *clock.0.lock().unwrap() += span;
-    // A leap looks for a moment as if the owner were cut off.
+    // For a moment a leap looks as if the leader were partitioned.
     leap(Duration::from_secs(540));
     until("it serves after nine minutes", &|why| why.is_none());
     bench.knows(&first);

@@ -1,4 +1,4 @@
-//! A standby follows the journal, and a takeover reads only what its rows lack.
+//! A follower follows the journal, and a takeover reads only the entries that its rows lack.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use tenure_testkit::redis::wanted;
 
 use crate::members::bench::{Bench, LONG, queue};
 
-/// All jobs that wait are leased and settled, in batches.
+/// Leases and settles all waiting jobs, in batches.
 fn settle(bench: &Bench, engine: &Arc<Embedded>, jobs: usize) {
     let lease = Lease { ttl: Span::from_s(60), ..Lease::jobs(vec![queue()], jobs) };
     let leased = bench.runtime.block_on(engine.run(&Namespace::main(), lease)).unwrap();
@@ -33,7 +33,7 @@ fn durable(bench: &Bench, engine: &Arc<Embedded>) -> Vec<String> {
     bench.runtime.block_on(engine.durable())
 }
 
-/// Takes all entries out of the log, so that nobody without them can read the store any more.
+/// Removes all entries from the log, so that no server without them can read the store any more.
 fn break_the_log(bench: &Bench) {
     bench.redis.must(&["XTRIM", "{shop}:log", "MAXLEN", "0"]);
 }
@@ -96,7 +96,7 @@ fn what_was_answered_until_the_crash_is_there_and_the_next_owner_takes_calls_at_
     for n in 0..=answered {
         assert!(bench.is_there(&engine, n), "j{n} of {answered}");
     }
-    // What it was before is over: it follows from nothing, and passes on.
+    // Its earlier state is over: it follows from nothing, and forwards calls.
     let third = bench.member("http://third");
     bench.there(&third, "http://second");
     second.close();
@@ -121,7 +121,7 @@ fn a_standby_that_was_away_while_the_store_was_written_anew_begins_with_its_snap
         bench.push(&engine, n..n + 1).unwrap();
     }
     bench.redis.must(&["FLUSHALL"]);
-    // It is answered once the store is written anew, which has a snapshot of all before and an empty log.
+    // The push is answered once the store is rebuilt, with a snapshot of everything before and an empty log.
     bench.push(&engine, 60..70).unwrap();
     assert_eq!(second.applied(), before, "it could not read");
     bench.redis.must(&["ACL", "SETUSER", "standby", "+xrange"]);
@@ -150,7 +150,7 @@ fn a_standby_whose_rows_are_of_a_store_that_is_gone_begins_anew() {
     bench.follows(&second);
     drop(engine);
     bench.crash(&first, "http://first");
-    // All but the id of the store: both that had its entries are gone.
+    // Removes everything except the id of the store: both servers that had its entries are gone.
     bench.redis.must(&["DEL", "{shop}:own", "{shop}:log"]);
     let engine = bench.here(&second);
     assert!(!bench.is_there(&engine, 0), "the rows of before are no copy of this store");
@@ -172,7 +172,7 @@ fn rows_that_are_ahead_of_their_store_are_read_anew() {
     let second = bench.member("http://second");
     bench.follows(&second);
     drop(engine);
-    // Nobody answers for the first, and its beat goes on: the second does not take the store.
+    // No server answers for the first, and its heartbeats go on: the second does not take the store.
     bench.network.is_silent.store(true, Ordering::Relaxed);
     first.crash();
     let own = |field: &str, value: &str| bench.redis.must(&["HSET", "{shop}:own", field, value]);
@@ -266,7 +266,7 @@ fn the_store_is_handed_to_the_standby_that_is_furthest() {
         let standbys = first.health().standbys;
         standbys.into_iter().find(|standby| standby.url == url).map(|standby| standby.behind)
     };
-    // What a server says of itself it says once a second.
+    // A server reports once a second.
     let begun = Instant::now();
     while behind_by("http://second") != Some(0) {
         assert!(begun.elapsed() < LONG, "{:?}", first.health());
