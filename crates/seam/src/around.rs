@@ -1,4 +1,4 @@
-//! Engines that stand around another one: they do some things themselves, and hand on the rest.
+//! Engines that wrap another one: they do some things themselves, and leave the rest to the inner engine.
 
 use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
@@ -6,18 +6,18 @@ use tenure_core::requests::Request;
 
 use crate::{CallFuture, Engine, GaugeFeed, Health, ReadingFuture, SharedServer, StoreWork};
 
-/// An engine around another one. It says here what it does itself; all else the inner one does, so that no wrapper leaves
-/// out a part of [`Engine`] that has a default.
+/// A wrapper around an engine. It names only the parts that it does itself; the inner engine does the rest, so that no
+/// wrapper leaves out a part of [`Engine`] that has a default.
 pub trait AroundEngine: Send + Sync + 'static {
-    /// The engine that it stands around.
+    /// The engine inside the wrapper.
     fn inner(&self) -> &dyn Engine;
 
-    /// As [`Engine::call`].
+    /// Answers a call, in place of [`Engine::call`].
     fn call_around(&self, namespace: &Namespace, request: Request) -> CallFuture {
         self.inner().call(namespace, request)
     }
 
-    /// As [`Engine::notice`].
+    /// Gives the notice, in place of [`Engine::notice`].
     fn notice_around(&self) -> Option<String> {
         self.inner().notice()
     }

@@ -1,4 +1,4 @@
-//! The one way to read a clock. Rules take time as an argument; an engine gets it here.
+//! The one way to read a clock. Rules take time as an argument; an engine reads it here.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -10,20 +10,20 @@ pub trait Clock: Send + Sync + 'static {
     /// Now. It may step back; the engine copes.
     fn now(&self) -> Moment;
 
-    /// How long this machine has been awake since some moment of no meaning: it never goes back and never leaps, whoever
-    /// sets the wall clock. On Linux it stands still while the machine is suspended, so that a resume looks like a leap
-    /// of [`now`](Clock::now), as it should: nobody could extend anything meanwhile.
+    /// The time for which this machine has been awake, from an arbitrary start: it never goes back and never leaps when
+    /// the wall clock is set. On Linux it stands still while the machine is suspended, so that a resume looks like a
+    /// leap of [`now`](Clock::now), as it should: nobody could extend anything meanwhile.
     fn monotonic(&self) -> Duration;
 
-    /// How long to sleep, in real time, for `due` to come; at most that long. A clock under a test's
-    /// control answers a long time and calls `wake` instead.
+    /// How long to sleep, in real time, until `due`; at most that long. A clock that a test moves
+    /// returns a long time and calls `wake` instead.
     fn sleep(&self, due: Moment) -> Duration;
 
-    /// `wake` is called whenever this clock was moved by hand. The system's clock never calls it.
+    /// Sets a callback for each move of this clock by hand. The system's clock never calls it.
     fn on_move(&self, wake: Arc<dyn Fn() + Send + Sync>);
 }
 
-/// The system's clock.
+/// The clock of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 

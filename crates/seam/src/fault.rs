@@ -1,4 +1,4 @@
-//! How a call can end without an answer. A "no" is not here: it is a [`Refusal`].
+//! The ways in which a call ends without an answer. A "no" is not one of them: it is a [`Refusal`].
 
 use tenure_core::lease::Leased;
 use tenure_core::refusal::{Code, Refusal};
@@ -24,7 +24,7 @@ pub enum Fault {
     Broken(String),
 }
 
-/// Why a call has no reply.
+/// The reason why a call has no reply.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CallError {
     /// The answer is no. Nothing was changed.
@@ -36,7 +36,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// The same, of a call that has done a part of what it was to do: that nothing happened would be wrong.
+    /// The same error for a call that has done part of its work, so that it does not claim that nothing happened.
     pub fn after_a_part(self) -> Self {
         match self {
             CallError::Fault(Fault::Unavailable(why) | Fault::StoreAway(why)) => {
@@ -46,7 +46,7 @@ impl CallError {
         }
     }
 
-    /// The same, its refusal said otherwise.
+    /// The same error, with its refusal in other words.
     pub fn refused(self, say: impl FnOnce(Refusal) -> Refusal) -> Self {
         match self {
             CallError::Refused(no) => CallError::Refused(say(no)),
@@ -55,7 +55,7 @@ impl CallError {
     }
 
     /// The answer to a settle that carried a lease call, once the settles are answered: a refusal of the lease call
-    /// stands in its place, since the settles hold all the same.
+    /// takes the place of its answer, since the settles hold all the same.
     pub fn after_settles(
         settled: Settled,
         leased: Result<Leased, CallError>,

@@ -1,35 +1,35 @@
-//! Counts of times by how long they were, without a lock.
+//! Lock-free histograms of durations.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many bounds a histogram has.
+/// The number of bounds of a histogram.
 const BOUNDS: usize = 28;
 
-/// The upper bounds of the buckets, in seconds; times above the last one are in `+Inf` alone. Each bound is at most twice the
+/// The upper bounds of the buckets, in seconds; longer times are only in `+Inf`. Each bound is at most twice the
 /// one before, so that a value read between two of them is off by less than that.
 pub type Bounds = [f64; BOUNDS];
 
-/// For times that jobs, runs and requests take.
+/// Bounds for the times of jobs, runs and requests.
 pub const WORK_BOUNDS: Bounds = [
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0,
     30.0, 60.0, 120.0, 240.0, 480.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0, 57600.0,
     86400.0,
 ];
 
-/// For times that a store takes.
+/// Bounds for the times of a store.
 pub const STORE_BOUNDS: Bounds = [
     0.0001, 0.0002, 0.0003, 0.0004, 0.0006, 0.0008, 0.0012, 0.0016, 0.0025, 0.0035, 0.005, 0.007,
     0.01, 0.015, 0.02, 0.03, 0.045, 0.06, 0.09, 0.125, 0.18, 0.25, 0.35, 0.5, 1.0, 2.0, 4.0, 8.0,
 ];
 
-/// In which bucket a time is; the number of bounds for one above all of them.
+/// The bucket of a time; the number of bounds for a time above all of them.
 pub fn bucket_of(bounds: &Bounds, took: Duration) -> usize {
     let seconds = took.as_secs_f64();
     bounds.iter().position(|bound| seconds <= *bound).unwrap_or(BOUNDS)
 }
 
-/// Times of one kind.
+/// Counted durations of one kind.
 #[derive(Debug)]
 pub struct Histogram {
     bounds: &'static Bounds,
@@ -37,7 +37,7 @@ pub struct Histogram {
     sum_us: AtomicU64,
 }
 
-/// With [`WORK_BOUNDS`].
+/// Uses [`WORK_BOUNDS`], without any time yet.
 impl Default for Histogram {
     fn default() -> Self {
         Histogram::with(&WORK_BOUNDS)
@@ -45,19 +45,19 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// With these bounds, and no time yet.
+    /// An empty histogram with these bounds.
     pub fn with(bounds: &'static Bounds) -> Self {
         Histogram { bounds, buckets: Default::default(), sum_us: AtomicU64::new(0) }
     }
 
-    /// Counts a time.
+    /// Counts one duration in its bucket.
     pub fn count(&self, took: Duration) {
         self.buckets[bucket_of(self.bounds, took)].fetch_add(1, Ordering::Relaxed);
         let us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.sum_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    /// What it holds now.
+    /// A copy of the present counts.
     pub fn seen(&self) -> Seen {
         let buckets = std::array::from_fn(|at| self.buckets[at].load(Ordering::Relaxed));
         let sum = self.sum_us.load(Ordering::Relaxed) as f64 / 1e6;
@@ -65,19 +65,19 @@ impl Histogram {
     }
 }
 
-/// What a histogram holds at one moment.
+/// The counts of a histogram at one moment.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Seen {
-    /// Those of the histogram.
+    /// The bounds of the histogram.
     pub bounds: &'static Bounds,
-    /// Times in each bucket alone.
+    /// The count of each bucket by itself, not cumulated.
     pub buckets: [u64; BOUNDS + 1],
-    /// Seconds of all together.
+    /// The sum of all times, in seconds.
     pub sum: f64,
 }
 
 impl Seen {
-    /// How many times there are.
+    /// The number of times that were counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }

@@ -2,7 +2,7 @@
 //! in `job_01jd8x3k9mf5wt2c6h4vbqzr7e`.
 //!
 //! The one place that knows this layout, for all engines and for the client. Ids sort by the
-//! millisecond in which they were made, and nobody can foresee them. The caller brings the moment: an
+//! millisecond in which they were made, and are unpredictable. The caller passes the time: an
 //! engine's ids follow its own clock.
 
 use tenure_core::job::NewJob;
@@ -17,12 +17,12 @@ use crate::{CallError, Fault};
 pub const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 /// Digits after the prefix: as many as 128 bits need.
 pub const DIGITS: usize = 26;
-/// What the id of a job begins with, if Tenure made it.
+/// The prefix of a job's id that Tenure made.
 const JOB: &str = "job_";
 /// Random bytes of an id; the rest is the time.
 const RANDOM_BYTES: usize = 10;
 
-/// The system has no random numbers, so nothing was done.
+/// The error of a system without random numbers; nothing was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the system has no random numbers: {0}")]
 pub struct NoRandomNumbers(#[source] getrandom::Error);
@@ -43,7 +43,7 @@ pub fn fill_random(bytes: &mut [u8]) -> Result<(), NoRandomNumbers> {
     getrandom::fill(bytes).map_err(NoRandomNumbers)
 }
 
-/// `prefix` and 26 digits for these 128 bits, the highest first.
+/// Writes `prefix` and 26 digits for these 128 bits, the highest first.
 pub fn written(prefix: &str, uuid: u128) -> String {
     let mut text = String::with_capacity(prefix.len() + DIGITS);
     text.push_str(prefix);
@@ -71,7 +71,7 @@ pub fn job_id(now: Moment) -> Result<JobId, NoRandomNumbers> {
 }
 
 /// Gives each job without an id a new one, before the first call that carries it: so a repeat of that
-/// call is the same job. Answers whether no job had an id.
+/// call is the same job. Returns true if no job had an id.
 pub fn fill_in<'a>(
     jobs: impl Iterator<Item = &'a mut NewJob>,
     now: Moment,
@@ -93,8 +93,8 @@ fn made(prefix: &str, now: Moment, random: &[u8; RANDOM_BYTES]) -> String {
     written(prefix, uuid.as_u128())
 }
 
-/// The millisecond in which a job's id was made, if it has the form of those that Tenure makes. It is
-/// good for placing a job and for nothing else: a client may have made the id, by its own clock.
+/// The millisecond in which a job's id was made, if it has the form of Tenure's ids. Use it only
+/// to place a job: a client may have made the id, by its own clock.
 pub fn job_made_at_ms(id: &str) -> Option<u64> {
     let digits = id.strip_prefix(JOB)?.as_bytes();
     if digits.len() != DIGITS {

@@ -1,11 +1,11 @@
-//! What an engine tells its operator after its clock leapt ahead. It decides nothing.
+//! The notice for the operator after the engine's clock leapt ahead. It decides nothing.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tenure_core::time::Span;
 
-/// A leap is told for this long.
+/// The time for which a leap is shown.
 const TOLD_FOR: Duration = Duration::from_secs(60);
 
 /// The last leap of an engine's clock. Starts empty.
@@ -13,12 +13,12 @@ const TOLD_FOR: Duration = Duration::from_secs(60);
 pub struct LastLeap(Mutex<Option<(Instant, Span)>>);
 
 impl LastLeap {
-    /// The clock leapt ahead by this much.
+    /// Notes that the clock leapt ahead by this span.
     pub fn note(&self, by: Span) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), by));
     }
 
-    /// A sentence for the operator, for a minute after each leap. `clock` says whose clock it is: "the clock".
+    /// A sentence for the operator, for a minute after each leap. `clock` names the clock: "the clock".
     pub fn notice(&self, clock: &str) -> Option<String> {
         let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, by) = last.filter(|(at, _)| at.elapsed() < TOLD_FOR)?;

@@ -1,6 +1,6 @@
-//! The seam between those who ask and where state lives.
+//! Engine API: the trait between callers and the engines that keep the state.
 //!
-//! An [`Engine`] takes a [`Request`] and answers its [`Reply`]. The server, the command line and the
+//! An [`Engine`] takes a [`Request`] and answers with its [`Reply`]. The server, the command line and the
 //! library know this trait and no engine; no engine knows them. Nothing here decides anything: the
 //! rules are in `tenure-machine`.
 
@@ -34,78 +34,77 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{Change, Operation, Reply, Request};
 pub use test_clock::{MovedFuture, MovedTime, TestClock};
 
-/// The future of a call. Dropping it says that the caller is gone: a lease that is granted to it
+/// The future of a call. Dropping it means that the caller has gone: a lease that is granted to it
 /// then is given back at once.
 pub type CallFuture = Pin<Box<dyn Future<Output = Result<Reply, CallError>> + Send>>;
 
-/// How an engine is.
+/// The health of an engine.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Health {
-    /// `None`: well. Else what is wrong: a clock that stepped back, a store that does not answer.
+    /// `None`: well. Otherwise the fault: a clock that stepped back, a store that does not answer.
     pub degraded: Option<String>,
     /// The kind of the store, in the contract's word for it.
     pub store: &'static str,
 }
 
-/// Where state lives.
+/// An engine, which keeps the state and answers calls.
 pub trait Engine: Send + Sync + 'static {
     /// Answers one request of one namespace. A mutating request that is repeated with the same ids
-    /// does nothing twice.
+    /// changes nothing twice.
     fn call(&self, namespace: &Namespace, request: Request) -> CallFuture;
 
-    /// How it is; never waits.
+    /// Its health; never waits.
     fn health(&self) -> Health;
 
-    /// What who runs it should know while it is well, such as that it holds something back for a while;
-    /// never waits. Callers are to be sent to it as ever.
+    /// A notice for the operator of a healthy engine, such as that it holds something back for a while;
+    /// never waits. Callers should go on calling it.
     fn notice(&self) -> Option<String> {
         None
     }
 
-    /// The servers that share its store, itself among them; never waits. Empty where no other server can have the store.
+    /// The servers that share its store, including itself; never waits. Empty where no other server can have the store.
     fn servers(&self) -> Vec<SharedServer> {
         Vec::new()
     }
 
-    /// What it did with its store since it was opened, for metrics; never waits. Empty for an engine that has no store of its
-    /// own.
+    /// Statistics of its store since it was opened, for metrics; never waits. Empty for an engine without a store of
+    /// its own.
     fn store_work(&self) -> StoreWork {
         StoreWork::default()
     }
 
-    /// These leases were granted, and the caller never got the answer: they are undone, as if they
-    /// had not been granted. No attempt, `released` or `lost` is counted, the job is where it was, and
-    /// the `request_id` may be granted again. Resources rest their quarantine all the same, since
+    /// Undoes grants whose answer the caller never got, as if these leases had never been
+    /// granted. No attempt, `released` or `lost` is counted, the job is where it was, and
+    /// the `request_id` may be granted again. Resources still rest their quarantine, since
     /// part of the answer may have been read, and rate tokens stay spent.
     ///
     /// A hint: it has no answer, never waits, and may be lost. A lease that was extended, settled or
-    /// answered again to a repeat of its call is left alone: somebody got it. An engine that cannot
+    /// answered again to a repeat of its call is left alone: a caller got it. An engine that cannot
     /// undo a grant ends the lease as softly as it can, or leaves it to its ttl.
     fn undo(&self, namespace: &Namespace, leases: Vec<String>);
 
-    /// This process reads gauges as long as it holds what it gets here: those that are due, as ticks of the engine claim
-    /// them. `None`: another process ticks for this engine, and has them read.
+    /// Makes this process a reader of usage probes while it holds the feed: it gets due ones, as ticks of the engine
+    /// claim them. `None`: another process ticks for this engine, and has them read.
     ///
-    /// An engine may be asked several times; each feed is a reader of its own.
+    /// May be called several times; each feed is a reader of its own.
     fn gauges(&self) -> Option<GaugeFeed> {
         None
     }
 
-    /// Brings the answer to a claim.
+    /// Delivers the answer to a claim.
     fn answer_gauge(&self, namespace: &Namespace, reading: Reading) -> ReadingFuture {
         let _ = (namespace, reading);
         Box::pin(async { Ok(()) })
     }
 
-    /// From now on waiting lease calls are answered with an empty list and new ones are refused as
-    /// draining; a call that waits for a result is answered with what is there; all else is answered. Repeating it does
-    /// nothing.
+    /// From now on waiting lease calls are answered with an empty list and new ones are refused as draining; a call
+    /// that waits for a result is answered with its present state; all others are answered. Repeating it does nothing.
     fn drain(&self);
 }
 
 /// Typed calls on any engine.
 pub trait EngineExt: Engine {
-    /// Answers one request with the reply of its operation. The future owns what it needs, so it may
+    /// Answers one request with the reply of its operation. The future owns its data, so it may
     /// outlive the borrow of the engine, or be a task of its own.
     fn run<O: Operation>(
         &self,
@@ -123,8 +122,8 @@ pub trait EngineExt: Engine {
         }
     }
 
-    /// Makes a thing so, whether it is there or not: changes the named settings, or makes the thing with them. A thing
-    /// that another caller makes between the two calls has these settings alone.
+    /// Creates a thing with the named settings, or changes them if it exists. A thing
+    /// that another caller makes between the two calls has only these settings.
     fn set<C: Change>(
         &self,
         namespace: &Namespace,
@@ -163,7 +162,7 @@ mod tests {
         fn drain(&self) {}
     }
 
-    /// What a runtime asks of a task.
+    /// Requires the bounds of a runtime's task.
     fn a_task<F: Future + Send + 'static>(task: F) -> Pin<Box<F>> {
         Box::pin(task)
     }

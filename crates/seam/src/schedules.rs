@@ -1,5 +1,5 @@
-//! What an engine does around schedules that needs a calendar: it checks timings, computes plans, and shows the next
-//! moments. The rules themselves know no calendar.
+//! The calendar work of an engine around schedules: checks timings, computes plans, and shows the next
+//! occurrences. The rules themselves know no calendar.
 
 use tenure_calendar::Timing;
 pub use tenure_calendar::zone_data;
@@ -13,20 +13,20 @@ use tenure_core::schedule::{
 };
 use tenure_core::time::Moment;
 
-/// Checks the timing of a schedule that is put, and computes its first moments at `now`, the engine's time as far as
-/// this process knows it.
+/// Checks the timing of a schedule that is put, and computes its first occurrences at `now`, the engine's time as far
+/// as this process knows it.
 ///
 /// # Errors
-/// An expression or a zone that is none.
+/// The expression or the zone is not valid.
 pub fn prepare_put(put: &mut PutSchedule, now: Moment) -> Result<(), Refusal> {
     put.plan = first_plan(&put.schedule, &put.settings, None, now)?.map(Box::new);
     Ok(())
 }
 
-/// The same for a patch of a schedule that has these settings now. What it makes of them.
+/// The same for a patch of a schedule with these present settings. Returns the new settings.
 ///
 /// # Errors
-/// As [`prepare_put`], and what [`PatchSchedule::applied`] refuses.
+/// As [`prepare_put`], and the refusals of [`PatchSchedule::applied`].
 pub fn prepare_patch(
     patch: &mut PatchSchedule,
     old: &ScheduleSettings,
@@ -40,7 +40,7 @@ pub fn prepare_patch(
 /// Checks the timings of a set.
 ///
 /// # Errors
-/// The first expression or zone that is none, with its place in the set.
+/// The first invalid expression or zone, with its place in the set.
 pub fn check_set(sync: &SyncSchedules) -> Result<(), Refusal> {
     for (index, (id, settings)) in sync.schedules.iter().enumerate() {
         Timing::of(&settings.timing, id.as_str()).map_err(|no| no.item(index))?;
@@ -48,7 +48,7 @@ pub fn check_set(sync: &SyncSchedules) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The first moments of a cron expression; none of an interval, which is arithmetic.
+/// The first occurrences of a cron expression; none of an interval, which is arithmetic.
 fn first_plan(
     id: &ScheduleId,
     settings: &ScheduleSettings,
@@ -70,7 +70,7 @@ fn first_plan(
     }))
 }
 
-/// A refusal of a timing that never fires says what leaves no room for a moment.
+/// Adds to the refusal of a timing that never fires the reason that leaves no room for an occurrence.
 pub fn never_fires(no: Refusal, id: &ScheduleId, timing: &TimingSpec, now: Moment) -> Refusal {
     if no.code != Code::NeverFires {
         return no;
@@ -82,14 +82,14 @@ pub fn never_fires(no: Refusal, id: &ScheduleId, timing: &TimingSpec, now: Momen
 /// The plan that a schedule asked for, computed at `now`, the engine's time.
 pub fn plan(wanted: PlanWanted, now: Moment) -> Plan {
     let PlanWanted { schedule, version, timing, after, keeps } = wanted;
-    // What this process cannot read another release could: it says nothing, and is asked again.
+    // Another release may read a timing that this process cannot: the plan stays empty, and is asked for again.
     let planned = Timing::of(&timing, schedule.as_str()).ok();
     let planned = planned.map(|timing| timing.plan(after, now, keeps)).unwrap_or_default();
     let (moments, last) = (planned.moments, planned.last);
     Plan { schedule, version, after, moments, last, data: zone_data().to_owned() }
 }
 
-/// Adds the next moments to what an engine knows of a schedule: five of them, or `next_at` alone in a list.
+/// Adds the next occurrences to an engine's view of a schedule: five of them, or only `next_at` in a list.
 pub fn show_next(view: &mut ScheduleView, basis: &NextBasis, whole: bool) {
     let next =
         next_moments(&view.id, &view.settings.timing, basis, if whole { NEXT_SHOWN } else { 1 });

@@ -1,18 +1,18 @@
-//! Log lines about what may happen a thousand times a second: one at once, then at most one in a while, which says how many
-//! there were. So a log stays readable, and a line costs nothing beside what it is about.
+//! Rate-limited log lines for events that may happen a thousand times a second: one at once, then at most one in a
+//! while, with the number of events since. So a log stays readable, and a line costs next to nothing.
 
 use std::time::{Duration, Instant};
 
-/// Between two lines of one kind.
+/// The time between two lines of one kind.
 const APART: Duration = Duration::from_secs(10);
 
-/// The lines of one kind.
+/// The log lines of one kind.
 #[derive(Debug, Clone)]
 pub struct Seldom {
     apart: Duration,
     /// When the last line was written.
     last: Option<Instant>,
-    /// What happened since, and was not told.
+    /// Number of events since that line.
     untold: u64,
 }
 
@@ -23,17 +23,17 @@ impl Default for Seldom {
 }
 
 impl Seldom {
-    /// At most a line in this time.
+    /// Allows at most one line in this time.
     pub fn every(apart: Duration) -> Self {
         Seldom { apart, last: None, untold: 0 }
     }
 
-    /// It happened `times` more.
+    /// Counts `times` more events.
     pub fn happened(&mut self, times: u64) {
         self.untold += times;
     }
 
-    /// How many a line is to tell of now; `None`: no line now.
+    /// The number of events for a line that is due now; `None`: no line is due.
     pub fn due(&mut self, now: Instant) -> Option<u64> {
         let rests = self.last.is_some_and(|last| now.saturating_duration_since(last) < self.apart);
         if self.untold == 0 || rests {
@@ -43,7 +43,7 @@ impl Seldom {
         Some(std::mem::take(&mut self.untold))
     }
 
-    /// What happened and was told by no line yet.
+    /// The number of events that no line has reported yet.
     pub fn untold(&self) -> u64 {
         self.untold
     }

@@ -1,6 +1,6 @@
-//! What a store takes: how long its commits, syncs and calls are, which of them fail, and a line when it is slow.
+//! Statistics of a store: the durations of its commits, syncs and calls, and a log line when it is slow.
 //!
-//! An engine counts here what it does anyway. Nothing is decided by it.
+//! An engine counts here and decides nothing by it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -9,24 +9,24 @@ use std::time::{Duration, Instant};
 use crate::Seldom;
 use crate::histogram::{Histogram, STORE_BOUNDS, Seen};
 
-/// What takes longer is told. A disk or a network that is well takes a hundredth of it.
+/// A longer time is reported. A healthy disk or network takes a hundredth of it.
 pub const SLOW: Duration = Duration::from_secs(1);
 
-/// What an engine did with its store since it was opened, for metrics.
+/// Statistics of an engine's store since it was opened, for metrics.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StoreWork {
     /// Transactions of the rows of a store, without their syncs.
     pub commits: Option<Seen>,
     /// Syncs of a disk, or appends to a journal.
     pub syncs: Option<Seen>,
-    /// How long it took to read the store when it was opened; `None` if nothing is read then.
+    /// The time to read the store when it was opened; `None` if nothing is read then.
     pub opened_in: Option<Duration>,
-    /// For how long nothing exclusive is granted yet, because the store may have forgotten what it answered; zero if it is
-    /// well, `None` for a store that never does so.
+    /// The time for which nothing exclusive is granted yet, because the store may have forgotten answered changes; zero
+    /// if it is well, `None` for a store that never does so.
     pub recovers_for: Option<Duration>,
 }
 
-/// What is done with a store, and lines about one that is slow.
+/// The durations of a store's operations, with log lines about slow ones.
 #[derive(Debug, Default)]
 pub struct StoreTimes {
     times: RwLock<BTreeMap<&'static str, Arc<Histogram>>>,
@@ -40,7 +40,7 @@ struct SlowState {
 }
 
 impl StoreTimes {
-    /// `what` took so long: it is counted, and there is a line if that is slow and none was written lately.
+    /// Counts the duration of one `what`, and logs a line if it is slow and no line was written recently.
     pub fn took(&self, what: &'static str, took: Duration) {
         self.of(what).count(took);
         if took < SLOW {
@@ -67,13 +67,13 @@ impl StoreTimes {
         times.entry(what).or_insert_with(|| Arc::new(Histogram::with(&STORE_BOUNDS))).clone()
     }
 
-    /// All that was counted, by name.
+    /// All counts, by name.
     pub fn seen(&self) -> Vec<(&'static str, Seen)> {
         let times = self.times.read().unwrap_or_else(PoisonError::into_inner);
         times.iter().map(|(what, times)| (*what, times.seen())).collect()
     }
 
-    /// What was counted under this name; `None` if nothing was.
+    /// The counts under this name, if there are any.
     pub fn seen_of(&self, what: &str) -> Option<Seen> {
         let times = self.times.read().unwrap_or_else(PoisonError::into_inner);
         times.get(what).map(|times| times.seen())

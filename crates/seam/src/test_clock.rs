@@ -1,4 +1,4 @@
-//! A clock that moves only when a test moves it, and how a test moves the time of a whole engine.
+//! A clock that only a test moves, and the trait of engines whose time a test moves.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,16 +9,16 @@ use tenure_core::time::{Moment, Span};
 
 use crate::{CallError, Clock};
 
-/// The future of a moved time: the moment at which the engine stands now.
+/// The future of a move of time; its result is the engine's new time.
 pub type MovedFuture = Pin<Box<dyn Future<Output = Result<Moment, CallError>> + Send>>;
 
 /// An engine whose time stands still unless a test moves it.
 pub trait MovedTime: Send + Sync + 'static {
-    /// The moment at which the engine stands.
+    /// The engine's present time.
     fn now(&self) -> Moment;
 
-    /// Lets `span` pass as if it had passed by itself: what becomes due on the way is done, each thing at its own
-    /// moment. Answered when that is done, so a call that is made after the answer finds it.
+    /// Lets `span` pass as if it had passed by itself: work that becomes due on the way is done, each at its own
+    /// moment. Returns after that, so a call that is made later finds it done.
     fn advance(&self, span: Span) -> MovedFuture;
 }
 
@@ -28,11 +28,11 @@ type Wake = Arc<dyn Fn() + Send + Sync>;
 #[derive(Clone, Copy)]
 struct ShownTime {
     wall: Moment,
-    /// Starts at zero; a set clock, a leap and a step back leave it.
+    /// Starts at zero; a leap and a step back of the wall clock do not change it.
     monotonic: Duration,
 }
 
-/// See the module. Engines over it sleep until it is moved, however long that takes.
+/// A clock that a test moves. Engines over it sleep until it is moved, however long that takes.
 pub struct TestClock {
     shown: Mutex<ShownTime>,
     wakes: Mutex<Vec<Wake>>,
@@ -57,7 +57,7 @@ impl TestClock {
         wakes.iter().for_each(|wake| wake());
     }
 
-    /// Time passes: both clocks go on, and those that sleep by them are woken.
+    /// Lets time pass: both clocks go on, and sleepers are woken.
     pub fn advance(&self, span: Span) {
         let mut shown = self.shown();
         shown.wall = shown.wall.plus(span);
@@ -66,7 +66,7 @@ impl TestClock {
         self.moved();
     }
 
-    /// The wall clock alone is set ahead, and those that sleep by it are woken.
+    /// Sets only the wall clock ahead, and wakes sleepers.
     pub fn leap(&self, span: Span) {
         let mut shown = self.shown();
         shown.wall = shown.wall.plus(span);
@@ -74,7 +74,7 @@ impl TestClock {
         self.moved();
     }
 
-    /// The wall clock alone is set back, and those that sleep by it are woken.
+    /// Sets only the wall clock back, and wakes sleepers.
     pub fn step_back(&self, span: Span) {
         let mut shown = self.shown();
         shown.wall = shown.wall.minus(span);
@@ -84,7 +84,7 @@ impl TestClock {
 }
 
 impl Default for TestClock {
-    /// Stands at 2027-01-15T08:00:00Z.
+    /// A clock that stands at 2027-01-15T08:00:00Z.
     fn default() -> Self {
         TestClock::at(Moment::from_us(1_800_000_000_000_000))
     }

@@ -1,9 +1,9 @@
-//! Which calls may be one, how they become one, and what of its answer belongs to which.
+//! Rules for joining calls: which calls may be one, how they become one, and how its answer is split.
 //!
-//! Pushes, settles and extends take many items, and an answer for each. Their items take effect in order, as single
-//! calls would; what could tell the two apart keeps calls from each other: an id, a unique key or a lease that both
-//! name, a settle with follow-ups or with a lease call of its own, and a push of jobs that wait for others: in one call it
-//! would find jobs that it must not know.
+//! Pushes, settles and extends take many items, and have an answer for each. Their items take effect in order, as
+//! single calls would. Calls are not joined where the difference could show: with an id, a unique key or a lease that
+//! both name, a settle with follow-ups or with a lease call of its own, and a push of jobs that depend on others: in
+//! one call it would find jobs that it must not know.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,15 +15,15 @@ use tenure_core::requests::{Effect, Extend, PushAnswer, Pushed, Reply, Request, 
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
 
-/// A call with more items, or bytes, gains nothing by company and goes alone.
+/// A call with more items, or bytes, gains nothing from joining and goes alone.
 const OWN_MAX: Size = Size { items: 16, bytes: 64 * 1024 };
-/// What one call carries of others. It is little work, and far below every bound of a
+/// The most that one call carries for others. It is little work, and far below every bound of a
 /// call, so that no caller is refused because of another.
 const JOINED_MAX: Size = Size { items: 128, bytes: 512 * 1024 };
-/// What an item has beside its texts, about, in bytes.
+/// Approximate bytes of an item beside its texts.
 const ITEM_BYTES: usize = 256;
 
-/// What a call does: calls of the same are made as one.
+/// The kind of a call: calls of the same kind may be joined.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Verb {
     Push { whole: bool, adds: bool },
@@ -31,7 +31,7 @@ pub(super) enum Verb {
     Extend { ttl: Option<Span> },
 }
 
-/// How much a call carries.
+/// The size of a call.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Size {
     pub items: usize,
@@ -46,7 +46,7 @@ impl Add for Size {
 }
 
 impl Size {
-    /// Whether one call may carry this.
+    /// True if one call may carry this.
     pub fn fits(self) -> bool {
         self.is_within(JOINED_MAX)
     }
@@ -56,7 +56,7 @@ impl Size {
     }
 }
 
-/// What a call does, how much it carries, and hashes of what it names; `None` for what is always made alone.
+/// The kind and the size of a call, and hashes of the names in it; `None` for a call that is never joined.
 pub(super) fn read(request: &Request) -> Option<(Verb, Size, Vec<u64>)> {
     let (verb, size, names) = match request {
         Request::Push(push)
@@ -102,7 +102,7 @@ fn job_bytes(job: &NewJob) -> usize {
     job.kind.len() + job.payload.text().len() + labels + needs
 }
 
-/// The bytes of what a holder reports.
+/// The bytes of a holder's report.
 fn reported(progress: &Option<Json>) -> usize {
     progress.as_ref().map_or(0, |progress| progress.text().len())
 }
@@ -118,7 +118,7 @@ fn settle_bytes(item: &SettleItem) -> usize {
         + (item.resources.len() + item.limits.len()) * ITEM_BYTES
 }
 
-/// These calls as one. All do the same.
+/// Joins these calls into one. All are of the same kind.
 pub(super) fn joined<'a>(mut calls: impl Iterator<Item = &'a Request>) -> Option<Request> {
     let mut all = calls.next()?.clone();
     for call in calls {
@@ -136,7 +136,7 @@ pub(super) fn joined<'a>(mut calls: impl Iterator<Item = &'a Request>) -> Option
     Some(all)
 }
 
-/// What each of these calls is answered, of the answer to all; `None` if that has another number of items.
+/// The answer of each of these calls, split from the answer to all; `None` if that has another number of items.
 pub(super) fn answers_of<'a>(
     calls: impl Iterator<Item = &'a Request>,
     reply: Reply,
@@ -165,7 +165,7 @@ pub(super) fn answers_of<'a>(
     }
 }
 
-/// Parts of these sizes, which are all.
+/// Splits `all` into parts of these sizes, which must add up.
 fn parts<T>(all: Vec<T>, sizes: impl Iterator<Item = usize>) -> Option<Vec<Vec<T>>> {
     let mut all = all.into_iter();
     let mut parts = Vec::new();
@@ -179,7 +179,7 @@ fn parts<T>(all: Vec<T>, sizes: impl Iterator<Item = usize>) -> Option<Vec<Vec<T
     all.next().is_none().then_some(parts)
 }
 
-/// What became of the leases of each call: no two of them name the same lease.
+/// The leases of each call, split from the answer: no two calls name the same lease.
 fn extended_of<'a>(calls: impl Iterator<Item = &'a Request>, all: Extended) -> Vec<Reply> {
     let mut calls_of = HashMap::new();
     let mut parts = Vec::new();

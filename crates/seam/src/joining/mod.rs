@@ -1,13 +1,13 @@
-//! Calls of one kind that wait at the same time are sent as one.
+//! Joins calls of one kind that wait at the same time into one call.
 //!
-//! A call that finds none of its kind under way is made at once, by its own caller, as if there were nothing here. What
-//! comes while it is under way gathers, and leaves as one call as soon as that has ended. So nothing waits for company:
-//! only for a call that is on its way, and for that at most [`GATHERS_MAX`].
+//! A call that finds none of its kind under way is made at once, by its own caller, as if this module did not exist.
+//! Calls that come while it is under way gather, and leave as one call as soon as it has ended. So no call waits for
+//! others to come: only for the call that is on its way, and for that at most [`GATHERS_MAX`].
 //!
 //! Each caller is answered as if its call had been made alone. Calls that name the same thing are never in one call
-//! ([`calls`]), so none of them sees another. A call that is refused changed nothing, so its parts are made again: the
-//! one that is refused alone, and the others without it. Nothing here changes a request or gives it another id, and
-//! nothing that may have happened is repeated.
+//! ([`calls`]), so no call sees another. A refused call changed nothing, so its parts are made again: the
+//! refused one alone, and the others without it. Nothing here changes a request or gives it another id, and
+//! a call that may have happened is never repeated.
 
 mod calls;
 #[cfg(test)]
@@ -30,24 +30,24 @@ use tokio::time::{Instant, timeout};
 use self::calls::{Size, Verb, answers_of, joined, read};
 use crate::{CallError, CallFuture, Fault};
 
-/// A call that has gathered for so long leaves although another is under way. It is the most that a call can lose
-/// here: a link may be far, and a connection may have died in silence.
+/// A call that has gathered for this long leaves although another is under way. It is the most that a call can lose
+/// here: a link may be long, and a connection may have died silently.
 const GATHERS_MAX: Duration = Duration::from_millis(2);
 
-/// Makes a call by itself.
+/// The way to make a single call.
 pub trait MakesCalls: Clone + Send + Sync + 'static {
-    /// Makes it. It is polled inside of a Tokio runtime.
+    /// Makes the call. It is polled inside a Tokio runtime.
     fn make(&self, namespace: &Namespace, request: Request) -> CallFuture;
 }
 
-/// Joins the calls of an engine. Clones share what is gathered.
+/// Joins the calls of an engine. Clones share the gathered calls.
 #[derive(Clone)]
 pub struct Joining<M> {
     makes: M,
     lines: Arc<Mutex<HashMap<LineKey, CallLine>>>,
 }
 
-/// Calls with the same key may be one call. Those of another runtime may not: a runtime that somebody blocks must not
+/// Calls with the same key may be joined. Those of another runtime may not: a runtime that somebody blocks must not
 /// hold up the heartbeats of one that runs.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct LineKey {
@@ -58,18 +58,18 @@ struct LineKey {
 
 type CallAnswer = Result<Reply, CallError>;
 
-/// How a call leaves.
+/// The way in which a call leaves.
 #[allow(clippy::large_enum_variant)] // made once per call, and moved on at once
 enum Entered {
     /// At once, made by its own caller.
     Alone(Request),
-    /// With others, which bring its answer.
+    /// With others; the receiver gets its answer.
     Gathers(oneshot::Receiver<CallAnswer>),
 }
 
-/// Calls of one key. It is there while a call of them is under way.
+/// The calls of one key. It exists while a call of that key is under way.
 struct CallLine {
-    /// More than one if some were overdue.
+    /// More than one if some calls were overdue.
     under_way: usize,
     gathered: VecDeque<Gathered>,
 }
@@ -78,19 +78,19 @@ struct CallLine {
 struct Gathered {
     request: Request,
     size: Size,
-    /// Hashes of what it names.
+    /// Hashes of the names in the request.
     names: Vec<u64>,
     since: Instant,
     told: oneshot::Sender<CallAnswer>,
 }
 
 impl CallLine {
-    /// Those that leave as one call: as many as stand in front and may be together.
+    /// Takes the calls that leave as one: as many from the front as may be joined.
     fn take(&mut self) -> Vec<Gathered> {
         let (mut taken, mut size, mut names) = (Vec::new(), Size::default(), HashSet::new());
         while let Some(next) = self.gathered.front() {
             if next.told.is_closed() {
-                // The caller is gone, and its call was never sent.
+                // The caller has gone, and its call was never sent.
                 self.gathered.pop_front();
                 continue;
             }
@@ -108,7 +108,7 @@ impl CallLine {
 }
 
 impl<M: MakesCalls> Joining<M> {
-    /// Nothing is gathered yet.
+    /// A joiner without gathered calls.
     pub fn new(makes: M) -> Self {
         Joining { makes, lines: Arc::default() }
     }
@@ -134,7 +134,7 @@ impl<M: MakesCalls> Joining<M> {
         })
     }
 
-    /// Stands behind the call under way, if there is one.
+    /// Joins the queue behind the call under way, if there is one.
     fn enter(&self, key: &LineKey, request: Request, size: Size, names: Vec<u64>) -> Entered {
         match self.lock().entry(key.clone()) {
             Entry::Vacant(line) => {
@@ -171,7 +171,7 @@ impl<M: MakesCalls> Joining<M> {
         answer.unwrap_or_else(|_| Err(ended().into()))
     }
 
-    /// Those that have waited long enough; they are under way now.
+    /// Takes the calls that have waited long enough; they are under way now.
     fn overdue(&self, key: &LineKey) -> Option<Vec<Gathered>> {
         let mut lines = self.lock();
         let line = lines.get_mut(key)?;
@@ -186,18 +186,18 @@ impl<M: MakesCalls> Joining<M> {
         Some(taken)
     }
 
-    /// Sends what was taken, in a task of its own: a caller that goes away takes no other's call with it.
+    /// Sends the taken calls, in a task of their own: a caller that goes away does not cancel the call of another.
     fn send(&self, key: &LineKey, runtime: &Handle, taken: Vec<Gathered>) {
         let call = UnderWay { joining: self.clone(), key: key.clone(), runtime: runtime.clone() };
         runtime.spawn(async move {
             call.joining.clone().together(call.key.namespace.clone(), taken).await;
-            // Those that were answered run first, so that what they call next leaves with the next call.
+            // The answered callers run first, so that their next calls leave together.
             yield_now().await;
             drop(call);
         });
     }
 
-    /// Makes these calls as one, and tells each its own answer.
+    /// Makes these calls as one, and gives each caller its own answer.
     fn together(
         self,
         namespace: Namespace,
@@ -230,7 +230,7 @@ impl<M: MakesCalls> Joining<M> {
         })
     }
 
-    /// Makes these calls, which were refused as one because of the item at this place: nothing was changed.
+    /// Makes these calls after they were refused as one because of the item at `index`: nothing was changed.
     async fn apart(self, namespace: Namespace, mut taken: Vec<Gathered>, index: Option<usize>) {
         match index.and_then(|index| place_of(&taken, index)).filter(|place| *place > 0) {
             Some(place) => {
@@ -242,7 +242,7 @@ impl<M: MakesCalls> Joining<M> {
                 }
                 self.together(namespace, behind).await;
             }
-            // Nothing is known of the others: the next refusal could be of the next of them, and so on.
+            // Nothing is known about the others: each of them could be refused next, one after the other.
             None => {
                 let mut calls = JoinSet::new();
                 for call in taken {
@@ -254,7 +254,7 @@ impl<M: MakesCalls> Joining<M> {
     }
 
     async fn alone(self, namespace: Namespace, call: Gathered) {
-        // A caller that is gone meanwhile has changed nothing so far.
+        // The call of a caller that has gone meanwhile has changed nothing yet.
         if !call.told.is_closed() {
             let _ = call.told.send(self.makes.make(&namespace, call.request).await);
         }
@@ -265,7 +265,7 @@ impl<M: MakesCalls> Joining<M> {
     }
 }
 
-/// Which of these calls has the item at this place of all.
+/// The place of the call that has the item at this index of all.
 fn place_of(taken: &[Gathered], index: usize) -> Option<usize> {
     let ends = taken.iter().scan(0, |end, call| {
         *end += call.size.items;
@@ -280,7 +280,7 @@ fn tell_all(taken: Vec<Gathered>, why: &CallError) {
     }
 }
 
-/// A call under way. When it ends, answered or given up, what has gathered leaves.
+/// A call under way. When it ends, answered or dropped, the gathered calls leave.
 struct UnderWay<M: MakesCalls> {
     joining: Joining<M>,
     key: LineKey,

@@ -1,4 +1,4 @@
-//! Calls on an engine that answers when a test lets it.
+//! Calls on an engine whose answers a test releases.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::*;
 
-/// Notes each call as it is made, and answers it when there is a permit.
+/// Notes each call when it is made, and answers it once there is a permit.
 #[derive(Clone)]
 struct NotingStore(Arc<Noted>);
 
@@ -30,14 +30,14 @@ impl MakesCalls for NotingStore {
         Box::pin(async move {
             noted.made.lock().unwrap().push(request.clone());
             noted.answers.acquire().await.unwrap().forget();
-            // An answer is never there at once.
+            // No answer is ready at once.
             yield_now().await;
             answer(request)
         })
     }
 }
 
-/// Refuses jobs of the kind `bad`, and takes leases called `gone` for lost.
+/// Refuses jobs of the kind `bad`, and reports leases named `gone` as lost.
 fn answer(request: Request) -> Result<Reply, CallError> {
     match request {
         Request::Push(push) => {
@@ -98,7 +98,7 @@ impl Scene {
         Scene { joining: Joining::new(store.clone()), store }
     }
 
-    /// Calls, as far as that goes without an answer.
+    /// Begins a call, and polls it until it waits for its answer.
     async fn begins(&self, request: impl Into<Request>) -> CallFuture {
         let mut call = self.joining.call(&Namespace::main(), request.into());
         is_waiting(&mut call).await;
@@ -127,7 +127,7 @@ impl Scene {
         self.store.0.made.lock().unwrap().iter().map(names).collect()
     }
 
-    /// Nothing is remembered once nothing is under way.
+    /// Waits until the joiner remembers no call, after all have ended.
     async fn is_forgotten(&self) {
         while !self.joining.lock().is_empty() {
             yield_now().await;
@@ -162,7 +162,7 @@ fn extend(leases: &[&str]) -> Extend {
     Extend { leases: leases.iter().map(item).collect(), ttl: None }
 }
 
-/// The ids of a push's answer, or its refusal's pointer.
+/// The ids in a push's answer, or its refusal's pointer.
 async fn pushed(call: CallFuture) -> Result<Vec<String>, String> {
     match call.await {
         Ok(Reply::Push(Pushed::Ids(ids))) => {
@@ -258,7 +258,7 @@ async fn a_call_that_is_refused_harms_no_other() {
     assert_eq!(pushed(e).await.unwrap(), ["e"]);
     assert_eq!(pushed(bad_too).await, Err("/0/needs/0/limit".to_owned()));
     assert_eq!(pushed(f).await.unwrap(), ["f"]);
-    // Every call but the refused ones was done once, with others.
+    // Every call except the refused ones was done once, together with others.
     let made = scene.made();
     assert_eq!(
         made[2..],
@@ -353,7 +353,7 @@ async fn calls_that_do_not_do_the_same_are_not_one() {
     let other = Namespace::parse("other").unwrap();
     let mut _l = scene.joining.call(&other, push("l").into());
     is_waiting(&mut _l).await;
-    // A job that waits for one of another caller would find it in the call, wherever it stands there.
+    // A job that depends on another caller's job would find it in the call, at any place in it.
     let after =
         vec![After { parent: Parent::Job(JobRef::parse("a").unwrap()), gone_is_done: false }];
     let _m = scene.begins(Push { jobs: vec![NewJob { after, ..job("m") }], ..push("m") }).await;
@@ -387,14 +387,14 @@ async fn a_caller_who_is_gone_takes_no_other_with_it() {
     let scene = Scene::new();
     let first = scene.begins(push("a")).await;
     let (b, c) = (scene.begins(push("b")).await, scene.begins(push("c")).await);
-    // One whose call was not sent yet, and the one whose call is under way.
+    // A call that was not sent yet, and the call under way.
     let (d, e) = (scene.begins(push("d")).await, scene.begins(push("e")).await);
     drop(b);
     drop(first);
     while scene.made().len() < 2 {
         yield_now().await;
     }
-    // One of those whose calls left as one.
+    // One of the calls that left as one.
     drop(c);
     scene.answers(2);
     assert_eq!(pushed(d).await.unwrap(), ["d"]);
@@ -415,7 +415,7 @@ async fn a_call_waits_no_longer_than_that_for_one_that_does_not_end() {
     }
     assert!(began.elapsed() <= GATHERS_MAX + Duration::from_millis(1), "{:?}", began.elapsed());
     assert_eq!(scene.made()[1], ["b", "c"]);
-    // Two are under way now, and what comes waits for the first of them that ends.
+    // Two are under way now, and new calls wait for the first of them that ends.
     let d = scene.begins(push("d")).await;
     scene.answers(3);
     assert_eq!(pushed(d).await.unwrap(), ["d"]);
