@@ -13,7 +13,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/guarantees/redis.md", 10),
     ("docs/guarantees/cluster.md", 5),
     ("docs/deploy/upgrade.md", 3),
-    ("docs/decisions/124-histories-that-were-told-before-there-was-code.md", 30),
+    ("docs/decisions/124-failure-histories.md", 30),
 ];
 
 /// A test that a row names: the text between the backquotes, and the file behind it, seen from the page.
