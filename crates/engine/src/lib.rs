@@ -16,7 +16,7 @@
 //! two threads that all calls wait for, except for the few questions of the machine itself about finished jobs
 //! (`overlay`).
 //!
-//! No rule of jobs is here: the rules are in `tenure-machine`.
+//! No rule of jobs is here: the rules are in `tenure-machine`. It must never know a key of Redis or another server.
 
 mod answering;
 mod batch;

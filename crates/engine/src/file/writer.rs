@@ -208,7 +208,7 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
-    /// Rows of a snapshot, in a store that has none of them yet; it has these numbers then.
+    /// Writes the rows of a snapshot into a store that has none of them yet, and then has these numbers.
     pub(crate) fn write_restored(
         &mut self,
         parts: &[Changes],

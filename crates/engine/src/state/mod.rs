@@ -1,7 +1,8 @@
 //! The thread that owns the machine: it applies requests one after the other, ticks when
 //! something is due, and hands rows and answers on in batches.
 //!
-//! It must never wait for the disk, nor for a caller.
+//! It must never wait for a sync, for a write of rows or for a caller. A step that names finished jobs or data of
+//! resources does read SQLite (`file/overlay.rs`).
 
 mod batches;
 mod calls;

@@ -5,6 +5,7 @@ mod absent;
 mod circles;
 mod contributing;
 mod facts;
+mod heads;
 mod links;
 mod log_lines;
 mod named_tests;
