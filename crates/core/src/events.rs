@@ -86,7 +86,7 @@ macro_rules! fields {
 
         /// A field of an event, beside `id`, `at` and `type`.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[allow(non_camel_case_types, missing_docs)]
+        #[allow(non_camel_case_types)]
         pub enum Field { $($field),* }
 
         impl Field {
@@ -164,7 +164,6 @@ macro_rules! types {
     ($($kind:ident $name:literal [$($field:ident)*],)*) => {
         /// The type of an event.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-        #[allow(missing_docs)]
         pub enum EventType { $($kind),* }
 
         impl EventType {

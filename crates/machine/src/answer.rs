@@ -36,7 +36,6 @@ macro_rules! known {
         /// The machine's part of the reply to a request; the variant is that of the request. The engine completes it,
         /// so that no operation can get another's reply.
         #[derive(Clone, PartialEq, Debug)]
-        #[allow(missing_docs)]
         pub enum Known {
             $($request(<tenure_core::requests::$request as Act>::Known)),*
         }

@@ -58,6 +58,7 @@
 //! This crate must never decide a grant, nor know a key of Redis or a table of SQL: it builds requests and returns the
 //! engine's answers, from this process or from a server.
 
+#![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 /// Compiles the Rust of the crate's page and of the guide with the documentation's tests.

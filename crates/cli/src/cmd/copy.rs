@@ -103,7 +103,7 @@ impl SaidStore {
 /// Copies, or undoes it.
 pub async fn run(out: Output, args: CopyArgs) -> Result<(), Failure> {
     let copies = tokio::task::spawn_blocking(move || run_blocking(out, args));
-    copies.await.map_err(|why| Failure::bug(&why.to_string()))?
+    copies.await.map_err(|why| Failure::bug(why.to_string()))?
 }
 
 fn run_blocking(out: Output, args: CopyArgs) -> Result<(), Failure> {

@@ -37,7 +37,6 @@ pub struct Spec {
 
 /// A method of HTTP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
 pub enum HttpMethod {
     Get,
     Post,
@@ -138,12 +137,10 @@ macro_rules! operations {
     )*) => {
         /// A request of any operation.
         #[derive(Clone, PartialEq, Eq, Debug)]
-        #[allow(missing_docs)]
         pub enum Request { $($request($request)),* }
 
         /// A reply of any operation; its variant has the name of the request.
         #[derive(Clone, PartialEq, Eq, Debug)]
-        #[allow(missing_docs)]
         pub enum Reply { $($request($reply)),* }
 
         /// All rows, in the order of the table.

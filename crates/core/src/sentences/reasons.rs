@@ -24,7 +24,6 @@ macro_rules! causes {
     ) => {
         $(#[$about])*
         // The sentence of a cause is its doc.
-        #[allow(missing_docs)]
         #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
         #[serde(tag = "cause")]
         pub enum $type {

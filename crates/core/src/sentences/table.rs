@@ -37,7 +37,6 @@ macro_rules! refusals {
     ) => {
         $(#[$about])*
         // The sentence of a case is its doc, and its parameters have the names of the contract.
-        #[allow(missing_docs)]
         #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
         #[serde(tag = "case")]
         pub enum $type {

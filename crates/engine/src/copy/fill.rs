@@ -69,7 +69,7 @@ impl Filling<'_> {
     ) -> Result<Filled, CopyError> {
         let Frozen { rows, frozen_at, .. } = from;
         let jobs = rows.jobs()?;
-        let mut watched = Watched { rows, jobs, watch, stopped: None };
+        let mut watched = WatchedRows { rows, jobs, watch, stopped: None };
         let restored = restored::restore(self.conn, &mut watched, 0);
         if let Some(stopped) = watched.stopped {
             return Err(stopped);
@@ -150,7 +150,7 @@ impl Filling<'_> {
 }
 
 /// Rows on their way, and their watcher, who may stop them.
-struct Watched<'a> {
+struct WatchedRows<'a> {
     rows: RowsSnapshot,
     /// Jobs of the source.
     jobs: u64,
@@ -158,7 +158,7 @@ struct Watched<'a> {
     stopped: Option<CopyError>,
 }
 
-impl Snapshot for Watched<'_> {
+impl Snapshot for WatchedRows<'_> {
     fn end(&self) -> Position {
         self.rows.end()
     }
