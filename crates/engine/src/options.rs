@@ -54,7 +54,7 @@ pub enum Fatal {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LostJournal {
     /// Another process appends to it now.
-    Deposed,
+    Fenced,
     /// It is not the journal that was opened, or its program was restarted.
     Moved,
     /// It has forgotten entries that it had taken.
@@ -77,7 +77,7 @@ impl LostJournal {
     pub(crate) fn of(appended: Appended, end: u64) -> Option<LostJournal> {
         match appended {
             Appended::Done => None,
-            Appended::Deposed => Some(LostJournal::Deposed),
+            Appended::Fenced => Some(LostJournal::Fenced),
             Appended::Moved => Some(LostJournal::Moved),
             Appended::At(has) => Some(LostJournal::Forgot { end, has }),
             Appended::Unsure(why) => Some(LostJournal::Unsure(why)),
@@ -91,7 +91,7 @@ impl LostJournal {
 impl fmt::Display for LostJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LostJournal::Deposed => f.write_str("another process owns the store now"),
+            LostJournal::Fenced => f.write_str("another process owns the store now"),
             LostJournal::Moved => f.write_str("its journal is not the one that was opened"),
             LostJournal::Forgot { end, has } => {
                 write!(f, "its journal ends at entry {has}, and had taken all up to {end}")
@@ -109,7 +109,7 @@ impl From<LostJournal> for Fatal {
     fn from(lost: LostJournal) -> Self {
         match lost {
             LostJournal::Broken(why) => Fatal::Disk(why),
-            LostJournal::Deposed
+            LostJournal::Fenced
             | LostJournal::Moved
             | LostJournal::Forgot { .. }
             | LostJournal::Full

@@ -5,14 +5,14 @@
 
 use crate::keys::StoreKeys;
 use crate::line::RedisCommand;
-use crate::scripts::{DROP, MARK, Ownership, ScriptCall, ScriptReply, SnapshotName, flag};
+use crate::scripts::{DROP, MARK, ScriptCall, ScriptReply, SnapshotName, Term, flag};
 use crate::store::{RedisStore, StoreError};
 
 /// Writes or takes away the mark of a copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CopyMark {
     /// The process that calls, and what it knows of the store.
-    pub by: Ownership,
+    pub by: Term,
     /// The mark as the caller saw it; empty: none.
     pub seen: String,
     /// The new mark; empty: none.
@@ -45,7 +45,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// Redis cannot be reached; it may have happened.
-    pub fn drop_store(&self, by: &Ownership, mark: &str) -> Result<ScriptReply, StoreError> {
+    pub fn drop_store(&self, by: &Term, mark: &str) -> Result<ScriptReply, StoreError> {
         let keys = self.keys();
         let mut all = vec![keys.own(), keys.log(), keys.store()];
         if let Some(own) = self.look()?.own {

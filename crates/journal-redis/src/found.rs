@@ -48,7 +48,7 @@ pub async fn find_servers(address: Address) -> Result<Vec<ServerEntry>, StoreErr
 
 /// The content of the store's keys.
 struct SaidByServers {
-    owner: Option<u128>,
+    leader: Option<u128>,
     /// Redis's clock, in microseconds.
     now: u64,
     servers: Vec<(u64, ServerEntry)>,
@@ -78,12 +78,12 @@ impl SaidByServers {
     }
 
     fn read(said: &[RespValue]) -> Option<SaidByServers> {
-        let [owner, servers, time] = said else { return None };
+        let [leader, servers, time] = said else { return None };
         let [s, us] = time.list()? else { return None };
         let number = |part: &RespValue| part.text()?.parse::<u64>().ok();
         let pairs = servers.list()?.chunks_exact(2);
         Some(SaidByServers {
-            owner: owner.text().and_then(|id| u128::from_str_radix(id, 16).ok()),
+            leader: leader.text().and_then(|id| u128::from_str_radix(id, 16).ok()),
             now: number(s)? * 1_000_000 + number(us)?,
             servers: pairs
                 .filter_map(|pair| ServerEntry::read(pair[0].text()?, pair[1].text()?))
@@ -92,10 +92,10 @@ impl SaidByServers {
     }
 
     fn living(self) -> Vec<ServerEntry> {
-        let SaidByServers { owner, now, mut servers } = self;
+        let SaidByServers { leader, now, mut servers } = self;
         servers.retain(|(said, _)| now.saturating_sub(*said) <= LIVES_US);
         servers.sort_by_key(|(said, server)| {
-            (Some(server.id) != owner, std::cmp::Reverse(*said), server.id)
+            (Some(server.id) != leader, std::cmp::Reverse(*said), server.id)
         });
         servers.into_iter().map(|(_, server)| server).collect()
     }
@@ -113,11 +113,11 @@ mod tests {
         };
         let second = 1_000_000;
         let servers = [(97, 1), (99, 2), (89, 3), (95, 7), (101, 4)];
-        for (owner, ids) in
+        for (leader, ids) in
             [(Some(7), vec![7, 4, 2, 1]), (None, vec![4, 2, 1, 7]), (Some(3), vec![4, 2, 1, 7])]
         {
             let servers = servers.map(|(said, id)| (said * second, server(id))).to_vec();
-            let found = SaidByServers { owner, now: 100 * second, servers }.living();
+            let found = SaidByServers { leader, now: 100 * second, servers }.living();
             assert_eq!(found.iter().map(|server| server.id).collect::<Vec<_>>(), ids);
         }
     }

@@ -6,7 +6,7 @@ use tenure_journal::{
     Append, Appended, Hears, Journal, JournalEntry, Position, ReadError, Snapshot, StoreFacts,
 };
 
-use crate::scripts::{Acquisition, AppendCall, Own, Ownership, RunNote, ScriptReply};
+use crate::scripts::{Acquisition, AppendCall, Own, RunNote, ScriptReply, Term};
 use crate::store::{RedisStore, StoreError};
 
 /// The number of retries of an acquisition when other processes are faster.
@@ -32,27 +32,27 @@ pub enum AcquireError {
 #[derive(Debug)]
 pub struct RedisJournal {
     store: RedisStore,
-    by: Ownership,
+    by: Term,
     acquired: Own,
 }
 
 impl RedisJournal {
-    /// Acquires the store for the process with the id `owner`, by force: its leader is fenced out. If there is no
+    /// Acquires the store for the process with the id `leader`, by force: its leader is fenced out. If there is no
     /// store, makes one with the id `new`. Blocks.
     ///
     /// # Errors
     /// Redis cannot be reached, holds something else under these keys, or other processes are faster.
     pub fn acquire(
         store: RedisStore,
-        owner: u128,
+        leader: u128,
         new: u128,
     ) -> Result<RedisJournal, AcquireError> {
         for _ in 0..TRIES {
             let seen = store.look()?;
             let acquisition = Acquisition {
                 store: seen.store.unwrap_or(new),
-                owner,
-                seen: seen.own.as_ref().map(|own| (own.epoch, own.owner)),
+                leader,
+                seen: seen.own.as_ref().map(|own| (own.epoch, own.leader)),
                 above: 0,
                 // A store without its `own` has lost it.
                 is_new: seen.store.is_none(),
@@ -61,7 +61,7 @@ impl RedisJournal {
             };
             match store.acquire(&acquisition)? {
                 ScriptReply::Acquired { own, run, .. } => {
-                    let by = Ownership { store: own.store, epoch: own.epoch, owner, run };
+                    let by = Term { store: own.store, epoch: own.epoch, leader, run };
                     return Ok(RedisJournal { store, by, acquired: *own });
                 }
                 ScriptReply::Moved if seen.own.is_some_and(|own| Some(own.store) != seen.store) => {
@@ -79,7 +79,7 @@ impl RedisJournal {
     }
 
     /// The identity of this process in its appends.
-    pub fn ownership(&self) -> &Ownership {
+    pub fn term(&self) -> &Term {
         &self.by
     }
 
@@ -100,7 +100,7 @@ impl Journal for RedisJournal {
         let said = move |said: Result<_, String>| {
             let appended = match said.map(|value| ScriptReply::read(&value)) {
                 Ok(Some(ScriptReply::Done { .. })) => Appended::Done,
-                Ok(Some(ScriptReply::Deposed)) => Appended::Deposed,
+                Ok(Some(ScriptReply::Fenced)) => Appended::Fenced,
                 Ok(Some(ScriptReply::Moved)) => Appended::Moved,
                 Ok(Some(ScriptReply::At(number))) => Appended::At(number),
                 Ok(_) => Appended::Unsure("Redis says what no script of ours says".to_owned()),

@@ -82,10 +82,10 @@ impl KnownScripts {
 mod tests {
     use super::*;
     use crate::keys::StoreKeys;
-    use crate::scripts::{AppendCall, HandOver, Ownership, RunNote, StoreNaming};
+    use crate::scripts::{AppendCall, HandOver, RunNote, StoreNaming, Term};
 
     fn append(run: &str) -> ScriptCall {
-        let by = Ownership { store: 7, epoch: 1, owner: 2, run: run.to_owned() };
+        let by = Term { store: 7, epoch: 1, leader: 2, run: run.to_owned() };
         let (moment, ttl, note) = (0, 0, RunNote::Stays);
         AppendCall { by, tip: Default::default(), entry: None, moment, ttl, note, beats: false }
             .call(&StoreKeys::of("shop"))
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn other_scripts_are_sent_whole_once_and_ask_each_time() {
-        let by = Ownership { store: 7, epoch: 1, owner: 2, run: "aaaa".to_owned() };
+        let by = Term { store: 7, epoch: 1, leader: 2, run: "aaaa".to_owned() };
         let keys = StoreKeys::of("shop");
         let give = HandOver { by, tip: Default::default(), to: 3 }.call(&keys);
         let mut known = KnownScripts::default();

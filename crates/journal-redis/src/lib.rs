@@ -46,8 +46,8 @@ pub use plain::PlainRedis;
 pub use resp::RespValue;
 pub use room::STORE_KIND;
 pub use scripts::{
-    Acquisition, AppendCall, FORMAT, HandOver, Own, Ownership, PieceCall, RunNote, ScriptReply,
-    SnapshotName, SnapshotTurn, StoreNaming,
+    Acquisition, AppendCall, FORMAT, HandOver, Own, PieceCall, RunNote, ScriptReply, SnapshotName,
+    SnapshotTurn, StoreNaming, Term,
 };
 pub use server_entry::ServerEntry;
 pub use servers::StoreServers;

@@ -78,8 +78,8 @@ impl ScriptCall {
         self
     }
 
-    pub(crate) fn by(self, by: &Ownership) -> ScriptCall {
-        let call = self.args([hex(by.store), by.epoch.to_string(), hex(by.owner)]);
+    pub(crate) fn by(self, by: &Term) -> ScriptCall {
+        let call = self.args([hex(by.store), by.epoch.to_string(), hex(by.leader)]);
         ScriptCall { run: Some((by.run.clone(), Words::default())), ..call }
     }
 
@@ -119,7 +119,7 @@ pub enum RunNote {
 }
 
 /// The argument for the scripts.
-fn noted(note: RunNote, by: &Ownership) -> &str {
+fn noted(note: RunNote, by: &Term) -> &str {
     match note {
         RunNote::Stays => "",
         RunNote::Whole => &by.run,
@@ -133,13 +133,13 @@ pub(crate) fn flag(is_set: bool) -> &'static str {
 
 /// The arguments by which the fence recognises a leader.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ownership {
+pub struct Term {
     /// The random id of the store that it leads.
     pub store: u128,
     /// The epoch at which it leads the store.
     pub epoch: u64,
     /// Its own id, new with each process.
-    pub owner: u128,
+    pub leader: u128,
     /// The run id of Redis that it knows, from `INFO`.
     pub run: String,
 }
@@ -150,7 +150,7 @@ pub struct Acquisition {
     /// The id of the store; if there is no store, one is made with this id.
     pub store: u128,
     /// The id of the process that acquires it.
-    pub owner: u128,
+    pub leader: u128,
     /// Epoch and owner as the caller saw them; `None`: there was no `own`.
     pub seen: Option<(u64, u128)>,
     /// The run id of Redis that was seen: otherwise a late repeat could find the same epoch and owner again after a
@@ -178,7 +178,7 @@ pub struct StoreNaming {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AppendCall {
     /// The calling process, and its knowledge of the store.
-    pub by: Ownership,
+    pub by: Term,
     /// The number and checksum of the entry; for an empty append, those of the last one.
     pub tip: Position,
     /// `None`: an empty append.
@@ -198,7 +198,7 @@ pub struct AppendCall {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PieceCall {
     /// The calling process, and its knowledge of the store.
-    pub by: Ownership,
+    pub by: Term,
     /// The name of the snapshot.
     pub generation: Generation,
     /// The index of the piece, from 0.
@@ -243,7 +243,7 @@ impl SnapshotName {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SnapshotTurn {
     /// The calling process, and its knowledge of the store.
-    pub by: Ownership,
+    pub by: Term,
     /// The snapshot; all of its pieces are written.
     pub snapshot: SnapshotName,
     /// True for a rebuild: the journal ends with this snapshot, and the log is dropped. Otherwise the entries behind
@@ -261,7 +261,7 @@ pub struct SnapshotTurn {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HandOver {
     /// The calling process, and its knowledge of the store.
-    pub by: Ownership,
+    pub by: Term,
     /// The last entry, which the journal must end with.
     pub tip: Position,
     /// The server that becomes the leader.
@@ -270,10 +270,10 @@ pub struct HandOver {
 
 impl Acquisition {
     pub(crate) fn call(&self, keys: &StoreKeys) -> ScriptCall {
-        let (epoch, owner) =
-            self.seen.map(|(epoch, owner)| (epoch.to_string(), hex(owner))).unwrap_or_default();
+        let (epoch, leader) =
+            self.seen.map(|(epoch, leader)| (epoch.to_string(), hex(leader))).unwrap_or_default();
         ScriptCall::new(&ACQUIRE, &[keys.own(), keys.store()])
-            .args([hex(self.store), hex(self.owner), epoch, owner, self.above.to_string()])
+            .args([hex(self.store), hex(self.leader), epoch, leader, self.above.to_string()])
             .args([flag(self.is_new), &FORMAT.to_string(), &self.run])
             .args([self.ttl.to_string()])
     }
@@ -375,7 +375,7 @@ pub struct Own {
     /// Rises with each acquisition.
     pub epoch: u64,
     /// The process that leads the store, or is to take over.
-    pub owner: u128,
+    pub leader: u128,
     /// The last entry of the journal.
     pub tip: Position,
     /// The leader's time at its last append, in microseconds. Never falls.
@@ -410,7 +410,7 @@ impl Own {
         Some(Own {
             store: id("store")?,
             epoch: number("epoch")?,
-            owner: id("owner")?,
+            leader: id("owner")?,
             tip: Position { number: number("number")?, sum },
             moment: number("moment")?,
             beat: number("beat")?,
@@ -443,7 +443,7 @@ pub enum ScriptReply {
     /// Epoch, owner or run id have changed since the caller saw them.
     NotAsSeen,
     /// Another process leads the store at a later epoch, or this number has different content.
-    Deposed,
+    Fenced,
     /// This is not the store that the caller led: it lost data, it is another one, or Redis was restarted.
     Moved,
     /// The journal ends with this number.
@@ -467,7 +467,7 @@ impl ScriptReply {
         let text = value.text()?;
         match text {
             "not as seen" => Some(ScriptReply::NotAsSeen),
-            "deposed" => Some(ScriptReply::Deposed),
+            "deposed" => Some(ScriptReply::Fenced),
             "moved" => Some(ScriptReply::Moved),
             "refused" => Some(ScriptReply::Refused),
             "done" => Some(ScriptReply::Done { time: None }),

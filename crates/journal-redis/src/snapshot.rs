@@ -11,7 +11,7 @@ use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
 use crate::generation::Generation;
 use crate::packed;
 use crate::resp::RespValue;
-use crate::scripts::{Ownership, PieceCall, ScriptReply, SnapshotName};
+use crate::scripts::{PieceCall, ScriptReply, SnapshotName, Term};
 use crate::store::{RedisStore, StoreError, came};
 
 /// The longest piece: Redis needs some milliseconds for it, and an append in that time waits.
@@ -43,7 +43,7 @@ impl RedisStore {
     /// Redis cannot be reached, the parts cannot be read, or the process is not the owner.
     pub fn write_snapshot(
         &self,
-        by: &Ownership,
+        by: &Term,
         generation: Generation,
         snapshot: &mut dyn Snapshot,
     ) -> Result<SnapshotName, WriteError> {
@@ -70,7 +70,7 @@ impl RedisStore {
     }
 
     /// Unlinks the pieces of a leader that abandoned a snapshot, or died.
-    fn unlink_given_up(&self, by: &Ownership, next: Generation) -> Result<(), StoreError> {
+    fn unlink_given_up(&self, by: &Term, next: Generation) -> Result<(), StoreError> {
         let Some(own) = self.look()?.own else { return Ok(()) };
         let is_named = |left| {
             let named = own.snapshot.iter().chain(&own.before);
@@ -85,7 +85,7 @@ impl RedisStore {
     ///
     /// # Errors
     /// Redis cannot be reached; some pieces may be gone.
-    pub fn unlink_unfinished(&self, by: &Ownership, left: Generation) -> Result<(), StoreError> {
+    pub fn unlink_unfinished(&self, by: &Term, left: Generation) -> Result<(), StoreError> {
         let pieces = self.pieces_from(left, 0)?;
         self.unlink_snapshot(by, left, pieces).map(drop)
     }
@@ -110,7 +110,7 @@ impl RedisStore {
     /// Redis cannot be reached; some pieces may be gone.
     pub fn unlink_snapshot(
         &self,
-        by: &Ownership,
+        by: &Term,
         generation: Generation,
         pieces: u32,
     ) -> Result<Option<ScriptReply>, StoreError> {
@@ -123,7 +123,7 @@ impl RedisStore {
     /// Redis cannot be reached; some pieces may be gone.
     pub fn unlink_pieces(
         &self,
-        by: &Ownership,
+        by: &Term,
         generation: Generation,
         pieces: Range<u32>,
     ) -> Result<Option<ScriptReply>, StoreError> {
@@ -151,7 +151,7 @@ impl RedisStore {
 
 struct PieceWriter<'a> {
     store: &'a RedisStore,
-    by: &'a Ownership,
+    by: &'a Term,
     generation: Generation,
     pieces: u32,
     bytes: u64,

@@ -85,7 +85,7 @@ pub struct SeenStore {
 pub struct NamedOwner {
     pub store: u128,
     /// The id of the leader's process.
-    pub owner: u128,
+    pub leader: u128,
     /// The epoch at which it acquired the store.
     pub epoch: u64,
 }
@@ -227,11 +227,11 @@ impl RedisStore {
     pub fn named_owner(&self) -> Result<Option<NamedOwner>, StoreError> {
         let words = Words::of(&["HMGET", &self.keys.own(), "store", "owner", "epoch"]);
         let said = self.ask(RedisCommand::Plain(words))?;
-        let Some([store, owner, epoch]) = said.list() else { return Ok(None) };
+        let Some([store, leader, epoch]) = said.list() else { return Ok(None) };
         let id = |value: &RespValue| u128::from_str_radix(value.text()?, 16).ok();
         let epoch = epoch.text().and_then(|epoch| epoch.parse().ok());
-        let named = id(store).zip(id(owner)).zip(epoch);
-        Ok(named.map(|((store, owner), epoch)| NamedOwner { store, owner, epoch }))
+        let named = id(store).zip(id(leader)).zip(epoch);
+        Ok(named.map(|((store, leader), epoch)| NamedOwner { store, leader, epoch }))
     }
 
     /// Writes the id of a store that lost it.

@@ -55,7 +55,7 @@ pub enum Appended {
     /// The journal has the entry. A repeat gets the same answer.
     Done,
     /// Another process appends now, or entry `n` has different content: this process must stop appending.
-    Deposed,
+    Fenced,
     /// This is not the journal that the process opened, or the program that keeps it was restarted.
     Moved,
     /// The append does not follow the last entry of the journal, which has this number.

@@ -211,7 +211,7 @@ impl Inside {
                 return Appended::At(end.number);
             }
             (Some(there), _) if there == wanted => return Appended::Done,
-            (Some(_), _) => return Appended::Deposed,
+            (Some(_), _) => return Appended::Fenced,
             (None, _) => {}
         }
         let Append::Entry { entry, .. } = append else { return Appended::At(end.number) };
@@ -326,14 +326,14 @@ mod tests {
             ("one that is too early", put(two.clone()), Appended::At(0)),
             ("the first", put(one.clone()), Appended::Done),
             ("the first again", put(one.clone()), Appended::Done),
-            ("another of its number", put(other.clone()), Appended::Deposed),
+            ("another of its number", put(other.clone()), Appended::Fenced),
             ("one that follows on the other", put(entry(other.position(), b"x")), Appended::At(1)),
             ("the check before the first again, late", Append::Nothing(start), Appended::Done),
             ("a check", Append::Nothing(at_one), Appended::Done),
             ("a check that is too early", Append::Nothing(two.position()), Appended::At(1)),
             ("the second", put(two.clone()), Appended::Done),
             ("the check again, late", Append::Nothing(at_one), Appended::Done),
-            ("a check of another past", Append::Nothing(other.position()), Appended::Deposed),
+            ("a check of another past", Append::Nothing(other.position()), Appended::Fenced),
             ("the first again, late", put(one.clone()), Appended::Done),
         ] {
             assert_eq!(answer(&journal, &append), said, "{what}");

@@ -64,11 +64,11 @@ pub async fn run(
     };
     let traffic = Arc::new(Traffic::new());
     let config = deps.config;
-    let whereabouts = deps.whereabouts.clone();
+    let leadership = deps.leadership.clone();
     let scheme = if deps.tls.is_some() { "https" } else { "http" };
     let service = Arc::new(Service {
         budget: Budget::new(config.in_flight_bytes_max),
-        passes_on: Default::default(),
+        forwarding: Default::default(),
         deps,
         traffic: traffic.clone(),
         here: Here { at: here, scheme },
@@ -98,7 +98,7 @@ pub async fn run(
     let end = Instant::now() + config.drain_max;
     tracing::info!("draining");
     traffic.drain();
-    whereabouts.drain();
+    leadership.drain();
     let mut quiet = pin!(timeout_at(end, async {
         while !traffic.is_quiet(config.quiet) {
             sleep(LOOK).await;
@@ -109,7 +109,7 @@ pub async fn run(
         _ = &mut quiet => true,
         // From now on the next leader answers new connections: callers move to it, and none of them keeps this server
         // from ending.
-        () = whereabouts.handed_over() => {
+        () = leadership.handed_over() => {
             // Callers that connected before are in the listener's backlog.
             let _ = timeout(Duration::ZERO, accepter.accept()).await;
             false

@@ -9,14 +9,14 @@ use tenure_seam::MovedTime;
 use tenure_tls::ServerTls;
 
 use crate::config::Config;
+use crate::leadership::Leadership;
 use crate::pages::Pages;
 use crate::tokens::Tokens;
-use crate::whereabouts::Whereabouts;
 
 #[derive(Clone)]
 pub struct Deps {
     /// Where state lives: in this process, or at another server of the same store.
-    pub whereabouts: Whereabouts,
+    pub leadership: Leadership,
     /// A caller that shows one of them may call. Without tokens, any caller by a loopback name may.
     pub tokens: Tokens,
     /// Times, sizes and counts.

@@ -3,9 +3,9 @@
 //! The path of a request: `accept` takes connections; `handshake` begins TLS, where it is used; `conn` drives one
 //! connection and ends it when it is too slow (`closing`); `service` takes one request through the `gate` (access)
 //! to its route in the table of `routes`, reads its `body`, and writes the engine's reply as an `answer`, all within one
-//! `budget` of bytes. A refusal becomes a `problem`. If another server leads the store (`whereabouts`), `pass_on`
-//! forwards the request, and `anywhere` is an engine that does the same for calls of this process; `fellows` answers the
-//! other requests of servers.
+//! `budget` of bytes. A refusal becomes a `problem`. If another server leads the store (`leadership`), `forward`
+//! forwards the request, and its `engine` does the same for calls of this process; `peers` answers the other requests
+//! of servers.
 //!
 //! `program` is a server inside a Rust program (`Server`), behind the crate feature of that name; only this module
 //! opens stores.
@@ -15,7 +15,6 @@
 
 mod accept;
 mod answer;
-mod anywhere;
 mod body;
 mod budget;
 mod closing;
@@ -23,15 +22,16 @@ mod config;
 mod conn;
 mod control_frames;
 mod deps;
-mod fellows;
+mod forward;
 mod gate;
 mod handshake;
 mod io;
+mod leadership;
 mod listen;
 mod openapi;
 mod out;
 mod pages;
-mod pass_on;
+mod peers;
 mod problem;
 #[cfg(feature = "program")]
 mod program;
@@ -47,21 +47,20 @@ mod tokens;
 mod trace;
 mod traffic;
 mod undelivered;
-mod whereabouts;
 
 pub use accept::{DrainReport, run, run_metrics};
-pub use anywhere::Anywhere;
 pub use config::Config;
 pub use deps::{Deps, MetricsDoor};
-pub use fellows::{AsksServers, ServerSays, ServerSaysFuture, WrittenSnapshotFuture};
+pub use forward::ForwardingEngine;
+pub use leadership::{Describes, LeaderReport, Leadership, PeerGroup, ServingLeader};
 pub use listen::{ListenRefused, TOKEN_BYTES_MIN, is_short, may_listen};
 pub use openapi::document;
 pub use pages::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused};
+pub use peers::{AsksServers, ServerSays, ServerSaysFuture, WrittenSnapshotFuture};
 #[cfg(feature = "program")]
 pub use program::{
-    Advertised, Server, ServerBuilder, SharedStore, StartError, StoreSettings, member_options,
+    Advertised, Server, ServerBuilder, SharedStore, StartError, StoreSettings, node_options,
 };
 pub use routes::names_of_all as route_names;
 pub use snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
 pub use tokens::{TOKENS_MAX, Tokens};
-pub use whereabouts::{Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts};

@@ -27,16 +27,17 @@ use crate::answer::{self, Expected};
 use crate::body::{self, BodyError, Media, Reading};
 use crate::budget::{Budget, HeldBytes, Rank};
 use crate::deps::Deps;
-use crate::fellows;
+use crate::forward::{
+    self, CallBody, ForwardOutcome, ForwardedCall, Forwarding, ForwardingServer, InVain,
+    KeptForwarding, NotYet, RestRefused,
+};
 use crate::gate::{self, Here};
 use crate::handshake::FailedHandshakes;
+use crate::leadership::ServingLeader;
 use crate::openapi;
 use crate::out::Out;
 use crate::pages::{self, Drains, OverTls, Pages, TokenRefused};
-use crate::pass_on::{
-    self, CallBody, InVain, KeptPassesOn, NotYet, PassOutcome, PassedCall, PassesOn, PassingServer,
-    RestRefused,
-};
+use crate::peers;
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams, StreamAsker};
@@ -48,7 +49,6 @@ use crate::tokens::shown_token;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
-use crate::whereabouts::Serves;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -78,8 +78,8 @@ pub(crate) struct Service {
     pub refused: Arc<RefusedCallers>,
     pub late: LateHolders,
     pub handshakes: FailedHandshakes,
-    /// Made when it is needed and the other servers of the store are known: see [`Service::passes_on`].
-    pub passes_on: KeptPassesOn,
+    /// Made when it is needed and the other servers of the store are known: see [`Service::forwarding`].
+    pub forwarding: KeptForwarding,
 }
 
 /// A call of the store, read as far as every server reads it.
@@ -131,17 +131,17 @@ impl From<BodyError> for Stop {
 
 impl Service {
     /// The current identity for forwarding; `None`: no other server has the store, or the store is not known yet.
-    fn passes_on(&self) -> Option<Arc<PassesOn>> {
-        self.passes_on.get(&self.deps.whereabouts)
+    fn forwarding(&self) -> Option<Arc<Forwarding>> {
+        self.forwarding.get(&self.deps.leadership)
     }
 
     /// Whether the head of a request shows a credential for this server: a token, a session, or the secret of the
     /// servers.
     pub(crate) fn knows(&self, head: &Parts) -> bool {
-        let passes_on = self.passes_on();
-        let mark = passes_on.as_ref().map(|passes_on| &passes_on.mark);
-        let former = || self.passes_on.former();
-        let is_server = || pass_on::is_from_server(&head.headers, mark, former, false) == Ok(true);
+        let forwarding = self.forwarding();
+        let mark = forwarding.as_ref().map(|forwarding| &forwarding.mark);
+        let former = || self.forwarding.former();
+        let is_server = || forward::is_from_server(&head.headers, mark, former, false) == Ok(true);
         let is_seen = |pages: &Arc<dyn Pages>| pages.admits(head);
         gate::token(&head.headers, &self.deps.tokens).is_ok()
             || self.deps.pages.as_ref().is_some_and(is_seen)
@@ -149,11 +149,11 @@ impl Service {
     }
 
     /// The parts of this server that an attempt at the leader uses.
-    fn passing(&self) -> PassingServer<'_> {
-        PassingServer {
-            passes_on: self.passes_on(),
-            kept: &self.passes_on,
-            whereabouts: &self.deps.whereabouts,
+    fn forwarding_server(&self) -> ForwardingServer<'_> {
+        ForwardingServer {
+            forwarding: self.forwarding(),
+            kept: &self.forwarding,
+            leadership: &self.deps.leadership,
             traffic: &self.traffic,
             tokens: &self.deps.tokens,
             budget: &self.budget,
@@ -244,16 +244,17 @@ impl Service {
             Some(door) if !self.deps.tokens.are_asked_for() => &door.tokens,
             _ => &self.deps.tokens,
         };
-        let passes_on = self.passes_on();
-        let mark = passes_on.as_ref().map(|passes_on| &passes_on.mark);
-        let waits = mark.is_none() && !matches!(self.deps.whereabouts.now(), Serves::Here { .. });
+        let forwarding = self.forwarding();
+        let mark = forwarding.as_ref().map(|forwarding| &forwarding.mark);
+        let waits =
+            mark.is_none() && !matches!(self.deps.leadership.now(), ServingLeader::Local { .. });
         let from_server =
-            pass_on::is_from_server(&head.headers, mark, || self.passes_on.former(), waits)?;
+            forward::is_from_server(&head.headers, mark, || self.forwarding.former(), waits)?;
         if from_server {
             turn.is_of_a_caller();
         }
-        if from_server && fellows::is_theirs(head.uri.path()) {
-            return self.fellow(head, reading).await;
+        if from_server && peers::is_theirs(head.uri.path()) {
+            return self.answer_peer(head, reading).await;
         }
         let any_host = open || from_server || tokens.are_asked_for();
         gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
@@ -278,7 +279,7 @@ impl Service {
             Found::Nothing => return Err(nothing_at(head)),
         };
         // Another server answers the next heartbeat of a store that is led elsewhere.
-        let is_leaving = self.traffic.is_draining() && self.deps.whereabouts.is_elsewhere();
+        let is_leaving = self.traffic.is_draining() && self.deps.leadership.is_elsewhere();
         if route.rank == Rank::Vital && !is_leaving {
             turn.keeps();
         }
@@ -302,17 +303,17 @@ impl Service {
         }
         match route.does {
             Does::Ask(spec, read) => {
-                let waited = if from_server { pass_on::waited(&head.headers) } else { Span::ZERO };
+                let waited = if from_server { forward::waited(&head.headers) } else { Span::ZERO };
                 let call = StoreCall { route, spec, read, asked, head, namespace, body, waited };
                 let lines = if in_lines { reading } else { &mut None };
                 let is_wait = spec.effect == Some(Effect::Reads) || spec.name == Lease::NAME;
-                let is_alone = passes_on.is_none();
+                let is_alone = forwarding.is_none();
                 let answered = async {
-                    match self.deps.whereabouts.now() {
-                        Serves::Here { engine, .. } if is_alone => {
+                    match self.deps.leadership.now() {
+                        ServingLeader::Local { engine, .. } if is_alone => {
                             self.here(&engine, &call, lines, held, turn).await
                         }
-                        _ => self.anywhere(&call, lines, held, turn, from_server).await,
+                        _ => self.forwarded(&call, lines, held, turn, from_server).await,
                     }
                 };
                 match shown_token(&head.headers).filter(|_| is_wait && !from_server) {
@@ -329,10 +330,10 @@ impl Service {
             }
             Does::Health => Ok(answer::json(200, &ALIVE)),
             Does::Ready => {
-                let is_refused = self.passes_on.is_refused();
+                let is_refused = self.forwarding.is_refused();
                 let is_stranger = !from_server && gate::token(&head.headers, tokens).is_err();
                 let draining = self.traffic.is_draining();
-                let ready = Ready::at(&self.deps.whereabouts, draining, is_refused, is_stranger);
+                let ready = Ready::at(&self.deps.leadership, draining, is_refused, is_stranger);
                 Ok(answer::json(ready.status(), &ready))
             }
             Does::Preview => {
@@ -412,7 +413,7 @@ impl Service {
     }
 
     /// A call of a shared store: answered here or forwarded, and tried again if the leader changes meanwhile.
-    async fn anywhere(
+    async fn forwarded(
         &self,
         call: &StoreCall<'_>,
         lines: &mut Option<Reading>,
@@ -422,21 +423,21 @@ impl Service {
     ) -> Result<Response<Out>, Stop> {
         let &StoreCall { spec, head, .. } = call;
         let began = Instant::now();
-        let mut passed: Option<PassedCall<'_>> = None;
+        let mut passed: Option<ForwardedCall<'_>> = None;
         let mut vain = InVain::default();
         loop {
-            let serves = self.deps.whereabouts.now();
+            let serves = self.deps.leadership.now();
             // A body that comes in lines is read either here or while it is forwarded.
             let may_be_here = passed.as_ref().is_none_or(|passed| !passed.body.is_streamed());
             let mut why = match &serves {
-                Serves::Here { engine, .. } if may_be_here => {
+                ServingLeader::Local { engine, .. } if may_be_here => {
                     let mut own = held.another();
                     own.force(call.body.len());
                     let in_lines = lines.is_some();
                     let answered = tokio::select! {
                         biased;
                         answered = self.here(engine, call, lines, own, turn) => answered,
-                        why = self.deps.whereabouts.cut_off(&serves, self.deps.config.pass_on_max) => {
+                        why = self.deps.leadership.cut_off(&serves, self.deps.config.pass_on_max) => {
                             let unknown = spec.effect != Some(Effect::Reads);
                             let why = NotYet::Because(why).at_last(unknown);
                             return Err(problem::of_error(why).into());
@@ -454,7 +455,7 @@ impl Service {
                         }
                         Err(Stop::Refused(no)) if has_no_store(&no) => {
                             // A body that was read here cannot be sent any more.
-                            if in_lines || !self.deps.whereabouts.left_by_now(&serves).await {
+                            if in_lines || !self.deps.leadership.left_by_now(&serves).await {
                                 return Err(no.into());
                             }
                             NotYet::Refused(no)
@@ -462,13 +463,15 @@ impl Service {
                         answered => return answered,
                     }
                 }
-                Serves::Nobody(why) | Serves::Paused(why) => NotYet::Because(why.clone()),
+                ServingLeader::None(why) | ServingLeader::Paused(why) => {
+                    NotYet::Because(why.clone())
+                }
                 // The attempt below answers it. Nobody does if a body left for another server before this one led the
                 // store.
                 _ => NotYet::Because("the store has another owner by now".to_owned()),
             };
             if from_server {
-                return Err(pass_on::not_owner().into());
+                return Err(forward::not_owner().into());
             }
             let may_be_done = passed.as_ref().is_some_and(|passed| passed.unknown);
             if spec.name == "lease" && self.traffic.is_draining() && !may_be_done {
@@ -480,7 +483,7 @@ impl Service {
                     Some(_) => CallBody::Unread,
                     None => CallBody::whole(spec, call.body.clone()),
                 };
-                PassedCall {
+                ForwardedCall {
                     head,
                     spec,
                     namespace: &call.namespace,
@@ -492,30 +495,31 @@ impl Service {
                     was_sent: false,
                 }
             });
-            if let Serves::There(owner) = &serves {
+            if let ServingLeader::Remote(owner) = &serves {
                 if let (CallBody::Unread, Some(reading)) = (&passed.body, lines.take()) {
-                    passed.body = self.passing().streamed(spec, reading, &passed.rest);
+                    passed.body = self.forwarding_server().streamed(spec, reading, &passed.rest);
                 }
-                why = match self.passing().send(passed, owner, turn, held.another()).await {
-                    PassOutcome::Answered(response) => return Ok(response),
-                    PassOutcome::Refused(no) => return Err(no.into()),
-                    PassOutcome::NotDone(why) => {
+                why = match self.forwarding_server().send(passed, owner, turn, held.another()).await
+                {
+                    ForwardOutcome::Answered(response) => return Ok(response),
+                    ForwardOutcome::Refused(no) => return Err(no.into()),
+                    ForwardOutcome::NotDone(why) => {
                         *lines = passed.unread();
                         NotYet::Because(why)
                     }
-                    PassOutcome::NotNow(no) => NotYet::Refused(no),
-                    PassOutcome::MayBeDone(why) => {
+                    ForwardOutcome::NotNow(no) => NotYet::Refused(no),
+                    ForwardOutcome::MayBeDone(why) => {
                         passed.unknown = true;
                         NotYet::Because(why)
                     }
                 };
             }
-            self.passing().again(passed, &serves, &mut vain, why).await?;
+            self.forwarding_server().again(passed, &serves, &mut vain, why).await?;
         }
     }
 
     /// Answers a request from another server of the store.
-    async fn fellow(
+    async fn answer_peer(
         &self,
         head: &Parts,
         reading: &mut Option<Reading>,
@@ -527,9 +531,8 @@ impl Service {
             None => bytes::Bytes::new(),
         };
         let (method, path) = (&head.method, head.uri.path());
-        let (whereabouts, drained) = (&self.deps.whereabouts, self.traffic.drained());
-        let answered =
-            fellows::answered(method, path, &namespace, &body, whereabouts, drained).await;
+        let (leadership, drained) = (&self.deps.leadership, self.traffic.drained());
+        let answered = peers::answered(method, path, &namespace, &body, leadership, drained).await;
         answered.ok_or_else(|| nothing_at(head))
     }
 

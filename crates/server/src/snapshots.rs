@@ -1,6 +1,6 @@
 //! The interface for snapshots that one server writes for another: the leader's request, and the result.
 //!
-//! The server knows nothing of their content. `fellows` has the requests by HTTP.
+//! The server knows nothing of their content. `peers` has the requests by HTTP.
 
 use serde::{Deserialize, Serialize};
 

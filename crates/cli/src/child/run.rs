@@ -393,8 +393,8 @@ impl Running {
 
     /// The end of its stderr, no longer than an error may be. To be called after its end.
     pub async fn stderr(&mut self) -> Vec<u8> {
-        let Some((mut passing, tail)) = self.stderr.take() else { return Vec::new() };
-        let _ = tokio::time::timeout(STDERR_GRACE, &mut passing).await;
+        let Some((mut forwarding_server, tail)) = self.stderr.take() else { return Vec::new() };
+        let _ = tokio::time::timeout(STDERR_GRACE, &mut forwarding_server).await;
         tail.bytes()
     }
 }

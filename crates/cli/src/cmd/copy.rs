@@ -9,7 +9,7 @@ use serde::Serialize;
 use tenure::url::StoreUrl;
 use tenure_engine::CopyFolder;
 use tenure_engine::copy::{self, CopyError, CopyPlan, CopyReport, Source, Target};
-use tenure_member::CopyRedis;
+use tenure_node::CopyRedis;
 
 use crate::args::copy::CopyArgs;
 use crate::exit::{BUG, DISK, Failure, NO, UNAVAILABLE};

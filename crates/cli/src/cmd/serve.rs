@@ -27,7 +27,7 @@ use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Fatal, Recovery};
 use tenure_metrics::{CallCounts, CountingEngine, Metrics};
 use tenure_seam::Engine;
-use tenure_server::{Anywhere, Config, Deps, MetricsDoor, Pages, Whereabouts, route_names};
+use tenure_server::{Config, Deps, ForwardingEngine, Leadership, MetricsDoor, Pages, route_names};
 use tokio::sync::{Notify, watch};
 
 use self::history::CountedHistory;
@@ -106,23 +106,23 @@ async fn serve(
     let counts = Arc::new(CallCounts::default());
     let engine: Arc<dyn Engine> = Arc::new(CountingEngine::new(opened.engine(), counts.clone()));
     let engine = otlp.around(engine);
-    let whereabouts = match opened.shared() {
-        Some(store) => store.whereabouts(),
-        None => Whereabouts::always(engine.clone()),
+    let leadership = match opened.shared() {
+        Some(store) => store.leadership(),
+        None => Leadership::always(engine.clone()),
     };
     // A call that another server answers is counted there.
-    let anywhere: Arc<dyn Engine> = Arc::new(Anywhere::new(whereabouts.clone()));
-    let metrics = Arc::new(Metrics::new(anywhere.clone(), counts.clone(), route_names()));
+    let forwarding: Arc<dyn Engine> = Arc::new(ForwardingEngine::new(leadership.clone()));
+    let metrics = Arc::new(Metrics::new(forwarding.clone(), counts.clone(), route_names()));
     let sending = otlp.start(&metrics);
     let pages = (!args.no_dashboard).then(|| {
-        let for_pages = Arc::new(Anywhere::for_pages(whereabouts.clone()));
+        let for_pages = Arc::new(ForwardingEngine::for_pages(leadership.clone()));
         let history = Some(Arc::new(CountedHistory(counts.clone())) as Arc<dyn History>);
         let pages = Dashboard::new(for_pages, tokens.clone(), moved.clone(), history);
         Arc::new(pages) as Arc<dyn Pages>
     });
     let gauge_hosts = GaugeHosts::allowing(args.gauge_allow);
     let deps = Deps {
-        whereabouts,
+        leadership,
         tokens,
         tls,
         config,
@@ -157,8 +157,8 @@ async fn serve(
         never = metrics_port => match never {},
         never = renewal.run(&renew, &manager) => match never {},
         never = health::tell(opened.engine(), &manager) => match never {},
-        never = history::watch(anywhere.clone(), counts.clone()), if !args.no_dashboard => match never {},
-        never = past::fill_in(anywhere, counts), if !args.no_dashboard => match never {},
+        never = history::watch(forwarding.clone(), counts.clone()), if !args.no_dashboard => match never {},
+        never = past::fill_in(forwarding, counts), if !args.no_dashboard => match never {},
         never = read_gauges(&opened, gauge_hosts) => match never {},
         never = tell_place(&opened, engine) => match never {},
     };

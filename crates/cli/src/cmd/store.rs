@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tenure::url::StoreUrl;
 use tenure_core::time::Span;
-use tenure_member::{Compacted, ShownServer, ShownStore, StoreAdministration, StoreSettings};
+use tenure_node::{Compacted, ShownServer, ShownStore, StoreAdministration, StoreSettings};
 use tokio::task::spawn_blocking;
 
 use crate::args::store::{ForgetsArg, StoreAction, StoreSetArgs};
@@ -170,7 +170,7 @@ fn no_owner(mut shown: ShownStore, address: &str) -> Failure {
         true => format!("{start}; {wish}"),
         false => format!("see in the logs of the servers why none takes the store; {wish}"),
     };
-    let why = match (shown.servers.iter().find(|server| server.owns), shown.epoch) {
+    let why = match (shown.servers.iter().find(|server| server.leads), shown.epoch) {
         (Some(owner), _) => {
             let ago = shown.beat_ago.map_or(0, ms) / 1_000;
             format!("{} owns the store, and has written nothing for {ago} s", owner.url)
@@ -194,7 +194,7 @@ fn nobody(address: &str) -> Failure {
 
 /// The leader of the store, as a sentence.
 fn owner(shown: &ShownStore) -> String {
-    let owner = shown.servers.iter().find(|server| server.owns);
+    let owner = shown.servers.iter().find(|server| server.leads);
     let ago = shown.beat_ago.map_or(0, ms);
     match (owner, shown.epoch) {
         (Some(owner), Some(epoch)) => {
@@ -219,7 +219,7 @@ fn json(shown: &ShownStore) -> ShownStoreJson<'_> {
     ShownStoreJson {
         name: &shown.name,
         id: format!("{:032x}", shown.id),
-        owner: shown.servers.iter().find(|server| server.owns).map(|server| server.url.as_str()),
+        owner: shown.servers.iter().find(|server| server.leads).map(|server| server.url.as_str()),
         epoch: shown.epoch,
         owner_wrote_ms_ago: shown.beat_ago.map(ms),
         entry: shown.entry,
@@ -238,7 +238,7 @@ fn server_json(server: &ShownServer) -> ShownServerJson<'_> {
     ShownServerJson {
         url: &server.url,
         release: &server.release,
-        owns: server.owns,
+        owns: server.leads,
         behind: server.behind,
         said_ms_ago: ms(server.said_ago),
     }
@@ -249,7 +249,7 @@ fn page(shown: &ShownStore) -> String {
     let mut page = Page::default();
     page.field("store", format!("{} ({:032x})", shown.name, shown.id));
     page.field("owner", owner(shown));
-    for server in shown.servers.iter().filter(|server| !server.owns) {
+    for server in shown.servers.iter().filter(|server| !server.leads) {
         page.field(
             "standby",
             format!("{}, {} of {} entries behind", server.url, server.behind, shown.entry),

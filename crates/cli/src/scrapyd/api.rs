@@ -71,7 +71,7 @@ impl ScrapydError {
 
 /// State of an id on the scrapyd.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum LeaderReport {
     /// It waits for a free slot.
     Pending,
     Running,
@@ -112,15 +112,15 @@ impl ScrapydApi {
     }
 
     /// The state of this id in the lists of a project.
-    pub async fn standing(&self, project: &str, id: &str) -> Result<Standing, ScrapydError> {
+    pub async fn standing(&self, project: &str, id: &str) -> Result<LeaderReport, ScrapydError> {
         const CALL: &str = "listjobs.json";
         let query = form(&[("project", project.to_owned())]);
         let uri = self.destination.below("/listjobs.json", &query);
         let answer = self.ask(CALL, uri, None, CALL_MAX).await?;
         for (list, standing) in [
-            ("running", Standing::Running),
-            ("pending", Standing::Pending),
-            ("finished", Standing::Finished),
+            ("running", LeaderReport::Running),
+            ("pending", LeaderReport::Pending),
+            ("finished", LeaderReport::Finished),
         ] {
             let runs = answer.get(list).and_then(Value::as_array);
             let runs = runs.ok_or(ScrapydError::Strange { call: CALL, status: 200 })?;
@@ -128,7 +128,7 @@ impl ScrapydApi {
                 return Ok(standing);
             }
         }
-        Ok(Standing::Absent)
+        Ok(LeaderReport::Absent)
     }
 
     /// Requests a run of a spider under this id. A second request runs it twice.

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use crate::exchange::Destination;
 use crate::exit::Failure;
 use crate::output::tell;
-use crate::scrapyd::api::{LogTail, ScrapydApi, ScrapydError, Standing};
+use crate::scrapyd::api::{LeaderReport, LogTail, ScrapydApi, ScrapydError};
 use crate::scrapyd::log_end::LogEnd;
 use crate::scrapyd::spider::{Spider, is_folder};
 use crate::scrapyd::trail::{SpiderStage, Trail, since};
@@ -215,7 +215,7 @@ impl SpiderRun<'_> {
         self.report(&trail);
         loop {
             match self.api.standing(&self.spider.project, self.id()).await {
-                Ok(standing @ (Standing::Pending | Standing::Running)) => {
+                Ok(standing @ (LeaderReport::Pending | LeaderReport::Running)) => {
                     self.recovered();
                     (missed, quiet) = (0, 0);
                     let stage = stage_of(standing);
@@ -263,8 +263,8 @@ impl SpiderRun<'_> {
         let standing = self.api.standing(&self.spider.project, self.id()).await?;
         self.recovered();
         Ok(match standing {
-            Standing::Pending | Standing::Running => Some(stage_of(standing)),
-            Standing::Finished | Standing::Absent => None,
+            LeaderReport::Pending | LeaderReport::Running => Some(stage_of(standing)),
+            LeaderReport::Finished | LeaderReport::Absent => None,
         })
     }
 
@@ -352,18 +352,18 @@ impl SpiderRun<'_> {
     }
 }
 
-fn stage_of(standing: Standing) -> SpiderStage {
+fn stage_of(standing: LeaderReport) -> SpiderStage {
     match standing {
-        Standing::Pending => SpiderStage::Pending,
-        Standing::Running => SpiderStage::Running,
-        Standing::Finished | Standing::Absent => SpiderStage::Scheduled,
+        LeaderReport::Pending => SpiderStage::Pending,
+        LeaderReport::Running => SpiderStage::Running,
+        LeaderReport::Finished | LeaderReport::Absent => SpiderStage::Scheduled,
     }
 }
 
 /// How a run ended that is neither pending nor running, if it is certain: after `missed` looks that did not find it;
 /// the last `quiet` of them found a log that did not grow.
 fn ended(
-    standing: Standing,
+    standing: LeaderReport,
     log: Option<&LogTail>,
     trail: &Trail,
     missed: u32,
@@ -373,9 +373,9 @@ fn ended(
     match (end, standing) {
         (Some(end), _) if end.reason.is_some() => Some(end.outcome()),
         // Its process is gone: no more will be written.
-        (Some(end), Standing::Finished) if missed >= LOOKS => Some(end.outcome()),
+        (Some(end), LeaderReport::Finished) if missed >= LOOKS => Some(end.outcome()),
         (Some(end), _) if quiet >= QUIET_LOOKS => Some(end.outcome()),
-        (None, Standing::Finished) if missed >= LOOKS => Some(SettleOutcome::failed(
+        (None, LeaderReport::Finished) if missed >= LOOKS => Some(SettleOutcome::failed(
             "the spider ended, but left no log: how it ended is not known; keep logs_dir set, and jobs_to_keep \
              above the number of its runs",
         )),

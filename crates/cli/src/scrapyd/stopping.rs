@@ -12,7 +12,7 @@ use tenure_core::names::JobRef;
 use tokio::time::{sleep, timeout};
 
 use crate::output::tell;
-use crate::scrapyd::api::Standing;
+use crate::scrapyd::api::LeaderReport;
 use crate::scrapyd::follow::SpiderRun;
 use crate::scrapyd::trail::SpiderStage;
 
@@ -86,8 +86,8 @@ impl SpiderRun<'_> {
                 }
                 if asked {
                     match self.api.standing(project, id).await {
-                        Ok(Standing::Finished | Standing::Absent) => return,
-                        Ok(Standing::Pending | Standing::Running) => {}
+                        Ok(LeaderReport::Finished | LeaderReport::Absent) => return,
+                        Ok(LeaderReport::Pending | LeaderReport::Running) => {}
                         Err(why) => self.trouble(&why),
                     }
                 }

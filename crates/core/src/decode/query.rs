@@ -320,7 +320,7 @@ pub fn sync_schedules_query<K: AsRef<str>, V: AsRef<str>>(
 ) -> Result<(Owner, Meant, Option<u64>), Refusal> {
     let query = Query::read(query, parameters::SYNC_SCHEDULES)?;
     let Some(owner) = query.take("owner", Owner::known)? else {
-        return Err(Refusal::from(ValueRefusal::OwnerMissing).at("/query/owner"));
+        return Err(Refusal::from(ValueRefusal::LeaderMissing).at("/query/owner"));
     };
     let (meant, version) = meant_and_version(&query)?;
     Ok((owner, meant, version))

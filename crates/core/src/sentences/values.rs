@@ -106,7 +106,7 @@ refusals! {
         detail("{name:?} in the path is not percent-encoded UTF-8")
         hint("{PERCENT_FORM}");
 
-    OwnerMissing "owner_missing"
+    LeaderMissing "owner_missing"
         InvalidField
         detail("a sync of schedules needs \"owner\"")
         hint("add ?owner=NAME: the table outside from which the whole set comes");

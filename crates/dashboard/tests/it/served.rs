@@ -13,7 +13,7 @@ use tenure_core::secret::Secret;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Embedded, Location, Options};
 use tenure_seam::{Engine, EngineExt};
-use tenure_server::{Config, Deps, Tokens, Whereabouts};
+use tenure_server::{Config, Deps, Leadership, Tokens};
 use tenure_testkit::TempDir;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -114,7 +114,7 @@ impl Served {
         let pages = Dashboard::new(engine.clone(), tokens.clone(), None, history);
         let shared = tokens.clone();
         let deps = Deps {
-            whereabouts: Whereabouts::always(engine.clone()),
+            leadership: Leadership::always(engine.clone()),
             tokens,
             tls: None,
             config: Config::default(),

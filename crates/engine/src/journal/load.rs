@@ -139,10 +139,10 @@ pub(crate) fn load(mut loading: Loading<'_>, journal: &dyn Journal) -> Result<Nu
             Appended::At(same) => {
                 return Err(loading.other(format!("entry {same} is another there")));
             }
-            Appended::Deposed if loading.is_other(journal) => {
+            Appended::Fenced if loading.is_other(journal) => {
                 return Err(loading.other(format!("entry {} is another there", end.number)));
             }
-            Appended::Deposed => return Err(away(&"another process owns the store")),
+            Appended::Fenced => return Err(away(&"another process owns the store")),
             Appended::Moved => return Err(away(&"it is not the one that was opened")),
             Appended::Full => return Err(away(&"there is no room in it")),
             Appended::Ended => return Err(away(&"it was closed")),

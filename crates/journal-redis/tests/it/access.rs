@@ -16,12 +16,12 @@ use tenure_testkit::redis::{Aof, RedisCluster, RedisSentinel, RedisServer, free_
 
 const LONG: Duration = Duration::from_secs(60);
 
-fn acquired(url: &str, owner: u128) -> Result<RedisJournal, AcquireError> {
-    named(url, "shop", owner)
+fn acquired(url: &str, leader: u128) -> Result<RedisJournal, AcquireError> {
+    named(url, "shop", leader)
 }
 
-fn named(url: &str, name: &str, owner: u128) -> Result<RedisJournal, AcquireError> {
-    RedisJournal::acquire(RedisStore::open(Address::parse(url).unwrap(), name)?, owner, 7)
+fn named(url: &str, name: &str, leader: u128) -> Result<RedisJournal, AcquireError> {
+    RedisJournal::acquire(RedisStore::open(Address::parse(url).unwrap(), name)?, leader, 7)
 }
 
 /// Entries of different lengths: some are written plainly, some compressed, some in several writes to the socket.
@@ -46,7 +46,7 @@ fn appended(journal: &RedisJournal, entry: &JournalEntry) -> Appended {
 /// Does everything that a server does with a store. Returns the message of the first failure.
 fn everything(url: &str, name: &str) -> Result<(), String> {
     let journal = named(url, name, 1).map_err(|why| why.to_string())?;
-    let (store, by, entries) = (journal.store(), journal.ownership().clone(), entries());
+    let (store, by, entries) = (journal.store(), journal.term().clone(), entries());
     let failed = |why: tenure_journal_redis::StoreError| why.to_string();
     // The late entry is looked up among the others.
     let late = entries.len() / 2;

@@ -31,8 +31,8 @@ static OWNERS: AtomicU64 = AtomicU64::new(1);
 fn open((url, name): &(String, String), clock: &Arc<TestClock>) -> Arc<Embedded> {
     let address = Address::parse(url).expect("the fixture's address");
     let store = RedisStore::open(address, name).expect("a line can be started");
-    let owner = u128::from(OWNERS.fetch_add(1, Ordering::Relaxed));
-    let journal = RedisJournal::acquire(store, owner, owner).expect("the store can be acquired");
+    let leader = u128::from(OWNERS.fetch_add(1, Ordering::Relaxed));
+    let journal = RedisJournal::acquire(store, leader, leader).expect("the store can be acquired");
     let options = Options {
         clock: clock.clone(),
         journal: Some(Arc::new(journal)),

@@ -175,8 +175,8 @@ fn a_store_in_a_cluster_is_found_by_its_slot() {
     for reply in begin(&journal, &entries) {
         assert_eq!(reply.wait(LONG), Some(Appended::Done));
     }
-    let owner = cluster.owner(cluster.slot_of("{shop}:log"));
-    assert_eq!(cluster.server(owner).must(&["XLEN", "{shop}:log"]).text(), "300");
+    let leader = cluster.owner(cluster.slot_of("{shop}:log"));
+    assert_eq!(cluster.server(leader).must(&["XLEN", "{shop}:log"]).text(), "300");
 }
 
 #[test]

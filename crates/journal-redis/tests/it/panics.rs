@@ -17,7 +17,7 @@ fn a_panic_in_the_thread_of_the_journal_ends_the_process() {
         let store = RedisStore::open(address, "tenure").unwrap();
         let run = store.look().unwrap().run;
         let call =
-            Acquisition { store: 7, owner: 1, seen: None, run, above: 0, is_new: true, ttl: 0 };
+            Acquisition { store: 7, leader: 1, seen: None, run, above: 0, is_new: true, ttl: 0 };
         store.begin_call(&StoreCall::Acquire(call), |_| panic!("boom"));
         thread::sleep(Duration::from_secs(60));
         return;

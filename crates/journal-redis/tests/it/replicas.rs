@@ -41,9 +41,9 @@ pub fn until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-fn acquired(redis: &RedisServer, replicas: u32, owner: u128) -> RedisJournal {
+fn acquired(redis: &RedisServer, replicas: u32, leader: u128) -> RedisJournal {
     let store = RedisStore::open(Address::parse(&redis.url()).unwrap(), "shop").unwrap();
-    RedisJournal::acquire(store.with_replicas(replicas), owner, 7).unwrap()
+    RedisJournal::acquire(store.with_replicas(replicas), leader, 7).unwrap()
 }
 
 fn after(end: &mut Position, n: u32) -> Append {

@@ -49,7 +49,7 @@ fn the_bytes_of_the_log_are_counted_between_two_looks_at_it() {
     for _ in 0..5 {
         append(40_000);
     }
-    let by = journal.ownership().clone();
+    let by = journal.term().clone();
     let generation = Generation { epoch: by.epoch, count: 1 };
     let mut parts = tenure_journal::memory::MemorySnapshot::with(
         tip,

@@ -25,9 +25,9 @@ struct Here {
     engine: Embedded,
 }
 
-fn acquired(redis: &RedisServer, owner: u128) -> Arc<RedisJournal> {
+fn acquired(redis: &RedisServer, leader: u128) -> Arc<RedisJournal> {
     let store = RedisStore::open(Address::parse(&redis.url()).unwrap(), "shop").unwrap();
-    Arc::new(RedisJournal::acquire(store, owner, 7).unwrap())
+    Arc::new(RedisJournal::acquire(store, leader, 7).unwrap())
 }
 
 fn opened(journal: &Arc<RedisJournal>) -> Embedded {
@@ -57,14 +57,14 @@ impl Here {
     }
 
     fn write(&self, count: u64) -> SnapshotName {
-        let by = self.journal.ownership();
+        let by = self.journal.term();
         let generation = Generation { epoch: by.epoch, count };
         let mut rows = self.engine.snapshot().unwrap();
         self.journal.store().write_snapshot(by, generation, &mut rows).unwrap()
     }
 
     fn turn(&self, snapshot: SnapshotName) -> ScriptReply {
-        let by = self.journal.ownership().clone();
+        let by = self.journal.term().clone();
         let (heals, note) = (false, RunNote::Stays);
         let turn = SnapshotTurn { by, snapshot, heals, moment: 0, ttl: 0, note };
         self.journal.store().turn(&turn).unwrap()
@@ -199,7 +199,7 @@ fn a_snapshot_that_was_turned_away_while_it_is_read_is_begun_anew() {
     reading.next_part().unwrap().unwrap();
     here.push(40_000..40_010, mail);
     here.turned(2);
-    let by = here.journal.ownership();
+    let by = here.journal.term();
     let store = here.journal.store();
     let said = store.unlink_snapshot(by, first.generation, first.pieces).unwrap();
     assert!(matches!(said, Some(ScriptReply::Done { .. })));
@@ -224,15 +224,15 @@ fn pieces_are_those_of_the_owner_and_go_when_they_are_named_no_more() {
     here.push(0..3_000, mail);
     let name = here.turned(1);
     let store = here.journal.store();
-    let by = here.journal.ownership().clone();
+    let by = here.journal.term().clone();
     let unlink = || store.unlink_snapshot(&by, name.generation, name.pieces).unwrap();
     assert_eq!(unlink(), Some(ScriptReply::Refused));
     let other = acquired(&here.redis, 2);
     let generation = Generation { epoch: by.epoch, count: 2 };
     let mut rows = here.engine.snapshot().unwrap();
     let no = store.write_snapshot(&by, generation, &mut rows);
-    assert!(matches!(no, Err(WriteError::Refused(ScriptReply::Deposed))), "{no:?}");
-    assert_eq!(unlink(), Some(ScriptReply::Deposed));
+    assert!(matches!(no, Err(WriteError::Refused(ScriptReply::Fenced))), "{no:?}");
+    assert_eq!(unlink(), Some(ScriptReply::Fenced));
     assert_eq!(other.store().look().unwrap().own.unwrap().snapshot, Some(name));
 }
 
@@ -245,7 +245,7 @@ fn pieces_that_an_owner_left_are_unlinked_by_whoever_writes_the_next_snapshot() 
     here.push(0..40_000, |n| format!("\"{}{}{}\"", uuid(n), uuid(n + 7), uuid(n + 9)));
     let first = here.turned(1);
     here.engine.close();
-    let by = here.journal.ownership().clone();
+    let by = here.journal.term().clone();
     // It dies between the pieces of its next snapshot.
     let mut parts = MemorySnapshot::of(&mut here.journal.store().snapshot().unwrap().unwrap());
     let broken = ReadError::Away("it died".to_owned());
@@ -256,7 +256,7 @@ fn pieces_that_an_owner_left_are_unlinked_by_whoever_writes_the_next_snapshot() 
     let pieces = || here.redis.must(&["KEYS", "{shop}:snap:*"]).list().len();
     assert!(pieces() > first.pieces as usize);
     let next = acquired(&here.redis, 2);
-    let by = next.ownership().clone();
+    let by = next.term().clone();
     let generation = Generation { epoch: by.epoch, count: 1 };
     let second = next.store().write_snapshot(&by, generation, &mut parts.unwrap()).unwrap();
     assert_eq!(pieces(), (first.pieces + second.pieces) as usize);

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use tenure_console::exit::{Failure, UNAVAILABLE};
 use tenure_console::scratch::Scratch;
-use tenure_member::{
-    AskServer, AskedServer, Member, MemberOptions, ServerWord, SnapshotName, SnapshotWish,
-    StorePlace,
+use tenure_node::{
+    AskServer, AskedServer, Node, NodeOptions, ServerWord, SnapshotName, SnapshotWish, StoreLeader,
 };
 use tenure_seam::Engine;
 use tokio::time::timeout;
@@ -18,7 +17,7 @@ const OWNS_WITHIN: Duration = Duration::from_secs(30);
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 /// A member that leads its store. Dropped, it gives the store back, and does no work beside the next measurement.
-pub struct OwningMember(Member);
+pub struct OwningMember(Node);
 
 /// There is no other server.
 struct NoServers;
@@ -43,15 +42,15 @@ impl OwningMember {
     pub async fn of(part: &Scratch, events_bytes: Option<u64>) -> Result<Self, Failure> {
         let address = part.address().clone();
         let name = address.name().to_owned();
-        let mut options = MemberOptions::new(address, name, NOWHERE, Arc::new(NoServers));
+        let mut options = NodeOptions::new(address, name, NOWHERE, Arc::new(NoServers));
         options.engine.events_bytes = events_bytes.unwrap_or(options.engine.events_bytes);
         let member =
-            Member::open(options).map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?;
+            Node::open(options).map_err(|why| Failure::new(UNAVAILABLE, why.to_string()))?;
         let member = OwningMember(member);
         let mut place = member.0.place();
-        let owns = place.wait_for(|place| matches!(place, StorePlace::Here { .. }));
+        let owns = place.wait_for(|place| matches!(place, StoreLeader::Local { .. }));
         if timeout(OWNS_WITHIN, owns).await.is_err() {
-            let why = member.0.health().owner;
+            let why = member.0.health().leader;
             return Err(Failure::new(UNAVAILABLE, format!("could not own the store: {why}")));
         }
         Ok(member)

@@ -8,30 +8,30 @@ use std::time::Duration;
 use tenure::ServerUrl;
 use tenure::remote::Trust;
 use tenure::url::StoreUrl;
-use tenure_member::{
-    AskServer, AskedServer, Epoch, Generation, Member, Ownership, Position, ServerWord,
-    SnapshotName, SnapshotWish,
+use tenure_node::{
+    AskServer, AskedServer, Epoch, Generation, Node, Position, ServerWord, SnapshotName,
+    SnapshotWish, Term,
 };
 use tokio::runtime::Handle;
 
-use crate::fellows::{AsksServers, ServerSays};
+use crate::leadership::PeerGroup;
+use crate::peers::{AsksServers, ServerSays};
 use crate::snapshots::{AskedSnapshot, WritesSnapshots, WrittenSnapshot};
-use crate::whereabouts::Fellowship;
 
 /// Pause between two checks that the leader still waits, while another server writes a snapshot.
 const ASK_ON_EVERY: Duration = Duration::from_millis(100);
 
 /// Snapshots that this process writes while another one leads the store.
-pub(super) struct MemberSnapshots(pub Arc<Member>);
+pub(super) struct NodeSnapshots(pub Arc<Node>);
 
-impl WritesSnapshots for MemberSnapshots {
+impl WritesSnapshots for NodeSnapshots {
     fn write(
         &self,
         asked: &AskedSnapshot,
         goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Option<WrittenSnapshot> {
-        let AskedSnapshot { store, owner, epoch, run, count, reached } = asked.clone();
-        let by = Ownership { store, epoch, owner, run };
+        let AskedSnapshot { store, owner: leader, epoch, run, count, reached } = asked.clone();
+        let by = Term { store, epoch, leader, run };
         let written = self.0.write_snapshot(&SnapshotWish { by, count, reached }, goes_on)?;
         let SnapshotName { tip, pieces, bytes, sum, .. } = written;
         Some(WrittenSnapshot { number: tip.number, checksum: tip.sum, pieces, bytes, sum })
@@ -53,13 +53,13 @@ impl AsksByHttp {
     /// The client for this server, and the server's address; `None`: that is no address.
     fn asking(&self, asked: &AskedServer) -> Option<(AsksServers, ServerUrl)> {
         // The server that is asked does not look at the id of this process.
-        let fellowship = Fellowship {
+        let peer_group = PeerGroup {
             server: 0,
             store: asked.store.unwrap_or_default(),
             secret: asked.secret.clone(),
             trust: self.trust.clone(),
         };
-        Some((AsksServers::new(fellowship), server_url(&asked.url)?))
+        Some((AsksServers::new(peer_group), server_url(&asked.url)?))
     }
 }
 
@@ -82,9 +82,8 @@ impl AskServer for AsksByHttp {
         goes_on: &(dyn Fn() -> bool + Sync),
     ) -> Option<SnapshotName> {
         let (asks, url) = self.asking(server)?;
-        let SnapshotWish { by: Ownership { store, epoch, owner, run }, count, reached } =
-            wish.clone();
-        let asked = AskedSnapshot { store, owner, epoch, run, count, reached };
+        let SnapshotWish { by: Term { store, epoch, leader, run }, count, reached } = wish.clone();
+        let asked = AskedSnapshot { store, owner: leader, epoch, run, count, reached };
         let waits = async {
             while goes_on() {
                 tokio::time::sleep(ASK_ON_EVERY).await;

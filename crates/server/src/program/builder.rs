@@ -15,7 +15,7 @@ use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Fatal, Location, OpenError, Options};
-use tenure_member::{MemberError, StoreSettings};
+use tenure_node::{NodeError, StoreSettings};
 use tenure_tls::{ServerFiles, ServerTls, ServerTlsError};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
@@ -23,11 +23,11 @@ use tokio::sync::{oneshot, watch};
 use super::Server;
 use super::advertised::Advertised;
 use super::opened::OpenedPlace;
-use super::shared::{SharedStore, member_options};
+use super::shared::{SharedStore, node_options};
 use crate::accept;
-use crate::anywhere::Anywhere;
 use crate::config::Config;
 use crate::deps::Deps;
+use crate::forward::ForwardingEngine;
 use crate::listen::{ListenRefused, may_listen};
 use crate::tokens::Tokens;
 
@@ -71,7 +71,7 @@ pub enum StartError {
     Folder(#[from] OpenError),
     /// The server cannot take part in the shared store.
     #[error(transparent)]
-    Member(#[from] MemberError),
+    Node(#[from] NodeError),
 }
 
 /// A server before its start: see [`Server::open`]. Add settings, then [`start`](ServerBuilder::start) it.
@@ -216,11 +216,11 @@ impl ServerBuilder {
             tracing::warn!("{warning}");
         }
         let opened = self.opened(store, &said.url, tell).await?;
-        let (whereabouts, gauge_hosts) =
-            (opened.whereabouts(), GaugeHosts::allowing(self.gauge_allow));
-        let anywhere = Anywhere::trying_for(whereabouts.clone(), self.bounds.pass_on_max);
+        let (leadership, gauge_hosts) =
+            (opened.leadership(), GaugeHosts::allowing(self.gauge_allow));
+        let forwarding = ForwardingEngine::trying_for(leadership.clone(), self.bounds.pass_on_max);
         let deps = Deps {
-            whereabouts,
+            leadership,
             tokens: Tokens::of(self.tokens),
             config: self.bounds,
             tls,
@@ -241,7 +241,7 @@ impl ServerBuilder {
         Ok(Server {
             at,
             url: said.url,
-            client: Client::new(Arc::new(anywhere), Namespace::main()),
+            client: Client::new(Arc::new(forwarding), Namespace::main()),
             _beside: opened.beside(gauge_hosts),
             opened,
             fatal,
@@ -273,7 +273,7 @@ impl ServerBuilder {
             StoreUrl::File(folder) => Location::Folder(folder),
             StoreUrl::Server(_) | StoreUrl::Servers(_) => return Err(StartError::IsServer),
             StoreUrl::Redis(address) => {
-                let mut options = member_options(address, url.to_owned(), &self.trust);
+                let mut options = node_options(address, url.to_owned(), &self.trust);
                 options.settings = self.settings.clone().or(&options.settings);
                 options.engine.config.namespaces_max = self.namespaces_max;
                 let shared = SharedStore::open(options, self.trust.clone())?;

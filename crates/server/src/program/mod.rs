@@ -25,9 +25,9 @@ use tokio::task::{JoinHandle, JoinSet};
 pub use self::advertised::Advertised;
 pub use self::builder::{ServerBuilder, StartError};
 use self::opened::OpenedPlace;
-pub use self::shared::{SharedStore, member_options};
+pub use self::shared::{SharedStore, node_options};
 use crate::accept::DrainReport;
-pub use tenure_member::StoreSettings;
+pub use tenure_node::StoreSettings;
 
 /// A running server on a store, in this program.
 ///

@@ -10,7 +10,7 @@ use tenure_seam::Engine;
 use tokio::task::JoinSet;
 
 use super::shared::SharedStore;
-use crate::whereabouts::Whereabouts;
+use crate::leadership::Leadership;
 
 #[derive(Clone)]
 pub(super) enum OpenedPlace {
@@ -21,10 +21,10 @@ pub(super) enum OpenedPlace {
 }
 
 impl OpenedPlace {
-    pub fn whereabouts(&self) -> Whereabouts {
+    pub fn leadership(&self) -> Leadership {
         match self {
-            OpenedPlace::Own(engine) => Whereabouts::always(engine.clone()),
-            OpenedPlace::Shared(store) => store.whereabouts(),
+            OpenedPlace::Own(engine) => Leadership::always(engine.clone()),
+            OpenedPlace::Shared(store) => store.leadership(),
         }
     }
 

@@ -9,17 +9,15 @@ use std::time::Duration;
 
 use tenure::remote::Trust;
 use tenure_core::gauge::GaugeHosts;
-use tenure_member::{
-    Epoch, Member, MemberError, MemberOptions, STORE_KIND, StorePlace, StoreSettings,
-};
+use tenure_node::{Epoch, Node, NodeError, NodeOptions, STORE_KIND, StoreLeader, StoreSettings};
 use tenure_redis_address::Address;
-use tenure_seam::{Engine, SharedServer};
+use tenure_seam::{Engine, Leader, LeaderAddress, SharedServer};
 use tokio::sync::watch;
 
-use super::asks::{AsksByHttp, MemberSnapshots, server_url};
+use super::asks::{AsksByHttp, NodeSnapshots, server_url};
 use super::unreachable::UnreachableServers;
-use crate::whereabouts::{
-    Describes, Fellowship, OwnerAddress, Serves, Standing, Whereabouts, passes_on,
+use crate::leadership::{
+    Describes, LeaderReport, Leadership, PeerGroup, ServingLeader, forwarding,
 };
 
 /// How often to look for a store that is not known yet.
@@ -29,20 +27,20 @@ const LOOK_AT_SECRET_EVERY: Duration = Duration::from_millis(250);
 
 /// Options of a member of the store at this address. Others reach it at `url`, and it asks them by HTTP. Must be called
 /// within a runtime that lives as long as the member.
-pub fn member_options(address: Address, url: String, trust: &Trust) -> MemberOptions {
+pub fn node_options(address: Address, url: String, trust: &Trust) -> NodeOptions {
     let name = address.name().to_owned();
     let asks = AsksByHttp::here(trust.clone());
     let forgets_never = address.forgets_never().then_some(true);
     let settings =
         StoreSettings { forgets_never, replicas: address.replicas(), ..StoreSettings::default() };
-    MemberOptions { settings, ..MemberOptions::new(address, name, url, Arc::new(asks)) }
+    NodeOptions { settings, ..NodeOptions::new(address, name, url, Arc::new(asks)) }
 }
 
 /// A member of the store, and the channels by which it notifies the server.
 pub struct SharedStore {
-    member: Arc<Member>,
-    fellowship: watch::Sender<Option<Arc<Fellowship>>>,
-    standing: watch::Sender<Standing>,
+    node: Arc<Node>,
+    peer_group: watch::Sender<Option<Arc<PeerGroup>>>,
+    standing: watch::Sender<LeaderReport>,
     /// Certificates to trust where another server speaks HTTPS.
     trust: Trust,
     unreachable: Arc<UnreachableServers>,
@@ -52,27 +50,27 @@ impl SharedStore {
     /// Begins to take part in the store. Redis need not be there yet.
     ///
     /// # Errors
-    /// As [`Member::open`].
-    pub fn open(options: MemberOptions, trust: Trust) -> Result<SharedStore, MemberError> {
-        let member = Arc::new(Member::open(options)?);
-        let serves = Serves::Nobody("this server has just started".to_owned());
-        let standing = watch::Sender::new(Standing { serves, served_at: None });
-        let (fellowship, unreachable) = (watch::Sender::new(None), Arc::default());
-        Ok(SharedStore { member, fellowship, standing, trust, unreachable })
+    /// As [`Node::open`].
+    pub fn open(options: NodeOptions, trust: Trust) -> Result<SharedStore, NodeError> {
+        let node = Arc::new(Node::open(options)?);
+        let serves = ServingLeader::None("this server has just started".to_owned());
+        let standing = watch::Sender::new(LeaderReport { serves, served_at: None });
+        let (peer_group, unreachable) = (watch::Sender::new(None), Arc::default());
+        Ok(SharedStore { node, peer_group, standing, trust, unreachable })
     }
 
     /// Answers calls while this server leads the store.
     pub fn engine(&self) -> Arc<dyn Engine> {
-        Arc::new(self.member.engine())
+        Arc::new(self.node.engine())
     }
 
     /// The channels for the server.
-    pub fn whereabouts(&self) -> Whereabouts {
+    pub fn leadership(&self) -> Leadership {
         let standing = self.standing.subscribe();
-        Whereabouts::joining(STORE_KIND, self.fellowship.subscribe(), standing)
-            .writing(Arc::new(MemberSnapshots(self.member.clone())))
-            .described_by(Arc::new(DescribesMember {
-                member: self.member.clone(),
+        Leadership::joining(STORE_KIND, self.peer_group.subscribe(), standing)
+            .writing(Arc::new(NodeSnapshots(self.node.clone())))
+            .described_by(Arc::new(DescribesNode {
+                node: self.node.clone(),
                 unreachable: self.unreachable.clone(),
             }))
     }
@@ -83,7 +81,7 @@ impl SharedStore {
         tokio::select! {
             never = self.tell_places(|place| match place {
                 // Until the store is known, nothing is served or forwarded.
-                StorePlace::Here { .. } | StorePlace::There { .. } => None,
+                StoreLeader::Local { .. } | StoreLeader::Remote(_) => None,
                 place => Some(serves(place, &engine)),
             }) => return never,
             () = self.known() => {}
@@ -91,16 +89,16 @@ impl SharedStore {
         tokio::select! {
             never = self.tell_places(|place| Some(serves(place, &engine))) => never,
             never = self.tell_secrets() => never,
-            never = self.unreachable.follow(&self.member) => never,
+            never = self.unreachable.follow(&self.node) => never,
         }
     }
 
-    async fn tell_places(&self, says: impl Fn(StorePlace) -> Option<Serves>) -> Infallible {
-        let mut places = self.member.place();
+    async fn tell_places(&self, says: impl Fn(StoreLeader) -> Option<ServingLeader>) -> Infallible {
+        let mut places = self.node.place();
         loop {
             if let Some(serves) = says(places.seen()) {
-                let served_at = self.member.served().map(|Epoch(epoch)| epoch);
-                self.standing.send_replace(Standing { serves, served_at });
+                let served_at = self.node.served().map(|Epoch(epoch)| epoch);
+                self.standing.send_replace(LeaderReport { serves, served_at });
             }
             places.changed().await;
         }
@@ -128,22 +126,22 @@ impl SharedStore {
 
     /// Notifies the server of the store's id and secret; returns whether they are new.
     fn tell_secret(&self) -> bool {
-        let Some((store, secret)) = self.member.store() else { return false };
-        self.fellowship.send_if_modified(|told| {
+        let Some((store, secret)) = self.node.store() else { return false };
+        self.peer_group.send_if_modified(|told| {
             if told.as_ref().is_some_and(|told| told.store == store && told.secret == secret) {
                 return false;
             }
-            let (server, trust) = (self.member.id(), self.trust.clone());
-            *told = Some(Arc::new(Fellowship { server, store, secret, trust }));
+            let (server, trust) = (self.node.id(), self.trust.clone());
+            *told = Some(Arc::new(PeerGroup { server, store, secret, trust }));
             true
         })
     }
 
     /// Reads the gauges of the store while this server leads it.
     pub async fn read_gauges(&self, hosts: GaugeHosts) -> Infallible {
-        let mut places = self.member.place();
+        let mut places = self.node.place();
         loop {
-            if let StorePlace::Here { engine, .. } = places.seen() {
+            if let StoreLeader::Local { engine, .. } = places.seen() {
                 tenure::read_gauges(engine, hosts.clone()).await;
             }
             places.changed().await;
@@ -152,28 +150,28 @@ impl SharedStore {
 
     /// Hands the store over if this server leads it. Blocks. A second call does nothing.
     pub fn close(&self) {
-        self.member.close();
+        self.node.close();
     }
 
-    /// Ends as if the process had been killed: see [`Member::crash`]. Blocks.
+    /// Ends as if the process had been killed: see [`Node::crash`]. Blocks.
     pub fn crash(&self) {
-        self.member.crash();
+        self.node.crash();
     }
 }
 
 /// Describes the leadership: on the leader how far the other servers are, on a follower anything that an operator
 /// should know of it.
-struct DescribesMember {
-    member: Arc<Member>,
+struct DescribesNode {
+    node: Arc<Node>,
     unreachable: Arc<UnreachableServers>,
 }
 
-impl Describes for DescribesMember {
+impl Describes for DescribesNode {
     fn described(&self) -> Option<String> {
-        let epoch = match self.member.place().now() {
-            StorePlace::Here { epoch, .. } => epoch,
-            StorePlace::There { url, .. } => {
-                return Some(format!("{}; {}", passes_on(&url), self.warning()?));
+        let epoch = match self.node.place().now() {
+            StoreLeader::Local { epoch, .. } => epoch,
+            StoreLeader::Remote(LeaderAddress { url, .. }) => {
+                return Some(format!("{}; {}", forwarding(&url), self.warning()?));
             }
             _ => return None,
         };
@@ -207,11 +205,11 @@ impl Describes for DescribesMember {
                 server.url
             )
         });
-        self.member.health().warnings.into_iter().next().or(unreachable)
+        self.node.health().warnings.into_iter().next().or(unreachable)
     }
 
     fn servers(&self) -> Vec<SharedServer> {
-        let mut servers = self.member.servers();
+        let mut servers = self.node.servers();
         for server in servers.iter_mut().filter(|server| !server.is_self) {
             server.unreachable = self.unreachable.why(&server.url);
         }
@@ -219,16 +217,16 @@ impl Describes for DescribesMember {
     }
 }
 
-fn serves(place: StorePlace, engine: &Arc<dyn Engine>) -> Serves {
-    match place {
-        StorePlace::Here { epoch, .. } => Serves::Here { engine: engine.clone(), epoch },
-        StorePlace::There { url, epoch, .. } => match server_url(&url) {
-            Some(url) => Serves::There(OwnerAddress { url, epoch }),
+fn serves(leader: StoreLeader, engine: &Arc<dyn Engine>) -> ServingLeader {
+    match leader {
+        Leader::Local { epoch, .. } => Leader::Local { engine: engine.clone(), epoch },
+        Leader::Remote(LeaderAddress { url, epoch }) => match server_url(&url) {
+            Some(url) => Leader::Remote(LeaderAddress { url, epoch }),
             None => {
-                Serves::Nobody(format!("the owner says that it is at {url:?}, which is no address"))
+                Leader::None(format!("the owner says that it is at {url:?}, which is no address"))
             }
         },
-        StorePlace::Nobody(why) => Serves::Nobody(why),
-        StorePlace::Paused(why) => Serves::Paused(why),
+        Leader::None(why) => Leader::None(why),
+        Leader::Paused(why) => Leader::Paused(why),
     }
 }

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tenure_member::Member;
+use tenure_node::Node;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
@@ -29,10 +29,10 @@ impl UnreachableServers {
     }
 
     /// Tries the other servers for as long as the future is polled.
-    pub async fn follow(&self, member: &Member) -> Infallible {
+    pub async fn follow(&self, node: &Node) -> Infallible {
         loop {
             let mut found = BTreeMap::new();
-            for server in member.servers().into_iter().filter(|server| !server.is_self) {
+            for server in node.servers().into_iter().filter(|server| !server.is_self) {
                 if let Err(why) = reach(&server.url).await {
                     found.insert(server.url, why);
                 }

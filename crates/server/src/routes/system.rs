@@ -7,7 +7,7 @@ use tenure_seam::Health;
 
 use super::{Does, Route, Takes, route};
 use crate::budget::Rank;
-use crate::whereabouts::{Serves, Whereabouts, passes_on};
+use crate::leadership::{Leadership, ServingLeader, forwarding, notice};
 
 /// The version of the contract.
 const CONTRACT: u32 = 1;
@@ -84,42 +84,42 @@ impl Ready {
     /// forwarded calls of this server. `is_stranger`: the caller has shown no token, so the answer has no address of
     /// another server or of the store.
     pub(crate) fn at(
-        whereabouts: &Whereabouts,
+        leadership: &Leadership,
         draining: bool,
         is_refused: bool,
         is_stranger: bool,
     ) -> Self {
-        if is_stranger && whereabouts.is_shared() {
-            return Ready::told_to_strangers(whereabouts, draining, is_refused);
+        if is_stranger && leadership.is_shared() {
+            return Ready::told_to_strangers(leadership, draining, is_refused);
         }
-        let (now, described) = (whereabouts.now(), whereabouts.described());
+        let (now, described) = (leadership.now(), leadership.described());
         let described = described.filter(|_| !draining);
         let notice = match &now {
-            Serves::There(_) => described.or_else(|| now.notice()),
-            _ => now.notice().or(described),
+            ServingLeader::Remote(_) => described.or_else(|| notice(&now)),
+            _ => notice(&now).or(described),
         };
-        let mut health = whereabouts.health();
-        if let (Serves::There(owner), true) = (&now, is_refused) {
+        let mut health = leadership.health();
+        if let (ServingLeader::Remote(owner), true) = (&now, is_refused) {
             health.degraded = Some(format!(
                 "{}, which does not take the secret of this server; if that lasts, look whether both use the same Redis, \
                  and start this server again",
-                passes_on(&owner.url)
+                forwarding(&owner.url)
             ));
         }
         Ready::of(health, notice, draining)
     }
 
-    fn told_to_strangers(whereabouts: &Whereabouts, draining: bool, is_refused: bool) -> Self {
-        let health = whereabouts.health();
+    fn told_to_strangers(leadership: &Leadership, draining: bool, is_refused: bool) -> Self {
+        let health = leadership.health();
         let is_well = health.degraded.is_none();
-        let (wrong, notice) = match whereabouts.now() {
-            Serves::Here { .. } => ((!is_well).then_some("the store is not well"), None),
-            Serves::There(_) => (
+        let (wrong, notice) = match leadership.now() {
+            ServingLeader::Local { .. } => ((!is_well).then_some("the store is not well"), None),
+            ServingLeader::Remote(_) => (
                 is_refused.then_some("the server that owns the store refuses this one"),
                 Some("the server passes calls on to the one that owns the store"),
             ),
-            Serves::Nobody(_) => (Some("no server owns the store"), None),
-            Serves::Paused(_) => (Some("the store is paused"), None),
+            ServingLeader::None(_) => (Some("no server owns the store"), None),
+            ServingLeader::Paused(_) => (Some("the store is paused"), None),
         };
         let degraded = wrong.map(|what| format!("{what}; show a token to read more"));
         let notice = notice.filter(|_| !draining).map(str::to_owned);

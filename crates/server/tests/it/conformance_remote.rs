@@ -15,9 +15,9 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::secret::Secret;
 use tenure_engine::{Durability, Embedded, Location, Options};
-use tenure_seam::{AroundEngine, CallFuture, Engine};
+use tenure_seam::{AroundEngine, CallFuture, Engine, LeaderAddress};
 use tenure_server::{
-    Anywhere, Config, Deps, Fellowship, OwnerAddress, Serves, Standing, Whereabouts,
+    Config, Deps, ForwardingEngine, LeaderReport, Leadership, PeerGroup, ServingLeader,
 };
 use tenure_testkit::{TempDir, TestClock};
 use tokio::net::TcpListener;
@@ -82,10 +82,10 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>, way: Way) -> (Open, Arc<dyn
         ..Options::new(Location::Folder(dir.join("store")))
     };
     let engine = Arc::new(Embedded::open(options).expect("the store can be opened"));
-    let here = Serves::Here { engine: engine.clone(), epoch: 1 };
+    let here = ServingLeader::Local { engine: engine.clone(), epoch: 1 };
     let (server, owner) = serve(of_several(1, here)).await;
     let mut open = Open { engine: engine.clone(), servers: vec![server] };
-    let there = Serves::There(OwnerAddress { url: url(owner), epoch: 1 });
+    let there = ServingLeader::Remote(LeaderAddress { url: url(owner), epoch: 1 });
     let asks = |at| Arc::new(Remote::open(&url(at), None).expect("it can be asked"));
     let remote: Arc<dyn Engine> = match way {
         Way::Straight => asks(owner),
@@ -94,27 +94,29 @@ async fn open(dir: &TempDir, clock: &Arc<TestClock>, way: Way) -> (Open, Arc<dyn
             open.servers.push(server);
             asks(other)
         }
-        Way::FromAnywhere => Arc::new(Anywhere::trying_for(of_several(2, there), PASS_ON_MAX)),
+        Way::FromAnywhere => {
+            Arc::new(ForwardingEngine::trying_for(of_several(2, there), PASS_ON_MAX))
+        }
     };
     (open, Arc::new(Both { remote, behind: engine }))
 }
 
 /// Where one of two servers answers calls, for good.
-fn of_several(server: u128, serves: Serves) -> Whereabouts {
+fn of_several(server: u128, serves: ServingLeader) -> Leadership {
     let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
-    let fellowship = Fellowship { server, store: 7, secret, trust };
-    let standing = Standing { serves, served_at: None };
-    Whereabouts::shared("redis", fellowship, watch::channel(standing).1)
+    let peer_group = PeerGroup { server, store: 7, secret, trust };
+    let standing = LeaderReport { serves, served_at: None };
+    Leadership::shared("redis", peer_group, watch::channel(standing).1)
 }
 
 /// A server on a new port.
-async fn serve(whereabouts: Whereabouts) -> (JoinHandle<()>, SocketAddr) {
+async fn serve(leadership: Leadership) -> (JoinHandle<()>, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     let at = listener.local_addr().expect("it is bound");
     let deps = Deps {
         pages: None,
         metrics: None,
-        whereabouts,
+        leadership,
         tokens: Default::default(),
         tls: None,
         config: Config { pass_on_max: PASS_ON_MAX, ..Config::default() },

@@ -3,16 +3,17 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod answers;
-mod anywhere;
+
 mod budget;
 mod conformance_remote;
 mod edges;
 mod events;
 mod flows;
+mod forward;
+mod forwarding_engine;
 mod gate;
 mod gone;
 mod http_page;
-mod pass_on;
 mod program;
 mod refusals;
 mod schemas;

@@ -367,7 +367,7 @@ fn what_is_refused_says_why_and_changes_nothing() {
 
 #[test]
 fn a_server_that_passes_calls_on_refuses_the_same() {
-    all_refused(&furnished(Server::passing(None, Config::default())));
+    all_refused(&furnished(Server::forwarding_server(None, Config::default())));
 }
 
 fn all_refused(server: &Server) {
@@ -425,7 +425,7 @@ fn all_refused(server: &Server) {
         "store_unavailable",
         "outcome_unknown",
         "internal",
-        // In `pass_on.rs`.
+        // In `forward.rs`.
         "not_owner",
         // In `flows.rs`.
         "cycle",

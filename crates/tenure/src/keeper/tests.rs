@@ -240,9 +240,9 @@ async fn a_refused_report_does_not_cost_the_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_report_is_sent_once_and_again_if_it_may_not_have_arrived() {
-    for passing in [unavailable as fn() -> Says, overloaded] {
+    for forwarding_server in [unavailable as fn() -> Says, overloaded] {
         let fake = Fake::new(move |call, before| match call {
-            Request::Extend(_) if before == 0 => passing(),
+            Request::Extend(_) if before == 0 => forwarding_server(),
             call => well(call),
         });
         let keeper = on(&fake);

@@ -6,7 +6,7 @@
 
 use tenure::url::StoreUrl;
 use tenure_core::time::Span;
-use tenure_member::{ShownServer, ShownStore, StoreAdministration, StoreError, StoreSettings};
+use tenure_node::{ShownServer, ShownStore, StoreAdministration, StoreError, StoreSettings};
 use tenure_redis_address::Address;
 use tokio::task::spawn_blocking;
 
@@ -76,7 +76,7 @@ fn of_store(shown: &ShownStore) -> RuleVerdict {
 
 fn owner(shown: &ShownStore, start: &str) -> RuleVerdict {
     let fix = format!("see in the logs of the servers why none takes it; without any, {start}");
-    let owner = shown.servers.iter().find(|server| server.owns);
+    let owner = shown.servers.iter().find(|server| server.leads);
     match (owner, shown.epoch, shown.beat_ago) {
         (Some(owner), Some(epoch), Some(ago)) if ago < BEAT_OLD => {
             ok(format!("{} owns the store, at epoch {epoch}", owner.url))
@@ -108,8 +108,8 @@ async fn reached(server: &ShownServer) -> Result<(), String> {
 }
 
 fn of_server(server: &ShownServer, reached: Result<(), String>) -> RuleVerdict {
-    let ShownServer { url, release, owns, behind, .. } = server;
-    let place = match (owns, behind) {
+    let ShownServer { url, release, leads, behind, .. } = server;
+    let place = match (leads, behind) {
         (true, _) => "the owner".to_owned(),
         (false, 0) => "a standby that has all".to_owned(),
         (false, 1) => "a standby, one entry behind".to_owned(),
@@ -146,9 +146,9 @@ mod tests {
         }
     }
 
-    fn one(owns: bool, behind: u64) -> ShownServer {
+    fn one(leads: bool, behind: u64) -> ShownServer {
         let (url, release) = ("http://a:7171".to_owned(), "0.1.0".to_owned());
-        ShownServer { url, release, owns, behind, said_ago: Span::ZERO }
+        ShownServer { url, release, leads, behind, said_ago: Span::ZERO }
     }
 
     #[test]

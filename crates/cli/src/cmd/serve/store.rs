@@ -14,7 +14,7 @@ use tenure_engine::{
 };
 use tenure_redis_address::Address;
 use tenure_seam::{Clock, Engine, MovedTime, SystemClock};
-use tenure_server::{Advertised, SharedStore, StoreSettings, member_options};
+use tenure_server::{Advertised, SharedStore, StoreSettings, node_options};
 use tokio::sync::watch;
 
 use crate::args::serve::{DurabilityArg, ServeArgs, TestClock};
@@ -146,7 +146,7 @@ impl ServePlace {
         let (location, start) = match self {
             ServePlace::Shared(address) => {
                 let trust = trust();
-                let mut options = member_options(*address, at, &trust);
+                let mut options = node_options(*address, at, &trust);
                 let ServeArgs { patience, retain_bytes, events_bytes, .. } = *args;
                 options.engine.config.namespaces_max = args.namespaces_max as usize;
                 let settings = options.settings;

@@ -28,7 +28,7 @@ use tenure_seam::{Engine, EngineExt};
 use tenure_testkit::redis::{Aof, RedisServer, free_port, wanted};
 use tenure_testkit::{Dice, TempDir};
 
-use part::{CAPS, Servers, TTL, is_passing};
+use part::{CAPS, Servers, TTL, is_forwarding};
 use parts::{Part, Role, Told};
 
 const SECONDS: &str = "TENURE_CHAOS_SECONDS";
@@ -72,7 +72,7 @@ async fn ok<O: Operation + Clone>(engine: &dyn Engine, request: O) -> O::Reply {
     loop {
         match engine.run(&Namespace::main(), request.clone()).await {
             Ok(reply) => return reply,
-            Err(why) if is_passing(&why) && begin.elapsed() < ANSWERED_WITHIN => {
+            Err(why) if is_forwarding(&why) && begin.elapsed() < ANSWERED_WITHIN => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             Err(why) => panic!("{}: {why}", O::NAME),

@@ -169,7 +169,7 @@ pub async fn push_until_answered(client: &Client, notes: &Notes, jobs: Vec<NewJo
 }
 
 /// Whether this error passes when the servers are back.
-pub fn is_passing(why: &CallError) -> bool {
+pub fn is_forwarding(why: &CallError) -> bool {
     match why {
         CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_) | Fault::Unknown(_)) => true,
         CallError::Refused(no) => no.code == Code::Draining,
@@ -179,7 +179,7 @@ pub fn is_passing(why: &CallError) -> bool {
 
 /// Ends the process if this error does not pass.
 fn passes(notes: &Notes, why: &CallError) {
-    if !is_passing(why) {
+    if !is_forwarding(why) {
         notes.note(&format!("! {why}"));
         panic!("{why}");
     }

@@ -117,7 +117,7 @@ pub struct Client {
     pub engine: Arc<dyn Engine>,
     /// If a call gets no answer, its grant is undone at some time, as if the caller had gone away: between the caller
     /// and the leader of the store stands a server, which may be gone.
-    pub is_passed_on: bool,
+    pub is_forwarded: bool,
     pub name: String,
     pub dice: Dice,
     pub made: u64,
@@ -274,7 +274,7 @@ impl Client {
             begin,
             end,
             answer: answer.clone(),
-            dropped: dropped || self.is_passed_on && answer.is_none(),
+            dropped: dropped || self.is_forwarded && answer.is_none(),
         });
         answer
     }

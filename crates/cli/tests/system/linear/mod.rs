@@ -135,7 +135,7 @@ fn play(
             let client = Client {
                 process: process.clone(),
                 engine: AnyServer::of(remotes.clone(), Dice(dice.below(u64::MAX) | 1)),
-                is_passed_on: true,
+                is_forwarded: true,
                 name: format!("{name}.{thread}"),
                 dice: Dice(dice.below(u64::MAX) | 1),
                 made: 0,

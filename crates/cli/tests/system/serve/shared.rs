@@ -43,8 +43,10 @@ pub fn owner(servers: &[Server]) -> usize {
         let said: Vec<String> = servers.iter().map(|server| server.get("/readyz")).collect();
         let owns = |said: &String| said.contains("the server answers calls");
         let knows = |said: &String| said.contains("which owns the store");
-        let passing = said.iter().filter(|said| knows(said)).count();
-        if let (Some(owner), true) = (said.iter().position(owns), passing + 1 == servers.len()) {
+        let forwarding_server = said.iter().filter(|said| knows(said)).count();
+        if let (Some(owner), true) =
+            (said.iter().position(owns), forwarding_server + 1 == servers.len())
+        {
             return owner;
         }
         assert!(begun.elapsed() < LONG, "nobody owns the store: {said:?}");

@@ -66,7 +66,7 @@ fn nothing_is_answered_after_a_deposal_whatever_is_asked() {
         for n in 0..n {
             let journal = Arc::new(MemoryJournal::default());
             let (here, lease) = running(&journal).await;
-            journal.end(Appended::Deposed);
+            journal.end(Appended::Fenced);
             let (what, request) = calls(&lease).swap_remove(n);
             let answer = asked(&here.engine, request).await;
             assert!(matches!(answer, Err(CallError::Fault(_))), "{what}: {answer:?}");
@@ -90,7 +90,7 @@ fn an_answer_goes_out_after_an_append_that_was_begun_after_it_was_decided() {
             let before = tokio::spawn(engine.call(&Namespace::main(), pushes("before")));
             assert!(journal.wait_for_begun(begun + 1, PATIENCE));
             // Every append that begins from now on arrives after the fencing.
-            journal.fates(|_| Fate::Answered(Appended::Deposed));
+            journal.fates(|_| Fate::Answered(Appended::Fenced));
             let call = tokio::spawn(engine.call(&Namespace::main(), request));
             // The call is decided, and read, when its own append begins; without one there is nothing to wait for.
             journal.wait_for_begun(begun + 2, std::time::Duration::from_secs(2));
@@ -109,13 +109,13 @@ fn callers_in_doubt_hear_that_it_may_have_happened_and_all_others_that_it_did_no
         let (here, lease) = running(&journal).await;
         let extend = ExtendItem { lease: lease.lease.clone().unwrap(), progress: None };
         let heartbeat = Extend { leases: vec![extend], ttl: None };
-        journal.end(Appended::Deposed);
+        journal.end(Appended::Fenced);
         let no = asked(&here.engine, heartbeat.clone().into()).await;
         assert!(matches!(no, Err(CallError::Fault(Fault::Unavailable(_)))), "{no:?}");
 
         let journal = Arc::new(MemoryJournal::default());
         let (here, _) = running(&journal).await;
-        journal.end(Appended::Deposed);
+        journal.end(Appended::Fenced);
         let no = asked(&here.engine, pushes("doubt")).await;
         assert!(matches!(no, Err(CallError::Fault(Fault::Unknown(_)))), "{no:?}");
         let begun = std::time::Instant::now();
@@ -131,7 +131,7 @@ fn callers_in_doubt_hear_that_it_may_have_happened_and_all_others_that_it_did_no
 #[test]
 fn an_engine_ends_by_what_its_journal_says_and_says_why() {
     for (answer, lost) in [
-        (Appended::Deposed, LostJournal::Deposed),
+        (Appended::Fenced, LostJournal::Fenced),
         (Appended::Moved, LostJournal::Moved),
         (Appended::At(1), LostJournal::Forgot { end: 0, has: 1 }),
         (Appended::Full, LostJournal::Full),
@@ -160,7 +160,7 @@ fn a_batch_that_was_not_sent_is_not_sent_after_a_deposal() {
         let engine = Arc::new(here.engine);
         let begun = journal.begun().len();
         journal.hold();
-        journal.end(Appended::Deposed);
+        journal.end(Appended::Fenced);
         let mut calls = Vec::new();
         for n in 0..5 {
             calls.push(tokio::spawn(engine.call(&Namespace::main(), pushes(&n.to_string()))));

@@ -438,7 +438,7 @@ fn rows_that_are_no_copy_of_the_journal_are_refused() {
 
 #[test]
 fn a_journal_that_takes_no_appends_is_not_opened() {
-    for answer in [Appended::Deposed, Appended::Moved, Appended::Full] {
+    for answer in [Appended::Fenced, Appended::Moved, Appended::Full] {
         let journal = Arc::new(MemoryJournal::with(written()));
         journal.end(answer.clone());
         let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));

@@ -171,15 +171,15 @@ fn an_opening_says_which_of_rows_and_journal_is_another() {
     };
     // Other content under the same number; Redis answers as it does after another process took the store.
     let forked = Arc::new(MemoryJournal::with(vec![entries[0].clone(), fork.clone()]));
-    let no = open(forked, Some(Appended::Deposed));
+    let no = open(forked, Some(Appended::Fenced));
     assert!(matches!(no, OpenError::OtherRows { .. }), "{no}");
     // The same, where only the snapshot has that entry.
     let elsewhere = MemorySnapshot::with(fork.position(), snapshot_at_two.parts().clone().into());
-    let no = open(journal_from(&elsewhere, &[]), Some(Appended::Deposed));
+    let no = open(journal_from(&elsewhere, &[]), Some(Appended::Fenced));
     assert!(matches!(no, OpenError::OtherRows { .. }), "{no}");
     // Another leader.
     let same = Arc::new(MemoryJournal::with(entries[..2].to_vec()));
-    let no = open(same, Some(Appended::Deposed)).to_string();
+    let no = open(same, Some(Appended::Fenced)).to_string();
     assert!(no.contains("another process owns the store"), "{no}");
     // Entries behind the reported end.
     let longer = Arc::new(MemoryJournal::with(entries.clone()));

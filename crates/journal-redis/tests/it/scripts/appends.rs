@@ -1,7 +1,7 @@
 //! Acquisitions and appends.
 
 use tenure_journal::Position;
-use tenure_journal_redis::{Acquisition, AppendCall, HandOver, Ownership, RunNote, ScriptReply};
+use tenure_journal_redis::{Acquisition, AppendCall, HandOver, RunNote, ScriptReply, Term};
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 use crate::scripts::{A, B, STORE, Said, World, empty_call, entry, entry_call, said};
@@ -16,7 +16,7 @@ fn a_repeated_acquisition_is_answered_as_the_first_one_and_nobody_elses_is() {
         ScriptReply::Acquired { own, .. } => Some(own.epoch),
         _ => None,
     };
-    let seeing = |seen, owner| Acquisition { seen, ..world.acquisition(owner) };
+    let seeing = |seen, leader| Acquisition { seen, ..world.acquisition(leader) };
     let first = epoch(world.acquire(&seeing(None, A)));
     assert!(first.is_some());
     assert_eq!(epoch(world.acquire(&seeing(None, A))), first);
@@ -72,29 +72,29 @@ fn an_append_is_judged_by_store_epoch_owner_run_number_and_content() {
     let three = entry(two.position(), b"three");
     let other_two = entry(one.position(), b"zwei");
     let four = entry(three.position(), b"four");
-    let epoch = |epoch| Ownership { epoch, ..by.clone() };
+    let epoch = |epoch| Term { epoch, ..by.clone() };
     for (what, call, answer) in [
         ("the last again", entry_call(&by, two), Said::Done),
         ("one before it again", entry_call(&by, one), Said::Done),
-        ("another content", entry_call(&by, &other_two), Said::Deposed),
+        ("another content", entry_call(&by, &other_two), Said::Fenced),
         (
             "another content before",
             entry_call(&by, &entry(Position::default(), b"x")),
-            Said::Deposed,
+            Said::Fenced,
         ),
         ("not the next", entry_call(&by, &four), Said::At(2)),
         ("empty", empty_call(&by, two.position()), Said::Done),
         ("empty, again and late", empty_call(&by, one.position()), Said::Done),
         ("empty, of the beginning", empty_call(&by, Position::default()), Said::Done),
         ("empty, of a missing entry", empty_call(&by, three.position()), Said::At(2)),
-        ("empty, of another entry", empty_call(&by, other_two.position()), Said::Deposed),
-        ("an older epoch", entry_call(&epoch(by.epoch - 1), &three), Said::Deposed),
+        ("empty, of another entry", empty_call(&by, other_two.position()), Said::Fenced),
+        ("an older epoch", entry_call(&epoch(by.epoch - 1), &three), Said::Fenced),
         ("a later epoch", entry_call(&epoch(by.epoch + 1), &three), Said::Moved),
-        ("another owner", entry_call(&Ownership { owner: B, ..by.clone() }, &three), Said::Moved),
-        ("another store", entry_call(&Ownership { store: 8, ..by.clone() }, &three), Said::Moved),
+        ("another owner", entry_call(&Term { leader: B, ..by.clone() }, &three), Said::Moved),
+        ("another store", entry_call(&Term { store: 8, ..by.clone() }, &three), Said::Moved),
         (
             "another run",
-            entry_call(&Ownership { run: "0".repeat(40), ..by.clone() }, &three),
+            entry_call(&Term { run: "0".repeat(40), ..by.clone() }, &three),
             Said::Moved,
         ),
     ] {
@@ -150,8 +150,8 @@ fn who_is_deposed_writes_nothing_any_more() {
     let world = World::new();
     let (old, new) = (world.own(A), world.own(B));
     let one = entry(Position::default(), b"one");
-    assert_eq!(world.append(&entry_call(&old, &one)), Said::Deposed);
-    assert_eq!(world.append(&empty_call(&old, Position::default())), Said::Deposed);
+    assert_eq!(world.append(&entry_call(&old, &one)), Said::Fenced);
+    assert_eq!(world.append(&empty_call(&old, Position::default())), Said::Fenced);
     assert_eq!(world.append(&entry_call(&new, &one)), Said::Done);
 }
 
@@ -185,14 +185,14 @@ fn a_store_that_is_given_away_is_the_other_servers() {
     let one = world.fill(&by, &[b"one"]).remove(0);
     let give = |tip| HandOver { by: by.clone(), tip, to: B };
     assert_eq!(world.give(&give(entry(one.position(), b"two").position())), Said::At(1));
-    assert_eq!(world.give(&give(entry(Position::default(), b"uno").position())), Said::Deposed);
+    assert_eq!(world.give(&give(entry(Position::default(), b"uno").position())), Said::Fenced);
     for _ in 0..2 {
         assert_eq!(world.give(&give(one.position())), Said::Done);
     }
     let own = world.seen();
-    assert!(own.owner == B && own.epoch > by.epoch);
-    assert_eq!(world.append(&empty_call(&by, one.position())), Said::Deposed);
-    let foreign = HandOver { by: Ownership { store: 8, ..by.clone() }, tip: one.position(), to: B };
+    assert!(own.leader == B && own.epoch > by.epoch);
+    assert_eq!(world.append(&empty_call(&by, one.position())), Said::Fenced);
+    let foreign = HandOver { by: Term { store: 8, ..by.clone() }, tip: one.position(), to: B };
     assert_eq!(world.give(&foreign), Said::Moved);
 }
 

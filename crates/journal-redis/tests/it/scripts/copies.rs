@@ -1,12 +1,12 @@
 //! The mark of a copy, and the end of a store that was to become one.
 
-use tenure_journal_redis::{CopyMark, Generation, Ownership, PieceCall};
+use tenure_journal_redis::{CopyMark, Generation, PieceCall, Term};
 use tenure_testkit::redis::wanted;
 
 use crate::scripts::{A, B, Said, World, said};
 
 impl World {
-    fn mark(&self, by: &Ownership, seen: &str, says: &str, must_be_empty: bool) -> Said {
+    fn mark(&self, by: &Term, seen: &str, says: &str, must_be_empty: bool) -> Said {
         let (by, seen, says) = (by.clone(), seen.to_owned(), says.to_owned());
         said(&self.store.mark_copy(&CopyMark { by, seen, says, must_be_empty }).unwrap())
     }
@@ -15,7 +15,7 @@ impl World {
         self.store.look().unwrap().copy
     }
 
-    fn drop_store(&self, by: &Ownership, says: &str) -> Said {
+    fn drop_store(&self, by: &Term, says: &str) -> Said {
         said(&self.store.drop_store(by, says).unwrap())
     }
 }
@@ -28,7 +28,7 @@ fn a_mark_is_written_by_the_owner_alone_and_in_place_of_what_it_saw() {
     let world = World::new();
     let old = world.own(A);
     let by = world.own(B);
-    assert_eq!(world.mark(&old, "", "mine", false), Said::Deposed);
+    assert_eq!(world.mark(&old, "", "mine", false), Said::Fenced);
     assert_eq!(world.mark(&by, "other", "mine", false), Said::NotAsSeen);
     assert_eq!(world.says(), "");
     for _ in 0..2 {
@@ -58,7 +58,7 @@ fn a_store_goes_whole_and_only_if_its_copy_is_the_one_that_was_seen() {
         let piece = PieceCall { by: by.clone(), generation, index, body: Some(b"rows".to_vec()) };
         assert_eq!(world.piece(&piece), Said::Done);
     }
-    assert_eq!(world.drop_store(&old, "mine"), Said::Deposed);
+    assert_eq!(world.drop_store(&old, "mine"), Said::Fenced);
     assert_eq!(world.drop_store(&by, "yours"), Said::NotAsSeen);
     assert_eq!(world.says(), "mine");
     for _ in 0..2 {

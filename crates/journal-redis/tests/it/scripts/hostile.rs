@@ -3,7 +3,7 @@
 //! long path.
 
 use tenure_journal::{JournalEntry, Position};
-use tenure_journal_redis::{AppendCall, HandOver, Ownership};
+use tenure_journal_redis::{AppendCall, HandOver, Term};
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 use crate::replicas::until;
@@ -13,7 +13,7 @@ use crate::scripts::{A, B, Said, World, empty_call, entry, entry_call, said};
 struct Scene {
     world: World,
     other: RedisServer,
-    by: Ownership,
+    by: Term,
     entries: Vec<JournalEntry>,
 }
 
@@ -122,15 +122,15 @@ const ROWS: &[Row] = &[
         Said::At(0),
         Said::At(0),
     ),
-    row("another acquires", |scene| drop(scene.world.own(B)), Said::Deposed, Said::Deposed),
+    row("another acquires", |scene| drop(scene.world.own(B)), Said::Fenced, Said::Fenced),
     row(
         "it is given away",
         |scene| {
             let give = HandOver { by: scene.by.clone(), tip: scene.last(), to: B };
             assert_eq!(scene.world.give(&give), Said::Done);
         },
-        Said::Deposed,
-        Said::Deposed,
+        Said::Fenced,
+        Said::Fenced,
     ),
     // An entry that is missing in the log alone is noticed by the next load, which checks the chain.
     row(
@@ -202,8 +202,8 @@ const ROWS: &[Row] = &[
             ]);
             scene.is_set_back();
         },
-        Said::Deposed,
-        Said::Deposed,
+        Said::Fenced,
+        Said::Fenced,
     ),
 ];
 

@@ -9,8 +9,8 @@ mod snapshots;
 
 use tenure_journal::{JournalEntry, Position};
 use tenure_journal_redis::{
-    Acquisition, AppendCall, HandOver, Own, Ownership, PieceCall, RedisStore, RunNote, ScriptReply,
-    SnapshotTurn,
+    Acquisition, AppendCall, HandOver, Own, PieceCall, RedisStore, RunNote, ScriptReply,
+    SnapshotTurn, Term,
 };
 use tenure_redis_address::Address;
 use tenure_testkit::redis::{Aof, RedisServer};
@@ -30,7 +30,7 @@ struct World {
 enum Said {
     Done,
     NotAsSeen,
-    Deposed,
+    Fenced,
     Moved,
     At(u64),
     Refused,
@@ -40,7 +40,7 @@ fn said(reply: &ScriptReply) -> Said {
     match reply {
         ScriptReply::Done { .. } | ScriptReply::Acquired { .. } => Said::Done,
         ScriptReply::NotAsSeen => Said::NotAsSeen,
-        ScriptReply::Deposed => Said::Deposed,
+        ScriptReply::Fenced => Said::Fenced,
         ScriptReply::Moved => Said::Moved,
         ScriptReply::At(number) => Said::At(*number),
         ScriptReply::Refused => Said::Refused,
@@ -65,22 +65,22 @@ impl World {
         self.store.acquire(acquisition).unwrap()
     }
 
-    /// Acquires the store for `owner`, by force.
-    fn own(&self, owner: u128) -> Ownership {
-        match self.acquire(&self.acquisition(owner)) {
+    /// Acquires the store for `leader`, by force.
+    fn own(&self, leader: u128) -> Term {
+        match self.acquire(&self.acquisition(leader)) {
             ScriptReply::Acquired { own, run, .. } => {
-                Ownership { store: STORE, epoch: own.epoch, owner, run }
+                Term { store: STORE, epoch: own.epoch, leader, run }
             }
             other => panic!("not acquired: {other:?}"),
         }
     }
 
     /// An acquisition from the current state of the store.
-    fn acquisition(&self, owner: u128) -> Acquisition {
+    fn acquisition(&self, leader: u128) -> Acquisition {
         let seen = self.store.look().unwrap();
-        let of_own = seen.own.map(|own| (own.epoch, own.owner));
+        let of_own = seen.own.map(|own| (own.epoch, own.leader));
         let (store, run) = (STORE, seen.run);
-        Acquisition { store, owner, seen: of_own, run, above: 0, is_new: true, ttl: 0 }
+        Acquisition { store, leader, seen: of_own, run, above: 0, is_new: true, ttl: 0 }
     }
 
     fn append(&self, call: &AppendCall) -> Said {
@@ -105,7 +105,7 @@ impl World {
     }
 
     /// Fills the store with these entries.
-    fn fill(&self, by: &Ownership, bodies: &[&[u8]]) -> Vec<JournalEntry> {
+    fn fill(&self, by: &Term, bodies: &[&[u8]]) -> Vec<JournalEntry> {
         let mut entries: Vec<JournalEntry> = Vec::new();
         for body in bodies {
             let before = entries.last().map(JournalEntry::position).unwrap_or_default();
@@ -117,11 +117,11 @@ impl World {
     }
 }
 
-fn entry_call(by: &Ownership, entry: &JournalEntry) -> AppendCall {
+fn entry_call(by: &Term, entry: &JournalEntry) -> AppendCall {
     AppendCall { entry: Some(entry.clone()), ..empty_call(by, entry.position()) }
 }
 
-fn empty_call(by: &Ownership, tip: Position) -> AppendCall {
+fn empty_call(by: &Term, tip: Position) -> AppendCall {
     let (by, note) = (by.clone(), RunNote::Stays);
     AppendCall { by, tip, entry: None, moment: 0, ttl: 0, note, beats: true }
 }

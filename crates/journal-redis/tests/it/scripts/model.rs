@@ -4,12 +4,12 @@
 use std::fmt::Write as _;
 
 use tenure_core::time::{Moment, Span};
+use tenure_election::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
+use tenure_election::scripts as model;
+use tenure_election::scripts::{Keys, ScriptCall, ScriptReply};
 use tenure_journal::{JournalEntry, Position};
 use tenure_journal_redis as real;
 use tenure_journal_redis::ScriptReply as Replied;
-use tenure_owner::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
-use tenure_owner::scripts as model;
-use tenure_owner::scripts::{Keys, ScriptCall, ScriptReply};
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
@@ -102,7 +102,7 @@ impl Both {
             writing,
             store: own.store.0,
             epoch: own.epoch.0,
-            owner: own.owner.0,
+            leader: own.leader.0,
             tip: position(own.tip),
             moment: own.moment.us(),
             beat: own.beat.us(),
@@ -113,9 +113,9 @@ impl Both {
         }
     }
 
-    fn by(&self, by: &model::Ownership) -> real::Ownership {
-        let (store, epoch, owner) = (by.store.0, by.epoch.0, by.owner.0);
-        real::Ownership { store, epoch, owner, run: self.run(by.run) }
+    fn by(&self, by: &model::Term) -> real::Term {
+        let (store, epoch, leader) = (by.store.0, by.epoch.0, by.leader.0);
+        real::Term { store, epoch, leader, run: self.run(by.run) }
     }
 
     fn in_redis(&self, call: &Call) -> Replied {
@@ -123,8 +123,8 @@ impl Both {
         let reply = match call {
             ScriptCall::Acquire(call) => store.acquire(&real::Acquisition {
                 store: call.store.0,
-                owner: call.owner.0,
-                seen: call.seen.map(|(epoch, owner)| (epoch.0, owner.0)),
+                leader: call.leader.0,
+                seen: call.seen.map(|(epoch, leader)| (epoch.0, leader.0)),
                 run: self.run(call.run),
                 above: call.above.0,
                 is_new: call.is_new,
@@ -187,7 +187,7 @@ impl Both {
                 other => panic!("{call:?} acquired {own:?}, and the model says {other:?}"),
             },
             Replied::NotAsSeen => ScriptReply::NotAsSeen,
-            Replied::Deposed => ScriptReply::Deposed,
+            Replied::Fenced => ScriptReply::Fenced,
             Replied::Moved => ScriptReply::Moved,
             Replied::At(number) => ScriptReply::At(number),
             Replied::Refused => ScriptReply::Refused,
@@ -290,16 +290,16 @@ impl Both {
         }
     }
 
-    fn some_by(&mut self) -> model::Ownership {
-        let own = self.keys.own.as_ref().map(|own| (own.epoch, own.owner));
-        let (epoch, owner) = own.unwrap_or((Epoch(1), ServerId(1)));
+    fn some_by(&mut self) -> model::Term {
+        let own = self.keys.own.as_ref().map(|own| (own.epoch, own.leader));
+        let (epoch, leader) = own.unwrap_or((Epoch(1), ServerId(1)));
         let epoch = match self.dice.below(16) {
             0 => Epoch(epoch.0 - 1),
             1 => Epoch(epoch.0 + 1),
             _ => epoch,
         };
-        let owner = if self.dice.one_in(12) { self.some_server() } else { owner };
-        model::Ownership { store: self.some_store(), epoch, owner, run: self.some_run() }
+        let leader = if self.dice.one_in(12) { self.some_server() } else { leader };
+        model::Term { store: self.some_store(), epoch, leader, run: self.some_run() }
     }
 
     fn last(&self) -> Tip {
@@ -345,14 +345,14 @@ impl Both {
         };
         match self.dice.below(10) {
             0 => {
-                let seen = self.keys.own.as_ref().map(|own| (own.epoch, own.owner));
+                let seen = self.keys.own.as_ref().map(|own| (own.epoch, own.leader));
                 let above = self.some_by().epoch;
                 ScriptCall::Acquire(model::Acquisition {
                     store: self.some_store(),
                     seen: if self.dice.one_in(8) { None } else { seen },
                     run: self.some_run(),
                     above: if self.dice.one_in(2) { Epoch(0) } else { above },
-                    owner: self.some_server(),
+                    leader: self.some_server(),
                     is_new: self.dice.one_in(2),
                     ttl,
                 })

@@ -1,17 +1,17 @@
 //! Pieces of snapshots, and their installation.
 
 use tenure_journal::Position;
-use tenure_journal_redis::{Generation, Ownership, PieceCall, RunNote, SnapshotName, SnapshotTurn};
+use tenure_journal_redis::{Generation, PieceCall, RunNote, SnapshotName, SnapshotTurn, Term};
 use tenure_testkit::redis::wanted;
 
 use crate::scripts::{A, B, Said, World, empty_call, entry, entry_call};
 
-fn piece(by: &Ownership, count: u64, index: u32, body: Option<&[u8]>) -> PieceCall {
+fn piece(by: &Term, count: u64, index: u32, body: Option<&[u8]>) -> PieceCall {
     let generation = Generation { epoch: by.epoch, count };
     PieceCall { by: by.clone(), generation, index, body: body.map(<[u8]>::to_vec) }
 }
 
-fn turn(by: &Ownership, count: u64, tip: Position, heals: bool) -> SnapshotTurn {
+fn turn(by: &Term, count: u64, tip: Position, heals: bool) -> SnapshotTurn {
     let generation = Generation { epoch: by.epoch, count };
     let snapshot = SnapshotName { generation, tip, pieces: 2, bytes: 10, sum: u64::MAX };
     SnapshotTurn {
@@ -24,7 +24,7 @@ fn turn(by: &Ownership, count: u64, tip: Position, heals: bool) -> SnapshotTurn 
     }
 }
 
-fn write(world: &World, by: &Ownership, count: u64) {
+fn write(world: &World, by: &Term, count: u64) {
     for index in 0..2 {
         assert_eq!(world.piece(&piece(by, count, index, Some(b"\0rows"))), Said::Done);
     }
@@ -50,7 +50,7 @@ fn a_turn_needs_all_pieces_and_keeps_the_entries_behind_its_snapshot() {
     let missing = entry(entries[2].position(), b"four").position();
     assert_eq!(world.turn(&turn(&by, 1, missing, false)), Said::At(3));
     let other = entry(entries[0].position(), b"zwei").position();
-    assert_eq!(world.turn(&turn(&by, 1, other, false)), Said::Deposed);
+    assert_eq!(world.turn(&turn(&by, 1, other, false)), Said::Fenced);
     assert!(world.seen().snapshot.is_none());
     for _ in 0..2 {
         assert_eq!(world.turn(&turn(&by, 1, two, false)), Said::Done);
@@ -106,10 +106,10 @@ fn who_is_deposed_writes_unlinks_and_turns_nothing() {
     let tip = world.fill(&old, &[b"one"])[0].position();
     write(&world, &old, 1);
     let new = world.own(B);
-    let elsewhere = Ownership { run: "0".repeat(40), ..new.clone() };
-    for (by, answer) in [(&old, Said::Deposed), (&elsewhere, Said::Moved)] {
+    let elsewhere = Term { run: "0".repeat(40), ..new.clone() };
+    for (by, answer) in [(&old, Said::Fenced), (&elsewhere, Said::Moved)] {
         assert_eq!(world.piece(&piece(by, 2, 0, Some(b"rows"))), answer);
-        assert_eq!(world.piece(&piece(&old, 1, 0, None)), Said::Deposed);
+        assert_eq!(world.piece(&piece(&old, 1, 0, None)), Said::Fenced);
         for heals in [false, true] {
             let turn = SnapshotTurn { by: by.clone(), ..turn(&old, 1, tip, heals) };
             assert_eq!(world.turn(&turn), answer);

@@ -15,9 +15,9 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
 use tenure_engine::{Embedded, Location, MovedEngine, Options};
-use tenure_seam::{Engine, EngineExt, MovedTime};
+use tenure_seam::{Engine, EngineExt, LeaderAddress, MovedTime};
 use tenure_server::{
-    Config, Deps, DrainReport, Fellowship, OwnerAddress, Serves, Standing, Tokens, Whereabouts,
+    Config, Deps, DrainReport, LeaderReport, Leadership, PeerGroup, ServingLeader, Tokens,
 };
 use tenure_tls::ServerTls;
 use tokio::net::{TcpListener, TcpSocket};
@@ -72,26 +72,26 @@ impl Server {
         moved: Option<Arc<dyn MovedTime>>,
         tls: Option<ServerTls>,
     ) -> Self {
-        let whereabouts = Whereabouts::always(engine.clone());
-        Server::at(whereabouts, engine, token, config, moved, tls)
+        let leadership = Leadership::always(engine.clone());
+        Server::at(leadership, engine, token, config, moved, tls)
     }
 
     /// A server that forwards each call to another server of the same store.
-    pub fn passing(token: Option<&str>, config: Config) -> Self {
+    pub fn forwarding_server(token: Option<&str>, config: Config) -> Self {
         let engine = Arc::new(Embedded::open(Options::new(Location::Memory)).unwrap());
         let place = |server, serves| {
             let (secret, trust) = (Secret::new("of-the-servers"), Default::default());
-            let fellowship = Fellowship { server, store: 7, secret, trust };
-            let standing = Standing { serves, served_at: None };
-            Whereabouts::shared("redis", fellowship, watch::channel(standing).1)
+            let peer_group = PeerGroup { server, store: 7, secret, trust };
+            let standing = LeaderReport { serves, served_at: None };
+            Leadership::shared("redis", peer_group, watch::channel(standing).1)
         };
-        let here = place(1, Serves::Here { engine: engine.clone(), epoch: 1 });
+        let here = place(1, ServingLeader::Local { engine: engine.clone(), epoch: 1 });
         // Its bounds are wider, so that the test sees those of the first server.
         let owner = Server::of_several(here, engine.clone(), None, Config::default(), None);
         let Ok(StoreUrl::Server(url)) = format!("http://{}", owner.at).parse() else {
             panic!("it is a server")
         };
-        let there = place(2, Serves::There(OwnerAddress { url, epoch: 1 }));
+        let there = place(2, ServingLeader::Remote(LeaderAddress { url, epoch: 1 }));
         let mut server = Server::of_several(there, engine, token, config, None);
         server.owner = Some(Box::new(owner));
         server
@@ -99,17 +99,17 @@ impl Server {
 
     /// One of several servers that share the store of this engine.
     pub fn of_several(
-        whereabouts: Whereabouts,
+        leadership: Leadership,
         engine: Arc<dyn Engine>,
         token: Option<&str>,
         config: Config,
         tls: Option<ServerTls>,
     ) -> Self {
-        Server::at(whereabouts, engine, token, config, None, tls)
+        Server::at(leadership, engine, token, config, None, tls)
     }
 
     fn at(
-        whereabouts: Whereabouts,
+        leadership: Leadership,
         engine: Arc<dyn Engine>,
         token: Option<&str>,
         config: Config,
@@ -123,7 +123,7 @@ impl Server {
             .unwrap();
         let tokens = Tokens::of(token.map(Secret::new).into_iter().collect());
         let deps = Deps {
-            whereabouts,
+            leadership,
             tokens: tokens.clone(),
             tls,
             config,

@@ -1,0 +1,58 @@
+//! The reported place of the store while a server ends.
+
+use tenure_node::StoreLeader;
+use tenure_testkit::redis::wanted;
+
+use crate::nodes::bench::Bench;
+
+#[test]
+fn a_server_that_owns_nothing_says_nothing_of_handing_over_when_it_ends() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    // So that no server leads the store: no store is kept in such a Redis.
+    bench.redis.must(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    let first = bench.node("http://first");
+    bench.until(&first, "it says why", |place| match place {
+        StoreLeader::None(why) if why.contains("allkeys-lru") => Some(()),
+        _ => None,
+    });
+    for _ in 0..2 {
+        first.close();
+        let place = tenure_node::leader_sentence(&first.place().now());
+        assert_eq!(place, "no server serves the store: this server ends");
+    }
+}
+
+#[test]
+fn an_owner_that_ends_without_a_standby_does_not_say_that_another_server_took_the_store() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let first = bench.node("http://first");
+    drop(bench.here(&first));
+    for _ in 0..2 {
+        first.close();
+        let place = tenure_node::leader_sentence(&first.place().now());
+        assert!(place.contains("this server ends"), "{place}");
+    }
+}
+
+#[test]
+fn a_server_that_hands_the_store_over_names_no_epoch_that_it_does_not_know() {
+    if !wanted() {
+        return;
+    }
+    let bench = Bench::start();
+    let (first, engine, second) = bench.two();
+    bench.knows(&first);
+    drop(engine);
+    first.close();
+    let place = tenure_node::leader_sentence(&first.place().now());
+    assert_eq!(place, "http://second owns the store; calls are passed on to it");
+    let health = first.health().leader;
+    assert_eq!(health, "http://second owns the store");
+    second.close();
+}
