@@ -39,7 +39,7 @@ TEST_MAX, LONG_TEST_MAX = 120.0, 3600.0
 ALONE = {
     "cli system": [
         "chaos::",
-        "gauge::whatever_is_killed",
+        "gauge::kills_never",
         "killed::sigkill::of_",
         "leap::",
         "linear::",

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_clock_shows_twice_or_never_is_refused_with_both_readings() {
+    fn an_ambiguous_or_skipped_time_is_refused_with_both_readings() {
         assert_eq!(
             read("2026-10-25 02:30").unwrap_err(),
             "the clock in Europe/Berlin shows this time twice, since it is set back: write \

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_moment_is_named_to_who_names_a_later_one() {
+    fn a_moment_out_of_range_is_refused_with_the_bound() {
         assert_eq!(
             moment("9999-12-31T23:59:59Z").unwrap_err(),
             format!(

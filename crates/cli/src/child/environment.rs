@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_finds_its_variables_and_files_in_a_private_folder_that_goes() {
+    fn a_job_gets_variables_and_a_private_folder_removed_at_its_end() {
         let lease = fake::job_lease("L1", "{\"url\":\"x\"}");
         let environment = Environment::of(&lease, RunFolder::new().unwrap(), false).unwrap();
         let seen = seen(&environment);
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_opens_the_store_is_kept_from_cmd_unless_it_is_to_have_it() {
+    fn credentials_of_the_store_are_removed_unless_passed() {
         let names = ["TENURE_TOKEN", "TENURE_URL", "TENURE_STORE", "TENURE_NAMESPACE", "PATH"];
         let of = |credentials| {
             kept_back(&fake::needs_lease("L1"), credentials, names.iter().map(OsString::from))

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outcome_file_that_cannot_be_used_is_a_failure_that_says_so() {
+    fn an_unusable_outcome_file_is_a_failure_that_says_so() {
         for text in ["", "{", "{\"outcome\":\"done\"}", "[]", "{\"outcome\":\"failed\",\"x\":1}"] {
             let item = of_end(How::Code(0), b"", &left(&[("outcome", text)]).files);
             assert!(error_of(&item).starts_with("the outcome file cannot be used: "), "{text}");
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_success_says_when_its_schedule_is_next_due_unless_the_outcome_file_does() {
+    fn the_next_in_option_applies_to_successes_without_their_own() {
         let (hour, day) = (Span::from_s(3_600), Span::from_s(86_400));
         let with = r#"{"outcome":"succeeded","next_in":"1h"}"#;
         let failed = r#"{"outcome":"failed","next_in":"1h"}"#;

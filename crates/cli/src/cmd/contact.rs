@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_absence_is_no_news_and_a_long_one_is_told_once_a_minute() {
+    fn a_long_absence_is_reported_once_and_a_short_one_never() {
         let refused = CallError::Fault(Fault::Unavailable("refused".to_owned()));
         let contact = Contact::with("http://h:1");
         let told = || contact.absence.lock().unwrap().as_ref().map(|absence| absence.told);

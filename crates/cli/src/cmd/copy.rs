@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_without_its_password_and_with_the_name_of_its_store() {
+    fn an_address_is_shown_with_its_store_name_and_no_password() {
         for (text, shown) in [
             ("redis://:geheim@host", "redis://•••@host:6379"),
             ("redis://host?name=app", "redis://host:6379?name=app"),

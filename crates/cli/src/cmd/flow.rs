@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_was_waited_for_is_yes_only_if_all_its_jobs_succeeded() {
+    fn flow_wait_succeeds_only_if_all_jobs_of_the_flow_did() {
         for (counts, longest, sentence) in [
             ([0, 3, 0, 0], None, None),
             ([0, 0, 0, 0], None, None),

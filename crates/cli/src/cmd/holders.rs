@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_a_process_made_is_its_host_and_pid_and_a_name_stays() {
+    fn a_generated_id_is_shown_as_host_and_pid_and_a_name_as_is() {
         let all =
             [worker("worker_1", Some("a")), worker("worker_2", None), worker("ann", Some("b"))];
         let holders = Holders::of(&all);

@@ -103,7 +103,7 @@ mod tests {
     use tenure_core::names::{FlowName, JobId};
 
     #[test]
-    fn a_job_says_for_whom_it_waits() {
+    fn a_job_shows_the_parents_that_it_waits_for() {
         let mut job = tenure_testkit::fake::job(1);
         job.after = vec![
             ShownParent::Job(JobId::parse("a").unwrap()),

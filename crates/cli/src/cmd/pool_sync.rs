@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_data_is_its_own_data_and_another_field_may_be_the_id() {
+    fn a_line_without_data_is_its_own_data_under_any_id_field() {
         let line = r#"{"phone":139,"pass":"x","tags":["cn"]}"#;
         let read = |text: &str, file| read(text.as_bytes(), how(file, "phone"));
         let want = ["139 {\"phone\":139,\"pass\":\"x\"} cn 1"];

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_has_its_queue_and_every_other_column_is_a_string_of_the_payload() {
+    fn other_columns_of_a_row_are_strings_of_its_payload() {
         let set = read("id,every,n,empty\na,1h,007,\n", "x.csv").unwrap();
         assert_eq!(shown(&set[0]), "a sources 1h - default {\"n\":\"007\",\"empty\":\"\"}");
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_schedule_and_not_its_place_in_what_was_sent() {
+    fn a_refusal_names_the_schedule_instead_of_its_position() {
         use tenure_core::refusal::Code;
         let ids = [ScheduleId::parse("a").unwrap(), ScheduleId::parse("b").unwrap()];
         let no = Refusal::heard(Code::NeverFires, "it has no moment", "try").item(1);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_at_the_ends_of_the_table_are_painted_and_nothing_of_a_colour_is_shown() {
+    fn the_verdicts_at_the_ends_of_the_rows_are_coloured_whole() {
         let (pages, seen, told) = well();
         let paint = |text: &str, _| format!("\u{1b}[32m{text}\u{1b}[0m");
         let text = judge(&pages, &seen, &told).text_with(80, paint);

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_does_not_say_how_it_ended_is_a_failure_that_shows_its_last_line() {
+    fn a_log_without_an_end_is_a_failure_with_its_last_line() {
         let head = "the spider ended, but its log does not say how: it was killed, or its LOG_LEVEL is above INFO";
         assert_eq!(error(""), head);
         assert_eq!(error("a\nKeyError: 'x'\n\n"), format!("{head}; its last line: KeyError: 'x'"));

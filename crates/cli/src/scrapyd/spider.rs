@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_that_is_no_spider_says_why_and_shows_nothing_it_holds() {
+    fn a_bad_spider_payload_is_refused_without_showing_its_content() {
         for (payload, part) in [
             ("null", "must be an object"),
             ("\"geheim\"", "must be an object"),

@@ -299,7 +299,7 @@ fn a_name_that_is_also_a_verb_can_be_shown() {
 }
 
 #[test]
-fn lines_that_are_bad_are_told_with_their_numbers_before_anything_is_sent() {
+fn bad_lines_are_reported_by_number_before_anything_is_sent() {
     let mut child = tenure(&["push", "q", "--lines", "-", "--json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -380,7 +380,7 @@ fn every_command_has_help_and_the_token_is_no_option() {
 }
 
 #[test]
-fn tenure_alone_shows_a_dozen_commands_in_groups_whatever_is_set() {
+fn tenure_alone_shows_a_dozen_commands_in_groups() {
     let with = run(&[]);
     let without = tenure(&[]).env_remove("TENURE_URL").output().unwrap();
     assert_eq!((code(&with), code(&without)), (2, 2));
@@ -453,7 +453,7 @@ fn a_tip_is_given_where_it_is_near() {
 }
 
 #[test]
-fn a_command_without_its_dashes_is_told_with_the_whole_right_line() {
+fn a_command_without_dashes_is_answered_with_the_right_line() {
     for (wrong, right) in [
         (&["lock", "x", "echo", "hi"][..], "tenure lock x -- echo hi"),
         (
@@ -529,7 +529,7 @@ fn the_page_of_an_error_is_printed() {
 }
 
 #[test]
-fn who_stops_reading_has_what_it_wanted() {
+fn a_closed_stdout_is_not_a_failure() {
     let mut child = tenure(&["completions", "bash"]).stdout(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));

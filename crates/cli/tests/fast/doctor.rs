@@ -32,7 +32,7 @@ fn levels<'a>(report: &'a Value, check: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_store_with_two_servers_on_a_redis_that_is_set_up_well_passes() {
+fn a_well_configured_redis_with_two_servers_passes() {
     if !wanted() {
         return;
     }
@@ -99,7 +99,7 @@ fn a_replica_that_can_be_promoted_is_noted() {
 }
 
 #[test]
-fn who_does_not_answer_is_69_a_wrong_password_77_and_no_address_2() {
+fn the_exit_code_tells_no_answer_from_a_bad_password_or_address() {
     for (url, code) in [
         ("http://127.0.0.1:1", 69),
         ("ftp://host", 2),
@@ -185,7 +185,7 @@ const CHECKS: [&str; 7] =
     ["workers", "oldest", "queues", "limits", "pools", "schedules", "failures"];
 
 #[test]
-fn without_an_address_the_server_is_examined_and_what_nobody_asks_for_is_named() {
+fn doctor_without_an_address_examines_the_server_and_its_queues() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("file:{}", folder.path().display());
     let server = Server::start(&store, None);

@@ -79,7 +79,7 @@ impl Demo {
 }
 
 #[test]
-fn its_counts_hold_and_with_hold_the_server_is_up_until_it_is_stopped() {
+fn its_counts_hold_and_the_hold_option_keeps_the_server_up() {
     let mut demo = Demo::start(&["--json", "demo", "--hold"]);
     let first = demo.says("a server: ");
     let server = first.split("http://").nth(1).unwrap().split(' ').next().unwrap();
@@ -121,7 +121,7 @@ fn left(redis: &RedisServer) -> String {
 }
 
 #[test]
-fn on_a_redis_two_servers_share_the_store_and_nothing_of_it_is_left() {
+fn two_servers_share_a_store_in_redis_and_leave_nothing_behind() {
     if !wanted() {
         return;
     }
@@ -154,7 +154,7 @@ fn a_demo_that_is_stopped_leaves_nothing_in_a_redis() {
 }
 
 #[test]
-fn every_line_fits_eighty_columns_and_the_last_ones_say_how_to_look_around() {
+fn every_line_fits_80_columns_and_the_last_names_hold() {
     let output = Command::new(env!("CARGO_BIN_EXE_tenure"))
         .args(["demo"])
         .env("COLUMNS", "80")

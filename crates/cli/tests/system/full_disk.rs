@@ -301,7 +301,7 @@ fn a_server_that_starts_on_a_full_disk_is_emptied_by_calls() {
 }
 
 #[test]
-fn a_folder_that_may_not_grow_refuses_pushes_before_the_disk_is_full() {
+fn a_folder_with_a_size_limit_refuses_pushes_at_the_limit() {
     const MAX: u64 = 16 << 20;
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("data");

@@ -392,12 +392,12 @@ fn chaos(store: impl Fn(&Path) -> String) {
 }
 
 #[test]
-fn whatever_is_killed_a_scrapyd_never_runs_more_than_the_cap() {
+fn kills_never_make_a_scrapyd_exceed_its_cap() {
     chaos(|folder| format!("file:{}", folder.join("store").display()));
 }
 
 #[test]
-fn whatever_is_killed_a_scrapyd_never_runs_more_than_the_cap_on_redis() {
+fn kills_never_make_a_scrapyd_exceed_its_cap_on_redis() {
     if !tenure_testkit::redis::wanted() {
         return;
     }

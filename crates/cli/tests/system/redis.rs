@@ -221,7 +221,7 @@ fn stores_with_names_of_their_own_do_not_see_each_other() {
 }
 
 #[test]
-fn a_cluster_and_a_redis_with_sentinels_are_used_by_their_addresses() {
+fn redis_cluster_and_sentinel_addresses_work() {
     if !wanted() {
         return;
     }
@@ -264,7 +264,7 @@ fn what_is_pushed_at_one_server_is_leased_at_another() {
 }
 
 #[test]
-fn a_push_at_one_server_wakes_who_waits_at_another() {
+fn a_push_at_one_server_wakes_a_job_waiter_at_another() {
     if !wanted() {
         return;
     }
@@ -282,7 +282,7 @@ fn a_push_at_one_server_wakes_who_waits_at_another() {
 }
 
 #[test]
-fn who_waits_at_a_server_that_is_killed_is_in_nobodys_way() {
+fn a_job_waiter_at_a_killed_server_blocks_no_other() {
     if !wanted() {
         return;
     }
@@ -305,7 +305,7 @@ fn who_waits_at_a_server_that_is_killed_is_in_nobodys_way() {
 }
 
 #[test]
-fn a_server_that_is_told_to_end_answers_who_waits_and_the_other_goes_on() {
+fn an_ending_server_answers_its_waiters_and_the_other_goes_on() {
     if !wanted() {
         return;
     }
@@ -322,7 +322,7 @@ fn a_server_that_is_told_to_end_answers_who_waits_and_the_other_goes_on() {
 }
 
 #[test]
-fn a_server_without_its_redis_says_so_and_goes_on_when_it_is_there() {
+fn a_server_without_its_redis_is_degraded_until_it_is_back() {
     if !wanted() {
         return;
     }
@@ -397,7 +397,7 @@ fn what_an_answer_survives_is_no_servers_to_say() {
 }
 
 #[test]
-fn a_server_says_how_much_finished_jobs_may_take_and_one_that_does_not_leaves_it() {
+fn retain_bytes_stay_for_servers_started_without_the_option() {
     if !wanted() {
         return;
     }

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_far_behind_or_cannot_be_reached_is_worth_a_look() {
+    fn a_server_far_behind_or_unreachable_is_worth_a_look() {
         let refused = || Err("connection refused".to_owned());
         for (server, reached, level, part) in [
             (one(true, 0), Ok(()), Severity::Ok, "the owner"),

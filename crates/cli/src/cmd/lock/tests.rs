@@ -94,7 +94,7 @@ async fn what_cmd_says_of_what_it_held_goes_before_how_it_ended() {
 }
 
 #[tokio::test]
-async fn a_verdict_that_cannot_be_used_is_said_and_ends_the_lease_as_after_a_crash() {
+async fn an_unusable_verdict_is_reported_and_ends_the_lease_by_force() {
     let engine = granting(1);
     let ended = held(&engine, args("echo ban > $TENURE_VERDICT_FILE"), Span::from_s(30)).await;
     let failure = ended.unwrap_err();
@@ -105,7 +105,7 @@ async fn a_verdict_that_cannot_be_used_is_said_and_ends_the_lease_as_after_a_cra
 }
 
 #[tokio::test]
-async fn who_may_not_wait_or_waited_long_enough_ends_with_the_code() {
+async fn a_lock_not_got_in_time_ends_with_the_given_code() {
     for (wait, no_wait) in
         [(None, true), (Some(Span::ZERO), false), (Some(Span::from_ms(20)), false)]
     {

@@ -19,7 +19,7 @@ fn view(name: &str, workers: u64) -> QueueView {
 }
 
 #[test]
-fn a_queue_that_nobody_asks_for_is_told_with_those_that_somebody_does() {
+fn a_queue_without_workers_is_named_beside_those_with_workers() {
     let queue = QueueName::parse("expmple").unwrap();
     let queues = [view("crawl", 1), view("example", 2), view("expmple", 0), view("idle", 0)];
     assert_eq!(

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_is_read_page_by_page_once_somebody_leads_and_nothing_is_counted_twice() {
+    async fn history_is_read_in_pages_under_a_leader_and_counted_once() {
         let scene = Scene::after(2_500, Options::new(Location::Memory)).await;
         push(&scene.served(), 1).await;
         assert_eq!(scene.drawn(), 1);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_another_server_serves_the_store_its_pushes_are_drawn_by_events() {
+    async fn pushes_led_by_another_server_are_drawn_from_events() {
         let scene = Scene::after(3, Options::new(Location::Memory)).await;
         let main = Namespace::main();
         let filled = fill(&scene.store, &scene.counts, &main, SOON);

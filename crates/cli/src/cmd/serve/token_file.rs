@@ -115,7 +115,7 @@ mod tests {
     use crate::settings::token::TokenSource;
 
     #[test]
-    fn no_token_becomes_valid_that_is_too_short_for_where_the_server_listens() {
+    fn a_token_too_short_for_a_listen_address_never_becomes_valid() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tokens");
         let long = "x".repeat(32);

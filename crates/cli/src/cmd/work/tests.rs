@@ -134,7 +134,7 @@ async fn cmd_finds_the_parents_of_its_job() {
 }
 
 #[tokio::test]
-async fn a_job_whose_parents_cannot_be_read_is_given_back_and_the_work_goes_on() {
+async fn a_job_with_unreadable_parents_is_released_and_work_goes_on() {
     let engine = with_a_parent(|request| match request {
         Request::ListParents(_) => Some(fake::unavailable()),
         _ => None,

@@ -58,7 +58,7 @@ fn a_202_or_a_2xx_with_retry_after_asks_again() {
 }
 
 #[test]
-fn a_429_or_503_with_retry_after_asks_again_and_pauses_limits_of_the_lease() {
+fn a_429_or_503_with_retry_after_snoozes_and_pauses_limits() {
     let held = limits(&["scrapy", "site:a", "site:b"]);
     for status in [429, 503] {
         let headers = [("retry-after", "7"), ("tenure-pause", " site:b, other ,, site:b,scrapy")];
@@ -135,7 +135,7 @@ fn an_outcome_is_a_settle_item() {
 }
 
 #[test]
-fn what_is_not_whole_or_cannot_be_read_is_a_failure_that_says_so() {
+fn a_truncated_or_unreadable_answer_is_a_failure_with_a_reason() {
     let mut cut = answer(200, &[], "{\"n\":");
     cut.fault = Some(BodyFault::BreaksOff);
     let said = "http 200, and its answer breaks off; the service may have done the work";

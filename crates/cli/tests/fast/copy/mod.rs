@@ -54,7 +54,7 @@ fn folder(dir: &TempDir, name: &str) -> String {
 }
 
 #[test]
-fn what_must_not_be_copied_is_refused_and_what_is_paused_is_thawed() {
+fn a_used_target_is_refused_and_a_paused_source_can_be_thawed() {
     if !wanted() {
         return;
     }

@@ -65,7 +65,7 @@ fn redis() -> Option<(RedisServer, String)> {
 }
 
 #[test]
-fn a_shared_store_is_copied_once_its_servers_are_stopped_and_paused_for_them_after_that() {
+fn a_copy_of_a_shared_store_needs_stopped_servers_and_pauses_it() {
     let Some((_redis, shared)) = redis() else { return };
     let dir = TempDir::new();
     let (first, back) = (folder(&dir, "first"), folder(&dir, "back"));
@@ -149,7 +149,7 @@ fn killed(from: &str, to: &str, is_time: impl Fn(Instant) -> bool) -> Option<()>
 }
 
 #[test]
-fn a_server_refuses_a_copy_that_is_not_whole_and_serves_the_store_when_it_was_given_up() {
+fn a_server_refuses_a_partial_copy_until_it_is_given_up() {
     let Some((redis, shared)) = redis() else { return };
     let dir = TempDir::new();
     let first = filled(&dir, 5_000);
@@ -166,7 +166,7 @@ fn a_server_refuses_a_copy_that_is_not_whole_and_serves_the_store_when_it_was_gi
 }
 
 #[test]
-fn a_copy_that_is_killed_again_and_again_is_taken_up_until_it_is_whole() {
+fn a_copy_killed_again_and_again_resumes_until_it_is_whole() {
     let Some((_redis, shared)) = redis() else { return };
     const JOBS: usize = 3_000;
     let dir = TempDir::new();

@@ -181,7 +181,7 @@ fn pages_that_are_read_first_stay_short() {
 }
 
 #[test]
-fn the_recording_of_the_demo_shows_nothing_of_the_machine_that_made_it() {
+fn the_recording_of_the_demo_shows_no_paths_of_its_machine() {
     let picture = fs::read_to_string(root().join("docs/demo.svg")).unwrap();
     assert!(picture.contains(">holds<"), "the end of the demo is not in it");
     for strange in ["\u{fffd}", "/home/", "/root/", "/tmp/", "/work/", "target/"] {

@@ -40,7 +40,7 @@ fn has(text: &str, parts: &[String]) -> bool {
 }
 
 #[test]
-fn each_message_on_the_page_of_the_log_is_one_that_the_code_writes() {
+fn each_log_message_in_the_docs_is_written_by_the_code() {
     let page = fs::read_to_string(root().join(PAGE)).unwrap();
     let messages = quoted(&page);
     assert!(messages.len() >= ROWS_MIN, "the table of {PAGE} is not found: mend this check");

@@ -69,7 +69,7 @@ fn free() -> String {
 }
 
 #[test]
-fn work_says_that_its_server_is_away_and_goes_on_when_it_is_back() {
+fn work_reports_an_absent_server_and_resumes_when_it_is_back() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");
     let out = folder.0.path().join("out");
@@ -142,7 +142,7 @@ fn work_waits_for_a_server_that_is_started_after_it() {
 }
 
 #[test]
-fn work_ends_when_its_server_is_away_for_as_long_as_it_may_be_and_its_job_finishes_first() {
+fn work_exits_after_the_longest_absence_once_its_job_finished() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");
     let at = server.at.clone();
@@ -170,7 +170,7 @@ fn work_ends_when_its_server_is_away_for_as_long_as_it_may_be_and_its_job_finish
 }
 
 #[test]
-fn waits_for_results_go_on_over_a_killed_server_that_is_started_again() {
+fn waits_for_results_survive_a_restart_of_a_killed_server() {
     let folder = Folder::new();
     let mut server = Server::start(&folder, "127.0.0.1:0");
     let at = server.at.clone();

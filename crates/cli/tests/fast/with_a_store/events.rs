@@ -48,7 +48,7 @@ fn what_happened_is_shown_one_line_each() {
 }
 
 #[test]
-fn who_follows_goes_on_across_a_restart_of_the_server() {
+fn events_follow_goes_on_across_a_restart_of_the_server() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");
     let push = |server: &Server, id: &str| {

@@ -108,7 +108,7 @@ fn a_flow_is_shown_waited_for_and_its_end_is_the_exit_code() {
 }
 
 #[test]
-fn a_failure_cancels_the_rest_of_a_flow_and_a_retry_brings_all_of_it_back() {
+fn a_failure_cancels_the_dependents_and_a_retry_revives_them() {
     let folder = pushed();
     // A parent that stands behind its child, as an array may have it.
     let (code, ..) = folder.told(&["push", "parse", "--id", "last", "--after", "parse-1"]);

@@ -38,7 +38,7 @@ fn a_lock_that_is_not_got_says_why_in_one_sentence() {
 }
 
 #[test]
-fn a_wait_says_after_a_second_what_it_waits_for_unless_it_is_to_be_quiet() {
+fn a_waiting_lock_says_its_reason_once_unless_it_is_quiet() {
     let folder = Folder::new();
     folder.run(&["limit", "set", "lock:shut", "--concurrency", "0"]);
     let said = "tenure: waiting: the limit \"lock:shut\" is closed: its concurrency is 0\n";
@@ -84,7 +84,7 @@ fn work_says_of_each_job_that_it_started_and_how_it_ended() {
 }
 
 #[test]
-fn an_account_rests_when_a_signal_ended_the_cmd_of_lease_and_a_verdict_goes_before_that() {
+fn a_crash_of_cmd_cools_its_resource_unless_a_verdict_bans_it() {
     let folder = Folder::new();
     folder.run(&["pool", "set", "p", "--quarantine", "1h"]);
     let item =

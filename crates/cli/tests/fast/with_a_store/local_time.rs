@@ -41,7 +41,7 @@ fn a_local_time_is_read_and_shown_by_the_clock_of_the_machine() {
 }
 
 #[test]
-fn a_time_that_the_clock_shows_twice_or_never_is_refused_and_so_is_one_of_an_unknown_zone() {
+fn an_ambiguous_or_skipped_time_or_unknown_zone_is_refused() {
     let folder = Folder::new();
     for (zone, at, part) in [
         (

@@ -181,7 +181,7 @@ fn a_pool_is_synced_and_its_data_reaches_cmd_and_nobody_else() {
 }
 
 #[test]
-fn an_id_that_the_command_line_makes_has_the_form_of_those_that_a_server_makes() {
+fn an_id_made_by_the_command_line_has_the_form_of_a_server_id() {
     let folder = Folder::new();
     let (code, id, _) = folder.told(&["push", "q", "1"]);
     let letters = id.trim_end().strip_prefix("job_").unwrap();
@@ -250,7 +250,7 @@ fn a_second_signal_gives_the_job_back_at_once() {
 }
 
 #[test]
-fn cmd_does_not_get_what_opens_the_store_unless_it_is_to_have_it() {
+fn cmd_gets_no_store_credentials_without_pass_credentials() {
     let folder = Folder::new();
     let script = "echo ${TENURE_URL:+url}${TENURE_TOKEN:+token}${TENURE_STORE:+store}";
     let told = |arguments: &[&str]| {

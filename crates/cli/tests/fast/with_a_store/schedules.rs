@@ -134,7 +134,7 @@ fn a_file_is_the_whole_set_of_an_owner() {
 }
 
 #[test]
-fn cmd_finds_the_schedule_and_its_moment_and_a_success_says_when_the_next_is_due() {
+fn cmd_knows_its_schedule_and_occurrence_and_sets_the_next_time() {
     let folder = Folder::new();
     let set = ["schedule", "set", "s", "--every", "1d", "--starts-at", "now", "--queue", "q"];
     assert_eq!(folder.told(&set).0, 0);

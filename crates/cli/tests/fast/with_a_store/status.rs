@@ -65,7 +65,7 @@ fn a_job_that_failed_among_many_is_shown_and_all_is_well() {
 }
 
 #[test]
-fn a_server_is_named_with_its_version_and_one_that_is_away_is_69() {
+fn status_names_the_server_and_its_version_and_exits_69_if_away() {
     let folder = Folder::new();
     let server = Server::start(&folder, "127.0.0.1:0");
     let (code, out, err) = told(&server.command(&folder, &["status"]).output().unwrap());

@@ -40,7 +40,7 @@ fn cmd_cannot_read_the_token_out_of_the_processes_above_it() {
 }
 
 #[test]
-fn controls_in_a_refused_line_are_shown_and_not_sent_to_the_terminal() {
+fn control_characters_of_a_refused_line_reach_no_terminal() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tenure"));
     let output = command.args(["cancel", "nosuch\u{9b}31m"]).output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr);

@@ -271,7 +271,7 @@ fn one_process_of_the_chaos() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_is_killed_nothing_is_lost_and_nothing_is_over_its_cap() {
+async fn kills_lose_nothing_and_exceed_no_cap() {
     if wanted() {
         chaos().await;
     }

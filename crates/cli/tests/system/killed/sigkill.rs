@@ -148,7 +148,7 @@ fn a_detached_cmd_outlives_a_killed_tenure() {
 }
 
 #[test]
-fn what_a_tenure_and_its_guard_left_that_were_killed_at_once_is_swept_by_the_next() {
+fn files_of_a_killed_tenure_and_its_guard_are_swept_by_the_next() {
     let server = Server::start();
     // Other tests would sweep it, too.
     let temporary = tempfile::tempdir().unwrap();

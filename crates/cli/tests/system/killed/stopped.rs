@@ -144,7 +144,7 @@ fn code(what: &str, others: i32) -> Option<i32> {
 }
 
 #[test]
-fn a_cmd_whose_tenure_is_stopped_ends_before_the_next_holder_begins() {
+fn a_cmd_of_a_stopped_tenure_ends_before_the_next_holder_begins() {
     for command in COMMANDS {
         each(&[command], |contest, what| {
             signal(contest.tenure(), Signal::SIGSTOP);
@@ -170,7 +170,7 @@ fn a_cmd_whose_guard_is_stopped_is_ended_by_tenure() {
 }
 
 #[test]
-fn a_guard_that_is_stopped_before_it_has_said_anything_is_not_waited_for() {
+fn a_guard_stopped_before_its_first_word_is_not_waited_for() {
     let server = Server::start();
     for _ in 0..3 {
         let script = "echo $$ > cmd; exec sleep 300";
@@ -260,7 +260,7 @@ fn lease_folder(pid: i32) -> PathBuf {
 }
 
 #[test]
-fn a_cmd_goes_on_while_its_lease_is_extended_although_nobody_reads_what_it_says() {
+fn a_cmd_with_a_live_lease_goes_on_though_its_output_is_unread() {
     let server = Server::start();
     // Two, so that each of the threads on which CMDs are watched hangs.
     for _ in 0..2 {

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_is_told_of_its_own_job_if_another_owner_was_sent_it_first() {
+    fn a_push_may_find_its_own_job_only_across_a_takeover() {
         let there = |id| event(KEY, 170, 171, get(id), shown(JobState::Ready, 0));
         let with = |more| [pushes_at_once(), vec![more]].concat();
         is(true, "a takeover while it was away", &with(there("x")), taken_over(140, 150));

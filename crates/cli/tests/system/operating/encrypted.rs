@@ -80,7 +80,7 @@ fn nth_line(server: &Server, part: &str, n: usize) {
 }
 
 #[test]
-fn a_certificate_is_renewed_while_connections_go_on_and_a_broken_one_changes_nothing() {
+fn a_certificate_is_renewed_live_and_a_broken_one_is_ignored() {
     let (home, authority, files) = home();
     let ca = home.path().join("ca.pem");
     // As certbot and Kubernetes do: the names stay, and lead elsewhere.
@@ -225,7 +225,7 @@ fn a_client_is_told_what_to_do_about_a_certificate() {
 }
 
 #[test]
-fn clients_show_certificates_where_an_authority_of_theirs_is_named() {
+fn a_server_with_a_client_authority_asks_for_certificates() {
     let (home, authority, files) = home();
     let ca = home.path().join("ca.pem");
     let ca = ca.to_str().unwrap();

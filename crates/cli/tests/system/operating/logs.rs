@@ -11,7 +11,7 @@ fn server(home: &TempDir, more: &[&str]) -> Server {
 }
 
 #[test]
-fn a_server_says_at_its_start_what_it_serves_and_within_which_limits() {
+fn a_server_logs_its_store_and_limits_at_its_start() {
     let home = tempfile::tempdir().unwrap();
     let store = format!("file:{}/store", home.path().display());
     let more =
@@ -136,7 +136,7 @@ fn refused_tokens_are_counted_by_their_address() {
 }
 
 #[test]
-fn leases_that_are_lost_and_jobs_that_kill_their_workers_are_told() {
+fn lost_leases_and_jobs_that_kill_their_workers_are_logged() {
     let home = tempfile::tempdir().unwrap();
     let server = server(&home, &["--store", "memory:", "--log-format", "text"]);
     server.ask("POST /v1/jobs", r#"{"queue":"mail","id":"evil","retry":{"max_lost":1}}"#);

@@ -106,7 +106,7 @@ fn seconds(text: &str) -> u64 {
 }
 
 #[test]
-fn whoever_ends_a_server_leaves_it_time_to_drain_and_to_close() {
+fn each_package_leaves_a_server_time_to_drain_and_close() {
     let home = tempfile::tempdir().unwrap();
     let shown = done(&mut tenure(home.path(), &["serve", "--print-config"]));
     let drain = shown.split("drain_timeout = \"").nth(1).unwrap().split('"').next().unwrap();

@@ -27,7 +27,7 @@ fn set_up(more: &str) -> (TempDir, Server) {
 }
 
 #[test]
-fn a_profile_says_address_token_and_namespace_and_a_flag_goes_before_it() {
+fn flags_and_variables_override_the_settings_of_a_profile() {
     let (home, server) = set_up("");
     let run = |arguments: &[&str], variables: &[(&str, &str)]| {
         told(tenure(home.path(), arguments).envs(variables.iter().copied()))
@@ -91,7 +91,7 @@ fn a_wrong_profile_is_told_with_those_that_there_are() {
 }
 
 #[test]
-fn what_cmd_runs_has_no_profile_unless_it_is_to_have_the_credentials() {
+fn cmd_gets_no_profile_without_pass_credentials() {
     let (home, _server) = set_up("default_profile = 'staging'\n");
     let binary = env!("CARGO_BIN_EXE_tenure");
     // `tenure` in CMD would find the default profile by itself.

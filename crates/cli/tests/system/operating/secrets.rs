@@ -111,7 +111,7 @@ fn browsed(server: &Server, head: &str, headers: &str, body: &str) -> String {
 
 /// Every page that a link leads to, the metrics and the log, for a visitor with the token.
 #[test]
-fn no_page_and_no_metric_shows_a_payload_a_resource_or_the_token() {
+fn pages_metrics_and_logs_show_no_payload_resource_or_token() {
     let home = tempfile::tempdir().unwrap();
     let token = format!("{MARK}-token-{}", "x".repeat(32));
     let store = format!("file:{}/store", home.path().display());

@@ -147,7 +147,7 @@ fn what_is_wrong_is_told_with_the_place_that_says_it() {
 }
 
 #[test]
-fn a_password_is_not_printed_and_a_file_of_the_current_folder_is_not_read() {
+fn print_config_hides_passwords_and_ignores_the_current_folder() {
     let home = tempfile::tempdir().unwrap();
     let file =
         written(home.path(), "tenure.toml", "[serve]\nstore = 'redis://:geheim@127.0.0.1:6379'\n");

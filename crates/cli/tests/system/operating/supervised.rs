@@ -55,7 +55,7 @@ fn is_told_the_life_of_a_server(manager: &UnixDatagram, server: Server) {
 }
 
 #[test]
-fn a_service_manager_hears_when_its_server_is_ready_lives_and_stops() {
+fn a_service_manager_is_told_of_start_life_and_stop_of_a_server() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();
@@ -73,7 +73,7 @@ fn a_service_manager_may_listen_on_an_abstract_socket() {
 }
 
 #[test]
-fn a_store_that_is_away_is_in_the_status_and_the_server_stays_ready() {
+fn an_absent_store_is_in_the_status_and_the_server_stays_ready() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("notify");
     let manager = UnixDatagram::bind(&path).unwrap();

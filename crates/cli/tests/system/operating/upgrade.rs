@@ -194,7 +194,7 @@ fn a_folder_of_the_release_before_is_opened_and_goes_on() {
 }
 
 #[test]
-fn a_redis_of_an_earlier_release_is_refused_and_its_copy_is_taken() {
+fn a_redis_of_an_old_release_is_refused_and_its_copy_accepted() {
     if !wanted() {
         return;
     }
@@ -234,7 +234,7 @@ fn a_redis_of_an_earlier_release_is_refused_and_its_copy_is_taken() {
 }
 
 #[test]
-fn an_older_release_refuses_a_folder_that_a_newer_one_has_opened() {
+fn a_folder_of_a_newer_release_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("store/tenure.db");
     unpack("layout-12.db.gz", &file);

@@ -109,7 +109,7 @@ impl Drop for Real {
 }
 
 #[test]
-fn a_real_scrapyd_runs_each_spider_once_though_its_worker_is_killed() {
+fn a_real_scrapyd_runs_a_spider_once_across_a_killed_worker() {
     if !wanted() {
         return;
     }

@@ -51,7 +51,7 @@ impl Shop {
 }
 
 #[test]
-fn a_service_in_trouble_loses_no_job_and_none_runs_twice_at_once() {
+fn a_failing_service_loses_no_job_and_runs_none_twice_at_once() {
     let shop = Arc::new(Shop::default());
     let inside = shop.clone();
     let service = Server::start(move |asked, caller| {
@@ -139,7 +139,7 @@ fn a_request_is_dropped_when_its_job_is_cancelled_or_taken_away() {
 }
 
 #[test]
-fn a_worker_that_is_told_to_end_lets_requests_finish_or_gives_them_back() {
+fn a_draining_worker_finishes_its_requests_or_releases_them() {
     let over = Arc::new(AtomicBool::new(false));
     let (ends, came) = (over.clone(), Arc::<AtomicU64>::default());
     let comes = came.clone();

@@ -41,7 +41,7 @@ pub fn is_discreet(tenure: &Tenure, workers: &[&Ours]) {
 }
 
 #[test]
-fn a_spider_runs_under_the_id_of_its_job_and_its_log_says_how_it_ended() {
+fn a_spider_has_the_id_of_its_job_and_its_log_gives_the_result() {
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     let worker = worker(&tenure, &scrapyd, &[]);
     let mut pushed = job("visit-42");
@@ -69,7 +69,7 @@ fn a_spider_runs_under_the_id_of_its_job_and_its_log_says_how_it_ended() {
 }
 
 #[test]
-fn a_failed_spider_is_run_again_under_its_id_and_the_log_of_the_first_run_does_not_count() {
+fn a_retried_spider_keeps_its_id_and_ignores_older_logs() {
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     let _worker = worker(&tenure, &scrapyd, &[]);
     tenure.push(&job("a"));
@@ -89,7 +89,7 @@ fn a_failed_spider_is_run_again_under_its_id_and_the_log_of_the_first_run_does_n
 }
 
 #[test]
-fn an_id_that_is_used_again_does_not_find_the_run_of_another_day() {
+fn a_reused_id_does_not_find_an_earlier_run() {
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     let _worker = worker(&tenure, &scrapyd, &[]);
     for day in 1..=2 {
@@ -102,7 +102,7 @@ fn an_id_that_is_used_again_does_not_find_the_run_of_another_day() {
 }
 
 #[test]
-fn what_scrapyd_refuses_and_what_is_no_spider_fails_with_a_sentence() {
+fn a_refused_or_malformed_spider_fails_with_a_sentence() {
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     let worker = worker(&tenure, &scrapyd, &[]);
     let mut unknown = job("unknown");
@@ -166,7 +166,7 @@ fn a_run_whose_time_is_over_is_ended_before_the_next_one_starts() {
 }
 
 #[test]
-fn a_worker_that_is_told_to_end_leaves_its_spider_to_the_next_one() {
+fn a_draining_worker_leaves_its_spider_to_the_next_one() {
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     let mut first = worker(&tenure, &scrapyd, &["--drain-timeout", "100ms"]);
     tenure.push(&job("a"));

@@ -49,7 +49,7 @@ fn a_spider_that_runs_already_under_the_id_is_followed() {
 }
 
 #[test]
-fn a_scrapyd_that_starts_late_gets_the_spider_with_a_later_attempt() {
+fn a_late_scrapyd_gets_the_spider_with_a_later_attempt() {
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     scrapyd.server.down();
     let worker = worker(&tenure, &scrapyd, &[]);
@@ -74,7 +74,7 @@ fn a_scrapyd_that_starts_late_gets_the_spider_with_a_later_attempt() {
 }
 
 #[test]
-fn a_scrapyd_that_restarts_or_answers_garbage_meanwhile_is_asked_again() {
+fn a_scrapyd_is_asked_again_after_garbage_or_a_restart() {
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     let worker = worker(&tenure, &scrapyd, &[]);
     tenure.push(&job("a"));
@@ -146,7 +146,7 @@ fn an_answer_that_is_lost_starts_no_second_spider() {
 }
 
 #[test]
-fn a_lost_lease_cancels_its_spider_and_the_next_run_starts_it_again() {
+fn a_lost_lease_cancels_its_spider_and_the_next_run_restarts_it() {
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     let worker = worker_with_ttl(&tenure, &scrapyd, "5s", &[]);
     tenure.push(&job("a"));
@@ -164,7 +164,7 @@ fn a_lost_lease_cancels_its_spider_and_the_next_run_starts_it_again() {
 }
 
 #[test]
-fn a_scrapyd_in_trouble_loses_no_job_and_runs_none_twice_at_once() {
+fn a_failing_scrapyd_loses_no_job_and_runs_none_twice_at_once() {
     const JOBS: usize = 24;
     let (tenure, scrapyd) = (Tenure::start(), FakeScrapyd::start());
     for n in 0..JOBS {

@@ -46,7 +46,7 @@ fn metrics(text: &str) -> HashMap<String, f64> {
 }
 
 #[test]
-fn metrics_are_bounded_and_read_with_a_token_that_opens_nothing_else() {
+fn metrics_are_bounded_and_their_token_opens_nothing_else() {
     const OWN: &str = "own-token-of-the-server-0123456789";
     const READS: &str = "token-of-a-prometheus-0123456789abc";
     let dir = tempfile::tempdir().unwrap();
@@ -116,7 +116,7 @@ fn metrics_are_bounded_and_read_with_a_token_that_opens_nothing_else() {
 }
 
 #[test]
-fn a_token_for_metrics_alone_needs_a_server_with_a_token_and_is_long() {
+fn a_metrics_token_must_be_long_and_needs_a_server_token() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("short");
     std::fs::write(&file, "short").unwrap();
@@ -217,7 +217,7 @@ fn push(server: &Server, body: &str) {
 }
 
 #[test]
-fn a_lost_run_is_counted_when_its_job_is_granted_again_and_a_push_once() {
+fn a_lost_run_and_a_repeated_push_are_counted_once() {
     let server = Server::start_with("memory:", &["--test-clock"], None);
     push(&server, r#"{"id":"one","queue":"crawl"}"#);
     push(

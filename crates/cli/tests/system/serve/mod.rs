@@ -102,7 +102,7 @@ fn ended(mut command: Command) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_server_says_where_it_listens_and_ends_well_when_it_is_told_to() {
+fn a_server_says_where_it_listens_and_ends_well_on_a_signal() {
     for signal in [Signal::SIGTERM, Signal::SIGINT] {
         let server = Server::start("memory:", None);
         assert!(server.get("/readyz").starts_with("HTTP/1.1 200 "));
@@ -114,7 +114,7 @@ fn a_server_says_where_it_listens_and_ends_well_when_it_is_told_to() {
 }
 
 #[test]
-fn who_pushes_and_waits_is_told_the_result_when_a_worker_has_it() {
+fn push_with_wait_returns_the_result_of_the_job() {
     let server = Server::start("memory:", None);
     let url = format!("http://{}", server.at);
     let pushed = |id: &str| {
@@ -161,7 +161,7 @@ fn a_second_signal_ends_it_at_once() {
 }
 
 #[test]
-fn what_was_stored_is_there_after_a_restart_and_a_folder_has_one_server() {
+fn a_restart_keeps_the_store_and_a_folder_has_one_server() {
     let dir = tempfile::tempdir().unwrap();
     let store = format!("file:{}", dir.path().join("data").display());
     let server = Server::start(&store, None);

@@ -52,7 +52,7 @@ fn collector() -> (u16, Receiver<Posted>) {
 }
 
 #[test]
-fn traces_and_metrics_reach_a_collector_at_the_latest_when_the_server_ends() {
+fn traces_and_metrics_reach_the_collector_before_a_server_ends() {
     let (port, posted) = collector();
     let to = format!("http://127.0.0.1:{port}/collects");
     let args = ["serve", "--listen", "127.0.0.1:0", "--store", "memory:", "--otlp", &to];

@@ -57,7 +57,7 @@ fn succeed(server: &Server, leases: &[String]) {
 }
 
 #[test]
-fn the_picture_of_a_queue_is_there_after_a_restart_and_no_run_is_counted_twice() {
+fn the_chart_of_a_queue_survives_a_restart_and_counts_runs_once() {
     let dir = tempfile::tempdir().unwrap();
     let store = format!("file:{}", dir.path().join("data").display());
     let server = Server::start(&store, None);

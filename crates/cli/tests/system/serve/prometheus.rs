@@ -220,7 +220,7 @@ fn late(server: &Server) -> usize {
 }
 
 #[test]
-fn the_rules_are_well_formed_and_fire_for_what_is_in_trouble_alone() {
+fn the_alert_rules_are_valid_and_fire_only_in_trouble() {
     if !wanted() {
         return;
     }

@@ -33,7 +33,7 @@ fn stdout(output: &Output) -> String {
 }
 
 #[test]
-fn workers_pushes_waits_locks_and_readers_go_on_when_the_owner_is_killed() {
+fn clients_of_every_kind_go_on_when_the_leader_is_killed() {
     let Some((redis, mut servers, runtime)) = sharing(3) else { return };
     let url = redis.url();
     let command = |args: &[&str]| tenure(&[&["--url", &url][..], args].concat(), None);

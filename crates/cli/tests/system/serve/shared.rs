@@ -80,7 +80,7 @@ async fn drained(through: &Remote) -> Vec<String> {
 }
 
 #[test]
-fn calls_go_through_any_server_and_none_is_lost_when_its_owner_is_killed_or_ends() {
+fn calls_through_any_server_survive_a_killed_or_ended_leader() {
     let Some((_redis, mut servers, runtime)) = sharing(3) else { return };
     let mut expected = Vec::new();
     for (n, signal) in [Signal::SIGKILL, Signal::SIGTERM].into_iter().enumerate() {
@@ -107,7 +107,7 @@ fn calls_go_through_any_server_and_none_is_lost_when_its_owner_is_killed_or_ends
 }
 
 #[test]
-fn an_owner_that_is_stopped_is_replaced_and_passes_calls_on_when_it_wakes() {
+fn a_stopped_leader_is_replaced_and_forwards_calls_on_waking() {
     let Some((_redis, mut servers, runtime)) = sharing(3) else { return };
     let at = owner(&servers);
     let stopped = servers.remove(at);
@@ -191,7 +191,7 @@ fn push_until(
 }
 
 #[test]
-fn snapshots_are_written_by_the_other_server_and_by_the_owner_if_that_one_is_killed() {
+fn a_follower_writes_snapshots_and_after_its_death_the_leader() {
     let Some((redis, mut servers, runtime)) = sharing(2) else { return };
     let owner = servers.remove(owner(&servers));
     let standby = servers.remove(0);

@@ -33,7 +33,7 @@ fn until(part: &str, mut says: impl FnMut() -> String) -> String {
 }
 
 #[test]
-fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_changes_them() {
+fn store_settings_come_from_the_first_server_until_changed() {
     let Some((redis, none, _)) = sharing(0) else { return };
     assert!(none.is_empty());
     let store = redis.url();
@@ -99,7 +99,7 @@ fn the_settings_of_a_store_are_those_of_its_first_server_until_an_operator_chang
 }
 
 #[test]
-fn a_server_that_does_not_read_the_format_of_a_store_says_so_and_passes_calls_on() {
+fn a_server_reports_an_unknown_store_format_and_forwards_calls() {
     let Some((redis, none, _)) = sharing(0) else { return };
     assert!(none.is_empty());
     let store = redis.url();
@@ -116,7 +116,7 @@ fn a_server_that_does_not_read_the_format_of_a_store_says_so_and_passes_calls_on
 }
 
 #[test]
-fn a_snapshot_that_no_server_could_make_is_not_waited_for_and_stays_wished_for() {
+fn a_requested_snapshot_outlives_a_server_that_cannot_make_it() {
     let Some((redis, _, _)) = sharing(0) else { return };
     let store = redis.url();
     let mut server = Server::start_with(&store, &[], None);
@@ -184,7 +184,7 @@ impl EncryptedServers {
 }
 
 #[test]
-fn servers_that_speak_https_with_a_private_authority_pass_calls_on_and_take_over() {
+fn https_servers_with_a_private_authority_forward_and_take_over() {
     let Some((redis, _, _)) = sharing(0) else { return };
     let folder = TempDir::new();
     let authority = Authority::named("of the servers");

@@ -95,7 +95,7 @@ fn what_a_crash_may_lose_is_said_for_each_way_to_sync() {
 }
 
 #[test]
-fn whether_a_replica_can_be_promoted_depends_on_who_watches() {
+fn a_lack_of_replicas_matters_only_under_sentinels() {
     let none = told(INFO, "");
     let settings = told(SETTINGS, "");
     let sentinel = "redis-sentinel://host/main";

@@ -32,7 +32,7 @@ fn cells_are_read_as_spreadsheets_write_them() {
 }
 
 #[test]
-fn what_is_refused_is_named_with_line_and_column_and_never_shown() {
+fn a_refused_cell_is_named_by_line_and_column_and_never_shown() {
     for (text, breaks, want) in [
         (
             "id,pass\na,\"secret\nb,secret\n",

@@ -68,7 +68,7 @@ fn a_stranded_child_is_found() {
 }
 
 #[test]
-fn a_failed_parent_cancels_its_child_or_lets_it_run_as_the_child_says() {
+fn a_child_of_a_failed_parent_must_follow_its_own_rule() {
     let failed = "S 10 1 a \nE 20 1 failed";
     let ran = format!("{failed}\nS 20 2 b \nE 30 2 succeeded");
     let (cancelled, succeeded) = ("a failed f\nb cancelled f !", "a failed f\nb succeeded f");
