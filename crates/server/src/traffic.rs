@@ -403,7 +403,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_let_go_when_its_head_is_slow_or_nobody_uses_or_reads_it() {
+    fn a_connection_is_closed_when_slow_idle_or_unread() {
         let config = Config::default();
         let line = Arc::new(ConnectionTraffic::new(Arc::new(Traffic::new()), None));
         let at = Instant::now();

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settle_gets_those_of_its_jobs_and_leaves_the_lease_call_as_it_is() {
+    fn a_settle_gets_ids_for_its_jobs_and_none_for_its_lease_call() {
         let body = r#"{"settle":[{"lease":"l","outcome":"succeeded","push":[{},{"id":"b"}]},
             {"lease":"m","outcome":"released"}],"lease":{"queues":["q"]}}"#;
         let (text, _) = sent(&Settle::SPEC, body);

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_others_cannot_reach_is_guessed_with_a_warning() {
+    async fn a_guessed_address_out_of_reach_comes_with_a_warning() {
         let far = "redis://192.0.2.1";
         for (at, store, says, warns) in [
             ("127.0.0.1:7", "redis://localhost", Some("http://127.0.0.1:7"), None),

@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operation_has_one_route_and_no_route_asks_for_anything_else() {
+    fn each_operation_has_one_route_and_each_route_an_operation() {
         let asks = |route: &&Route| matches!(route.does, Does::Ask(..));
         let mut routes: Vec<&str> = all().filter(asks).map(|route| route.name).collect();
         let mut operations: Vec<&str> = OPERATIONS.iter().map(|spec| spec.name).collect();

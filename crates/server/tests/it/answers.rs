@@ -29,7 +29,7 @@ fn a_push_is_answered_in_the_shape_it_came() {
 }
 
 #[test]
-fn who_prefers_little_is_answered_with_ids() {
+fn prefer_return_minimal_is_answered_with_ids() {
     let server = Server::start();
     let headers = "Host: localhost\r\nContent-Type: application/json\r\nPrefer: return=minimal\r\n";
     let push = |body: &str| server.connect().ask_with("POST", "/v1/jobs", headers, body.as_bytes());
@@ -264,7 +264,7 @@ fn lines_are_answered_as_they_come() {
 }
 
 #[test]
-fn who_sends_all_lines_before_reading_is_answered() {
+fn a_client_may_send_all_lines_before_reading() {
     let server = Server::start();
     let mut body = Vec::new();
     let jobs = 60_000;
@@ -312,7 +312,7 @@ fn a_set_may_come_in_lines() {
 }
 
 #[test]
-fn what_the_engine_refuses_of_a_set_in_lines_is_named_by_its_line() {
+fn a_refused_schedule_of_a_set_in_lines_is_named_by_its_line() {
     let server = Server::start();
     let job = r#""every": "1h", "job": {"queue": "q"}"#;
     server.put("/v1/schedules/theirs", &format!(r#"{{{job}, "owner": "other"}}"#)).good();

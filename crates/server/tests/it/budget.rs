@@ -123,7 +123,7 @@ fn a_head_is_bounded() {
 }
 
 #[test]
-fn who_does_not_read_holds_nobody_up_but_those_who_ask_for_as_much() {
+fn unread_answers_block_only_large_calls() {
     let config = Config { in_flight_bytes_max: 32 << 20, ..Config::default() };
     let server = Server::with(None, config);
     server.post("/v1/jobs", r#"{"queue": "small"}"#).good();
@@ -155,7 +155,7 @@ fn who_does_not_read_holds_nobody_up_but_those_who_ask_for_as_much() {
 }
 
 #[test]
-fn who_never_reads_is_let_go() {
+fn a_connection_that_never_reads_is_closed() {
     let config = Config {
         in_flight_bytes_max: 32 << 20,
         write_pause_max: Duration::from_secs(2),

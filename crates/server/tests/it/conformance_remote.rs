@@ -192,7 +192,7 @@ fn each_answer_wait_and_refusal_over_http() {
 }
 
 #[test]
-fn each_answer_wait_and_refusal_of_a_server_that_passes_calls_on() {
+fn each_answer_wait_and_refusal_of_a_forwarding_server() {
     check_all(&PassedOn, &carried());
 }
 

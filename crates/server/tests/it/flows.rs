@@ -37,7 +37,7 @@ fn run(server: &Server, queue: &str, outcome: Value) -> Value {
 }
 
 #[test]
-fn a_job_shows_its_flow_and_whom_it_waits_for() {
+fn a_job_shows_its_flow_and_its_parents() {
     let server = furnished();
     let child = server.get("/v1/jobs/child").good();
     let said = |job: &Value| {
@@ -268,7 +268,7 @@ fn a_flow_that_is_cancelled_is_answered_at_once_and_ends() {
 }
 
 #[test]
-fn who_waits_for_a_flow_is_answered_when_it_is_finished_and_when_the_wait_is_over() {
+fn a_wait_for_a_flow_ends_with_the_flow_or_at_its_timeout() {
     let server = furnished();
     let begun = Instant::now();
     assert_eq!(server.get("/v1/flows/f?wait=50ms").good()["state"], "open");
@@ -283,7 +283,7 @@ fn who_waits_for_a_flow_is_answered_when_it_is_finished_and_when_the_wait_is_ove
 }
 
 #[test]
-fn a_server_that_drains_answers_who_waits_for_a_flow() {
+fn a_draining_server_answers_waits_for_a_flow() {
     let config = Config { quiet: Duration::from_millis(300), ..Config::default() };
     let mut server = Server::with(None, config);
     server.post("/v1/jobs", r#"{"id": "a", "flow": "f"}"#).good();
@@ -298,7 +298,7 @@ fn a_server_that_drains_answers_who_waits_for_a_flow() {
 }
 
 #[test]
-fn a_caller_who_goes_away_while_it_waits_for_a_flow_waits_no_more() {
+fn a_client_that_leaves_while_waiting_for_a_flow_is_forgotten() {
     let server = furnished();
     let mut waits = server.connect();
     waits.ask("GET", "/v1/flows/f?wait=60s", "");

@@ -145,7 +145,7 @@ fn answers(stream: &mut TcpStream, status: &str, body: &str) {
 }
 
 #[test]
-fn a_call_is_answered_as_the_owner_answers_it_and_names_the_owner() {
+fn a_forwarded_call_is_answered_as_by_the_leader_and_names_it() {
     let (owner, other) = two(Config::default());
     let at = |answer: &crate::wire::Answer| answer.header("tenure-owner").map(str::to_owned);
     let pushed = other.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#);
@@ -189,7 +189,7 @@ fn a_call_is_answered_as_the_owner_answers_it_and_names_the_owner() {
 }
 
 #[test]
-fn the_token_is_checked_by_the_first_server_and_the_secret_by_the_owner() {
+fn the_first_server_checks_the_token_and_the_leader_the_secret() {
     let engine = memory();
     let config = Config { pass_on_max: Duration::from_millis(50), ..Config::default() };
     let owner =
@@ -358,7 +358,7 @@ fn lines_are_answered_as_they_come_and_keep_their_numbers() {
 }
 
 #[test]
-fn a_waiting_call_is_answered_and_one_whose_caller_left_gets_nothing() {
+fn a_forwarded_wait_is_answered_unless_its_client_has_left() {
     let (owner, other) = two(Config::default());
     let ask = json!({"queues": ["q"], "wait": "60s", "worker": "w"}).to_string();
     let mut waits = other.server.connect();
@@ -384,7 +384,7 @@ fn a_waiting_call_is_answered_and_one_whose_caller_left_gets_nothing() {
 }
 
 #[test]
-fn a_grant_whose_answer_does_not_reach_its_caller_is_undone_at_the_owner() {
+fn the_leader_undoes_a_forwarded_grant_that_is_not_received() {
     const LARGE: u64 = 34;
     let config = Config { write_pause_max: Duration::from_millis(300), ..Config::default() };
     let (owner, other) = two(config);
@@ -444,7 +444,7 @@ fn events_are_streamed_until_either_side_ends() {
 }
 
 #[test]
-fn a_server_that_drains_does_not_wait_for_calls_that_wait_elsewhere() {
+fn a_draining_server_does_not_wait_for_forwarded_waits() {
     let (owner, mut other) = two(Config { quiet: Duration::from_millis(100), ..Config::default() });
     owner.server.post("/v1/jobs", r#"{"id": "a", "queue": "none"}"#).good();
     let mut lease = other.server.connect();
@@ -467,7 +467,7 @@ fn takes_nobody(server: &Server) -> bool {
 }
 
 #[test]
-fn a_draining_follower_closes_its_listener_and_refuses_lease_calls() {
+fn a_draining_follower_stops_listening_and_refuses_lease_calls() {
     let (leader, mut other) = two(Config { quiet: Duration::from_secs(1), ..Config::default() });
     leader.server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
     let mut open = [other.server.connect(), other.server.connect()];
@@ -672,7 +672,7 @@ fn what_an_owner_did_not_do_is_asked_of_the_next() {
 }
 
 #[test]
-fn what_may_have_been_done_and_cannot_be_told_apart_is_not_sent_twice() {
+fn an_unrepeatable_call_with_an_unknown_outcome_is_not_resent() {
     let (owner, other) = two(Config::default());
     let dies = scripted(vec![Box::new(|_, _| {})]);
     other.tells.there(dies, 2);
@@ -697,7 +697,7 @@ fn what_may_have_been_done_and_cannot_be_told_apart_is_not_sent_twice() {
 }
 
 #[test]
-fn lines_that_came_while_nobody_served_are_read_by_who_serves_first() {
+fn lines_sent_without_a_leader_are_read_by_the_next_leader() {
     let nowhere = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
     let gone = LeaderAddress { url: url(&format!("http://{nowhere}")), epoch: 1 };
     for before in [ServingLeader::None("nobody is there".to_owned()), ServingLeader::Remote(gone)] {
@@ -757,7 +757,7 @@ fn a_set_in_lines_that_was_read_here_is_not_sent_without_them() {
 }
 
 #[test]
-fn an_owner_that_cannot_be_reached_is_named_and_one_that_comes_is_asked() {
+fn an_unreachable_leader_is_named_and_a_new_one_is_called() {
     let config = Config { pass_on_max: Duration::from_millis(300), ..Config::default() };
     let (owner, other) = two(config);
     let nowhere = { TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
@@ -909,7 +909,7 @@ fn written(number: u64) -> WrittenSnapshot {
 }
 
 #[test]
-fn a_server_writes_a_snapshot_for_another_one_as_long_as_that_one_waits() {
+fn a_server_writes_a_snapshot_for_another_while_that_one_waits() {
     let engine = memory();
     let (tells, standing) = Tells::new(here(&engine, 1));
     let writes = Arc::new(WritesEven::default());
@@ -970,7 +970,7 @@ fn lines_that_come_too_slowly_are_refused_after_those_that_came() {
 }
 
 #[test]
-fn callers_who_do_not_read_use_up_a_budget_here_too() {
+fn unread_forwarded_answers_use_up_the_budget_of_a_follower() {
     // The leader has room for all of them; this server has room for six.
     let engine = memory();
     let owner = Node::new(1, &engine, here(&engine, 1), Config::default());

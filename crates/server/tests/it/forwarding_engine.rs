@@ -146,7 +146,7 @@ async fn a_call_that_is_away_goes_to_the_next_owner_with_the_same_ids() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_have_been_done_and_cannot_be_told_apart_is_not_sent_twice() {
+async fn an_unrepeatable_call_with_an_unknown_outcome_is_not_resent() {
     let (at, was_taken) = silent();
     let (tells, leadership) = member(2, there(at, 1));
     let engine = ForwardingEngine::trying_for(leadership, PATIENCE);
@@ -201,7 +201,7 @@ fn leases_are_undone_at_the_owner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pages_are_refused_soon_while_nobody_serves_and_reads_of_clients_wait() {
+async fn pages_fail_fast_without_a_leader_and_client_reads_wait() {
     let main = Namespace::main();
     let store = memory();
     let (tells, leadership) = member(2, ServingLeader::None("its owner is gone".to_owned()));

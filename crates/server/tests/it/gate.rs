@@ -173,7 +173,7 @@ fn a_body_that_is_too_large_is_refused_at_its_length() {
 }
 
 #[test]
-fn who_is_too_slow_is_told() {
+fn a_slow_request_is_answered_with_a_timeout() {
     let config = Config {
         head_max: std::time::Duration::from_millis(100),
         body_pause_max: std::time::Duration::from_millis(100),
@@ -206,7 +206,7 @@ fn who_is_too_slow_is_told() {
 /// Without a token a loopback name is all that a call needs, so nothing may lend that name to
 /// others.
 #[test]
-fn without_a_token_what_a_proxy_or_a_foreign_page_sends_is_refused() {
+fn an_open_server_refuses_calls_of_proxies_and_foreign_pages() {
     let (open, locked) = (Server::start(), Server::with(Some(TOKEN), Config::default()));
     for (headers, status) in [
         ("X-Forwarded-For: 10.0.0.9\r\n", 403),

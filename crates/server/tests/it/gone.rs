@@ -17,7 +17,7 @@ fn job(server: &Server, id: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_caller_who_goes_away_while_it_waits_gets_nothing() {
+fn a_job_waiter_that_leaves_gets_no_lease() {
     let server = Server::start();
     for n in 0..20 {
         let id = format!("j{n}");
@@ -48,7 +48,7 @@ fn a_waiting_call_is_answered_when_there_is_something() {
 }
 
 #[test]
-fn a_caller_who_goes_away_after_settling_loses_nothing_but_its_wait() {
+fn a_client_that_leaves_after_a_settle_loses_only_its_wait() {
     let server = Server::start();
     server.post("/v1/jobs", r#"{"id": "a", "queue": "q"}"#).good();
     let leased = server.post("/v1/leases", r#"{"queues": ["q"]}"#).good();
@@ -175,7 +175,7 @@ fn a_grant_that_was_read_stays() {
 }
 
 #[test]
-fn a_server_that_drains_answers_who_waits_and_then_ends() {
+fn a_draining_server_answers_its_job_waiters_and_ends() {
     let config = Config { quiet: Duration::from_millis(300), ..Config::default() };
     let mut server = Server::with(None, config);
     let mut idle = server.connect();
@@ -203,7 +203,7 @@ fn a_server_that_drains_answers_who_waits_and_then_ends() {
 }
 
 #[test]
-fn a_caller_who_looks_again_and_again_does_not_keep_a_server_that_drains() {
+fn a_client_that_polls_does_not_keep_a_draining_server_alive() {
     let config = Config {
         quiet: Duration::from_millis(200),
         drain_max: Duration::from_secs(600),
@@ -240,7 +240,7 @@ fn a_drain_does_not_wait_for_ever() {
 }
 
 #[test]
-fn a_caller_who_closes_its_side_is_gone() {
+fn a_client_that_closes_its_side_counts_as_gone() {
     let server = Server::start();
     let mut stream = TcpStream::connect(server.at).unwrap();
     let body = r#"{"queues": ["q"], "wait": "60s", "worker": "w"}"#;
@@ -261,7 +261,7 @@ fn a_caller_who_closes_its_side_is_gone() {
 const WINDOW: u32 = 64 * 1024;
 
 #[test]
-fn a_wait_over_http2_that_is_reset_gets_nothing_and_the_connection_goes_on() {
+fn a_reset_http2_wait_gets_nothing_and_its_connection_stays() {
     let server = Server::start();
     let caller = Http2::clear(server.at, WINDOW);
     for n in 0..20 {
@@ -281,7 +281,7 @@ fn a_wait_over_http2_that_is_reset_gets_nothing_and_the_connection_goes_on() {
 }
 
 #[test]
-fn a_grant_over_http2_that_is_not_read_is_undone_and_one_that_is_read_stays() {
+fn an_unread_http2_grant_is_undone_and_a_read_one_stays() {
     let server = large();
     let ask = json!({"queues": ["q"], "max": LARGE, "ttl": "1h", "request_id": "r"}).to_string();
     // They read nothing: some stay, some reset the call alone, or close the whole connection.
@@ -316,7 +316,7 @@ fn a_grant_over_http2_that_is_not_read_is_undone_and_one_that_is_read_stays() {
 }
 
 #[test]
-fn a_server_that_drains_answers_who_waits_over_http2_and_ends_streams() {
+fn a_draining_server_answers_http2_waits_and_ends_streams() {
     let config = Config { quiet: Duration::from_millis(300), ..Config::default() };
     let mut server = Server::with(None, config);
     let caller = Http2::clear(server.at, WINDOW);
@@ -375,7 +375,7 @@ fn certificates(folder: &std::path::Path) -> (ServerFiles, std::path::PathBuf) {
 }
 
 #[test]
-fn http2_is_chosen_over_tls_and_a_slow_or_wrong_handshake_holds_nothing() {
+fn tls_negotiates_http2_and_a_bad_handshake_holds_no_connection() {
     let folder = TempDir::new();
     let (files, ca) = certificates(folder.path());
     let config =

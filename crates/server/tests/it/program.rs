@@ -33,7 +33,7 @@ async fn one_owns(servers: &[&Server]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_servers_of_a_program_share_a_store_and_one_goes_on_when_the_other_is_gone() {
+async fn servers_of_a_program_share_a_store_and_survive_each_other() {
     if !wanted() {
         return;
     }
@@ -61,7 +61,7 @@ async fn two_servers_of_a_program_share_a_store_and_one_goes_on_when_the_other_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_folder_is_served_to_its_program_and_to_others_and_is_free_when_the_server_ends() {
+async fn a_program_serves_its_folder_to_others_and_frees_it_at_close() {
     let folder = TempDir::new();
     let store = format!("file:{}", folder.path().display());
     let token = Secret::new("s3cret-s3cret-s3cret-s3cret-s3cret");

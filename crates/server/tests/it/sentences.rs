@@ -148,7 +148,7 @@ fn what_is_counted_fits_its_number() {
 }
 
 #[test]
-fn a_summary_is_a_sentence_without_the_state_that_stands_beside_it() {
+fn a_summary_is_a_sentence_that_does_not_repeat_the_state() {
     let server = Server::start();
     push(&server, "q", &json!([]), 3);
     let leased = lease(&server, json!({"queues": ["q"], "worker": "w"}));

@@ -8,7 +8,7 @@ use serde_json::json;
 use tenure::{Client, Job, Span};
 
 #[test]
-fn a_handler_that_blocks_every_thread_for_five_ttls_keeps_its_lease() {
+fn a_handler_blocking_all_threads_for_five_ttls_keeps_its_lease() {
     let server = Server::start();
     server.post(
         "/v1/jobs",

@@ -34,7 +34,7 @@ fn begin(server: &Server, method: &str, path: &str, headers: &str, body: &str) -
 }
 
 #[test]
-fn a_wait_ends_with_the_token_that_began_it_and_is_granted_nothing() {
+fn a_wait_ends_with_the_removal_of_its_token_and_gets_nothing() {
     let server = Server::with(Some(TOKEN), Config::default());
     let lease = r#"{"queues": ["q"], "wait": "30s", "worker": "ann"}"#;
     let mut waits = begin(&server, "POST", "/v1/leases", &shown(TOKEN), lease);
@@ -152,7 +152,7 @@ impl Frames {
 }
 
 #[test]
-fn a_stranger_who_sends_control_frames_is_told_to_go() {
+fn a_flood_of_control_frames_is_answered_with_goaway() {
     let server = Server::with(Some(TOKEN), Config::default());
     let (ping, reset, window) = (frame(PING, 0, 0, &[7; 8]), frame(3, 0, 1, &[0; 4]), [0, 0, 0, 1]);
     // A request of a stranger, so that there is a stream to reset.
@@ -211,7 +211,7 @@ fn a_connection_that_says_nothing_makes_room_for_one_that_does() {
 }
 
 #[test]
-fn a_connection_that_asks_nothing_is_closed_sooner_than_one_that_asked() {
+fn a_silent_connection_is_closed_before_one_that_was_used() {
     let (head_max, idle_max) = (Duration::from_millis(200), Duration::from_secs(60));
     let server = Server::with(None, Config { head_max, idle_max, ..Config::default() });
     let mut asked = server.connect();

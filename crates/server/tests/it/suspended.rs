@@ -57,7 +57,7 @@ fn worker_process() {
 }
 
 #[test]
-fn a_worker_that_was_stopped_for_two_ttls_touches_nothing_of_the_next_holder() {
+fn a_worker_stopped_for_two_ttls_cannot_affect_the_next_holder() {
     let server = Server::start();
     server.post("/v1/jobs", &json!({"id": "a", "queue": "q"}).to_string()).good();
     let mut child = Command::new(std::env::current_exe().unwrap())

@@ -11,7 +11,7 @@ const TTL: Span = Span::from_s(1);
 
 /// Two jobs whose handlers block both threads of their runtime: each runs once, and never has to stop.
 #[test]
-fn a_handler_that_blocks_every_thread_for_five_ttls_keeps_its_lease() {
+fn a_handler_blocking_all_threads_for_five_ttls_keeps_its_lease() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (worked, jobs) = runtime.block_on(async {
