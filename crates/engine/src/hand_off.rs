@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_waits_until_what_it_reads_is_written_also_if_that_is_put_later() {
+    fn a_reader_waits_for_its_batch_even_if_that_is_put_later() {
         let hand_off = Arc::new(HandOff::default());
         assert!(hand_off.put(batch(1, 10)).is_ok());
         let reader = std::thread::spawn({

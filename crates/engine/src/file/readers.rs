@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_is_in_haste_goes_before_those_who_can_wait() {
+    async fn an_urgent_read_overtakes_a_patient_one() {
         let connections = (0..2).map(|_| Connection::open_in_memory().unwrap()).collect();
         let readers = Arc::new(Readers::start(connections).unwrap());
         let order: Arc<Mutex<Vec<&str>>> = Arc::default();

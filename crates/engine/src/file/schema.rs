@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_store_is_refused_and_names_who_can_open_it() {
+    fn a_newer_store_is_refused_with_the_release_that_can_open_it() {
         let (_dir, folder, mut conn) = made(FIRST);
         migrate(&mut conn, &folder, NEXT, "2.7.1").unwrap();
         let no = migrate(&mut conn, &folder, FIRST, "1.0.0").unwrap_err();

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_written_or_renamed_over_by_its_own_path_is_told_apart() {
+    fn a_written_file_is_told_apart_from_a_replaced_one() {
         let dir = tempfile::tempdir().unwrap();
         let (here, other) = (file(&dir, "here"), file(&dir, "other"));
         let watch = Watch::over([here.clone()]).unwrap();

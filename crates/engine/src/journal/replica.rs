@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_of_jobs_that_wait_are_kept_from_the_entries_that_are_applied() {
+    fn a_replica_keeps_payloads_of_waiting_jobs_from_its_entries() {
         let mut replica = Replica::open(&Options::new(Location::Memory)).unwrap();
         let mut end = Position::default();
         let one = after(&mut end, vec![(1, pushed("a")), (2, pushed("b")), (3, pushed("c"))]);

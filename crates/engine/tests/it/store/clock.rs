@@ -41,7 +41,7 @@ fn a_step_back_is_told_although_nothing_is_due() {
 }
 
 #[test]
-fn a_step_back_is_told_until_the_clock_has_caught_up_whatever_was_due_meanwhile() {
+fn a_clock_step_back_is_reported_until_the_clock_has_caught_up() {
     block(async {
         let here = Here::new();
         push(&here.engine, vec![job("a")]).await;
@@ -72,7 +72,7 @@ fn a_clock_that_was_set_back_while_the_engine_was_down_is_told() {
 }
 
 #[test]
-fn a_namespace_that_slept_through_a_far_step_back_accepts_it_when_it_is_used() {
+fn an_idle_namespace_accepts_a_far_step_back_at_its_next_use() {
     block(async {
         let here = Here::new();
         // The namespace exists, and has no due work.
@@ -88,7 +88,7 @@ fn a_namespace_that_slept_through_a_far_step_back_accepts_it_when_it_is_used() {
 }
 
 #[test]
-fn a_lease_ends_by_the_monotonic_clock_however_the_wall_clock_is_set() {
+fn a_leap_of_the_wall_clock_never_ends_a_lease_early() {
     for (what, ahead_ms, ends) in [
         ("a clock that nobody sets", 0, true),
         ("one that follows its store by a millisecond a second", 1, true),

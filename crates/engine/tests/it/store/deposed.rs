@@ -76,7 +76,7 @@ fn nothing_is_answered_after_a_deposal_whatever_is_asked() {
 
 /// An append begins before the call, and its reply comes after the fencing: it proves nothing about the call.
 #[test]
-fn an_answer_goes_out_after_an_append_that_was_begun_after_it_was_decided() {
+fn an_answer_waits_for_an_append_begun_after_its_decision() {
     block(async {
         let (_, lease) = running(&Arc::new(MemoryJournal::default())).await;
         let n = calls(&lease).len();
@@ -103,7 +103,7 @@ fn an_answer_goes_out_after_an_append_that_was_begun_after_it_was_decided() {
 }
 
 #[test]
-fn callers_in_doubt_hear_that_it_may_have_happened_and_all_others_that_it_did_not() {
+fn only_calls_in_doubt_at_a_fencing_get_an_unknown_outcome() {
     block(async {
         let journal = Arc::new(MemoryJournal::default());
         let (here, lease) = running(&journal).await;

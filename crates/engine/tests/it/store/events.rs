@@ -36,7 +36,7 @@ fn jobs(events: &[Event]) -> Vec<&str> {
 }
 
 #[test]
-fn a_reader_goes_on_after_a_crash_of_an_engine_that_syncs_each_answer() {
+fn a_reader_goes_on_after_a_crash_of_an_always_synced_engine() {
     block(async {
         let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
         let always = || Options { durability: Durability::Always, ..options(&dir, &clock) };
@@ -55,7 +55,7 @@ fn a_reader_goes_on_after_a_crash_of_an_engine_that_syncs_each_answer() {
 }
 
 #[test]
-fn a_store_that_is_synced_once_a_second_begins_a_new_life_after_a_crash_and_after_no_close() {
+fn an_everysec_store_begins_a_new_life_only_after_a_crash() {
     block(async {
         let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
         let everysec = || Options { durability: Durability::Everysec, ..options(&dir, &clock) };
@@ -151,7 +151,7 @@ fn events_of_an_older_release_are_indexed_bit_by_bit() {
 }
 
 #[test]
-fn a_stream_stays_within_its_bytes_and_tells_who_was_away_too_long() {
+fn a_full_event_log_drops_old_events_and_tells_late_readers() {
     block(async {
         let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
         let bound = 4_000;
@@ -188,7 +188,7 @@ fn the_last_entry_stays_however_large_it_is() {
 }
 
 #[test]
-fn a_store_that_keeps_no_events_says_so_and_forgets_those_it_had() {
+fn a_store_set_to_keep_no_events_refuses_readers_and_forgets() {
     block(async {
         let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
         let engine = Embedded::open(options(&dir, &clock)).unwrap();

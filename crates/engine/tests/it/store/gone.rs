@@ -21,7 +21,7 @@ fn poll<F: Future + ?Sized>(call: std::pin::Pin<&mut F>) -> Poll<F::Output> {
 }
 
 #[test]
-fn a_waiting_caller_who_goes_takes_nothing_with_him() {
+fn a_job_waiter_that_leaves_takes_no_job() {
     block(async {
         let here = Here::new();
         {

@@ -242,7 +242,7 @@ async fn play(history: &History) -> Result<(), String> {
 }
 
 #[test]
-fn after_a_crash_at_any_entry_every_way_to_load_gives_equal_rows_and_an_equal_machine() {
+fn all_ways_to_load_after_a_crash_give_equal_rows_and_machines() {
     let cases = std::env::var("TENURE_HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(12);
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
@@ -261,7 +261,7 @@ fn after_a_crash_at_any_entry_every_way_to_load_gives_equal_rows_and_an_equal_ma
 }
 
 #[test]
-fn after_a_crash_among_appends_the_journal_has_all_that_was_answered_whatever_the_rows_have() {
+fn the_journal_has_all_answered_calls_after_a_crash_in_appends() {
     let (mut ahead, mut copies) = (0, 0);
     for round in 0..24u64 {
         let journal = Arc::new(MemoryJournal::default());
@@ -357,7 +357,7 @@ fn written() -> Vec<JournalEntry> {
 }
 
 #[test]
-fn an_entry_that_is_applied_twice_changes_nothing_and_one_out_of_turn_is_refused() {
+fn a_repeated_entry_changes_nothing_and_a_wrong_one_is_refused() {
     let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
     let (folder, entries) = (dir.join("rows"), written());
     let other = JournalEntry::after(entries[1].position(), 1, b"another");
@@ -448,7 +448,7 @@ fn a_journal_that_takes_no_appends_is_not_opened() {
 }
 
 #[test]
-fn an_opening_repeats_a_check_that_was_lost_and_gives_up_some_time() {
+fn opening_retries_a_lost_check_and_gives_up_after_many() {
     for (lost, opens) in [(3, true), (1_000, false)] {
         let journal = Arc::new(MemoryJournal::with(written()));
         let mut lost = 0..lost;
@@ -530,7 +530,7 @@ fn an_append_and_the_write_of_its_rows_go_on_side_by_side() {
 }
 
 #[test]
-fn an_answer_does_not_wait_for_its_rows_and_who_reads_them_does() {
+fn an_answer_does_not_wait_for_its_rows_but_a_read_of_them_does() {
     let journal = Arc::new(MemoryJournal::default());
     let here = owner(&journal);
     block(async {
@@ -574,7 +574,7 @@ fn a_grant_whose_payload_is_in_a_row_is_one_append() {
 }
 
 #[test]
-fn a_settle_is_answered_whether_others_wait_for_the_next_job_or_not() {
+fn a_settle_is_answered_with_and_without_waiting_lease_calls() {
     let journal = Arc::new(MemoryJournal::default());
     let here = owner(&journal);
     block(async {

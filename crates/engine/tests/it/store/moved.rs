@@ -55,7 +55,7 @@ fn a_store_that_is_taken_away_is_noticed_without_any_call() {
 }
 
 #[test]
-fn a_push_into_a_store_that_was_taken_away_is_not_answered_as_stored() {
+fn a_push_into_a_store_taken_away_is_not_answered_as_stored() {
     block(async {
         for (deed, does) in DEEDS {
             let dir = TempDir::new();

@@ -24,7 +24,7 @@ async fn crashed(here: &mut Here) {
 }
 
 #[test]
-fn what_the_process_held_itself_is_taken_back_at_the_next_opening_and_counts() {
+fn own_leases_of_a_dead_process_are_lost_at_the_next_opening() {
     block(async {
         let mut here = Here::new();
         let limit = LimitName::parse("lock:own").unwrap();
@@ -56,7 +56,7 @@ fn what_the_process_held_itself_is_taken_back_at_the_next_opening_and_counts() {
 
 /// No folder lock proves that the process is dead: the next process that opens the journal may be wrong about it.
 #[test]
-fn what_an_owner_of_a_journal_held_itself_keeps_its_whole_ttl_at_the_next_opening() {
+fn own_leases_of_a_leader_keep_their_ttl_at_the_next_opening() {
     block(async {
         let journal = std::sync::Arc::new(MemoryJournal::default());
         let mut here = owner(&journal);

@@ -41,7 +41,7 @@ impl Here {
 }
 
 #[test]
-fn an_engine_that_is_opened_to_recover_grants_locks_and_ends_leases_only_afterwards() {
+fn a_recovering_engine_grants_no_lock_and_ends_no_lease() {
     block(async {
         let mut here = Here::new();
         here.is_told(None);
@@ -69,7 +69,7 @@ fn an_engine_that_is_opened_to_recover_grants_locks_and_ends_leases_only_afterwa
 }
 
 #[test]
-fn an_engine_that_goes_on_may_begin_to_recover_and_be_told_that_it_is_over() {
+fn a_running_engine_can_begin_and_end_a_recovery() {
     block(async {
         let here = Here::new();
         here.engine.recover(SPAN).await.unwrap();
@@ -85,7 +85,7 @@ fn an_engine_that_goes_on_may_begin_to_recover_and_be_told_that_it_is_over() {
 }
 
 #[test]
-fn whoever_reads_events_is_told_that_some_may_be_forgotten() {
+fn a_recovery_gives_readers_of_events_a_gap() {
     block(async {
         let mut here = Here::new();
         push(&here.engine, vec![job("a")]).await;
@@ -114,7 +114,7 @@ fn whoever_reads_events_is_told_that_some_may_be_forgotten() {
 }
 
 #[test]
-fn whoever_follows_the_journal_has_the_other_life_of_the_events_too() {
+fn a_follower_of_the_journal_has_the_new_life_of_the_events() {
     block(async {
         let journal = Arc::new(MemoryJournal::default());
         let before = owner(&journal);

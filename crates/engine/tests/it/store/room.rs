@@ -51,7 +51,7 @@ fn a_folder_that_shrank_is_compacted_while_idle() {
 }
 
 #[test]
-fn a_folder_that_may_not_grow_refuses_pushes_and_takes_them_when_there_is_room() {
+fn a_full_folder_refuses_pushes_until_there_is_room() {
     block(async {
         let (dir, clock) = (TempDir::new(), Default::default());
         let options = Options { max_bytes: Some(8 << 20), ..options(&dir, &clock) };

@@ -73,7 +73,7 @@ fn a_snapshot_of_nothing_is_restored_too() {
 }
 
 #[test]
-fn a_snapshot_that_is_turned_away_while_it_is_read_is_begun_anew() {
+fn a_snapshot_replaced_while_it_is_read_is_read_again() {
     let (dir, clock) = (TempDir::new(), Arc::new(TestClock::default()));
     let entries = written();
     let whole = snapshot(&dir.join("whole"), &clock, &entries);

@@ -77,7 +77,7 @@ fn a_deep_audit_reads_everything_and_names_the_job() {
 }
 
 #[test]
-fn data_of_a_resource_that_cannot_be_read_bans_it_and_its_job_goes_on() {
+fn unreadable_data_bans_a_resource_and_its_job_goes_on() {
     block(async {
         let mut here = Here::new();
         let pool = PoolName::parse("p").unwrap();
@@ -103,7 +103,7 @@ fn data_of_a_resource_that_cannot_be_read_bans_it_and_its_job_goes_on() {
 }
 
 #[test]
-fn a_job_whose_life_cannot_be_read_has_failed_and_can_be_retried() {
+fn a_job_with_an_unreadable_life_has_failed_and_can_be_retried() {
     block(async {
         let changes = [
             "UPDATE life SET life = x'00' WHERE seq = 1",
@@ -145,7 +145,7 @@ fn a_job_whose_life_cannot_be_read_has_failed_and_can_be_retried() {
 }
 
 #[test]
-fn a_job_of_which_nobody_knows_what_it_is_is_set_aside_until_its_loss_is_accepted() {
+fn an_unidentified_job_is_set_aside_until_its_loss_is_accepted() {
     block(async {
         for change in ["UPDATE job SET id = 'j7' WHERE seq = 1", "DELETE FROM job WHERE seq = 1"] {
             let mut here = Here::new();

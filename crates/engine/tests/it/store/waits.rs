@@ -15,7 +15,7 @@ use tenure_seam::{CallError, Engine, Fault, SystemClock};
 use crate::store::calls::*;
 
 #[test]
-fn an_idle_worker_gets_a_job_when_it_is_pushed_and_when_it_is_due() {
+fn an_idle_worker_gets_a_job_at_its_push_or_when_it_is_due() {
     block(async {
         let engine = Embedded::open(Options {
             clock: Arc::new(SystemClock),
@@ -40,7 +40,7 @@ fn an_idle_worker_gets_a_job_when_it_is_pushed_and_when_it_is_due() {
 }
 
 #[test]
-fn a_drained_engine_answers_who_waits_and_takes_no_more_lease_calls() {
+fn a_drained_engine_answers_its_waiters_and_refuses_lease_calls() {
     block(async {
         let here = Here::new();
         let waits = tokio::spawn(call(&here.engine, ask(1, 60)));
@@ -154,7 +154,7 @@ fn only_the_last_errors_are_kept() {
 }
 
 #[test]
-fn one_settle_call_may_end_a_job_and_repeat_itself_and_push_its_id() {
+fn one_settle_call_may_end_a_job_repeat_that_and_push_its_id() {
     block(async {
         let here = Here::new();
         push(&here.engine, vec![job("a"), job("b")]).await;
