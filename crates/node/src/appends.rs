@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn appends_are_released_in_the_order_of_their_tickets_and_keep_their_bytes_until_then() {
+    fn appends_keep_their_bytes_until_released_in_ticket_order() {
         let mut appends = Appends::default();
         let entry = JournalEntry::after(Position { number: 6, sum: 1 }, 1, b"x");
         let mut replies = Vec::new();

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_before_this_one_at_its_address_is_asked_and_is_no_standby() {
+    fn a_former_process_at_this_address_is_asked_but_is_no_follower() {
         let before = ServerEntry { id: 2, applied: 9, ..me() };
         let other = ServerEntry { id: 3, url: "http://3".to_owned(), applied: 5, ..me() };
         for (others, furthest) in
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_remembered_for_a_minute_after_its_registration_is_gone() {
+    fn a_server_is_remembered_for_a_minute_after_its_registration() {
         let server = |id, said| {
             let (url, release) = (format!("http://{id}"), "0".to_owned());
             (said, ServerEntry { id, url, release, format: 1, applied: 10 - said })
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn snapshots_are_left_to_a_server_of_the_same_release_that_has_rows() {
+    fn snapshots_are_left_to_a_server_of_the_same_release_with_rows() {
         let server = |id, release: &str, applied| {
             let (url, release) = (format!("http://{id}"), release.to_owned());
             (9, ServerEntry { id, url, release, format: 1, applied })

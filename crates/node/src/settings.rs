@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_read_as_they_were_written_and_nothing_else_is_taken_for_one() {
+    fn settings_are_read_as_written_and_odd_texts_are_ignored() {
         let texts = |settings: &StoreSettings| -> Vec<Option<String>> {
             let said = settings.fields();
             let text =

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_is_served_unless_a_copy_says_otherwise_or_what_it_says_is_not_known() {
+    fn every_mark_except_copied_pauses_a_store() {
         let (copy, to) = ("c".to_owned(), "file:/b".to_owned());
         for (mark, part) in [
             (

@@ -212,7 +212,7 @@ impl CopyWatch for Thaws<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_is_thawed_while_its_leases_run_out_has_no_copy_in_use() {
+async fn a_copy_fails_if_its_source_is_thawed_while_leases_run_out() {
     if !wanted() {
         return;
     }

@@ -296,17 +296,17 @@ async fn step(engine: &Arc<dyn Engine>, ns: &Namespace, dice: &mut Dice, n: u64)
 
 /// Random histories, each copy of which is broken off after every page and taken up again.
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_happened_nobody_is_stranded_in_a_copy_that_was_broken_off() {
+async fn an_interrupted_copy_strands_no_job() {
     nobody_is_stranded(1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_happened_nobody_is_stranded_in_a_second_history() {
+async fn an_interrupted_copy_strands_no_job_in_a_second_history() {
     nobody_is_stranded(2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_happened_nobody_is_stranded_in_a_third_history() {
+async fn an_interrupted_copy_strands_no_job_in_a_third_history() {
     nobody_is_stranded(3).await;
 }
 

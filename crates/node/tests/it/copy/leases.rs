@@ -167,7 +167,7 @@ async fn held(from: &Store, to: &Store) {
 
 /// Another run of Redis may have lost a grant, of at most the longest ttl that was noted.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_redis_that_was_started_anew_may_have_forgotten_counts_as_held() {
+async fn grants_forgotten_by_a_restarted_redis_count_as_held() {
     if !wanted() {
         return;
     }

@@ -67,7 +67,7 @@ async fn a_source_stays_frozen_when_its_copy_is_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_target_that_holds_anything_is_refused_and_the_source_goes_on() {
+async fn a_target_with_content_is_refused_and_the_source_goes_on() {
     if !wanted() {
         return;
     }

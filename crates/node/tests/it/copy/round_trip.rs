@@ -123,7 +123,7 @@ async fn drained(engine: &Arc<dyn Engine>, ns: &Namespace) -> (Vec<String>, Fenc
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn grants_come_in_the_order_in_which_the_source_would_have_made_them() {
+async fn a_copy_grants_in_the_order_of_its_source() {
     if !wanted() {
         return;
     }

@@ -42,7 +42,7 @@ fn server(store: &Store) -> &RedisServer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_copy_for_which_there_is_no_room_is_refused_and_leaves_none_of_it_behind() {
+async fn a_copy_without_enough_memory_is_refused_and_leaves_nothing() {
     if !wanted() {
         return;
     }

@@ -66,7 +66,7 @@ fn an_owner_that_was_cut_off_serves_again_with_all_that_it_had() {
 }
 
 #[test]
-fn an_owner_that_was_cut_off_is_replaced_though_it_answers_other_servers() {
+fn a_partitioned_leader_is_replaced_though_it_answers_servers() {
     if !wanted() {
         return;
     }
@@ -97,7 +97,7 @@ fn an_owner_that_was_cut_off_is_replaced_though_it_answers_other_servers() {
 }
 
 #[test]
-fn a_script_that_fails_in_its_middle_answers_nobody_and_the_owner_says_why() {
+fn a_script_that_fails_midway_answers_nothing_and_says_why() {
     if !wanted() {
         return;
     }

@@ -6,7 +6,7 @@ use tenure_testkit::redis::wanted;
 use crate::nodes::bench::Bench;
 
 #[test]
-fn a_server_that_owns_nothing_says_nothing_of_handing_over_when_it_ends() {
+fn a_server_without_a_store_ends_without_a_word_of_a_handover() {
     if !wanted() {
         return;
     }
@@ -26,7 +26,7 @@ fn a_server_that_owns_nothing_says_nothing_of_handing_over_when_it_ends() {
 }
 
 #[test]
-fn an_owner_that_ends_without_a_standby_does_not_say_that_another_server_took_the_store() {
+fn a_leader_ending_without_a_follower_claims_no_handover() {
     if !wanted() {
         return;
     }
@@ -41,7 +41,7 @@ fn an_owner_that_ends_without_a_standby_does_not_say_that_another_server_took_th
 }
 
 #[test]
-fn a_server_that_hands_the_store_over_names_no_epoch_that_it_does_not_know() {
+fn a_server_that_hands_over_names_no_epoch_it_does_not_know() {
     if !wanted() {
         return;
     }

@@ -33,7 +33,7 @@ impl Bench {
 }
 
 #[test]
-fn a_server_that_does_not_read_the_format_of_a_store_passes_calls_on_and_never_takes_it() {
+fn a_server_that_cannot_read_a_format_forwards_and_never_leads() {
     if !wanted() {
         return;
     }

@@ -108,7 +108,7 @@ impl Books {
 }
 
 #[test]
-fn whatever_dies_nothing_that_was_answered_is_lost_or_done_twice() {
+fn no_fault_loses_or_repeats_an_answered_call() {
     if !wanted() {
         return;
     }

@@ -29,7 +29,7 @@ use crate::nodes::bench::{Bench, LONG};
 use crate::nodes::line::Line;
 
 #[test]
-fn one_member_serves_and_the_next_one_passes_on_and_takes_over_with_all_that_was_answered() {
+fn a_follower_forwards_and_takes_over_with_all_answered_calls() {
     if !wanted() {
         return;
     }
@@ -72,7 +72,7 @@ fn a_member_that_closes_hands_the_store_over() {
 }
 
 #[test]
-fn a_server_that_has_handed_the_store_over_passes_on_to_the_next_owner_and_not_to_the_one_before() {
+fn a_server_forwards_to_its_successor_after_a_handover() {
     if !wanted() {
         return;
     }
@@ -89,7 +89,7 @@ fn a_server_that_has_handed_the_store_over_passes_on_to_the_next_owner_and_not_t
 }
 
 #[test]
-fn of_two_that_start_at_once_on_an_empty_redis_one_owns_the_store() {
+fn of_two_servers_started_at_once_one_leads_the_store() {
     if !wanted() {
         return;
     }
@@ -191,7 +191,7 @@ fn a_member_that_was_taken_over_tells_its_callers_and_passes_on() {
 
 /// History 16: the leader reaches Redis, and no other server reaches the leader.
 #[test]
-fn an_owner_that_no_other_server_reaches_is_not_replaced_while_it_writes() {
+fn a_leader_unreachable_by_peers_stays_leader_while_it_writes() {
     if !wanted() {
         return;
     }

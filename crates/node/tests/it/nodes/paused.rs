@@ -77,7 +77,7 @@ fn a_store_that_was_taken_after_it_was_marked_is_let_go_of() {
 }
 
 #[test]
-fn a_server_that_waits_for_a_copy_does_not_take_the_store_from_it() {
+fn a_server_does_not_take_a_store_from_a_running_copy() {
     if !wanted() {
         return;
     }
@@ -99,7 +99,7 @@ fn a_server_that_waits_for_a_copy_does_not_take_the_store_from_it() {
 }
 
 #[test]
-fn an_owner_that_stood_still_while_its_store_was_marked_answers_nobody_any_more() {
+fn a_leader_fenced_by_a_copy_answers_no_more_calls() {
     if !wanted() {
         return;
     }

@@ -38,7 +38,7 @@ impl Bench {
 }
 
 #[test]
-fn a_lock_that_the_store_forgot_is_granted_again_only_when_its_holder_has_given_up() {
+fn a_forgotten_lock_is_granted_only_after_its_holder_gave_up() {
     if !wanted() {
         return;
     }
@@ -86,7 +86,7 @@ fn a_lock_that_the_store_forgot_is_granted_again_only_when_its_holder_has_given_
 }
 
 #[test]
-fn an_owner_that_lives_heals_without_a_recovery_unless_a_server_cannot_be_asked() {
+fn a_live_leader_rebuilds_without_recovery_if_all_peers_answer() {
     if !wanted() {
         return;
     }
@@ -137,7 +137,7 @@ fn a_lease_gets_its_whole_ttl_from_a_takeover_on() {
 }
 
 #[test]
-fn nothing_exclusive_is_granted_from_a_loss_on_until_all_others_have_said_that_they_know_no_more() {
+fn a_recovery_lasts_from_a_loss_until_all_peers_have_answered() {
     if !wanted() {
         return;
     }

@@ -64,7 +64,7 @@ fn an_owner_says_how_many_replicas_lack_what_it_writes() {
 }
 
 #[test]
-fn a_server_that_loads_a_store_says_how_many_replicas_are_missing() {
+fn a_loading_server_says_how_many_replicas_are_missing() {
     if !wanted() {
         return;
     }

@@ -139,7 +139,7 @@ fn standby_does(bench: &Bench, does: DoesSnapshot) {
 }
 
 #[test]
-fn a_standby_writes_the_snapshots_of_its_owner_and_a_load_begins_with_them() {
+fn a_load_begins_with_the_snapshot_that_a_follower_wrote() {
     if !wanted() {
         return;
     }
@@ -181,7 +181,7 @@ fn after_parts(
 }
 
 #[test]
-fn an_owner_whose_standby_writes_none_or_a_wrong_one_writes_the_next_by_itself() {
+fn a_leader_writes_the_snapshot_that_its_follower_failed_to() {
     if !wanted() {
         return;
     }
@@ -234,7 +234,7 @@ fn an_owner_whose_standby_writes_none_or_a_wrong_one_writes_the_next_by_itself()
 }
 
 #[test]
-fn a_standby_that_takes_the_store_over_writes_nothing_more_for_the_owner_before_it() {
+fn a_follower_that_takes_over_stops_writing_the_old_snapshot() {
     if !wanted() {
         return;
     }
@@ -294,7 +294,7 @@ fn a_standby_that_takes_the_store_over_writes_nothing_more_for_the_owner_before_
 }
 
 #[test]
-fn pieces_that_come_after_a_standby_was_given_up_go_with_the_next_snapshot() {
+fn late_chunks_of_a_follower_are_removed_by_the_next_snapshot() {
     if !wanted() {
         return;
     }
@@ -320,7 +320,7 @@ fn pieces_that_come_after_a_standby_was_given_up_go_with_the_next_snapshot() {
 }
 
 #[test]
-fn an_owner_that_could_make_no_snapshot_for_ten_minutes_is_degraded_until_it_has_made_one() {
+fn a_leader_without_a_snapshot_for_ten_minutes_is_degraded() {
     if !wanted() {
         return;
     }

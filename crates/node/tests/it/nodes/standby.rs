@@ -39,7 +39,7 @@ fn break_the_log(bench: &Bench) {
 }
 
 #[test]
-fn a_standby_has_the_rows_of_the_owner_and_a_takeover_reads_only_what_they_lack() {
+fn a_takeover_reads_only_entries_that_its_follower_lacks() {
     if !wanted() {
         return;
     }
@@ -67,7 +67,7 @@ fn a_standby_has_the_rows_of_the_owner_and_a_takeover_reads_only_what_they_lack(
 }
 
 #[test]
-fn what_was_answered_until_the_crash_is_there_and_the_next_owner_takes_calls_at_once() {
+fn the_next_leader_has_all_answered_calls_and_serves_at_once() {
     if !wanted() {
         return;
     }
@@ -103,7 +103,7 @@ fn what_was_answered_until_the_crash_is_there_and_the_next_owner_takes_calls_at_
 }
 
 #[test]
-fn a_standby_that_was_away_while_the_store_was_written_anew_begins_with_its_snapshot() {
+fn a_follower_that_missed_a_rebuild_begins_with_its_snapshot() {
     if !wanted() {
         return;
     }
@@ -216,7 +216,7 @@ fn a_member_that_was_deposed_follows_from_nothing() {
 }
 
 #[test]
-fn a_takeover_that_cannot_read_the_journal_for_a_while_keeps_the_rows_of_its_standby() {
+fn a_takeover_delayed_by_an_unreadable_journal_keeps_its_rows() {
     if !wanted() {
         return;
     }
