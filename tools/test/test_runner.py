@@ -78,7 +78,7 @@ class OfAProgram(unittest.TestCase):
         self.assertEqual(report.passed, 2)
         self.assertIn("crate it: b_hangs: ended because it took longer than 6 s", report.failed)
 
-    def test_a_test_that_crashes_is_named_with_its_words_and_the_rest_is_run(self) -> None:
+    def test_a_crashed_test_is_named_with_its_output_and_the_rest_run(self) -> None:
         report, shown = self.run_tests("a", "b_crashes", "c")
         self.assertEqual(report.passed, 2)
         self.assertIn("b_crashes: its program ended with -6 while it ran\nthe last words", shown)

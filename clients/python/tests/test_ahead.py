@@ -75,9 +75,7 @@ def test_jobs_that_hold_limits_or_resources_end_it() -> None:
     assert ahead.room() == 0
 
 
-def test_many_short_jobs_run_once_and_a_long_one_gives_back_what_waits(
-    t: Tenure, workers: Workers
-) -> None:
+def test_a_long_job_gives_back_the_jobs_leased_behind_it(t: Tenure, workers: Workers) -> None:
     # One slot, so that what is leased ahead waits for the long job and is given back.
     workers.start("--concurrency", "1", "--ttl", "2s")
     many = [t.push("work", {"a": n}, kind="add") for n in range(150)]

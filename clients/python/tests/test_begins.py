@@ -21,7 +21,7 @@ dying.app.run(kind="processes", concurrency=1)
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio", "processes"])
 @pytest.mark.parametrize("handler", ["add", "add_later"])
-def test_a_run_whose_thread_loop_or_process_died_before_it_is_given_back(
+def test_a_run_whose_executor_died_before_it_began_is_released(
     m: Tenure, memory_workers: Workers, kind: str, handler: str
 ) -> None:
     memory_workers.start("--kind", kind, "--concurrency", "1", app="dying:app")
@@ -59,7 +59,7 @@ def test_a_run_that_began_in_a_process_that_was_killed_has_failed(
     assert m.jobs.get(job.id).error == "its process ended by signal 9"
 
 
-def test_a_run_that_could_not_be_handed_to_a_process_is_given_back_and_the_slot_comes_back(
+def test_a_run_not_handed_to_a_process_is_released_with_its_slot(
     m: Tenure, memory_workers: Workers
 ) -> None:
     memory_workers.start(code=NOT_HANDED)

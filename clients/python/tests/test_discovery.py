@@ -225,7 +225,7 @@ def test_a_store_without_a_living_server_says_what_to_start(written: Written) ->
 
 
 @pytest.mark.parametrize("form", ["redis://{}@{}", "redis-sentinel://{}@{}/main"])
-def test_a_redis_that_breaks_off_is_unreachable_asked_once_and_its_password_is_not_shown(
+def test_a_redis_that_breaks_off_is_asked_once_and_hides_its_password(
     form: str, breaks_off: BreaksOff
 ) -> None:
     url = form.format(":geheim", breaks_off.address)

@@ -173,7 +173,7 @@ assert not Report.objects.exists()
     assert project.run(program, url).count("refused") == 2
 
 
-def test_a_push_that_fails_after_the_commit_is_logged_and_the_outbox_keeps_its_job(
+def test_failed_pushes_after_commit_are_logged_and_outbox_jobs_kept(
     project: Project, url: str
 ) -> None:
     program = """

@@ -64,7 +64,7 @@ def test_fences_only_grow(t: Tenure) -> None:
     assert fences == sorted(set(fences))
 
 
-def test_who_waits_gets_the_lock_when_it_is_given_back(t: Tenure) -> None:
+def test_a_lock_waiter_gets_the_lock_at_its_release(t: Tenure) -> None:
     order: list[str] = []
 
     def wait() -> None:
@@ -296,7 +296,7 @@ def test_a_limit_that_a_lease_does_not_hold_is_not_paused_by_it(m: Tenure) -> No
     assert m.limits.get("lock:deploy").in_use == 0
 
 
-def test_a_wait_that_is_cancelled_while_its_grant_is_under_way_gives_it_back(
+def test_a_wait_cancelled_during_its_grant_gives_the_grant_back(
     memory_server: Server, namespace: str, m: Tenure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:

@@ -43,7 +43,7 @@ def test_one_call_extends_all_that_are_due_soon() -> None:
     assert holdings.due(NOW + 2) == [one, two]
 
 
-def test_a_holder_stops_at_four_fifths_after_the_last_answered_sending() -> None:
+def test_a_holder_stops_at_four_fifths_of_its_ttl_without_an_answer() -> None:
     holdings = Holdings()
     one = held(holdings)
     holdings.answered([one], NOW + 2, NOW + 5, good("a"))
@@ -53,7 +53,7 @@ def test_a_holder_stops_at_four_fifths_after_the_last_answered_sending() -> None
     assert holdings.overdue(NOW + 11) == []
 
 
-def test_a_lease_whose_outcome_is_on_its_way_is_extended_late_and_never_too_late() -> None:
+def test_a_lease_being_settled_is_extended_late_and_in_time() -> None:
     holdings = Holdings()
     one = held(holdings, progress=b"1")
     assert holdings.due(NOW + 0.5) == [one]
@@ -143,7 +143,7 @@ def test_what_was_let_go_is_not_extended() -> None:
     assert holdings.answered([one], NOW, NOW, {"lost": ["a"]}) == []
 
 
-def test_a_machine_that_was_suspended_stops_its_holders_soon_after_it_wakes(
+def test_a_machine_stops_its_holders_soon_after_a_suspend(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Away(Transport):

@@ -13,7 +13,7 @@ KINDS = ["threads", "asyncio", "processes"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_start_hooks_run_before_the_first_job_and_stop_hooks_in_reverse_after_the_last(
+def test_start_hooks_run_first_and_stop_hooks_last_in_reverse(
     m: Tenure, memory_workers: Workers, kind: str
 ) -> None:
     worker = memory_workers.start("--kind", kind, "--concurrency", "2", app="hooked:app")
@@ -35,7 +35,7 @@ def test_start_hooks_run_before_the_first_job_and_stop_hooks_in_reverse_after_th
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_start_hook_that_fails_ends_the_worker_before_it_takes_a_job(
+def test_a_failed_start_hook_ends_the_worker_before_its_first_job(
     m: Tenure, memory_workers: Workers, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOOK_FAILS", "1")

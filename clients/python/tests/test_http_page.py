@@ -140,7 +140,7 @@ def worker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[PageWorke
             made.process.wait()
 
 
-def test_it_keeps_a_long_job_over_a_restart_and_settles_what_ended_meanwhile(
+def test_it_keeps_a_long_job_over_a_restart_and_settles_an_ended_one(
     worker: PageWorker, site: Site, own_server: Server, namespace: str
 ) -> None:
     client = Tenure(own_server.url, namespace=namespace, retry_for=20)

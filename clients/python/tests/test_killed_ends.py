@@ -24,7 +24,7 @@ handlers.app.run(kind="processes", concurrency=2, ttl="1s")
 
 
 @pytest.mark.parametrize(("kind", "handler", "meet", "slots"), KINDS)
-def test_no_line_that_fails_after_a_handler_keeps_its_slot_or_its_lease(
+def test_a_fault_in_any_line_after_a_handler_frees_slot_and_lease(
     m: Tenure, memory_workers: Workers, kind: str, handler: str, meet: str, slots: int
 ) -> None:
     memory_workers.start("--kind", kind, "--ttl", "1s", "--concurrency", str(slots))
@@ -38,7 +38,7 @@ def test_no_line_that_fails_after_a_handler_keeps_its_slot_or_its_lease(
     every_slot_works(m, meet, slots)
 
 
-def test_no_line_that_fails_in_a_thread_beside_a_process_keeps_its_slot_or_its_lease(
+def test_a_fault_in_any_line_beside_a_process_frees_slot_and_lease(
     m: Tenure, memory_workers: Workers
 ) -> None:
     memory_workers.start(code=LISTENERS)

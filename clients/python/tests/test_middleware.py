@@ -93,7 +93,7 @@ def test_a_layer_can_prevent_a_push(app: App, m: Tenure) -> None:
 
 @pytest.mark.parametrize("how", ["push", "push_all", "push_many"])
 @pytest.mark.parametrize("is_async", [False, True])
-def test_each_job_that_the_app_s_client_pushes_goes_through_the_layers_once(
+def test_each_job_pushed_by_the_client_passes_the_layers_once(
     app: App, m: Tenure, notes: list[str], how: str, is_async: bool
 ) -> None:
     @app.job("mail")
@@ -150,7 +150,7 @@ class Spanning(Middleware):
             SPAN.reset(token)
 
 
-def test_the_layers_of_jobs_that_are_pushed_together_stand_beside_each_other(
+def test_jobs_pushed_together_pass_the_layers_side_by_side(
     app: App, m: Tenure, notes: list[str]
 ) -> None:
     app.layers[:] = [Spanning(notes)]
@@ -378,7 +378,7 @@ def test_wrong_exceptions_are_refused_at_the_decoration(app: App, options: Any, 
         def send() -> None: ...
 
 
-def test_a_middleware_sees_what_the_handler_raised_and_not_that_it_is_final(
+def test_a_middleware_sees_the_exception_that_the_handler_raised(
     app: App, m: Tenure, notes: list[str]
 ) -> None:
     @app.job("mail", give_up_on=KeyError)

@@ -97,7 +97,7 @@ def test_a_report_that_changes_while_it_is_sent_costs_no_lease(
     assert "heartbeat failed" not in memory_workers.log()
 
 
-def test_a_log_record_of_a_hostile_text_is_one_line_that_steers_no_terminal(
+def test_a_log_record_of_hostile_text_is_one_printable_line(
     running: Running,
 ) -> None:
     job = running.client.push("work", {"how": "forged"}, kind="oddly", retry={"max_attempts": 1})

@@ -25,7 +25,7 @@ def test_a_short_outage_is_no_line() -> None:
     assert reach.look(NOW + 100) is None
 
 
-def test_an_outage_is_a_warning_at_once_and_then_one_a_minute_and_its_end_a_line() -> None:
+def test_an_outage_is_logged_at_once_every_minute_and_at_its_end() -> None:
     reach = Reach(ADDRESS)
     reach.lost(NOW, "connection refused")
     assert reach.look(NOW + 0.6) == (
@@ -53,7 +53,7 @@ def test_a_server_that_cannot_serve_is_an_outage_too() -> None:
     )
 
 
-def test_a_call_that_is_not_answered_is_an_outage_before_it_is_given_up() -> None:
+def test_an_unanswered_call_is_an_outage_before_it_is_given_up() -> None:
     reach = Reach(ADDRESS)
     call = reach.begin(NOW, wait=5.0)
     assert reach.look(NOW + 5.9) is None
@@ -79,7 +79,7 @@ def moment(log: str, word: str) -> Optional[datetime]:
     return found and datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S,%f")
 
 
-def test_a_worker_without_its_server_says_so_within_two_seconds_and_when_it_is_back(
+def test_a_worker_reports_a_lost_server_in_two_seconds_and_its_return(
     folder: Path, namespace: str
 ) -> None:
     server = Server("memory:", folder)
@@ -99,7 +99,7 @@ def test_a_worker_without_its_server_says_so_within_two_seconds_and_when_it_is_b
 
 
 @pytest.mark.parametrize("busy", [False, True])
-def test_a_worker_whose_server_hangs_says_so_while_it_asks_and_while_it_runs(
+def test_a_worker_reports_a_hanging_server_both_idle_and_busy(
     folder: Path, namespace: str, busy: bool
 ) -> None:
     from tenure import Tenure

@@ -40,7 +40,7 @@ def broken(workers: Workers) -> Path:
         ("raises", "ImportError: no driver\\nfor the database"),
     ],
 )
-def test_a_worker_whose_processes_are_never_ready_says_why_and_ends_without_a_job(
+def test_a_worker_whose_processes_never_start_ends_with_the_reason(
     m: Tenure, memory_workers: Workers, how: str, reason: str
 ) -> None:
     broken(memory_workers).write_text(how)
@@ -69,7 +69,7 @@ def test_a_process_that_is_ready_at_last_takes_the_jobs(m: Tenure, memory_worker
     assert m.push("work", kind="process").wait(20).state == "succeeded"
 
 
-def test_a_worker_whose_processes_are_ready_no_more_gives_its_jobs_back(
+def test_a_worker_whose_processes_fail_later_releases_its_jobs(
     m: Tenure, memory_workers: Workers
 ) -> None:
     worker = memory_workers.start(

@@ -21,7 +21,7 @@ def held(holdings: Holdings, name: str) -> Held:
     return made
 
 
-def test_a_report_is_due_at_once_and_the_next_ones_together_a_moment_later() -> None:
+def test_the_first_report_is_due_at_once_and_later_ones_together() -> None:
     holdings = Holdings()
     one, two = held(holdings, "a"), held(holdings, "b")
     assert holdings.due(NOW) == []
@@ -44,7 +44,7 @@ def test_a_report_of_a_run_that_is_over_goes_with_its_outcome() -> None:
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio", "processes"])
-def test_a_report_is_shown_long_before_the_next_heartbeat_and_costs_a_call_a_second(
+def test_reports_precede_heartbeats_with_about_one_call_a_second(
     proxy: Proxy, namespace: str, folder: Path, m: Tenure, kind: str
 ) -> None:
     workers = Workers(proxy.url, namespace, folder)

@@ -239,7 +239,7 @@ def test_push_all_of_nothing_asks_nothing(m: Tenure) -> None:
     assert m.push_all([]) == []
 
 
-def test_push_many_takes_a_generator_and_asks_for_no_more_than_a_portion_at_once(
+def test_push_many_reads_a_generator_one_portion_at_a_time(
     t: Tenure,
 ) -> None:
     made = 0

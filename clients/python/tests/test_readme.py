@@ -103,7 +103,7 @@ def test_the_snippet_of_the_reminder_moves_one_job(
     assert (job.state, job.run_at and job.run_at.hour) == ("cancelled", 10)
 
 
-def test_the_snippet_of_the_query_answers_all_who_ask(
+def test_the_snippet_of_the_query_answers_repeated_questions(
     m: Tenure, monkeypatch: Any, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from test_jobs import end

@@ -141,9 +141,7 @@ def test_a_guard_keeps_its_lease_over_a_restart(server: Server, namespace: str) 
         assert client.limits.get("lock:deploy").in_use == 0
 
 
-def test_somebody_who_waits_for_a_lock_gets_it_after_a_restart(
-    server: Server, namespace: str
-) -> None:
+def test_a_lock_waiter_gets_the_lock_after_a_restart(server: Server, namespace: str) -> None:
     with Tenure(server.url, namespace=namespace, retry_for=30) as client:
         got = threading.Event()
 

@@ -65,7 +65,7 @@ def test_a_decorator_is_a_schedule_above_and_below_the_handler(app: App, m: Tenu
     assert (ran.unchanged, ran.added, ran.updated, ran.deleted) == (3, 0, 0, 0)
 
 
-def test_a_decorator_that_is_gone_is_a_schedule_that_is_gone_and_other_owners_keep_theirs(
+def test_a_removed_decorator_deletes_only_the_schedule_of_its_owner(
     memory_server: Server, m: Tenure, namespace: str
 ) -> None:
     def build(owner: str, *words: str) -> App:

@@ -93,7 +93,7 @@ def test_a_spider_that_was_handed_a_lease_extends_and_settles_it(
 @pytest.mark.parametrize(
     ("args", "env"), [({"_job": "visit-1"}, {}), ({}, {"SCRAPY_JOB": "visit-1"})]
 )
-def test_a_spider_of_a_scrapyd_leaves_the_files_of_the_job_around_it_alone(
+def test_a_spider_of_a_scrapyd_writes_no_files_of_the_outer_job(
     site: Site, crawlers: Crawlers, tmp_path: Path, args: dict[str, str], env: dict[str, str]
 ) -> None:
     files = {"TENURE_RESULT_FILE": str(tmp_path / "result"), "TENURE_LEASE": "that-of-scrapyd"}

@@ -17,7 +17,7 @@ def states(client: Tenure) -> Counter[str]:
     return Counter(job.state for job in client.jobs.list(queue="pages"))
 
 
-def test_a_job_is_settled_when_all_requests_that_came_from_it_are_done(
+def test_a_job_is_settled_when_all_its_requests_are_done(
     m: Tenure, site: Site, crawlers: Crawlers
 ) -> None:
     # The second job asks for the same pages as the first; /a links to /b twice, and to itself.

@@ -30,7 +30,7 @@ def ends_well(*processes: Any) -> None:
     assert [process.wait(40) for process in processes] == [0] * len(processes)
 
 
-def test_two_crawlers_keep_to_the_cap_and_to_one_account_each_at_a_time(
+def test_two_crawlers_keep_the_cap_and_use_no_account_twice_at_once(
     m: Tenure, site: Site, crawlers: Crawlers
 ) -> None:
     m.limits.set("site:*", concurrency=3)
@@ -138,7 +138,7 @@ def test_a_session_ends_where_a_request_says_so(m: Tenure, site: Site, crawlers:
     assert (by["/2"], by["/3"], by["/free"]) == (by["/0"], by["/1"], "")
 
 
-def test_a_slot_comes_back_when_another_middleware_swallows_the_answer(
+def test_a_slot_returns_when_a_middleware_swallows_the_answer(
     m: Tenure, site: Site, crawlers: Crawlers
 ) -> None:
     m.limits.set("site:*", concurrency=1)

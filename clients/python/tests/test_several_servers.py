@@ -118,7 +118,7 @@ def test_the_first_that_answers_is_used_and_stays(calling: Calling, doubles: lis
     assert counts(doubles) == [0, 3, 0]
 
 
-def test_a_server_that_is_gone_is_left_without_a_pause_and_not_asked_again(
+def test_a_lost_server_is_left_at_once_and_not_asked_again(
     calling: Calling, doubles: list[Double]
 ) -> None:
     client = calling(*doubles)
@@ -183,7 +183,7 @@ def test_a_list_that_nobody_answers_is_named_whole(calling: Calling, doubles: li
     assert all(each.url in str(lost.value) for each in doubles)
 
 
-def test_a_call_that_may_have_happened_and_cannot_be_repeated_goes_nowhere_else(
+def test_an_unrepeatable_call_in_doubt_goes_to_no_other_server(
     doubles: list[Double],
 ) -> None:
     first, second, _ = doubles

@@ -60,7 +60,7 @@ def test_a_page_that_says_something_else_is_found(tmp_path: Path) -> None:
         ("hello\n", "hello ann\n", False),
     ],
 )
-def test_what_stands_for_anything_matches_anything_and_the_rest_does_not(
+def test_expected_lines_match_in_order_with_free_spaces_and_ellipses(
     expected: str, said: str, fits: bool
 ) -> None:
     assert matches(expected, said) is fits

@@ -117,9 +117,7 @@ def test_arguments_by_name_and_by_place_are_the_payload(app: App, m: Tenure) -> 
     assert m.jobs.get(app.push(send, to="bob").id).payload == {"to": "bob"}
 
 
-def test_arguments_that_the_handler_does_not_take_are_refused_at_the_push(
-    app: App, m: Tenure
-) -> None:
+def test_arguments_unknown_to_the_handler_are_refused_at_the_push(app: App, m: Tenure) -> None:
     @app.job("mail")
     def send(ctx: Context, to: str) -> None: ...
 
@@ -146,9 +144,7 @@ def test_options_say_more_about_the_job(app: App, m: Tenure) -> None:
     assert m.jobs.get("m-1").raw["retry"]["max_attempts"] == 3
 
 
-def test_every_field_of_a_job_can_be_a_default_and_the_docstring_lists_it(
-    app: App, m: Tenure
-) -> None:
+def test_each_field_of_a_job_can_be_a_default_and_is_in_the_docstring(app: App, m: Tenure) -> None:
     defaults: dict[str, Any] = {
         "priority": 5, "delay": "1h", "timeout": "5m", "expires_at": "2h", "unique": "the-report",
         "retry": {"max_attempts": 3}, "needs": [limit("lock:x")], "group": "eu", "retain": "1d",

@@ -181,7 +181,7 @@ def test_advance_goes_from_due_moment_to_due_moment(
 
 
 @pytest.mark.parametrize(("overlap", "made"), [("skip", 1), ("allow", 5)])
-def test_a_schedule_fires_at_each_moment_of_a_jump_as_its_overlap_allows(
+def test_a_schedule_fires_in_a_clock_jump_as_its_overlap_allows(
     tenure: Tenure, tenure_clock: Clock, overlap: str, made: int
 ) -> None:
     tenure.schedules.set("s", every="1h", overlap=overlap, job={"queue": "q"})

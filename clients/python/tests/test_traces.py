@@ -54,7 +54,7 @@ def test_a_long_trace_is_cut_at_a_line_and_keeps_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("letter", ["x", "ü", "•", "\N{GRINNING FACE}"])
-def test_a_long_message_leaves_its_start_its_end_and_where_it_was_raised(letter: str) -> None:
+def test_a_long_message_keeps_its_start_its_end_and_its_origin(letter: str) -> None:
     try:
         raise ValueError("begin " + letter * 20_000 + " end")
     except ValueError as error:
@@ -63,7 +63,7 @@ def test_a_long_message_leaves_its_start_its_end_and_where_it_was_raised(letter:
     message, where = text.split("\n")[:2]
     assert message.startswith(f"ValueError: begin {letter}") and message.endswith(f"{letter} end")
     assert " … " in message and where.endswith(
-        "in test_a_long_message_leaves_its_start_its_end_and_where_it_was_raised"
+        "in test_a_long_message_keeps_its_start_its_end_and_its_origin"
     )
 
 

@@ -33,7 +33,7 @@ def test_a_row_of_a_sync_keeps_its_tags_and_slots(
     assert _resource(row, "id", None) == made
 
 
-def test_retry_takes_a_number_and_refuses_what_it_cannot_be_at_the_import() -> None:
+def test_retry_takes_a_whole_number_and_refuses_the_rest_at_import() -> None:
     app = App()
 
     @app.job("q", retry=5)

@@ -46,7 +46,7 @@ def test_a_worker_whose_log_nobody_reads_works_and_ends(
         worker.wait()
 
 
-def test_lines_that_do_not_fit_are_counted_and_the_others_come_in_order() -> None:
+def test_lines_that_do_not_fit_are_counted_and_others_keep_order() -> None:
     may: queue.Queue[None] = queue.Queue()
     took: queue.Queue[bytes] = queue.Queue()
 

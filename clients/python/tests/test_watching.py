@@ -87,7 +87,7 @@ def test_leases_are_listed_without_secrets_and_ended_by_force(t: Tenure) -> None
     assert list(t.leases()) == []
 
 
-def test_workers_are_those_who_asked_lately(t: Tenure) -> None:
+def test_a_worker_that_took_a_job_is_listed_with_its_leases(t: Tenure) -> None:
     t.push("q")
     take(t, "q")
     assert [(worker.id, worker.leases) for worker in t.workers()] == [("hand", 1)]

@@ -232,7 +232,7 @@ def test_a_handler_reads_what_its_parents_made(running: Running) -> None:
     assert running.run("parents", after=[first]).get() == [3]
 
 
-def test_a_failed_run_says_where_it_failed_in_its_error_and_on_one_line(running: Running) -> None:
+def test_a_failed_run_says_where_in_its_error_and_in_one_log_line(running: Running) -> None:
     job = running.run("fail", {"times": 9}, id="broken-1", retry={"max_attempts": 1})
     record = until(lambda: (found := running.client.jobs.get(job.id)).state == "failed" and found)
     what, where, code, *_ = (record.error or "").split("\n")
@@ -268,9 +268,7 @@ def test_the_worker_is_known_by_its_host_and_pid_and_a_random_end(running: Runni
     assert f":{running.process.pid} " in tenure_says(running.client, "workers")
 
 
-def test_the_command_names_the_host_and_pid_of_whoever_holds_a_job_or_a_lock(
-    m: Tenure, memory_workers: Workers
-) -> None:
+def test_explain_names_the_host_and_pid_of_a_holder(m: Tenure, memory_workers: Workers) -> None:
     worker = memory_workers.start()
     job = m.push("work", kind="report")
     until(lambda: m.jobs.get(job.id).state == "running")
@@ -312,7 +310,7 @@ def test_progress_that_is_reported_last_goes_with_the_outcome(running: Running) 
     assert (result.state, result.progress) == ("succeeded", {"page": 8})
 
 
-def test_many_large_results_are_settled_in_calls_that_the_server_takes(
+def test_many_large_results_are_settled_in_calls_below_8_mib(
     proxy: Any, namespace: str, folder: Path, m: Tenure
 ) -> None:
     workers = Workers(proxy.url, namespace, folder)

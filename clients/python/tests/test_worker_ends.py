@@ -46,7 +46,7 @@ def test_a_handler_that_blocks_for_five_ttls_keeps_its_lease(
     ("kind", "handler"),
     [("threads", "run_on"), ("asyncio", "run_on_async"), ("processes", "run_on")],
 )
-def test_a_stopped_process_neither_settles_nor_touches_the_new_holders_work(
+def test_a_stopped_process_does_not_touch_the_work_of_its_successor(
     m: Tenure, memory_workers: Workers, kind: str, handler: str
 ) -> None:
     first = memory_workers.start("--kind", kind, "--ttl", "2s", "--concurrency", "1")
@@ -90,7 +90,7 @@ def test_jobs_of_a_killed_worker_run_again(t: Tenure, workers: Workers, kind: st
         assert [each["outcome"] for each in t.jobs.get(job.id).errors] == ["lost"]
 
 
-def test_a_handlers_process_that_is_killed_fails_the_run_and_is_replaced(
+def test_a_killed_handler_process_fails_its_run_and_is_replaced(
     t: Tenure, workers: Workers
 ) -> None:
     workers.start("--kind", "processes", "--concurrency", "1")
@@ -113,7 +113,7 @@ def test_processes_of_a_killed_worker_end_too(m: Tenure, memory_workers: Workers
     until(lambda: is_gone(child))
 
 
-def test_processes_of_a_stopped_worker_end_before_the_job_is_granted_again(
+def test_processes_of_a_stopped_worker_end_before_the_next_grant(
     m: Tenure, memory_workers: Workers
 ) -> None:
     worker = memory_workers.start("--kind", "processes", "--concurrency", "1", "--ttl", "5s")
@@ -124,7 +124,7 @@ def test_processes_of_a_stopped_worker_end_before_the_job_is_granted_again(
     assert m.jobs.get(job.id).lost == 0
 
 
-def test_a_process_in_c_code_that_keeps_the_interpreter_ends_when_its_worker_is_stopped(
+def test_a_process_that_holds_the_gil_ends_with_its_stopped_worker(
     m: Tenure, memory_workers: Workers
 ) -> None:
     worker = memory_workers.start("--kind", "processes", "--concurrency", "1", "--ttl", "5s")
@@ -357,7 +357,7 @@ def test_lost_extends_cost_nothing_while_some_are_answered(
         workers.kill_all()
 
 
-def test_a_worker_that_ends_without_its_server_says_what_it_could_not_settle(
+def test_a_worker_ending_without_its_server_reports_lost_outcomes(
     own_server: Any, namespace: str, folder: Any
 ) -> None:
     workers = Workers(own_server.url, namespace, folder)
