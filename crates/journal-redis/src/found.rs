@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_owner_comes_first_and_who_said_nothing_for_long_not_at_all() {
+    fn the_leader_comes_first_and_long_silent_servers_are_left_out() {
         let server = |id| {
             let (url, release) = (format!("http://{id}"), "0.1.0".to_owned());
             ServerEntry { id, url, release, format: 1, applied: 0 }

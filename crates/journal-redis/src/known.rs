@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_asked_for_until_a_text_that_was_sent_whole_is_answered() {
+    fn a_script_is_sent_whole_until_an_answer_proves_it_known() {
         let text = |text: &str| RespValue::Text(text.as_bytes().to_vec());
         for (reply, proves) in
             [("done 7", true), ("at 3", true), ("moved", false), ("deposed", false)]

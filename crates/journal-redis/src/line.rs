@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_and_the_question_for_its_replicas_go_out_again_together() {
+    fn a_script_and_its_wait_for_replicas_are_sent_again_together() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         runtime.expect("a runtime can be made").block_on(async {
             let naming = StoreNaming { store: 1, ttl: 0 };
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_that_was_given_up_keeps_its_place_among_the_replies() {
+    async fn a_request_given_up_keeps_its_place_among_the_replies() {
         let said = answers(PATIENCE * 2, b"+one\r\n+two\r\n").await;
         let two = Ok(RespValue::Text(b"two".to_vec()));
         assert_eq!(said, [(1, Err("it answers too slowly".to_owned())), (2, two)]);

@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_above_1_kib_are_compressed_where_that_is_shorter_and_all_come_back() {
+    fn bodies_above_1_kib_are_packed_if_shorter_and_all_come_back() {
         let mut state = 1u64;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

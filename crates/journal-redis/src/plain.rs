@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_primaries_of_a_cluster_are_read_from_the_list_of_its_nodes() {
+    fn the_primaries_of_a_cluster_are_read_from_its_node_list() {
         let nodes = "07c3 127.0.0.1:30004@31004,host4 slave e7d1 0 1426238317239 4 connected\n\
                      67ed 127.0.0.1:30002@31002,host2 master - 0 1426238316232 2 connected 5461-10922\n\
                      e7d1 ::1:30001@31001 myself,master - 0 0 1 connected 0-5460\n\

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_is_read_as_it_was_written_and_nothing_else_is_taken_for_it() {
+    fn a_server_entry_is_read_as_written_and_odd_texts_are_refused() {
         let me = ServerEntry {
             id: 7,
             url: "http://10.0.0.1:7070/with space".to_owned(),

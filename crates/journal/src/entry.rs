@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_read_as_it_was_written_and_follows_on_the_one_before() {
+    fn an_entry_is_read_as_written_and_follows_its_predecessor() {
         let first = JournalEntry::after(Position::default(), FORMAT, b"one");
         let second = second();
         let read = JournalEntry::read(second.bytes().clone()).unwrap();

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_one_content_and_a_repeat_is_answered_as_the_first_time() {
+    fn a_number_has_one_content_and_repeats_are_answered_alike() {
         let journal = MemoryJournal::default();
         let (start, one) = (Position::default(), entry(Position::default(), b"one"));
         let two = entry(one.position(), b"two");

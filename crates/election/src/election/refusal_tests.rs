@@ -97,7 +97,7 @@ impl Pair {
 }
 
 #[test]
-fn the_store_moves_a_bounded_number_of_times_while_servers_refuse_each_other() {
+fn leader_changes_are_bounded_while_servers_refuse_each_other() {
     // Leader changes in ten minutes, for servers that reached each other before or never did.
     for (before, way, most) in [
         (Way::Refused, Way::Refused, 0),
@@ -115,7 +115,7 @@ fn the_store_moves_a_bounded_number_of_times_while_servers_refuse_each_other() {
 }
 
 #[test]
-fn an_owner_that_dies_is_replaced_within_a_look_and_a_pause_if_it_was_reached() {
+fn a_dead_leader_is_replaced_within_a_bound_for_each_path() {
     // Dead leaders are refused; `most` limits the time of a takeover.
     for (way, most) in [(Way::Open, 270), (Way::Refused, 1_600)] {
         for phase in 0..20 {

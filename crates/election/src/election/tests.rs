@@ -65,7 +65,7 @@ fn piece(by: Term, generation: Generation, body: Option<()>) -> ScriptCall<()> {
 }
 
 #[test]
-fn the_snapshot_before_is_kept_until_the_next_turn_or_for_a_minute() {
+fn the_former_snapshot_is_kept_until_the_next_or_for_a_minute() {
     let mut world = World::owned();
     for expected in [&[1][..], &[1, 2], &[2, 3]] {
         world.hears(Input::SnapshotDue);

@@ -58,7 +58,7 @@ fn a_grant_that_only_a_silent_server_knows(before_it_knows: bool) -> Option<Viol
 }
 
 #[test]
-fn nothing_exclusive_is_granted_while_an_owner_asks_whether_another_one_knows_more() {
+fn no_lock_is_granted_while_a_leader_asks_peers_for_newer_data() {
     assert_eq!(a_grant_that_only_a_silent_server_knows(false), None);
     // Two rules protect the lock from a second holder: this one, and the held-back answer to the grant.
     leave_out([Some(Mutant::GrantsWhileItAsks), Some(Mutant::DoubtfulGrantsGoOut)]);
@@ -68,7 +68,7 @@ fn nothing_exclusive_is_granted_while_an_owner_asks_whether_another_one_knows_mo
 }
 
 #[test]
-fn a_grant_of_before_a_loss_is_not_answered_if_a_silent_server_may_know_more() {
+fn a_grant_before_a_loss_stays_unanswered_with_a_silent_server() {
     assert_eq!(a_grant_that_only_a_silent_server_knows(true), None);
     leave_out([Some(Mutant::DoubtfulGrantsGoOut), None]);
     let found = a_grant_that_only_a_silent_server_knows(true);
@@ -126,7 +126,7 @@ fn a_recovery_that_is_taken_over() -> bool {
 }
 
 #[test]
-fn a_recovery_after_a_heal_in_the_same_run_goes_on_with_the_next_owner() {
+fn a_recovery_after_a_rebuild_goes_on_with_the_next_leader() {
     assert!(a_recovery_that_is_taken_over());
     leave_out([Some(Mutant::RecoveryKeepsTheNote), None]);
     let recovers = a_recovery_that_is_taken_over();
@@ -164,7 +164,7 @@ fn servers_that_refuse_each_other_leave_the_store_where_it_is() {
 /// A leader that ends hands the store over, and its own heartbeat then reports another leader. The store loses the
 /// handover and earlier entries while no server has read them: those are lost with it, as after a leader's death.
 #[test]
-fn what_a_gift_left_to_the_store_alone_is_lost_with_it_and_then_somebody_serves() {
+fn a_handover_that_is_lost_with_the_store_ends_with_a_leader() {
     let faults = Faults { failovers: 1, ends: 1, ..NONE };
     let setting = Setting { servers: 2, faults, waits: false, held: true };
     let events = [

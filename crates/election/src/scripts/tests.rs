@@ -121,7 +121,7 @@ fn every_append_leaves_its_moment_and_no_repeat_takes_that_back() {
 }
 
 #[test]
-fn a_turn_needs_its_pieces_and_no_piece_that_is_named_is_unlinked() {
+fn an_install_needs_its_chunks_and_named_chunks_stay() {
     let (mut keys, by) = owned();
     keys.call(&append(by, 1, 11, Some(1)), NOW);
     keys.call(&append(by, 2, 12, Some(2)), NOW);

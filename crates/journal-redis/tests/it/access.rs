@@ -164,7 +164,7 @@ fn a_user_needs_the_commands_that_are_listed_and_each_of_them() {
 }
 
 #[test]
-fn after_a_failover_the_line_is_at_the_new_primary_and_appends_are_moved() {
+fn appends_after_a_failover_reach_the_new_primary_as_moved() {
     if !wanted() {
         return;
     }

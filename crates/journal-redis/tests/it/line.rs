@@ -42,7 +42,7 @@ fn kill_connections(redis: &RedisServer) {
 }
 
 #[test]
-fn appends_that_were_begun_arrive_in_order_whatever_becomes_of_the_connection() {
+fn appends_arrive_in_order_across_lost_connections() {
     if !wanted() {
         return;
     }
@@ -82,7 +82,7 @@ fn appends_that_were_begun_arrive_in_order_whatever_becomes_of_the_connection() 
 }
 
 #[test]
-fn a_redis_that_is_away_for_long_leaves_open_whether_it_happened() {
+fn an_append_to_an_absent_redis_has_an_unknown_outcome() {
     if !wanted() {
         return;
     }
@@ -142,7 +142,7 @@ impl Proxy {
 }
 
 #[test]
-fn an_owner_behind_a_proxy_that_turns_to_another_redis_hears_that_the_store_moved() {
+fn an_append_through_a_proxy_to_another_redis_reports_a_move() {
     if !wanted() {
         return;
     }

@@ -57,7 +57,7 @@ fn said(journal: &RedisJournal, append: &Append) -> Appended {
 }
 
 #[test]
-fn an_append_is_done_once_the_replica_has_it_also_an_empty_one_and_a_repeat() {
+fn an_append_is_done_only_once_the_replica_has_it() {
     if !wanted() {
         return;
     }
@@ -85,7 +85,7 @@ fn an_append_is_done_once_the_replica_has_it_also_an_empty_one_and_a_repeat() {
 }
 
 #[test]
-fn a_connection_that_is_lost_between_an_append_and_its_replicas_confirms_nothing() {
+fn a_connection_lost_before_replicas_answer_confirms_nothing() {
     if !wanted() {
         return;
     }
@@ -104,7 +104,7 @@ fn a_connection_that_is_lost_between_an_append_and_its_replicas_confirms_nothing
 }
 
 #[test]
-fn a_failover_keeps_what_was_done_if_all_replicas_had_to_have_it() {
+fn a_failover_keeps_appends_only_if_all_replicas_confirmed_them() {
     if !wanted() {
         return;
     }

@@ -95,7 +95,7 @@ fn a_redis_that_would_drop_jobs_is_refused() {
 }
 
 #[test]
-fn namespaces_of_an_earlier_release_are_refused_wherever_they_lie_among_many_keys() {
+fn a_namespace_of_an_old_release_is_found_among_many_keys() {
     if !wanted() {
         return;
     }

@@ -17,7 +17,7 @@ fn ids(all: &tenure_journal_redis::StoreServers) -> Vec<u128> {
 }
 
 #[test]
-fn servers_read_what_the_others_say_and_share_one_secret_also_where_redis_is_full() {
+fn servers_share_entries_and_one_secret_even_in_a_full_redis() {
     if !wanted() {
         return;
     }
@@ -35,7 +35,7 @@ fn servers_read_what_the_others_say_and_share_one_secret_also_where_redis_is_ful
 }
 
 #[test]
-fn a_server_that_said_nothing_for_a_minute_is_taken_away_by_any_other() {
+fn a_server_silent_for_a_minute_is_removed_by_any_other() {
     if !wanted() {
         return;
     }
@@ -58,7 +58,7 @@ fn found(address: &str) -> Result<Vec<u128>, String> {
 }
 
 #[test]
-fn a_client_finds_the_servers_of_its_store_with_the_owner_first_and_writes_nothing() {
+fn a_client_finds_servers_leader_first_with_read_only_rights() {
     if !wanted() {
         return;
     }
@@ -85,7 +85,7 @@ fn a_client_finds_the_servers_of_its_store_with_the_owner_first_and_writes_nothi
 }
 
 #[test]
-fn the_servers_of_a_store_are_found_in_a_cluster_whichever_node_is_named() {
+fn the_servers_of_a_store_are_found_through_any_cluster_node() {
     if !wanted() {
         return;
     }

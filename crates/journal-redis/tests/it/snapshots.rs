@@ -104,7 +104,7 @@ fn finds(engine: &Embedded, n: u32) -> bool {
 }
 
 #[test]
-fn a_store_is_loaded_from_its_snapshot_and_the_entries_behind_it() {
+fn a_store_is_loaded_from_its_snapshot_and_the_entries_after_it() {
     if !wanted() {
         return;
     }
@@ -147,7 +147,7 @@ fn a_snapshot_takes_few_bytes_of_redis() {
 }
 
 #[test]
-fn what_is_missing_or_damaged_in_a_snapshot_is_said_and_is_never_its_end() {
+fn a_missing_or_damaged_chunk_is_an_error_and_never_an_end() {
     if !wanted() {
         return;
     }
@@ -188,7 +188,7 @@ fn what_is_missing_or_damaged_in_a_snapshot_is_said_and_is_never_its_end() {
 }
 
 #[test]
-fn a_snapshot_that_was_turned_away_while_it_is_read_is_begun_anew() {
+fn a_snapshot_replaced_while_it_is_read_is_read_again() {
     if !wanted() {
         return;
     }
@@ -216,7 +216,7 @@ fn a_snapshot_that_was_turned_away_while_it_is_read_is_begun_anew() {
 }
 
 #[test]
-fn pieces_are_those_of_the_owner_and_go_when_they_are_named_no_more() {
+fn only_the_leader_writes_chunks_and_named_ones_are_kept() {
     if !wanted() {
         return;
     }
@@ -237,7 +237,7 @@ fn pieces_are_those_of_the_owner_and_go_when_they_are_named_no_more() {
 }
 
 #[test]
-fn pieces_that_an_owner_left_are_unlinked_by_whoever_writes_the_next_snapshot() {
+fn chunks_left_by_a_dead_leader_go_with_the_next_snapshot() {
     if !wanted() {
         return;
     }
@@ -269,7 +269,7 @@ fn pieces_that_an_owner_left_are_unlinked_by_whoever_writes_the_next_snapshot() 
 }
 
 #[test]
-fn entries_behind_an_end_that_was_lost_are_said_and_are_never_a_shorter_store() {
+fn entries_after_a_lost_end_are_an_error_and_no_shorter_store() {
     if !wanted() {
         return;
     }

@@ -83,7 +83,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_frame_is_read_as_it_was_written_and_with_any_bit_flipped_it_is_none(
+        fn a_frame_is_read_as_written_and_refused_with_any_flipped_bit(
             body in proptest::collection::vec(any::<u8>(), 0..60),
             durable in any::<u64>(),
             at in any::<prop::sample::Index>(),

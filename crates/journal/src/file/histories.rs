@@ -315,7 +315,7 @@ impl World {
 }
 
 #[test]
-fn whatever_crashes_what_was_durable_is_found_and_nothing_else_than_was_written() {
+fn crashes_lose_nothing_durable_and_invent_nothing() {
     let mut openings = 0;
     for seed in 0..HISTORIES {
         let mut world = World::new(seed);

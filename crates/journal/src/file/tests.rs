@@ -84,7 +84,7 @@ fn an_entry_is_done_once_it_is_synced_and_is_read_again() {
 }
 
 #[test]
-fn where_the_disk_is_synced_now_and_then_an_entry_is_done_at_once_and_a_close_syncs_it() {
+fn periodic_syncs_finish_an_entry_at_once_and_close_syncs_it() {
     let mut here = Here::new(SyncWhen::Every(PATIENCE));
     assert_eq!(here.begin(10).wait(Duration::ZERO), Some(Appended::Done));
     assert_eq!(here.synced.load(Ordering::SeqCst), 0);
@@ -160,7 +160,7 @@ fn a_segment_that_is_removed_breaks_the_journal_for_good() {
 }
 
 #[test]
-fn without_room_for_a_segment_the_journal_is_broken_after_all_that_fits() {
+fn a_journal_without_room_breaks_after_all_entries_that_fit() {
     let mut here = Here::new(SyncWhen::BeforeAnswer);
     // Without the folder no segment can be made.
     let away = here.dir.path().join("away");

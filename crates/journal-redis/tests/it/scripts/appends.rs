@@ -7,7 +7,7 @@ use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use crate::scripts::{A, B, STORE, Said, World, empty_call, entry, entry_call, said};
 
 #[test]
-fn a_repeated_acquisition_is_answered_as_the_first_one_and_nobody_elses_is() {
+fn an_acquisition_is_repeatable_only_by_the_same_server() {
     if !wanted() {
         return;
     }
@@ -31,7 +31,7 @@ fn a_repeated_acquisition_is_answered_as_the_first_one_and_nobody_elses_is() {
 }
 
 #[test]
-fn an_epoch_is_the_clock_in_microseconds_and_above_all_that_is_known() {
+fn an_epoch_is_the_clock_in_us_and_above_each_known_epoch() {
     if !wanted() {
         return;
     }
@@ -61,7 +61,7 @@ fn a_store_without_its_own_notes_no_run_unless_it_is_new() {
 }
 
 #[test]
-fn an_append_is_judged_by_store_epoch_owner_run_number_and_content() {
+fn an_append_is_checked_for_store_epoch_leader_run_and_content() {
     if !wanted() {
         return;
     }
@@ -106,7 +106,7 @@ fn an_append_is_judged_by_store_epoch_owner_run_number_and_content() {
 }
 
 #[test]
-fn an_append_that_beats_says_when_and_no_repeat_takes_anything_back() {
+fn a_heartbeat_append_notes_its_moment_and_no_repeat_undoes_it() {
     if !wanted() {
         return;
     }
@@ -143,7 +143,7 @@ fn a_run_is_noted_by_the_append_that_says_so() {
 }
 
 #[test]
-fn who_is_deposed_writes_nothing_any_more() {
+fn a_fenced_leader_appends_nothing() {
     if !wanted() {
         return;
     }

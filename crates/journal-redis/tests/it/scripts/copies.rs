@@ -21,7 +21,7 @@ impl World {
 }
 
 #[test]
-fn a_mark_is_written_by_the_owner_alone_and_in_place_of_what_it_saw() {
+fn a_mark_is_written_by_the_leader_alone_over_the_one_it_saw() {
     if !wanted() {
         return;
     }
@@ -44,7 +44,7 @@ fn a_mark_is_written_by_the_owner_alone_and_in_place_of_what_it_saw() {
 }
 
 #[test]
-fn a_store_goes_whole_and_only_if_its_copy_is_the_one_that_was_seen() {
+fn a_store_is_dropped_whole_and_only_under_the_seen_mark() {
     if !wanted() {
         return;
     }

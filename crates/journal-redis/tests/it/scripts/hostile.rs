@@ -208,7 +208,7 @@ const ROWS: &[Row] = &[
 ];
 
 #[test]
-fn whatever_happens_to_a_store_an_append_is_answered_rightly_the_short_way_and_the_long_one() {
+fn appends_to_an_altered_store_are_answered_right_on_both_paths() {
     if !wanted() {
         return;
     }

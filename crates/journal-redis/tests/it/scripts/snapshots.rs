@@ -35,7 +35,7 @@ fn pieces(world: &World) -> usize {
 }
 
 #[test]
-fn a_turn_needs_all_pieces_and_keeps_the_entries_behind_its_snapshot() {
+fn an_install_needs_all_chunks_and_keeps_the_entries_after_it() {
     if !wanted() {
         return;
     }
@@ -97,7 +97,7 @@ fn no_piece_of_the_snapshot_that_own_names_is_unlinked() {
 }
 
 #[test]
-fn who_is_deposed_writes_unlinks_and_turns_nothing() {
+fn a_fenced_leader_writes_unlinks_and_installs_nothing() {
     if !wanted() {
         return;
     }
@@ -123,7 +123,7 @@ fn who_is_deposed_writes_unlinks_and_turns_nothing() {
 }
 
 #[test]
-fn a_turn_that_heals_ends_the_journal_with_its_snapshot_and_notes_the_run() {
+fn a_rebuild_ends_the_journal_with_its_snapshot_and_notes_a_run() {
     if !wanted() {
         return;
     }
