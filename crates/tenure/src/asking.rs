@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_passes_is_asked_again_only_of_an_engine_that_once_answered() {
+    async fn passing_errors_are_retried_once_an_engine_has_answered() {
         let broken = CallError::Fault(Fault::Broken("nonsense".to_owned()));
         for (error, again) in [
             (unavailable(), true),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_unknown_outcome_is_looked_for_under_the_id_it_was_first_sent_with() {
+    async fn a_lease_call_in_doubt_is_repeated_under_its_first_id() {
         let mut asking = met();
         let (first, begun) = (asking.call().0, Instant::now());
         for error in [unavailable(), unknown(), unavailable(), unknown()] {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_empty_answer_that_comes_at_once_is_followed_by_a_pause_that_grows() {
+    async fn empty_answers_that_come_at_once_cause_growing_pauses() {
         let (mut asking, wait) = (met(), Span::from_s(5));
         let mut longest = Duration::ZERO;
         for _ in 0..20 {

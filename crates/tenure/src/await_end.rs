@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_engine_that_answers_at_once_is_not_asked_in_a_tight_circle() {
+    async fn an_engine_that_answers_at_once_is_not_called_in_a_tight_loop() {
         let fake = Fake::new(|_, _| Says::Now(Ok(view(JobState::Running))));
         assert_eq!(asked(&fake, job(), Some(60)).await, Ok(JobState::Running));
         assert!(fake.calls().len() < 60, "{}", fake.calls().len());

@@ -235,7 +235,7 @@ mod tests {
     use tenure_testkit::fake::{Fake, Says, unavailable};
 
     #[tokio::test(start_paused = true)]
-    async fn a_reader_goes_on_where_its_server_is_killed_during_its_first_wait() {
+    async fn a_reader_survives_a_server_killed_during_its_first_wait() {
         let fake = Fake::new(|call, before| {
             let Request::ReadEvents(asked) = call else { panic!("only events are read: {call:?}") };
             let read = |items| Reply::ReadEvents(EventsRead { items, ..EventsRead::default() });

@@ -70,7 +70,7 @@ async fn the_stop_comes_at_four_fifths_when_no_extend_is_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_watches_sees_each_answered_heartbeat_and_keeps_nothing() {
+async fn a_watch_sees_each_answered_heartbeat_and_renews_no_lease() {
     let fake = Fake::new(|call, _| well(call));
     let keeper = on(&fake);
     let begun = Instant::now();
@@ -146,7 +146,7 @@ async fn a_cancelled_job_is_held_on_while_its_holder_stops() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_was_read_late_is_extended_before_its_work_starts() {
+async fn a_lease_read_late_is_extended_before_its_work_starts() {
     for (late, extends) in [(s(0), 0), (s(5), 0), (s(6), 1), (s(40), 1)] {
         let fake = Fake::new(|call, _| match call {
             Request::Extend(extend) => Says::After(s(1), Ok(extended(extend, Moment::MAX))),
@@ -162,7 +162,7 @@ async fn a_lease_that_was_read_late_is_extended_before_its_work_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_cannot_be_confirmed_is_not_worked_on_and_given_back() {
+async fn a_lease_that_cannot_be_confirmed_is_lost_and_released() {
     for away in [true, false] {
         let fake = Fake::new(move |call, _| match call {
             Request::Extend(_) if away => unavailable(),

@@ -149,7 +149,7 @@ async fn a_wait_outlives_an_engine_that_is_away_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_engine_that_answers_nothing_at_once_is_not_asked_in_a_tight_circle() {
+async fn an_engine_that_grants_nothing_is_not_called_in_a_tight_loop() {
     let fake = Fake::new(|call, _| match call {
         Request::Lease(_) => Says::Now(Ok(Reply::Lease(Leased::default()))),
         call => well(call),
@@ -181,7 +181,7 @@ async fn a_wait_with_an_end_lasts_as_long_as_it_was_asked_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_grant_whose_answer_was_lost_is_found_and_counts_from_when_it_was_asked_for() {
+async fn a_grant_with_a_lost_answer_is_found_and_counts_from_its_call() {
     let begun = Instant::now();
     let fake = Fake::new(move |call, before| match call {
         // Longer than one call is retried by itself.
@@ -272,7 +272,7 @@ async fn what_was_lost_is_not_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_granted_too_late_to_be_held_is_given_back_and_waited_for_again() {
+async fn a_grant_too_late_to_be_held_is_released_and_awaited_again() {
     let late = |call: &Request, before: usize| match call {
         Request::Lease(_) if before == 0 => {
             let Says::Now(answer) = got(1) else { unreachable!() };

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_left_is_followed_by_the_next_and_the_last_by_the_first() {
+    fn a_left_server_is_followed_by_the_next_one_in_a_circle() {
         let now = Instant::now();
         let mut choice = of_list(&["a:1", "b:1"], false);
         for (leaves, then) in [("b:1", "a:1"), ("a:1", "b:1"), ("a:1", "b:1"), ("b:1", "a:1")] {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_that_is_gone_is_left_for_the_server_that_named_it_and_followed_again_after_30_s() {
+    fn a_lost_leader_is_followed_again_when_named_after_30_s() {
         let begun = Instant::now();
         let mut choice = of_list(&["gone:1", "a:1"], false);
         choice.lost(&server("gone:1"), begun);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_was_looked_up_leads_only_to_such_as_would_be_looked_up() {
+    fn a_found_server_leads_only_to_servers_that_may_be_called() {
         let here = "http://127.0.0.1:1";
         for (may_call, owner, follows) in [
             (MayCall::All, "http://c:1", true),

@@ -83,7 +83,7 @@ async fn nothing_is_repeated_after_a_minute_and_then_it_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_only_reads_or_could_do_more_the_second_time_is_sent_once() {
+async fn reads_and_unrepeatable_calls_are_sent_once() {
     let retry = |finished_at| RetryJob { job: job_ref(), finished_at };
     for (request, calls) in [
         (Request::from(GetStats), 1),

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_ahead_as_end_during_a_call_and_at_most_four_a_slot() {
+    fn jobs_ahead_cover_one_call_and_are_at_most_four_a_slot() {
         for (slots, call, run, want) in [
             (100, ms(1), us(0), 400),
             (100, ms(1), us(1), 400),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn after_jobs_that_waited_too_long_handlers_must_show_that_they_are_fast() {
+    fn leasing_ahead_pauses_after_long_waits_until_runs_are_fast() {
         let mut pace = steady(10, us(1));
         pace.waited_too_long();
         assert_eq!(pace.ahead(), 0);

@@ -285,7 +285,7 @@ async fn a_redis_that_is_away_is_told_by_the_first_call() {
 }
 
 #[test]
-fn times_of_other_libraries_are_read_by_way_of_the_standard_library() {
+fn times_convert_from_and_to_the_standard_library() {
     let moment = Moment::from_us(1_795_000_000_123_456);
     assert_eq!(Moment::from(SystemTime::from(moment)), moment);
     assert_eq!(Moment::from(SystemTime::UNIX_EPOCH - Duration::from_secs(1)), Moment::ZERO);

@@ -167,7 +167,7 @@ async fn connections_are_kept_and_a_dead_one_costs_no_call() {
 }
 
 #[tokio::test]
-async fn a_caller_who_goes_away_closes_its_connection() {
+async fn an_aborted_call_closes_its_connection() {
     let mut server = Scripted::start(|_| Then::Silence).await;
     let remote = server.remote();
     let need = Need::Limit { limit: LimitName::parse("lock:a").unwrap(), weight: 1, cost: 1 };
@@ -183,7 +183,7 @@ async fn a_caller_who_goes_away_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn a_set_too_large_for_a_body_goes_as_lines_and_other_calls_are_refused_here() {
+async fn only_a_set_may_exceed_a_body_and_is_then_sent_in_lines() {
     let answer = r#"{"added":200,"updated":0,"unchanged":0,"retired":0,"retiring":0}"#;
     let mut server = Scripted::start(move |_| ok(answer)).await;
     let remote = server.remote();

@@ -108,7 +108,7 @@ async fn the_first_that_answers_is_used_and_stays() {
 }
 
 #[tokio::test]
-async fn a_server_that_goes_is_left_for_the_next_and_after_the_last_comes_the_first() {
+async fn a_stopped_server_is_left_for_the_next_one_in_the_list() {
     let (first, second) = (Double::well().await, Double::well().await);
     let remote = remote(&list([&first, &second]), None);
     audit(&remote).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_server_that_goes_is_left_for_the_next_and_after_the_last_comes_the_fi
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_serve_is_left_at_once_also_by_what_is_never_repeated() {
+async fn a_server_that_does_not_serve_is_left_at_once_by_every_call() {
     for code in [Code::Draining, Code::NotOwner, Code::StoreUnavailable] {
         let (first, second) = (Double::refusing(code).await, Double::well().await);
         let called = remote(&list([&first, &second]), None);
@@ -166,7 +166,7 @@ fn push_without_an_id() -> Push {
 }
 
 #[tokio::test]
-async fn what_may_have_happened_is_sent_elsewhere_only_if_it_may_be_sent_twice() {
+async fn a_call_in_doubt_goes_to_another_server_only_if_repeatable() {
     let lost: [fn() -> Then; 2] = [|| Then::Close, || Then::Answer(502, "", "<html>".to_owned())];
     for then in lost {
         let (first, second) = (Double::start(then).await, Double::well().await);
@@ -187,7 +187,7 @@ async fn what_may_have_happened_is_sent_elsewhere_only_if_it_may_be_sent_twice()
 }
 
 #[tokio::test]
-async fn a_client_goes_to_the_owner_that_an_answer_names_and_back_when_it_is_gone() {
+async fn a_client_follows_a_named_leader_and_returns_when_it_is_gone() {
     let owner = Double::well().await;
     let (first, second) = (Double::naming(&owner).await, Double::well().await);
     let called = remote(&list([&first, &second]), Some("a-token-of-at-least-32-characters-long"));
@@ -206,7 +206,7 @@ async fn a_client_goes_to_the_owner_that_an_answer_names_and_back_when_it_is_gon
 }
 
 #[tokio::test]
-async fn an_owner_that_hands_over_is_left_and_followed_again_when_it_is_named() {
+async fn a_draining_leader_is_left_and_followed_again_when_named() {
     let drains = Arc::new(AtomicBool::new(false));
     let draining = drains.clone();
     let owner = Double::start(move || match draining.load(Ordering::SeqCst) {
@@ -263,7 +263,7 @@ mod searched {
     }
 
     #[tokio::test]
-    async fn the_servers_of_a_store_are_looked_up_and_again_when_all_are_gone() {
+    async fn the_servers_of_a_store_are_looked_up_again_when_all_are_gone() {
         if !wanted() {
             return;
         }
@@ -296,7 +296,7 @@ mod searched {
     }
 
     #[tokio::test]
-    async fn whoever_names_an_authority_calls_no_server_in_clear() {
+    async fn a_client_with_an_authority_calls_no_server_in_clear() {
         if !wanted() {
             return;
         }
@@ -343,7 +343,7 @@ mod searched {
     }
 
     #[tokio::test]
-    async fn a_store_without_a_server_says_how_to_start_one_and_shows_no_password() {
+    async fn a_missing_server_is_reported_with_a_command_and_no_password() {
         if !wanted() {
             return;
         }

@@ -60,7 +60,7 @@ async fn ended(handlers: Handlers) -> JobView {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_is_pushed_with_its_kind_into_its_queue_unless_another_is_named() {
+async fn a_task_goes_with_its_kind_into_its_own_or_the_named_queue() {
     let sandbox = Sandbox::new().unwrap();
     let client = sandbox.client();
     client.push_task(&to("ann")).unwrap().await.unwrap();

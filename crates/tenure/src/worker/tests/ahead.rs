@@ -195,7 +195,7 @@ async fn with_jobs_ahead(
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_waited_ahead_for_20_ms_is_given_back_and_counts_nowhere() {
+async fn a_job_that_waited_ahead_for_20_ms_is_released_uncounted() {
     let mut backlog = Backlog::of(60, ms(2));
     // Jobs that were given back can be granted again.
     let mut again: Vec<usize> = Vec::new();
@@ -284,7 +284,7 @@ async fn a_drain_gives_back_what_waits_ahead_and_finishes_what_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_lost_or_cancelled_while_it_waits_ahead_does_not_begin() {
+async fn a_job_lost_or_cancelled_while_it_waits_ahead_does_not_begin() {
     let mut backlog = Backlog::of(44, ms(2));
     let (seen, go) = (Arc::new(Seen::default()), Arc::new(Notify::new()));
     // Its heartbeat is due 200 ms after it was asked for, and the call takes 190 of them.

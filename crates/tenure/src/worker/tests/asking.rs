@@ -160,7 +160,7 @@ async fn an_engine_is_waited_for_whether_it_was_ever_there_or_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_ends_when_the_engine_was_away_for_as_long_as_it_may_be() {
+async fn a_worker_ends_when_the_engine_is_away_for_the_allowed_time() {
     for answer in [unavailable, unknown] {
         let fake = Fake::new(move |call, before| match call {
             Request::Lease(_) if before > 0 => answer(),
@@ -185,7 +185,7 @@ async fn a_worker_ends_when_the_engine_was_away_for_as_long_as_it_may_be() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_is_told_at_the_first_failure_and_of_a_silent_engine_when_its_answer_is_late() {
+async fn trouble_is_reported_at_the_first_failure_or_late_answer() {
     let silent: fn() -> Says = || Says::Never;
     for (answer, within) in [(unavailable as fn() -> Says, s(0)), (unknown, s(0)), (silent, s(7))] {
         let fake = Fake::new(move |call, before| match call {
@@ -208,7 +208,7 @@ async fn trouble_is_told_at_the_first_failure_and_of_a_silent_engine_when_its_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_worker_hears_of_an_engine_that_is_away_by_its_heartbeats() {
+async fn a_busy_worker_learns_of_an_absent_engine_by_its_heartbeats() {
     let begun = Instant::now();
     let fake = Fake::new(move |call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),

@@ -49,7 +49,7 @@ async fn a_second_stop_is_now_and_the_handler_may_use_its_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_is_dropped_when_its_lease_is_lost_and_nothing_is_settled() {
+async fn a_lost_lease_drops_its_handler_and_settles_nothing() {
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted([1]),
         Request::Extend(_) => unavailable(),

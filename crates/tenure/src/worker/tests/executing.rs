@@ -23,7 +23,7 @@ where
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_cannot_be_executed_ends_the_work_and_is_given_back() {
+async fn a_job_that_cannot_be_executed_is_released_and_ends_the_work() {
     // A second call waits beside the job, and would be granted it again.
     let fake = Fake::new(|call, before| match call {
         Request::Lease(_) if before == 0 => granted(1..=2),

@@ -33,7 +33,7 @@ async fn what_ends_together_is_settled_in_one_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_cannot_be_written_is_a_failed_attempt_that_says_why() {
+async fn an_unserializable_result_is_a_failed_attempt_with_a_reason() {
     let fake = Fake::new(once(1..=1));
     let work = worker(&fake).max_jobs(1);
     work.run(|_| async {
