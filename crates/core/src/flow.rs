@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn parents_are_decided_before_their_children_and_waiters_for_a_flow_last() {
+    fn parents_are_decided_before_children_and_flow_waiters_last() {
         for (jobs, expected) in [
             (&["a: b", "b: c", "c"][..], &[2, 1, 0][..]),
             (&["||x", ": =x =x x", "a: key:a"], &[0, 1, 2]),
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_wait_for_each_other_are_refused_whatever_names_them() {
+    fn a_cycle_of_waiting_jobs_is_refused_under_any_names() {
         for (jobs, index) in [
             (&["a: a"][..], 0),
             (&["z", "a: b", "b: a"], 1),
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_the_call_stands_for_its_first_item_and_a_parent_counts_once() {
+    fn an_id_names_its_first_item_and_a_repeated_parent_counts_once() {
         let jobs = [job("a"), job("a"), job("b||r"), job("c: b a =r b x x ~f ~f")];
         let kin = Kinship::of(&jobs).unwrap();
         let flow = KinRef::Flow(FlowName::parse("f").unwrap());

@@ -684,7 +684,7 @@ mod tests {
         "run_at":"2026-12-01T09:55:00.000000Z","created_at":"2026-12-01T09:55:00.000000Z""#;
 
     #[test]
-    fn a_null_that_is_answered_is_a_null_and_what_is_left_out_is_none() {
+    fn an_answered_null_is_a_null_and_a_missing_field_is_none() {
         let read = |more: &str| -> JobView {
             serde_json::from_str(&format!("{{{LEAST}{more}}}")).expect("a job")
         };

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_chunk_is_dropped_and_the_lowest_free_slot_is_taken_first() {
+    fn empty_chunks_are_dropped_and_the_lowest_free_slot_is_used() {
         let mut slots = Slots::default();
         for n in 0..1_000u32 {
             assert_eq!(slots.insert(n).number(), n);

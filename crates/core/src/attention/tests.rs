@@ -152,7 +152,7 @@ fn a_queue_needs_attention_where_its_jobs_wait_for_a_person() {
 }
 
 #[test]
-fn a_full_limit_needs_attention_only_if_it_stands_still_or_was_watched() {
+fn a_full_limit_needs_attention_only_if_stalled_or_watched() {
     let full =
         "look: limit 'site:x' has been full for 12m0s: 4,120 wait; look at it: tenure limit site:x";
     let many: Vec<u64> = vec![720; HOLDERS_SHOWN];
@@ -226,7 +226,7 @@ fn a_gauge_that_cannot_be_read_needs_attention() {
 }
 
 #[test]
-fn a_pool_needs_attention_where_nothing_comes_back_by_itself_soon() {
+fn a_pool_needs_attention_if_nothing_comes_back_soon() {
     let look = "look at it: tenure pool accounts";
     for (said, watched_s, expected) in [
         (json!({"banned": 5}), Some(720), vec![]),
@@ -268,7 +268,7 @@ fn a_pool_needs_attention_where_nothing_comes_back_by_itself_soon() {
 }
 
 #[test]
-fn failures_are_said_once_for_each_queue_with_the_most_frequent_error() {
+fn failures_are_reported_once_a_queue_with_the_commonest_error() {
     let group = |queue: &str, kind: &str, error: &str, count: u64| FailureGroup {
         queue: QueueName::parse(queue).unwrap(),
         kind: kind.to_owned(),
@@ -296,7 +296,7 @@ fn failures_are_said_once_for_each_queue_with_the_most_frequent_error() {
 }
 
 #[test]
-fn failures_are_noted_where_at_most_a_tenth_failed_or_nobody_can_tell() {
+fn failures_of_at_most_a_tenth_or_an_unknown_share_are_notes() {
     let day = Span::from_s(86_400);
     for (failed, succeeded, retain, severity) in [
         (1, 0, None, AttentionSeverity::Look),
@@ -335,7 +335,7 @@ fn failures_are_noted_where_at_most_a_tenth_failed_or_nobody_can_tell() {
 }
 
 #[test]
-fn schedules_need_attention_that_do_not_fire_or_whose_last_job_failed() {
+fn a_schedule_needs_attention_if_late_or_its_last_job_failed() {
     let due = |s| {
         let schedules = ScheduleStats { count: 9, paused: 0, due: 3, oldest_due_at: Some(ago(s)) };
         Told { stats: Stats { schedules, ..Stats::default() }, ..Told::default() }
@@ -398,7 +398,7 @@ fn what_is_stuck_comes_first_and_a_program_reads_kind_and_name() {
 }
 
 #[test]
-fn what_is_watched_is_so_since_the_first_look_and_anew_after_a_pause() {
+fn a_subject_is_watched_since_its_first_look_after_a_pause() {
     let (subject, mut watched) =
         (Subject::Limit(LimitName::parse("site:x").unwrap()), WatchedSubjects::default());
     let mut look = |in_use: u64, s: u64| {

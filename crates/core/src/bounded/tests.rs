@@ -36,7 +36,7 @@ fn no(request: &impl Bounded) -> Refusal {
 }
 
 #[test]
-fn a_job_beyond_its_bounds_is_refused_as_a_body_that_says_the_same() {
+fn a_job_beyond_its_bounds_is_refused_with_code_and_pointer() {
     let key: UniqueKey = "k".parse().unwrap();
     let unique = |hold| Unique {
         key: key.clone(),

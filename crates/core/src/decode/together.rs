@@ -77,7 +77,7 @@ mod tests {
     use crate::decode::push_line;
 
     #[test]
-    fn lines_that_would_mean_something_else_in_one_call_are_pushed_apart() {
+    fn lines_with_another_meaning_in_one_call_are_pushed_apart() {
         for (lines, together) in [
             (&[][..], 0),
             (&[r#"{"id": "a"}"#, r#"{"id": "a"}"#, r#"{"after": ["a"]}"#], 3),

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_secret_in_an_address_is_hidden_in_a_text_that_echoes_it() {
+    fn the_secrets_of_an_address_are_hidden_in_texts_that_echo_it() {
         for (address, text, shown) in [
             ("http://me:geheim@host", "who is me:geheim?", "who is me:•••?"),
             ("http://me:ge%2Dheim@host", "is it ge-heim or ge%2Dheim", "is it ••• or •••"),

@@ -112,7 +112,7 @@ mod tests {
     use crate::decode::gauge;
 
     #[test]
-    fn link_local_addresses_are_asked_only_where_the_operator_says_so() {
+    fn link_local_hosts_are_asked_only_if_the_operator_allows_it() {
         let (none, some) =
             (GaugeHosts::default(), GaugeHosts::allowing(["[fe80::1]", "Meta.example"]));
         for (at, lets) in [

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_is_fresh_for_three_periods_and_at_least_five_seconds() {
+    fn a_reading_is_fresh_for_three_periods_but_at_least_5_s() {
         for (every_ms, fresh_ms, stale_ms) in
             [(500, 5_000, 30_000), (2_000, 6_000, 30_000), (60_000, 180_000, 180_000)]
         {

@@ -252,7 +252,7 @@ mod tests {
     use crate::refusal::Code;
 
     #[test]
-    fn a_bulk_change_narrows_a_filter_to_the_states_that_it_can_change() {
+    fn a_bulk_change_narrows_its_filter_to_states_it_can_change() {
         use JobState::*;
         for (change, asked, left) in [
             (BulkChange::Cancel, &[][..], &[Dependent, Scheduled, Ready, Blocked, Running][..]),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_without_a_filter_or_with_a_cursor_of_another_list_is_refused() {
+    fn a_bulk_call_without_a_filter_or_its_own_cursor_is_refused() {
         let call = |filter, cursor: Option<&str>| {
             let cursor = cursor.map(str::to_owned);
             ManyJobs::try_from(DeleteJobs { filter, max: 1, cursor })

@@ -185,7 +185,7 @@ fn a_case_says_its_parameters_where_they_belong() {
 }
 
 #[test]
-fn programs_are_told_the_job_that_is_in_the_way_and_when_to_ask_again() {
+fn a_refusal_names_the_job_in_the_way_or_the_time_to_retry() {
     for (row, no) in samples() {
         let naming = ["schedule_job_ended", "parent_ended", "job_followed_by"];
         let in_the_way = no.code == Code::UniqueConflict || naming.contains(&row.name);

@@ -118,7 +118,7 @@ fn what_jobs_share_is_written_once() {
 }
 
 #[test]
-fn the_numbers_of_a_namespace_take_few_bytes_and_come_back_letter_by_letter() {
+fn the_numbers_of_a_namespace_are_encoded_small_and_exactly() {
     let bytes = |text: &str| {
         let key = RowKey { namespace: Namespace::main(), kind: Kind::Meta, key: String::new() };
         let other = [(key, Some(text.to_owned()))].into();

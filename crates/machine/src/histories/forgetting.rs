@@ -211,7 +211,7 @@ fn a_call_that_only_asks_makes_no_namespace() {
 }
 
 #[test]
-fn a_namespace_that_holds_nothing_ends_a_day_after_its_last_call() {
+fn an_empty_namespace_ends_about_a_day_after_its_last_call() {
     let mut world = World::new();
     world.push(0);
     world.run(1);

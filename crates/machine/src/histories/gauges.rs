@@ -365,7 +365,7 @@ fn caught(mutant: Mutant) -> bool {
 }
 
 #[test]
-fn the_outside_catches_a_permit_that_is_free_before_its_run_is_seen_to_be_over() {
+fn the_outside_catches_a_permit_freed_while_its_run_is_shown() {
     assert!(caught(Mutant::NoRestForGauge));
 }
 
@@ -375,12 +375,12 @@ fn the_outside_catches_a_dead_holder_whose_run_has_not_begun() {
 }
 
 #[test]
-fn the_outside_catches_a_start_that_is_taken_to_be_shown_too_early() {
+fn the_outside_catches_a_start_counted_as_shown_too_early() {
     assert!(caught(Mutant::SeenTooEarly));
 }
 
 #[test]
-fn the_outside_catches_a_run_that_is_taken_for_the_permit_of_another_job() {
+fn the_outside_catches_a_run_counted_for_the_wrong_permit() {
     assert!(caught(Mutant::AnyRunIsOwn));
 }
 

@@ -170,6 +170,6 @@ fn jobs_at_a_limit_go_in_the_order_of_their_places() {
 }
 
 #[test]
-fn queues_at_a_limit_that_ask_in_turn_go_in_the_order_of_their_places() {
+fn queues_at_a_limit_are_granted_in_the_order_of_their_places() {
     (0..200).for_each(|seed| play(seed, 3, true));
 }

@@ -44,7 +44,7 @@ impl World {
 }
 
 #[test]
-fn the_largest_ttl_is_that_of_any_lease_ever_granted_extended_or_restored() {
+fn the_largest_ttl_covers_each_lease_ever_granted_or_extended() {
     let mut world = World::new();
     assert_eq!(world.machine.largest_ttl(), Span::ZERO, "nothing was granted");
     let long = world.lock("a", Span::from_s(90)).unwrap();
@@ -164,7 +164,7 @@ impl Recovering {
 }
 
 #[test]
-fn what_is_exclusive_waits_until_a_store_has_recovered_and_all_else_goes_on() {
+fn only_exclusive_needs_wait_until_a_store_has_recovered() {
     for (name, needs, exclusive) in [
         ("lock", vec![lock("x")], true),
         ("limit", vec![limit("capped")], true),
@@ -193,7 +193,7 @@ fn what_is_exclusive_waits_until_a_store_has_recovered_and_all_else_goes_on() {
 }
 
 #[test]
-fn a_call_that_waits_for_a_lock_is_granted_it_when_the_store_has_recovered() {
+fn a_lock_waiter_gets_its_lock_when_the_store_has_recovered() {
     let mut here = Recovering::begun();
     let ask = Lease { wait: Span::from_s(60), ..Lease::needs(vec![lock("x")]) };
     let taker = TakerId::new(7);
@@ -232,7 +232,7 @@ fn no_lease_ends_by_time_before_a_store_has_recovered() {
 }
 
 #[test]
-fn what_a_holder_gives_back_or_somebody_takes_by_force_ends_as_ever() {
+fn a_release_or_a_force_ends_a_lease_during_a_recovery() {
     let mut here = Recovering::new();
     let (given, forced) =
         (here.world.lock("a", SPAN).unwrap(), here.world.lock("b", SPAN).unwrap());
@@ -300,7 +300,7 @@ fn the_longer_of_two_recoveries_counts() {
 }
 
 #[test]
-fn a_repeat_is_not_told_of_an_exclusive_lease_while_a_store_recovers() {
+fn a_repeat_gets_no_exclusive_lease_while_a_store_recovers() {
     let mut here = Recovering::new();
     let grants = |here: &mut Recovering| {
         let request_id = RequestId::parse("once").ok();
@@ -337,7 +337,7 @@ fn an_answer_replaces_the_time_for_which_it_was_asked() {
 }
 
 #[test]
-fn each_namespace_is_told_that_its_store_recovers_also_one_that_was_forgotten() {
+fn each_namespace_even_a_forgotten_one_learns_of_a_recovery() {
     let mut here = Recovering::begun();
     here.ticks(Span::ZERO);
     let other = Namespace::parse("other").unwrap();
@@ -362,7 +362,7 @@ fn each_namespace_is_told_that_its_store_recovers_also_one_that_was_forgotten() 
 }
 
 #[test]
-fn nothing_is_kept_for_who_waits_long_while_all_wait() {
+fn a_recovering_store_makes_no_reservations() {
     let mut here = Recovering::begun();
     here.push("lock", vec![limit("rated"), lock("x")]);
     here.push("pool", vec![limit("rated"), resource()]);

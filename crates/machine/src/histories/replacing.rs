@@ -87,7 +87,7 @@ fn a_tick_forgets_a_portion_of_the_pushes_that_replaced_a_job() {
 }
 
 #[test]
-fn a_push_whose_minute_is_over_is_not_remembered_before_a_tick_forgets_it() {
+fn an_expired_push_is_not_recalled_even_before_a_tick() {
     let mut world = replaced(1);
     world.now = world.now.plus(Span::from_us(REQUEST_US - 1));
     assert!(!push(&mut world, "b0").replaced);

@@ -317,7 +317,7 @@ fn a_set_of_lines_names_the_line() {
 }
 
 #[test]
-fn an_id_that_stands_twice_in_a_set_of_resources_is_refused_with_both_places() {
+fn a_repeated_id_in_a_set_is_refused_with_both_places() {
     let body = br#"[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"b","data":{"secret":1}}]"#;
     let no = sync_resources("p", &pairs(&[]), body).unwrap_err();
     assert_eq!((no.code, no.pointer.as_deref(), no.index), (InvalidField, Some("/3/id"), Some(3)));
