@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ten_years_count_from_now_where_the_last_known_moment_is_long_ago() {
+    fn the_ten_years_count_from_now_if_the_last_occurrence_is_old() {
         let starts_at = Some(at("2035-01-01T00:00:00Z"));
         let spec = TimingSpec { starts_at, ..cron("@daily") };
         let planned = plan(&spec, "2020-01-01T00:00:00Z", "2026-12-01T00:00:00Z", 1);

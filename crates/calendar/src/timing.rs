@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn cron_is_read_in_its_zone_and_an_interval_counts_from_its_anchor() {
+    fn cron_is_read_in_its_zone_and_intervals_start_at_an_anchor() {
         let spec = cron("0 9 * * 1-5", "Europe/Berlin");
         let expected = ["2026-11-30T08:00:00Z", "2026-12-01T08:00:00Z"].map(at);
         assert_eq!(moments(&spec, "2026-11-28T00:00:00Z", 2), expected);

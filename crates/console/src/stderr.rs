@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_dropped_and_counted_and_the_rest_comes_in_its_order() {
+    fn unread_lines_are_dropped_and_counted_and_others_keep_order() {
         let queue = Arc::new(StderrQueue::default());
         let (go, may) = mpsc::channel();
         let (took, taken) = mpsc::channel();

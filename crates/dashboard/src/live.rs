@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tab_waits_longer_the_more_there_are_and_the_dearer_a_page_is() {
+    fn a_live_tab_waits_longer_with_more_tabs_and_dearer_pages() {
         for (tabs, ms, pause_ms) in [
             (1, 0, 500),
             (1, 2, 500),

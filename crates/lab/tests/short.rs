@@ -22,7 +22,7 @@ fn lab(arguments: &[&str]) -> (Option<i32>, Value, String) {
 }
 
 #[test]
-fn nothing_answered_is_lost_when_the_server_is_killed_under_load() {
+fn a_server_killed_under_load_loses_no_answered_call() {
     let (code, answer, said) = lab(&["crash", "--rounds", "2"]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!((&answer["ok"], &answer["faults"]), (&true.into(), &0.into()), "{said}");

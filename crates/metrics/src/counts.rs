@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_which_nothing_happened_for_a_day_makes_room_for_another() {
+    fn a_name_idle_for_a_day_makes_room_for_another() {
         let counts = CallCounts::default();
         let run = counted(&counts, 0, 0);
         for name in 1..NAMES_MAX {

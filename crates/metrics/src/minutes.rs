@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_follow_each_other_also_those_in_which_nothing_happened() {
+    fn minutes_are_drawn_without_gaps_even_if_idle() {
         let mut all = AllMinutes::default();
         // The last one comes from a clock that stepped back.
         for minute in [0, 0, 3, 2] {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_is_busy_for_an_hour_and_while_a_job_of_it_is_ready() {
+    fn a_namespace_is_busy_for_an_hour_or_while_a_job_is_ready() {
         let mut all = AllMinutes::default();
         let names = ["still", "waits"].map(|name| Namespace::parse(name).unwrap());
         let [still, waits] = &names;
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_in_which_nothing_happened_for_the_longest_time_makes_room_for_another() {
+    fn the_queue_idle_for_longest_makes_room_for_another() {
         let mut all = AllMinutes::default();
         for n in 0..QUEUES_MAX {
             succeeds(&mut all, n as u64, Some(&queue(n)));
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_minutes_of_queues_are_forgotten_when_there_are_too_many() {
+    fn the_oldest_minutes_of_queues_are_dropped_at_the_limit() {
         let mut all = AllMinutes::default();
         let each = (QUEUE_MINUTES_MAX / QUEUES_MAX) as u64;
         for minute in 0..each + 10 {
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_later_stands_in_its_minute_and_takes_no_room_from_what_happened_since() {
+    fn late_counts_go_into_their_minute_and_displace_nothing_newer() {
         let mut all = AllMinutes::default();
         for n in 0..QUEUES_MAX {
             succeeds(&mut all, 10, Some(&queue(n)));

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_older_than_a_day_is_not_drawn_but_says_since_when_a_job_waits() {
+    fn events_older_than_a_day_are_not_drawn_but_start_a_wait() {
         let told = Told::new();
         let day = BACK_MAX.us() / 1_000_000;
         assert!(told.tell(day + 60, EventType::JobPushed));
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_a_schedule_made_is_no_push_as_it_is_none_among_the_calls() {
+    fn a_job_made_by_a_schedule_is_not_counted_as_a_push() {
         let told = Told::new();
         let schedule = Some("nightly".parse().unwrap());
         told.tell_of(60, EventType::JobPushed, About { schedule, ..About::default() });
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ends_after_the_start_is_one_of_its_queue_and_ran_since_its_grant() {
+    fn a_run_granted_before_a_restart_counts_with_its_whole_time() {
         let told = Told::new();
         told.tell(100, EventType::JobPushed);
         told.tell(90, EventType::JobGranted);

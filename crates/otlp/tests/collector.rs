@@ -131,7 +131,7 @@ fn text_of(span: &Span, key: &str) -> Option<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sampled_job_is_told_from_its_push_to_its_end_and_others_are_not() {
+async fn only_a_sampled_job_is_traced_from_its_push_to_its_end() {
     let world = World::new(200);
     world.push(&[trace(0, "01"), trace(1, "00"), None]).await;
     let leased = world.lease(10).await;
@@ -184,7 +184,7 @@ fn has_ends(message: &ExportMetricsServiceRequest) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_collector_that_is_gone_holds_nothing_up_and_gets_no_more_than_the_queues_hold() {
+async fn a_lost_collector_blocks_nothing_and_gets_a_bounded_backlog() {
     const ROUNDS: usize = 12;
     let world = World::new(503);
     world.push(&[trace(0, "01")]).await;

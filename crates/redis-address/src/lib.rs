@@ -419,7 +419,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_shown_as_it_is_understood_and_shows_no_password() {
+    fn an_address_is_shown_in_full_form_without_its_password() {
         for (text, shown) in [
             ("redis://host", "redis://host:6379"),
             ("redis://host/", "redis://host:6379"),

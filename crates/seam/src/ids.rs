@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn made_ids_are_unique_and_sort_by_time_and_those_that_came_stay() {
+    fn made_ids_are_unique_and_sorted_by_time_and_given_ids_stay() {
         let queue = QueueName::parse("q").unwrap();
         let mut jobs = vec![NewJob::new(queue.clone()); 1_000];
         jobs[7].id = Some(JobId::parse("mine").unwrap());

@@ -71,7 +71,7 @@ fn further_arguments_reach_the_server_and_its_password_is_given() {
 }
 
 #[test]
-fn a_server_outlives_the_thread_that_started_it_and_ends_when_it_is_dropped() {
+fn a_server_outlives_its_starting_thread_and_ends_when_dropped() {
     if !wanted() {
         return;
     }

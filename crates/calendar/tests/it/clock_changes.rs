@@ -149,7 +149,7 @@ fn apia_has_no_thirtieth_of_december_2011() {
 }
 
 #[test]
-fn a_moment_that_is_asked_for_within_a_repeated_hour_is_not_the_second_one() {
+fn a_search_in_a_repeated_hour_finds_no_second_fixed_occurrence() {
     let (from, to) = ("2027-10-31T02:15:00+01:00", "2027-11-01T00:00:00+01:00");
     check("Europe/Berlin", "30 2 * * *", from, to, &[]);
     check(
@@ -165,7 +165,7 @@ fn a_moment_that_is_asked_for_within_a_repeated_hour_is_not_the_second_one() {
 }
 
 #[test]
-fn a_fixed_expression_is_one_of_single_values_however_they_are_written() {
+fn an_expression_of_single_values_is_fixed_in_any_notation() {
     let day = &BERLIN_SPRING;
     for cron in ["30-30 2,2 * * *", "0 30 2 * * *", "30 2-3/2 * * *"] {
         on(day, cron, &["2027-03-28T03:00:00+02:00"]);

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_searched_by_the_part_of_its_error_that_has_no_number() {
+    fn a_failure_group_is_searched_by_its_error_without_numbers() {
         for (error, words) in [
             ("http #", "queue:q state:failed error:\"http \""),
             ("#: upstream refused", "queue:q state:failed error:\": upstream refused\""),

@@ -206,7 +206,7 @@ fn many_jobs_are_counted_first_and_then_changed() {
 }
 
 #[test]
-fn the_jobs_whose_boxes_are_checked_are_changed_after_a_question() {
+fn checked_jobs_are_changed_after_a_confirmation() {
     let served = Served::start();
     for id in ["a", "b", "c"] {
         served.push(&format!(r#"{{"id":"{id}","queue":"q"}}"#));

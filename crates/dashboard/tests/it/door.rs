@@ -176,7 +176,7 @@ fn a_stream_of_news_ends_with_its_session() {
 
 /// A program with a wrong path gets a problem, and a person gets a page.
 #[test]
-fn an_unknown_path_is_a_page_only_to_who_asks_for_html() {
+fn an_unknown_path_is_a_page_only_to_clients_that_accept_html() {
     let served = Served::start();
     for (accept, kind) in [
         ("Accept: */*\r\n", "application/problem+json"),

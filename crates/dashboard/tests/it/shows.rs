@@ -175,7 +175,7 @@ fn the_page_of_a_queue_has_the_pictures_of_that_queue() {
 }
 
 #[test]
-fn queues_that_fit_on_a_page_are_sorted_by_the_heads_of_their_columns() {
+fn queues_that_fit_on_a_page_can_be_sorted_by_column() {
     let served = Served::start();
     for queue in ["b", "c", "a", "c"] {
         served.push(&format!(r#"{{"queue":"{queue}"}}"#));
@@ -208,7 +208,7 @@ fn queues_that_fit_on_a_page_are_sorted_by_the_heads_of_their_columns() {
 }
 
 #[test]
-fn the_system_leads_to_the_namespaces_that_were_called_at_this_server() {
+fn the_system_page_links_to_namespaces_called_at_this_server() {
     let page = Served::with_history(WorseHour).get("/system").page();
     let links = ["href=\"/\">default</a>", "href=\"/?ns=shop\">shop</a>"];
     assert!(links.iter().all(|link| page.contains(link)), "{page}");
@@ -224,7 +224,7 @@ fn an_empty_store_says_what_to_do() {
 }
 
 #[test]
-fn a_job_that_waits_shows_for_what_who_holds_it_and_its_place() {
+fn a_waiting_job_shows_its_need_the_holder_and_its_place() {
     let served = Served::start();
     let (first, second) = one_waits_for_the_other(&served);
     let page = served.get(&format!("/jobs/{second}")).page();
@@ -246,7 +246,7 @@ fn a_job_that_waits_shows_for_what_who_holds_it_and_its_place() {
 }
 
 #[test]
-fn a_limit_shows_who_holds_it_and_who_waits() {
+fn a_limit_shows_its_holders_and_waiting_jobs() {
     let served = Served::start();
     let (first, second) = one_waits_for_the_other(&served);
     let page = served.get("/limits/site:a").page();
@@ -460,7 +460,7 @@ fn a_search_names_its_jobs_and_stays_in_its_field() {
 }
 
 #[test]
-fn a_word_finds_jobs_by_the_begin_of_their_id_by_kind_and_by_label() {
+fn a_word_finds_jobs_by_id_prefix_kind_and_label() {
     let served = Served::start();
     for (id, kind, site) in
         [("maps-1", "page", "a.b"), ("maps-2", "tile", "c.d"), ("x", "maps", "e")]

@@ -44,7 +44,7 @@ fn a_job_that_waited_for_long_has_its_whole_history() {
 }
 
 #[test]
-fn where_events_were_dropped_the_job_tells_its_errors_and_the_page_where_events_begin() {
+fn a_job_with_dropped_events_still_shows_all_its_errors() {
     let served = Served::over(Store::FewEvents, None, None);
     let job = served.push(r#"{"queue":"crawl","retry":{"max_attempts":2}}"#);
     fails(&served, "the first error");

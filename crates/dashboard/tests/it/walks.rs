@@ -295,7 +295,7 @@ const RELEASE: &str = "(async () => {
 })()";
 
 #[test]
-fn an_open_tab_follows_what_happens_and_one_that_is_hidden_rests() {
+fn an_open_tab_follows_changes_and_a_hidden_one_rests() {
     through_a_folder(|walk| {
         walk.served.push(r#"{"queue":"q"}"#);
         walk.open("/queues/q");

@@ -189,7 +189,7 @@ async fn a_call_that_finds_none_under_way_is_made_at_once() {
 }
 
 #[tokio::test]
-async fn what_comes_meanwhile_is_one_call_and_each_gets_its_own_answer() {
+async fn concurrent_calls_are_joined_and_each_gets_its_own_answer() {
     let scene = Scene::new();
     let first = scene.begins(push("a")).await;
     let (b, c) = (scene.begins(push("b")).await, scene.begins(push("c")).await);
@@ -267,7 +267,7 @@ async fn a_call_that_is_refused_harms_no_other() {
 }
 
 #[tokio::test]
-async fn calls_that_are_refused_for_no_item_or_for_their_first_are_made_each_alone() {
+async fn joined_calls_are_made_one_by_one_after_a_common_refusal() {
     for kind in ["full", "bad"] {
         let scene = Scene::new();
         let first = scene.begins(push("a")).await;
@@ -383,7 +383,7 @@ async fn one_call_carries_so_many_at_most() {
 }
 
 #[tokio::test]
-async fn a_caller_who_is_gone_takes_no_other_with_it() {
+async fn an_abandoned_call_takes_no_other_with_it() {
     let scene = Scene::new();
     let first = scene.begins(push("a")).await;
     let (b, c) = (scene.begins(push("b")).await, scene.begins(push("c")).await);
@@ -426,7 +426,7 @@ async fn a_call_waits_no_longer_than_that_for_one_that_does_not_end() {
 }
 
 #[tokio::test]
-async fn those_who_are_answered_together_call_again_together() {
+async fn callers_answered_together_call_again_together() {
     let scene = Scene::new();
     scene.answers(100);
     let callers = (0..8).map(|caller| {
