@@ -30,7 +30,7 @@ impl GaugeHosts {
     }
 
     /// Refuses a gauge whose address is literally a guarded one. A name resolves only when it is queried, and is
-    /// checked again then.
+    /// checked again then. A number in a form that only a resolver understands, such as `0xa9fea9fe`, counts as a name.
     ///
     /// # Errors
     /// `invalid_field` at the member of the gauge that has the address.

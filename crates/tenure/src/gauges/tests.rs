@@ -194,6 +194,25 @@ async fn a_link_local_address_is_not_asked_unless_it_is_allowed() {
 }
 
 #[tokio::test]
+async fn any_form_of_a_guarded_host_is_checked_as_it_is_dialled() {
+    let allowing = GaugeHosts::allowing(["ok.example"]);
+    // The first three mean 169.254.1.1 to a resolver alone. In the others a login looks like an allowed host; parsers
+    // that take a backslash for a slash read that host in the last one.
+    for authority in [
+        "169.254.257",
+        "0251.0376.1.1",
+        "0xa9.0xfe.257",
+        "ok.example@169.254.1.1",
+        "ok.example:80@x@169.254.1.1",
+        r"ok.example\@169.254.1.1",
+    ] {
+        let claim = claim(counting(&format!("http://{authority}:9/"), &["/n"]));
+        let why = read(&claim, &allowing).await.unwrap_err().to_string();
+        assert!(why.contains("link-local"), "{authority}: {why}");
+    }
+}
+
+#[tokio::test]
 async fn a_certificate_is_checked() {
     let plain = |place: &str| counting(&format!("https://{place}"), &["/n"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
