@@ -1,4 +1,6 @@
-//! Handles one request: finds its caller and its route, and answers.
+//! Handles one request: `routed` finds its caller and its route, and the rest answers it.
+
+mod routed;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,12 +17,12 @@ use tenure_core::decode;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{
-    Effect, Lease, Operation, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply,
-    Request as Asking, Settle, Settled, Spec,
+    Effect, Patch, PatchLimit, PushAnswer, PutLimit, ReadEvents, Reply, Request as Asking, Settle,
+    Settled, Spec,
 };
 use tenure_core::sentences::{ServerRefusal, StoreRefusal};
 use tenure_core::time::Span;
-use tenure_seam::{Clock, Engine, SystemClock};
+use tenure_seam::Engine;
 use tokio::time::Instant;
 
 use crate::answer::{self, Expected};
@@ -34,21 +36,19 @@ use crate::forward::{
 use crate::gate::{self, Here};
 use crate::handshake::FailedHandshakes;
 use crate::leadership::ServingLeader;
-use crate::openapi;
 use crate::out::Out;
 use crate::pages::{self, Drains, OverTls, Pages, TokenRefused};
 use crate::peers;
 use crate::problem;
 use crate::request_log::{self, LateHolders, RefusedCallers};
 use crate::routes::events::{self, EventStreams, StreamAsker};
-use crate::routes::system::{ALIVE, Ready, VERSION};
-use crate::routes::test_clock::StandingAt;
-use crate::routes::{self, Asked, Call, Does, Found, Read, Route, Takes};
-use crate::target;
+use crate::routes::{self, Asked, Call, Read, Route, Takes};
 use crate::tokens::shown_token;
 use crate::trace;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
+
+use self::routed::nothing_at;
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
@@ -221,154 +221,6 @@ impl Service {
         response.map(|out| out.of(turn))
     }
 
-    /// `name` becomes the name of the route.
-    async fn routed(
-        &self,
-        head: &Parts,
-        reading: &mut Option<Reading>,
-        turn: &Turn,
-        name: &mut &'static str,
-    ) -> Result<Response<Out>, Stop> {
-        let moved = self.deps.moved.as_ref();
-        let found = routes::find(&head.method, head.uri.path(), moved.is_some());
-        if let Found::Route(route, _) = &found {
-            *name = route.name;
-        }
-        let own_port = self.deps.metrics.as_ref().filter(|door| door.alone);
-        if own_port.is_some() && !is_metrics(&found) {
-            return Err(nothing_at(head));
-        }
-        let open = matches!(&found, Found::Route(route, _) if route.is_open());
-        // On a port of its own, a token for the metrics protects them also where the server has none.
-        let tokens = match own_port {
-            Some(door) if !self.deps.tokens.are_asked_for() => &door.tokens,
-            _ => &self.deps.tokens,
-        };
-        let forwarding = self.forwarding();
-        let mark = forwarding.as_ref().map(|forwarding| &forwarding.mark);
-        let waits =
-            mark.is_none() && !matches!(self.deps.leadership.now(), ServingLeader::Local { .. });
-        let from_server =
-            forward::is_from_server(&head.headers, mark, || self.forwarding.former(), waits)?;
-        if from_server {
-            turn.is_of_a_caller();
-        }
-        if from_server && peers::is_theirs(head.uri.path()) {
-            return self.answer_peer(head, reading).await;
-        }
-        let any_host = open || from_server || tokens.are_asked_for();
-        gate::origin(&head.headers, head.uri.authority(), any_host, self.here)?;
-        if let (Found::Nothing, Some(pages)) = (&found, &self.deps.pages)
-            && pages::is_for_page(head, pages.as_ref())
-        {
-            return self.page(pages.as_ref(), head, reading, turn).await;
-        }
-        if !open && !from_server {
-            gate::token(&head.headers, tokens)
-                .or_else(|no| self.may_read_metrics(&found, head).then_some(()).ok_or(no))?;
-        }
-        if !open {
-            turn.is_of_a_caller();
-        }
-        body::codings(&head.headers)?;
-        let (route, names) = match found {
-            Found::Route(route, names) => (route, names),
-            Found::Methods(allowed) => {
-                return Err(Stop::Method { method: head.method.to_string(), allowed });
-            }
-            Found::Nothing => return Err(nothing_at(head)),
-        };
-        // Another server answers the next heartbeat of a store that is led elsewhere.
-        let is_leaving = self.traffic.is_draining() && self.deps.leadership.is_elsewhere();
-        if route.rank == Rank::Vital && !is_leaving {
-            turn.keeps();
-        }
-        let namespace = decode::namespace_header(gate::namespace(&head.headers)?)?;
-        let query = target::query(head.uri.query())?;
-        if route.query.is_empty() {
-            decode::no_query(&query)?;
-        }
-        let names = routes::names(&names)?;
-        let asked = Asked { names: &names, query: &query, body: &[] };
-        let mut held = self.budget.take(0, route.rank)?;
-        let in_lines = route.takes.lines() && body::media(&head.headers) == Media::Lines;
-        let body = match reading {
-            Some(reading) if !in_lines && !reading.is_empty() => {
-                self.body(route, head, reading, &mut held).await?
-            }
-            _ => bytes::Bytes::new(),
-        };
-        if route.takes == Takes::Nothing {
-            decode::no_body(&body)?;
-        }
-        match route.does {
-            Does::Ask(spec, read) => {
-                let waited = if from_server { forward::waited(&head.headers) } else { Span::ZERO };
-                let call = StoreCall { route, spec, read, asked, head, namespace, body, waited };
-                let lines = if in_lines { reading } else { &mut None };
-                let is_wait = spec.effect == Some(Effect::Reads) || spec.name == Lease::NAME;
-                let is_alone = forwarding.is_none();
-                let answered = async {
-                    match self.deps.leadership.now() {
-                        ServingLeader::Local { engine, .. } if is_alone => {
-                            self.here(&engine, &call, lines, held, turn).await
-                        }
-                        _ => self.forwarded(&call, lines, held, turn, from_server).await,
-                    }
-                };
-                match shown_token(&head.headers).filter(|_| is_wait && !from_server) {
-                    // A wait ends with the token that began it: a caller that lost its token is granted nothing more.
-                    Some(shown) => tokio::select! {
-                        biased;
-                        answer = answered => answer,
-                        () = tokens.removed(shown) => {
-                            Err(Refusal::from(ServerRefusal::TokenWrong).into())
-                        }
-                    },
-                    None => answered.await,
-                }
-            }
-            Does::Health => Ok(answer::json(200, &ALIVE)),
-            Does::Ready => {
-                let is_refused = self.forwarding.is_refused();
-                let is_stranger = !from_server && gate::token(&head.headers, tokens).is_err();
-                let draining = self.traffic.is_draining();
-                let ready = Ready::at(&self.deps.leadership, draining, is_refused, is_stranger);
-                Ok(answer::json(ready.status(), &ready))
-            }
-            Does::Preview => {
-                let now = moved.map_or_else(|| SystemClock.now(), |moved| moved.now());
-                let preview = routes::previews::answer(&body, now)?;
-                Ok(answer::json(200, &preview))
-            }
-            Does::ShowTime | Does::AdvanceTime => {
-                // Only a server with such a clock has these routes in its table.
-                let Some(moved) = moved else { return Err(nothing_at(head)) };
-                let now = match route.does {
-                    Does::AdvanceTime => {
-                        let span = decode::advance(&body)?;
-                        moved.advance(span).await.map_err(problem::of_error)?
-                    }
-                    _ => moved.now(),
-                };
-                Ok(answer::json(200, &StandingAt { now }))
-            }
-            Does::Version => Ok(answer::json(200, &VERSION)),
-            Does::Metrics => {
-                let Some(door) = &self.deps.metrics else { return Err(nothing_at(head)) };
-                let response =
-                    answer::text(door.metrics.text().await, tenure_metrics::CONTENT_TYPE);
-                held.set(response.body().bytes())?;
-                Ok(response.map(|out| out.holding(held)))
-            }
-            Does::Document => {
-                let response = answer::json(200, openapi::document());
-                held.set(response.body().bytes())?;
-                Ok(response.map(|out| out.holding(held)))
-            }
-        }
-    }
-
     /// A call that this engine answers. `lines`: its body, if that comes in lines.
     async fn here(
         &self,
@@ -534,13 +386,6 @@ impl Service {
         let (leadership, drained) = (&self.deps.leadership, self.traffic.drained());
         let answered = peers::answered(method, path, &namespace, &body, leadership, drained).await;
         answered.ok_or_else(|| nothing_at(head))
-    }
-
-    /// Whether the request is for the metrics and shows a token that is only for them.
-    fn may_read_metrics(&self, found: &Found<'_>, head: &Parts) -> bool {
-        let own = self.deps.metrics.as_ref().map(|door| &door.tokens);
-        let own = own.filter(|own| is_metrics(found) && own.are_asked_for());
-        own.is_some_and(|own| gate::token(&head.headers, own).is_ok())
     }
 
     /// A page. The pages themselves control the access to it.
@@ -781,16 +626,6 @@ fn on_its_line(no: Refusal, lines: &[usize]) -> Refusal {
 enum NdjsonOutcome {
     Answer(Response<Out>),
     Ask(Call),
-}
-
-/// Whether the path leads to the metrics.
-fn is_metrics(found: &Found<'_>) -> bool {
-    matches!(found, Found::Route(route, _) if matches!(route.does, Does::Metrics))
-}
-
-/// The refusal of a path that leads nowhere.
-fn nothing_at(head: &Parts) -> Stop {
-    Stop::Refused(ServerRefusal::RouteNotFound { path: cut(head.uri.path()).into_owned() }.into())
 }
 
 fn cut(text: &str) -> Cow<'_, str> {
