@@ -4,9 +4,9 @@
 //! A step finds the things in its request, changes them, and returns the machine's part of the reply. This is the whole
 //! reply, unless the reply shows data that only rows have.
 
-use super::state::{Seq, Space};
-use super::stored::Stands;
-use super::{ChangeMany, Command, Done, Rest};
+use crate::rows::stored::Stands;
+use crate::state::{Seq, Space};
+use crate::{ChangeMany, Command, Done, Rest};
 use tenure_core::lease::Explained;
 use tenure_core::names::{JobRef, PoolName};
 use tenure_core::refusal::Refusal;

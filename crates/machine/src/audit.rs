@@ -5,9 +5,9 @@ mod schedules;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::doors::Fit;
-use super::order::rank_of;
-use super::state::{
+use crate::queue::doors::Fit;
+use crate::queue::order::rank_of;
+use crate::state::{
     Awaited, BundleId, CALLERS, DoorId, DoorKey, Due, Entry, LaneId, LimitId, LiveResourceId,
     Place, PoolId, QueueId, Space, Stand, TurnId,
 };
@@ -215,7 +215,7 @@ impl Space {
                 )
             });
         }
-        let mut holding: hashbrown::HashMap<_, super::state::Holding> = Default::default();
+        let mut holding: hashbrown::HashMap<_, crate::state::Holding> = Default::default();
         for lease in self.leases.values() {
             let sum = holding.entry(lease.holder.clone()).or_default();
             sum.leases += 1;
@@ -429,7 +429,7 @@ impl Space {
     }
 
     /// A resource with fewer slots than before evicts no holder; it drains.
-    fn shrunk(&self, r: &super::state::Resource) -> bool {
+    fn shrunk(&self, r: &crate::state::Resource) -> bool {
         r.holders.len() > r.slots as usize && r.free.is_none()
     }
 }

@@ -1,12 +1,12 @@
 //! Explain: the exact reasons why a job waits, and a refused grant in words. It only reads.
 
-use super::doors::Fit;
-use super::limits::rate_fits_at;
-use super::state::{
+use crate::queue::doors::Fit;
+use crate::rows::stored::lease_id;
+use crate::scarce::limits::rate_fits_at;
+use crate::state::{
     CALLERS, CallerId, DoorId, DoorKey, Entry, HeldNeed, LaneId, LimitId, LimitReservation,
     LiveJobId, Parent, Place, PoolId, QueueId, Space, Stand, Which, is_recent,
 };
-use super::stored::lease_id;
 use tenure_core::bounds::{HOLDERS_SHOWN, ITEMS_MAX};
 use tenure_core::job::JobState;
 use tenure_core::lease::{Explained, Reason, RunningLease};

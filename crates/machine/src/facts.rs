@@ -1,6 +1,6 @@
 //! Facts of steps, beside their rows and events: observations for logs and tests, and answers to waiting calls.
 
-use super::state::{Seq, TakerId};
+use crate::state::{Seq, TakerId};
 use tenure_core::lease::Leased;
 use tenure_core::names::JobId;
 

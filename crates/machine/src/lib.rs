@@ -4,83 +4,49 @@
 //! events and facts, and the answers to waiting calls. The machine is deterministic, does no I/O and reads no clock.
 //! The embedded engine runs it in production, with rows in memory, in a folder or in the journal in Redis.
 //!
-//! The path of a job: `ops/push` stores it, `order` and `line` keep its place, `grant` leases it or `doors` block it,
-//! `ops/extend` keeps its lease alive, `ops/settle` and `ending` end it, `tick` runs the timers.
+//! The path of a job: `ops/push` stores it, `queue` keeps its place, `lease` grants it or a wait queue blocks it,
+//! `ops/extend` keeps its lease alive, `ops/settle` and `lease` end it, `time` runs the timers.
 
-mod agenda;
 mod answer;
 mod audit;
-mod awaits;
-mod budget;
-mod changes;
-pub(crate) mod codec;
-pub(crate) mod doors;
-mod drain;
-mod dropped;
-mod durable;
-pub(crate) mod ending;
-mod entries;
+mod emit;
 mod explain;
 pub mod facts;
-mod firing;
-mod flows;
-mod gauges;
-pub(crate) mod grant;
-mod happening;
 #[cfg(test)]
 mod histories;
-mod jobs;
-mod kin;
-pub(crate) mod limits;
-mod line;
-mod moments;
+pub(crate) mod jobs;
+pub(crate) mod lease;
 mod mutant;
 mod ops;
-mod order;
-mod place;
-mod pools;
-mod progress;
-mod recovery;
-mod replacing;
-mod reservations;
-mod resting;
-mod restore;
+pub(crate) mod queue;
+pub(crate) mod retention;
 pub mod rows;
-mod schedule_index;
-mod schedule_text;
-mod slots;
-mod space;
+pub(crate) mod scarce;
 pub(crate) mod state;
-pub(crate) mod stored;
-mod text_codec;
-mod tick;
-mod timers;
-mod trim;
+mod step;
+pub(crate) mod time;
 mod views;
-pub(crate) mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agenda::{Agenda, Duty, Spaces, is_ahead};
-use audit::Findings;
-use budget::class_index;
-use recovery::Recovery;
-use resting::Resting;
-pub use restore::BadRow;
-use rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
-use state::Space;
-pub use state::{NO_JOB, Seq, TakerId};
-pub use stored::{
+use crate::retention::budget::class_index;
+use crate::retention::resting::Resting;
+pub use crate::rows::restore::BadRow;
+pub use crate::rows::stored::{
     LifeSeen, Stands, StoredJob, UnreadableEnd, lease_id, lets_origin_of_life, parse_lease_id,
     seen_in_life, unreadable_end,
 };
+use crate::rows::{Archive, DataKey, Kind, LiveRow, RowKey, Rows};
+use crate::time::agenda::{Agenda, Duty, Spaces, is_ahead};
+use crate::time::recovery::Recovery;
+use audit::Findings;
+use state::Space;
+pub use state::{NO_JOB, Seq, TakerId};
 
 pub use self::answer::{Compared, Elsewhere, ExplainedAt, JobAt, Known, Totals, WithoutData};
-pub use self::awaits::{FlowOutcome, FlowWait, JobStands, Look, ResultOutcome, ResultWait};
-pub use self::changes::{BatchEvents, CHANGES_FORMAT, Changes, NewEvents};
-pub use self::entries::{decode_events, encode_events};
 use self::facts::{Delivery, Fact, Notified};
-pub use self::kin::{child_key, child_of};
+pub use crate::jobs::awaits::{FlowOutcome, FlowWait, JobStands, Look, ResultOutcome, ResultWait};
+pub use crate::jobs::dependencies::{child_key, child_of};
 pub use crate::ops::flows::{ChildrenAt, ParentAt, ParentsAt};
 pub use crate::ops::lease::LeaseOutcome;
 pub use crate::ops::many::{ManyDone, SeenJob};
@@ -88,6 +54,8 @@ pub use crate::ops::push::PushedOne;
 pub use crate::ops::retry::RetriedAt;
 pub use crate::ops::schedules::{PushedAt, WithoutNext};
 pub use crate::ops::settle::{SettledAs, SettledOne};
+pub use crate::rows::changes::{BatchEvents, CHANGES_FORMAT, Changes, NewEvents};
+pub use crate::rows::entries::{decode_events, encode_events};
 use tenure_core::bounds::{LEAP_US, NAMESPACES_MAX_DEFAULT, PATIENCE_US_DEFAULT};
 use tenure_core::events::Happened;
 use tenure_core::gauge::{GaugeClaim, Reading};
@@ -480,7 +448,7 @@ impl Machine {
                 self.agenda.steps(name);
             }
             for (at, fence) in ends {
-                space.end_lease(fence, ending::End::Copied, at);
+                space.end_lease(fence, crate::lease::ending::End::Copied, at);
                 leases += 1;
                 last = last.max(Some(at));
             }

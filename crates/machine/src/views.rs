@@ -1,8 +1,8 @@
 //! Views of settings and of the things that they govern. It only reads.
 
-use super::line::InLine;
-use super::state::{DoorKey, LiveResourceId, PoolId, QueueId, Space, is_recent};
-use super::stored::lease_id;
+use crate::queue::line::InLine;
+use crate::rows::stored::lease_id;
+use crate::state::{DoorKey, LiveResourceId, PoolId, QueueId, Space, is_recent};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -70,7 +70,7 @@ impl Space {
         let q = self.queues.get(queue)?;
         let paused_until = q.paused_until.filter(|until| *until > now);
         let c = &q.counts;
-        let whole = q.place != super::state::Place::Open;
+        let whole = q.place != crate::state::Place::Open;
         let blocked = if whole { c.waiting } else { c.blocked };
         Some(QueueView {
             name: q.name.clone()?,
@@ -94,7 +94,7 @@ impl Space {
     /// at most.
     fn oldest_ready(&self, queue: QueueId) -> Option<Moment> {
         let q = &self.queues[queue];
-        if q.place != super::state::Place::Open {
+        if q.place != crate::state::Place::Open {
             return None;
         }
         let mut looked = 0;
@@ -136,7 +136,7 @@ impl Space {
         let own = self.limit_settings.get(name);
         let (settings, template) = match (own, name.is_template()) {
             (Some(own), _) => (*own, None),
-            (None, true) if name.family() == "lock" => (super::limits::LOCK, None),
+            (None, true) if name.family() == "lock" => (crate::scarce::limits::LOCK, None),
             (None, _) => self.setting_of(name).unwrap_or_default(),
         };
         let state = self.limit_by_name.get(name).map(|slot| (*slot, &self.limits[*slot]));
@@ -146,7 +146,7 @@ impl Space {
         let queue = (name.family() == "queue").then_some(name.key()).flatten();
         let queue =
             queue.and_then(|queue| self.queue_by_name.get(queue)).map(|slot| &self.queues[*slot]);
-        let whole = queue.filter(|q| q.place != super::state::Place::Open);
+        let whole = queue.filter(|q| q.place != crate::state::Place::Open);
         let whole = whole.map_or(0, |q| q.counts.waiting - q.counts.blocked);
         let door = state.and_then(|(_, l)| l.door);
         LimitView {
@@ -176,7 +176,7 @@ impl Space {
     }
 
     fn waiter(&self, queue: QueueId, waiter: InLine) -> Waiter {
-        if queue == super::state::CALLERS {
+        if queue == crate::state::CALLERS {
             Waiter { job: None, queue: None, since: self.callers[waiter.caller()].since }
         } else {
             let job = &self.jobs[waiter.job()];
@@ -350,7 +350,7 @@ impl Space {
         for (slot, q) in self.queues.iter() {
             let Some(name) = q.name.as_ref().filter(|_| !q.hidden) else { continue };
             let c = &q.counts;
-            let blocked = if q.place == super::state::Place::Open { c.blocked } else { c.waiting };
+            let blocked = if q.place == crate::state::Place::Open { c.blocked } else { c.waiting };
             let by_state = [
                 (JobState::Dependent, c.dependent),
                 (JobState::Scheduled, c.scheduled),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::place::Chance;
 use super::store::Store;
-use crate::agenda::Duty;
 use crate::state::Space;
+use crate::time::agenda::Duty;
 use crate::{Command, Config, Done, LeaseOutcome, Machine, TakerId};
 use tenure_core::events::{EventType, Happened};
 use tenure_core::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};

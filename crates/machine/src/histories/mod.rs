@@ -24,8 +24,8 @@ mod world;
 use proptest::prelude::*;
 use proptest::test_runner::{Config as ProptestConfig, TestCaseError, TestRunner};
 
-use super::TakerId;
-use super::mutant::{Mutant, ON};
+use crate::TakerId;
+use crate::mutant::{Mutant, ON};
 use world::{Step, World};
 
 fn span() -> impl Strategy<Value = u32> {
@@ -190,7 +190,7 @@ fn queues_that_were_reached() -> usize {
         apply(Command::Request(seen.into()));
     }
     let bundles = machine.spaces[&space].bundles.iter();
-    bundles.filter(|(_, bundle)| bundle.place == super::state::Place::Open).count()
+    bundles.filter(|(_, bundle)| bundle.place == crate::state::Place::Open).count()
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::rows::stored::StoredShape;
 use crate::rows::{Archive, Archived, Class, DataKey, Kind, LiveRow, RowKey, Rows};
-use crate::stored::StoredShape;
 use crate::{Changes, Config, Machine, Rest, SeenJob, Seq, child_key, seen_in_life};
 use tenure_core::job::JobState;
 use tenure_core::names::{JobId, Namespace};

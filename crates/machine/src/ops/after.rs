@@ -3,7 +3,7 @@
 
 use hashbrown::HashMap;
 
-use crate::kin::ParentNow;
+use crate::jobs::dependencies::ParentNow;
 use crate::ops::push::PushPlan;
 use crate::rows::Archive;
 use crate::state::{Kin, Parent, ParentKey, Seq, Space};

@@ -117,7 +117,7 @@ impl Space {
     pub(crate) fn delete_finished(&mut self, job: &Archived, now: Moment) {
         self.happens(EventType::JobDeleted, about_archived(job), now);
         self.forget_archived(job);
-        let Some(life) = crate::stored::StoredLife::decode(&job.life) else { return };
+        let Some(life) = crate::rows::stored::StoredLife::decode(&job.life) else { return };
         if let Some(unique) = life.unique {
             self.forget_key(&unique.key, job.seq);
         }
@@ -141,11 +141,11 @@ impl Space {
 
 /// The common fields of an event of a finished job.
 fn about_archived(job: &Archived) -> About {
-    let life = crate::stored::StoredLife::decode(&job.life);
+    let life = crate::rows::stored::StoredLife::decode(&job.life);
     let (kin, origin) = life.map_or((None, None), |life| (life.kin, life.origin));
     About {
         job: Some(job.id.clone()),
-        queue: crate::stored::StoredShape::decode(&job.shape).map(|shape| shape.queue),
+        queue: crate::rows::stored::StoredShape::decode(&job.shape).map(|shape| shape.queue),
         flow: kin.and_then(|kin| kin.flow),
         schedule: origin.map(|origin| origin.by.id),
         ..About::default()

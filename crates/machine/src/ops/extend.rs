@@ -1,10 +1,10 @@
 //! Extend: keeps leases alive, and names those that are lost and those whose job should stop.
 
 use crate::answer::{Act, Context};
-use crate::grant::quarter;
+use crate::lease::grant::quarter;
 use crate::rows::Archive;
+use crate::rows::stored::{lease_id, parse_lease_id};
 use crate::state::{LiveJobId, Space};
-use crate::stored::{lease_id, parse_lease_id};
 use tenure_core::lease::{Extended, ExtendedLease, Fence};
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::Extend;

@@ -2,8 +2,8 @@
 
 use crate::answer::{Act, Context, Elsewhere, ExplainedAt, JobAt};
 use crate::ops::cancel::Named;
+use crate::rows::stored::Stands;
 use crate::state::{Seq, Space};
-use crate::stored::Stands;
 use tenure_core::names::JobRef;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::answer::{Act, Context, Elsewhere};
 use crate::facts::Granted;
+use crate::queue::waiting::{Called, NewCaller, TRIES_MAX};
 use crate::state::{Asker, HeldLimit, QueueId, Space, Taker, TakerId};
-use crate::waiting::{Called, NewCaller, TRIES_MAX};
 use tenure_core::job::Need;
 use tenure_core::lease::{Fence, LeaseSummary, Leased, Reason};
 use tenure_core::names::{QueueName, RequestId};

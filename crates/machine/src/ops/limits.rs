@@ -68,7 +68,7 @@ impl Space {
     pub(crate) fn patch_limit(&mut self, patch: PatchLimit, now: Moment) -> Result<bool, Refusal> {
         let mut settings = match self.limit_settings.get(&patch.limit) {
             Some(settings) => *settings,
-            None if patch.limit.as_str() == "lock:*" => crate::limits::LOCK,
+            None if patch.limit.as_str() == "lock:*" => crate::scarce::limits::LOCK,
             None => return Err(limit_not_found(&patch.limit)),
         };
         patch.concurrency.apply(&mut settings.concurrency);

@@ -5,9 +5,9 @@
 //! filter asks for these and they have changed since, the step stops before the job, and the store looks at its row
 //! again.
 
+use crate::rows::stored::{LifeSeen, Stands, StoredShape, lets_origin_of_life, seen_in_life};
 use crate::rows::{Archive, Archived};
 use crate::state::{LiveJobId, Seq, Space, Stand};
-use crate::stored::{LifeSeen, Stands, StoredShape, lets_origin_of_life, seen_in_life};
 use tenure_core::names::QueueName;
 use tenure_core::requests::{BulkChange, JobFilter};
 use tenure_core::time::Moment;

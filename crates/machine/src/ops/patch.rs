@@ -3,9 +3,9 @@
 
 use crate::answer::{Act, Context, JobAt};
 use crate::ops::cancel::Named;
+use crate::rows::stored::StoredShape;
 use crate::rows::{Archive, ContentPatch};
 use crate::state::{Due, Seq, Space, Stand};
-use crate::stored::StoredShape;
 use tenure_core::events::EventType;
 use tenure_core::job::When;
 use tenure_core::need_template::{filled, has_templates};

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::answer::{Act, Context};
+use crate::jobs::replacing::may_replace;
 use crate::ops::after::{Fate, Heir, Way};
 use crate::ops::follow_ups::JobsAndKinship;
-use crate::replacing::may_replace;
+use crate::rows::stored::{StoredLife, StoredShape};
 use crate::rows::{Archive, Archived, ContentPatch, JobContent};
 use crate::state::{
     Due, Job, JobKey, LiveJobId, Origin, ParentKey, QueueId, Seq, Space, Stand, is_recent,
 };
-use crate::stored::{StoredLife, StoredShape};
 use tenure_core::events::EventType;
 use tenure_core::flow::Kinship;
 use tenure_core::job::{JobState, JobView, NewJob, OnConflict};

@@ -2,9 +2,9 @@
 
 use crate::answer::{Act, Context, JobAt};
 use crate::ops::cancel::Named;
+use crate::rows::stored::StoredLife;
 use crate::rows::{Archive, Archived};
 use crate::state::{ParentKey, Seq, Space, Stand};
-use crate::stored::StoredLife;
 use tenure_core::events::EventType;
 use tenure_core::job::JobState;
 use tenure_core::names::JobRef;

@@ -1,6 +1,6 @@
 //! Schedules: put, patch, delete, pause, resume, run-now, a synced set of an owner, and `next_in`.
 
-use crate::firing::SKIPPED_BY_JOB;
+use crate::time::firing::SKIPPED_BY_JOB;
 use std::collections::BTreeSet;
 use tenure_core::events::{About, EventType};
 use tenure_core::flow::Kinship;
@@ -8,9 +8,9 @@ use tenure_core::flow::Kinship;
 use crate::answer::{Act, Context};
 use crate::ops::push::{PushedBy, PushedOne};
 use crate::rows::Archive;
-use crate::schedule_text::job_text;
+use crate::rows::schedule_text::job_text;
+use crate::rows::stored::Stands;
 use crate::state::{LiveScheduleId, Origin, Ranked, Schedule, Seq, Space};
-use crate::stored::Stands;
 use tenure_core::lease::Later;
 use tenure_core::moments::{first_cursor, round_up};
 use tenure_core::names::{JobId, JobRef, Owner, ScheduleId};

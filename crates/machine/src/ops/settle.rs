@@ -4,13 +4,13 @@
 //! first answer.
 
 use crate::answer::{Act, Context};
-use crate::ending::End;
+use crate::lease::ending::End;
 use crate::ops::follow_ups::{FollowUps, kinship_of};
 use crate::ops::push::PushedBy;
 use crate::ops::push::PushedOne;
 use crate::rows::Archive;
+use crate::rows::stored::{StoredLife, parse_lease_id};
 use crate::state::{LeaseState, LiveResourceId, NO_JOB, PastSettle, Seq, Space};
-use crate::stored::{StoredLife, parse_lease_id};
 use tenure_core::bounds::SNOOZE_US_MIN;
 use tenure_core::flow::Kinship;
 use tenure_core::job::{JobState, Outcome};

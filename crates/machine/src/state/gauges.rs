@@ -8,8 +8,8 @@ use tenure_core::time::{Moment, Span};
 use tenure_core::bounds::{GAUGE_ATTEMPT_US, GAUGE_CLAIM_US_MIN, GAUGE_FAILURES_MAX};
 
 use super::LimitId;
-use crate::gauges::own_runs::OwnRuns;
 use crate::mutant::{Mutant, forgets};
+use crate::scarce::gauges::own_runs::OwnRuns;
 
 /// A reading that succeeded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_core::events::BlockedOn;
 
 use super::{BundleId, DoorId, HeldNeed, LaneId, QueueId, TurnId};
-use crate::line::Line;
+use crate::queue::line::Line;
 use tenure_core::names::Group;
 use tenure_core::time::Moment;
 

@@ -18,10 +18,11 @@ mod queues;
 mod ranked;
 mod schedule_table;
 mod schedules;
+pub(crate) mod slots;
 mod space;
 mod waiting;
 
-use crate::slots::Id;
+use crate::state::slots::Id;
 
 pub(crate) use doors::{Door, DoorKey, DoorLine, Entry, Reservation};
 pub(crate) use dropped::{Dropped, DroppedResources};

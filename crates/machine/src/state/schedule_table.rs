@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use hashbrown::HashMap;
 
 use super::{LiveScheduleId, Schedule};
-use crate::slots::Slots;
+use crate::state::slots::Slots;
 
 /// A schedule as text, in its state at the last packing. Its id never changes.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::schedule_text::job_of_text;
+use crate::rows::schedule_text::job_of_text;
 use tenure_core::names::{JobId, Owner, ScheduleId};
 use tenure_core::schedule::{
     CatchUp, LastEnded, LastFired, Overlap, PlannedMoment, ScheduledJob, TimingSpec, keeps,

@@ -14,10 +14,10 @@ use super::{
     ScheduleTable, Seq, Shape, ShapeId, Stub, Taker, TakerId, TurnId, WorkerState,
 };
 use crate::facts::{Delivery, Fact, Notified};
-use crate::kin::PORTION;
+use crate::jobs::dependencies::PORTION;
 use crate::rows::Rows;
-use crate::slots::Slots;
-use crate::timers::Timers;
+use crate::state::slots::Slots;
+use crate::time::timers::Timers;
 use tenure_core::events::Happened;
 use tenure_core::lease::Fence;
 use tenure_core::names::{

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::store::Store;
 use crate::facts::{Fact, Granted, Notified};
 use crate::rows::Archive;
-use crate::stored::StoredLife;
+use crate::rows::stored::StoredLife;
 use crate::{Command, Config, Done, Known, LeaseOutcome, Look, Machine, PushedOne, TakerId};
 use signs::Signs;
 pub(super) use steps::Step;

@@ -1,0 +1,406 @@
+//! Live jobs: their index, their shapes, their unique keys.
+
+pub(crate) mod awaits;
+pub(crate) mod dependencies;
+pub(crate) mod flows;
+pub(crate) mod replacing;
+
+use std::borrow::Cow;
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use crate::queue::order::hash_seq;
+use crate::rows::stored::{Stands, StoredLease, StoredLife, StoredShape};
+use crate::state::{
+    HeldNeed, Job, KeyHolder, Kin, LaneId, LaneKey, LiveJobId, Seq, Shape, ShapeId, Space, Stand,
+    Which,
+};
+use tenure_core::job::{EndedJob, JobState, Need, NewJob, Until};
+use tenure_core::lease::Fence;
+use tenure_core::names::{JobId, JobRef, UniqueKey};
+use tenure_core::need_template::filled;
+use tenure_core::time::Moment;
+
+/// Job ids come from outside, so their hash must not be predictable.
+pub(crate) fn hash_id(space: &Space, id: &str) -> u64 {
+    space.keys.hasher().hash_one(id)
+}
+
+impl Space {
+    // ---- Index ----
+
+    /// The live job with this id.
+    pub(crate) fn job_by_id(&self, id: &str) -> Option<LiveJobId> {
+        self.by_id.find(hash_id(self, id), |slot| self.jobs[*slot].id.as_str() == id).copied()
+    }
+
+    pub(crate) fn index_job(&mut self, job: Job) -> LiveJobId {
+        let by_id = hash_id(self, job.id.as_str());
+        let by_seq = hash_seq(job.seq);
+        let slot = self.jobs.insert(job);
+        let hasher = self.keys.hasher().clone();
+        let jobs = &self.jobs;
+        self.by_id.insert_unique(by_id, slot, |slot| hasher.hash_one(jobs[*slot].id.as_str()));
+        self.by_seq.insert_unique(by_seq, slot, |slot| hash_seq(jobs[*slot].seq));
+        slot
+    }
+
+    pub(crate) fn unindex_job(&mut self, slot: LiveJobId, job: &Job) {
+        let hash = hash_id(self, job.id.as_str());
+        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == slot) {
+            entry.remove();
+        }
+        if let Ok(entry) = self.by_seq.find_entry(hash_seq(job.seq), |other| *other == slot) {
+            entry.remove();
+        }
+    }
+
+    /// The live job that a path names, or the id of the finished one that holds the key.
+    pub(crate) fn resolve(&self, job: &JobRef) -> Option<Result<LiveJobId, JobId>> {
+        match job {
+            JobRef::Id(id) => Some(self.job_by_id(id.as_str()).ok_or_else(|| id.clone())),
+            JobRef::Key(key) => {
+                let holder = self.keys.get(key)?;
+                Some(self.job_by_seq(holder.seq).ok_or_else(|| holder.id.clone()))
+            }
+        }
+    }
+
+    /// Marks the job's row for a write.
+    pub(crate) fn dirty_job(&mut self, slot: LiveJobId) {
+        let job = &mut self.jobs[slot];
+        if !job.dirty {
+            job.dirty = true;
+            self.out.dirty_jobs.push(slot);
+        }
+    }
+
+    /// Marks a change of data that only its row has: kind, labels, last error.
+    pub(crate) fn edited(&mut self, slot: LiveJobId) {
+        let job = &mut self.jobs[slot];
+        job.edits = job.edits.wrapping_add(1);
+        self.dirty_job(slot);
+    }
+
+    /// The contract's word for the state of a live job.
+    pub(crate) fn state_of(&self, slot: LiveJobId) -> JobState {
+        match self.jobs[slot].stand {
+            Stand::Scheduled => JobState::Scheduled,
+            Stand::Dependent => JobState::Dependent,
+            Stand::Running(_) => JobState::Running,
+            Stand::Waiting(lane) if self.is_blocked(lane) => JobState::Blocked,
+            Stand::Waiting(_) => JobState::Ready,
+        }
+    }
+
+    /// The part of a live job's view that is not in its row.
+    pub(crate) fn stands_of(&self, slot: LiveJobId) -> Stands {
+        Stands { state: self.state_of(slot), waiting_on: self.waiting_on(slot) }
+    }
+
+    /// The content of a job's row.
+    pub(crate) fn life_of(&self, slot: LiveJobId) -> StoredLife {
+        let job = &self.jobs[slot];
+        StoredLife {
+            arrival: job.arrival,
+            created_at: job.created_at,
+            run_at: job.run_at,
+            started_at: job.started_at,
+            finished_at: None,
+            expires_at: job.expires_at,
+            wait: job.wait,
+            ended: job.ended,
+            lost: job.lost,
+            released: job.released,
+            undelivered: job.undelivered,
+            snoozed: job.snoozed,
+            ended_unsettled: job.ended_unsettled,
+            cancel_requested: job.cancel_requested,
+            keeps_place: job.keeps_place,
+            unique: job.unique.as_deref().cloned(),
+            origin: job.origin.clone(),
+            kin: job.kin.as_ref().map(|kin| Box::new(Kin { open: 0, ..(**kin).clone() })),
+            edits: job.edits,
+            settles: job.settles.clone(),
+            bytes: job.bytes,
+            lease: match job.stand {
+                Stand::Running(fence) => self.stored_lease(fence),
+                _ => None,
+            },
+        }
+    }
+
+    pub(crate) fn stored_lease(&self, fence: Fence) -> Option<StoredLease> {
+        let lease = self.leases.get(&fence)?;
+        Some(StoredLease {
+            fence,
+            holder: lease.holder.clone(),
+            granted_at: lease.granted_at,
+            ttl: lease.ttl,
+            deadline: lease.deadline,
+            limits: lease
+                .limits
+                .iter()
+                .map(|held| (self.limits[held.limit].name.clone(), held.weight, held.cost))
+                .collect(),
+            resources: lease
+                .resources
+                .iter()
+                .map(|held| {
+                    let r = &self.resources[held.resource];
+                    (self.pools[held.pool].name.clone(), r.id.clone())
+                })
+                .collect(),
+            request: lease.request.clone(),
+            local: lease.local,
+            first: lease.first,
+        })
+    }
+
+    // ---- Shapes ----
+
+    /// The shape of a row's bytes, made if necessary; counts one more job with it.
+    pub(crate) fn shape_for(&mut self, bytes: &[u8], now: Moment) -> Option<ShapeId> {
+        if let Some(shape) = self.shape_by_bytes.get(bytes).copied() {
+            self.shapes[shape].jobs += 1;
+            return Some(shape);
+        }
+        let stored = StoredShape::decode(bytes)?;
+        let queue = self.queue_for(&stored.queue, now);
+        let held = self.hold_needs(&stored.needs);
+        let bytes: Arc<[u8]> = Arc::from(bytes);
+        let shape = self.shapes.insert(Shape {
+            bytes: bytes.clone(),
+            queue,
+            priority: stored.priority,
+            group: stored.group,
+            held,
+            retry: stored.retry,
+            timeout: stored.timeout,
+            retain: stored.retain,
+            jobs: 1,
+            lane: None,
+        });
+        self.shape_by_bytes.insert(bytes, shape);
+        Some(shape)
+    }
+
+    /// Counts one job less with a shape, which goes with the last.
+    pub(crate) fn release_shape(&mut self, shape: ShapeId) {
+        let s = &mut self.shapes[shape];
+        s.jobs -= 1;
+        if s.jobs > 0 {
+            return;
+        }
+        let Some(s) = self.shapes.remove(shape) else { return };
+        self.shape_by_bytes.remove(&s.bytes);
+        if let Some(lane) = s.lane {
+            self.lanes[lane].shapes -= 1;
+            self.drop_lane_if_idle(lane);
+        }
+        self.drop_needs(&s.held);
+    }
+
+    /// Needs as the state holds them, in the one fixed order; counts one more user of each limit
+    /// and pool.
+    pub(crate) fn hold_needs(&mut self, needs: &[Need]) -> Arc<[HeldNeed]> {
+        let mut sorted: Vec<(u8, &str, &Need)> = needs
+            .iter()
+            .map(|need| match need {
+                Need::Limit { limit, .. } => {
+                    (if limit.key().is_some() { 2 } else { 0 }, limit.as_str(), need)
+                }
+                Need::Pool { pool, id, .. } => {
+                    (if id.is_some() { 3 } else { 1 }, pool.as_str(), need)
+                }
+            })
+            .collect();
+        sorted.sort_by_key(|(class, name, _)| (*class, *name));
+        sorted
+            .into_iter()
+            .map(|(class, _, need)| match need {
+                Need::Limit { limit, weight, cost } => {
+                    let limit = self.limit_for(limit);
+                    self.limits[limit].uses += 1;
+                    HeldNeed::Limit { limit, weight: *weight, cost: *cost, keyed: class == 2 }
+                }
+                Need::Pool { pool, tag, prefer, id, count } => {
+                    let pool = self.pool_for(pool);
+                    self.pools[pool].uses += 1;
+                    let which = match (id, tag) {
+                        (Some(id), _) => Which::Id(id.clone()),
+                        (None, Some(tag)) => Which::Tag(tag.clone()),
+                        (None, None) => Which::Any,
+                    };
+                    HeldNeed::Pool { pool, which, prefer: prefer.clone(), count: *count }
+                }
+            })
+            .collect()
+    }
+
+    /// The counterpart of [`Space::hold_needs`].
+    pub(crate) fn drop_needs(&mut self, needs: &[HeldNeed]) {
+        for need in needs {
+            match need {
+                HeldNeed::Limit { limit, .. } => {
+                    self.limits[*limit].uses -= 1;
+                    self.drop_limit_if_idle(*limit);
+                }
+                HeldNeed::Pool { pool, .. } => {
+                    self.pools[*pool].uses -= 1;
+                    self.drop_pool_if_idle(*pool);
+                }
+            }
+        }
+    }
+
+    /// The lane of a job when it is ready.
+    pub(crate) fn lane_of_job(&mut self, slot: LiveJobId) -> LaneId {
+        let job = &self.jobs[slot];
+        let shape = &self.shapes[job.shape];
+        let suspect = job.lost > 0;
+        if let Some(lane) = shape.lane
+            && !suspect
+        {
+            return lane;
+        }
+        let key = LaneKey {
+            queue: shape.queue,
+            priority: shape.priority,
+            group: shape.group.clone(),
+            needs: shape.held.clone(),
+            suspect,
+        };
+        let shape = job.shape;
+        let lane = self.lane_for(&key);
+        if !suspect {
+            self.lanes[lane].shapes += 1;
+            self.shapes[shape].lane = Some(lane);
+        }
+        lane
+    }
+
+    /// The shape of a new job: its own settings first, then its queue's, then the defaults.
+    pub(crate) fn shape_of(&self, job: &NewJob) -> StoredShape {
+        let settings =
+            self.queue_by_name.get(&job.queue).map(|queue| &self.queues[*queue].settings);
+        StoredShape {
+            queue: job.queue.clone(),
+            priority: job.priority,
+            group: job.group.clone(),
+            needs: match (&job.needs, settings) {
+                (Some(needs), _) => needs.clone(),
+                // The push has checked that they can be filled in.
+                (None, Some(settings)) => filled(&settings.needs, &job.payload, &job.queue)
+                    .map_or_else(|_| settings.needs.clone(), Cow::into_owned),
+                (None, None) => Vec::new(),
+            },
+            retry: job
+                .retry
+                .clone()
+                .or_else(|| settings.and_then(|s| s.retry.clone()))
+                .unwrap_or_default(),
+            timeout: job.timeout.or_else(|| settings.and_then(|s| s.timeout)),
+            retain: job.retain.or_else(|| settings.and_then(|s| s.retain)),
+        }
+    }
+
+    // ---- Unique keys ----
+
+    /// Gives a job a free key.
+    pub(crate) fn take_key(&mut self, slot: LiveJobId, now: Moment) {
+        let job = &self.jobs[slot];
+        let Some(unique) = job.unique.as_deref().cloned() else { return };
+        let until = unique.hold.map(|span| now.plus(span));
+        let holder =
+            KeyHolder { seq: job.seq, id: job.id.clone(), until, by_job: true, ended: None };
+        if let Some(old) = self.keys.insert(unique.key.clone(), holder)
+            && let Some(until) = old.until
+        {
+            self.key_ends.clear(until, unique.key.clone());
+        }
+        if let Some(until) = until {
+            self.key_ends.set(until, unique.key.clone());
+        }
+        self.key_row(&unique.key);
+    }
+
+    /// The job's first run begins, and its key was held until then.
+    pub(crate) fn release_key(&mut self, key: &UniqueKey, slot: LiveJobId) {
+        let seq = self.jobs[slot].seq;
+        self.drop_key(key, seq, None, self.last);
+    }
+
+    /// The first run of a job is undone because its grant never arrived: the job takes back a key
+    /// that it held until its start. Returns false if another job has taken it meanwhile.
+    pub(crate) fn retake_key(&mut self, slot: LiveJobId, now: Moment) -> bool {
+        let job = &self.jobs[slot];
+        let Some(unique) = job.unique.as_deref().filter(|u| u.until == Until::Start) else {
+            return true;
+        };
+        let (key, seq, id) = (unique.key.clone(), job.seq, job.id.clone());
+        match self.keys.get_mut(&key) {
+            // Its time is not over, so it held the key all the while.
+            Some(holder) if holder.seq == seq => holder.by_job = true,
+            Some(holder) if holder.by_job || holder.until.is_some_and(|at| at > now) => {
+                return false;
+            }
+            _ => {
+                let holder = KeyHolder { seq, id, until: None, by_job: true, ended: None };
+                if let Some(until) = self.keys.insert(key.clone(), holder).and_then(|h| h.until) {
+                    self.key_ends.clear(until, key.clone());
+                }
+            }
+        }
+        self.key_row(&key);
+        true
+    }
+
+    /// Ends the job's hold on its key. Its row may go before the key's time is over.
+    pub(crate) fn end_key(
+        &mut self,
+        key: &UniqueKey,
+        seq: Seq,
+        ended: Option<EndedJob>,
+        now: Moment,
+    ) {
+        self.drop_key(key, seq, ended.map(Box::new), now);
+    }
+
+    fn drop_key(&mut self, key: &UniqueKey, seq: Seq, ended: Option<Box<EndedJob>>, now: Moment) {
+        let Some(holder) = self.keys.get_mut(key).filter(|holder| holder.seq == seq) else {
+            return;
+        };
+        match holder.until {
+            Some(until) if until > now => {
+                holder.by_job = false;
+                holder.ended = ended;
+            }
+            until => {
+                self.keys.remove(key);
+                if let Some(until) = until {
+                    self.key_ends.clear(until, key.clone());
+                }
+            }
+        }
+        self.key_row(key);
+    }
+
+    /// The time of a key is over; its job may still hold it.
+    pub(crate) fn tick_key(&mut self, key: &UniqueKey) {
+        let Some(holder) = self.keys.get_mut(key) else { return };
+        holder.until = None;
+        if !holder.by_job {
+            self.keys.remove(key);
+        }
+        self.key_row(key);
+    }
+
+    /// True if a job with this kind of uniqueness now holds its key by its life.
+    pub(crate) fn holds_key(&self, slot: LiveJobId) -> bool {
+        let job = &self.jobs[slot];
+        job.unique
+            .as_ref()
+            .is_some_and(|unique| unique.until == Until::End || job.started_at.is_none())
+    }
+}

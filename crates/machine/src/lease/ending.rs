@@ -1,0 +1,557 @@
+//! The end of a lease: settle, reap, timeout and force are one step. All that it held returns together, and its outcome
+//! decides the job's next state.
+
+use crate::rows::JobEnd;
+use crate::rows::stored::lease_id;
+use crate::scarce::limits::Owes;
+use crate::state::{
+    Awaited, Due, HeldJob, Job, Kin, LeaseState, LiveJobId, LiveResourceId, ParentKey, PastSettle,
+    Seq, Space, Stand, Stub,
+};
+use tenure_core::bounds::{
+    RELEASE_AGAIN_US, SECOND_US, SETTLES_KEPT, STUB_US, SUSPECT_US_MAX, UNDELIVERED_MAX,
+};
+use tenure_core::events::{About, EventType, error_end};
+use tenure_core::job::{Backoff, EndedJob, JobError, JobState, Outcome, Retry, retain_for};
+use tenure_core::lease::Fence;
+use tenure_core::names::JobId;
+use tenure_core::secret::Json;
+use tenure_core::sentences::{StoredNote, snoozed_too_often};
+use tenure_core::settings::ResourceState;
+use tenure_core::spread::{head, share};
+use tenure_core::time::{Moment, Span};
+
+/// The cause and outcome of the end of a lease.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum End {
+    Succeeded {
+        result: Option<Json>,
+    },
+    Failed {
+        error: String,
+        retry_in: Option<Span>,
+        last: bool,
+    },
+    Snoozed {
+        until: Moment,
+        wait: Span,
+        /// True if attempts start again from 0.
+        reset: bool,
+    },
+    Released,
+    /// Its holder stopped heartbeating.
+    Lost,
+    /// The deadline of its run passed.
+    TimedOut,
+    /// Taken back by an operator: like a reap, but counted nowhere.
+    Forced,
+    /// Reaped without any extend, although its worker made calls late in its ttl: the grant never arrived. It is no
+    /// settle, so it costs no attempt and clears no `lost`; every third in a row costs one.
+    Unheard,
+    /// The caller never received the grant: as if it had not been made, except for the quarantine.
+    Undelivered,
+    /// Its store was copied. The holder cannot reach the copy, so it gave nothing back.
+    Copied,
+}
+
+impl End {
+    fn outcome(&self) -> Outcome {
+        match self {
+            End::Succeeded { .. } => Outcome::Succeeded,
+            End::Failed { .. } | End::TimedOut => Outcome::Failed,
+            End::Snoozed { .. } => Outcome::Snoozed,
+            End::Released | End::Unheard | End::Undelivered | End::Copied => Outcome::Released,
+            End::Lost | End::Forced => Outcome::Lost,
+        }
+    }
+    /// True if the other side may still think that it is held.
+    fn is_unclean(&self) -> bool {
+        matches!(
+            self,
+            End::Lost | End::TimedOut | End::Forced | End::Unheard | End::Undelivered | End::Copied
+        )
+    }
+    /// What it held is given back untouched.
+    fn is_untouched(&self) -> bool {
+        matches!(self, End::Released | End::Unheard | End::Undelivered | End::Copied)
+    }
+    fn is_settle(&self) -> bool {
+        matches!(
+            self,
+            End::Succeeded { .. } | End::Failed { .. } | End::Snoozed { .. } | End::Released
+        )
+    }
+}
+
+/// The state of the job after the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Became {
+    pub state: JobState,
+    pub run_at: Option<Moment>,
+}
+
+impl Space {
+    /// Ends a lease: its permits and resources return, and its job goes on. `None` without a job, or if there is no
+    /// such lease.
+    pub(crate) fn end_lease(&mut self, fence: Fence, end: End, now: Moment) -> Option<Became> {
+        let lease = self.leases.remove(&fence)?;
+        self.expiries.clear(lease.expires_at, fence);
+        if let Some(deadline) = lease.deadline {
+            self.deadlines.clear(deadline, fence);
+        }
+        self.return_needs(&lease, &end, now);
+        let suspect = lease.job.is_some_and(|slot| self.jobs[slot].lost > 0);
+        if let Some(holding) = self.holding.get_mut(&lease.holder) {
+            holding.leases -= 1;
+            holding.suspects -= u64::from(suspect);
+            if holding.leases == 0 {
+                self.holding.remove(&lease.holder);
+            }
+        }
+        let outcome = end.outcome();
+        let Some(slot) = lease.job else {
+            self.drop_lease_row(fence);
+            if !matches!(end, End::Undelivered | End::Copied) {
+                let until = now.plus(Span::from_us(STUB_US));
+                let outcome = if end.is_settle() { Outcome::Released } else { Outcome::Lost };
+                self.stubs.insert(fence, Stub { outcome, until });
+                self.stub_ends.set(until, fence);
+                self.stub_row(fence);
+            }
+            let holder = lease.holder.as_ref().map(|worker| worker.as_str().to_owned());
+            let (lease, fence) = (Some(lease_id(fence, lease.seq)), Some(fence));
+            let outcome = Some(outcome);
+            let about = About { lease, fence, holder, outcome, ..About::default() };
+            self.happens(EventType::LeaseEnded, about, now);
+            return None;
+        };
+        let queue = self.shapes[self.jobs[slot].shape].queue;
+        self.queues[queue].counts.running -= 1;
+        if lease.first && matches!(end, End::Unheard | End::Undelivered) {
+            self.undo_start(slot, now);
+        }
+        Some(self.end_run(slot, fence, end, now))
+    }
+
+    /// The grant of a job's first run never arrived, so the run has not begun. If another job has taken its key
+    /// meanwhile, the job stays one that has begun: it has no claim to the key any more.
+    fn undo_start(&mut self, slot: LiveJobId, now: Moment) {
+        if self.retake_key(slot, now) {
+            self.jobs[slot].started_at = None;
+        }
+    }
+
+    fn return_needs(&mut self, lease: &LeaseState, end: &End, now: Moment) {
+        // A job that is given back untouched owes no gap.
+        let back = end.is_untouched();
+        let owes = Owes {
+            gap: lease.job.is_none() || !back,
+            quarantine: end.is_unclean(),
+            granted_at: lease.granted_at,
+        };
+        for held in &lease.limits {
+            self.limits[held.limit].holders.remove(&lease.fence);
+            self.return_limit(held.limit, held.weight, owes, now);
+            self.drop_limit_if_idle(held.limit);
+        }
+        for held in &lease.resources {
+            let settings = self.pools[held.pool].settings.unwrap_or_default();
+            let rest = if end.is_unclean() {
+                settings.quarantine.max(settings.cooldown)
+            } else {
+                settings.cooldown
+            };
+            if rest > Span::ZERO {
+                let why = if end.is_unclean() && settings.quarantine >= settings.cooldown {
+                    "quarantine"
+                } else {
+                    "cooldown"
+                };
+                self.cool(held.resource, now.plus(rest), Some(why.to_owned()), now);
+            }
+            self.release_resource(held.resource, lease.fence, now);
+        }
+    }
+
+    fn end_run(&mut self, slot: LiveJobId, fence: Fence, end: End, now: Moment) -> Became {
+        let shape = &self.shapes[self.jobs[slot].shape];
+        let retry = shape.retry.clone();
+        let lost_delay = self.queues[shape.queue].settings.lost_delay;
+        let job = &mut self.jobs[slot];
+        job.stand = Stand::Scheduled;
+        job.wait = Span::ZERO;
+        let attempt = job.ended + 1;
+        let outcome = end.outcome();
+        let settled = end.is_settle();
+        job.ended_unsettled |= !settled;
+        if settled || end == End::TimedOut {
+            job.lost = 0;
+            job.undelivered = 0;
+        }
+        if !end.is_untouched() {
+            job.released = 0;
+        }
+        let seq = job.seq;
+        let called_off = job.cancel_requested;
+        let mut error = None;
+        let next = match end {
+            End::Succeeded { result } => {
+                job.ended += 1;
+                Next::Finish(JobState::Succeeded, result, None)
+            }
+            End::Failed { .. } | End::TimedOut => {
+                let (text, retry_in, last) = match end {
+                    End::Failed { error, retry_in, last } => (error, retry_in, last),
+                    _ => (StoredNote::TimedOut.to_string(), None, false),
+                };
+                job.ended += 1;
+                error = Some((attempt, text.clone(), Outcome::Failed));
+                let spent = retry.max_attempts > 0 && job.ended >= retry.max_attempts;
+                if last || spent {
+                    Next::Finish(JobState::Failed, None, Some(text))
+                } else {
+                    let wait = retry_in.unwrap_or_else(|| backoff(&retry, &job.id, job.ended));
+                    Next::Later {
+                        run_at: now.plus(wait),
+                        wait,
+                        keeps_place: false,
+                        error: Some(text),
+                    }
+                }
+            }
+            End::Snoozed { until, wait, reset } => {
+                job.snoozed = job.snoozed.saturating_add(1);
+                match retry.max_snoozes.filter(|most| job.snoozed > *most) {
+                    Some(most) => {
+                        job.ended += 1;
+                        let text = snoozed_too_often(most);
+                        error = Some((attempt, text.clone(), Outcome::Failed));
+                        Next::Finish(JobState::Failed, None, Some(text))
+                    }
+                    None => {
+                        if reset {
+                            job.ended = 0;
+                        }
+                        Next::Later { run_at: until, wait, keeps_place: false, error: None }
+                    }
+                }
+            }
+            End::Released => back_again(job, now),
+            End::Unheard => {
+                let text = StoredNote::GrantNeverReceived.to_string();
+                error = Some((attempt, text, Outcome::Undelivered));
+                job.undelivered += 1;
+                if job.undelivered >= UNDELIVERED_MAX {
+                    // A supervisor that restarts a worker under its old name looks the same, and must not hide a job
+                    // that kills its workers.
+                    job.undelivered = 0;
+                    one_more_lost(job, &retry, lost_delay, now)
+                } else {
+                    back_again(job, now)
+                }
+            }
+            End::Undelivered | End::Forced => Next::Back,
+            End::Copied => {
+                job.released += 1;
+                Next::Back
+            }
+            End::Lost => {
+                let text = StoredNote::HolderStopped.to_string();
+                error = Some((attempt, text, Outcome::Lost));
+                one_more_lost(job, &retry, lost_delay, now)
+            }
+        };
+        let shown = match (&error, &next) {
+            (Some((_, text, _)), _) | (None, Next::Finish(_, _, Some(text))) => {
+                Some(error_end(text))
+            }
+            _ => None,
+        };
+        if let Some((attempt, error, outcome)) = error {
+            self.out.rows.errors.push((seq, JobError { attempt, at: now, error, outcome }));
+        }
+        // A success or a final failure wins over a cancel; every other end becomes one.
+        let stands = matches!(next, Next::Finish(JobState::Succeeded, ..))
+            || (matches!(next, Next::Finish(JobState::Failed, ..))
+                && outcome == Outcome::Failed
+                && settled);
+        let next = if called_off && !stands {
+            Next::Finish(JobState::Cancelled, None, None)
+        } else {
+            next
+        };
+        let became = match next {
+            Next::Finish(state, ..) => Became { state, run_at: None },
+            Next::Later { run_at, .. } if run_at > now => {
+                Became { state: JobState::Scheduled, run_at: Some(run_at) }
+            }
+            _ => Became { state: JobState::Ready, run_at: Some(self.jobs[slot].run_at) },
+        };
+        if settled {
+            let next_at = self.jobs[slot].next_at.take();
+            let Became { state, run_at } = became;
+            let past = PastSettle { fence, outcome, state, run_at, next_at };
+            let settles = &mut self.jobs[slot].settles;
+            if settles.len() == SETTLES_KEPT {
+                settles.remove(0);
+            }
+            settles.push(past);
+        }
+        self.run_ended(slot, fence, attempt, (outcome, became, shown), now);
+        match next {
+            Next::Finish(state, result, error) => self.finish(slot, state, result, error, now),
+            Next::Later { run_at, wait, keeps_place, error } => {
+                let job = &mut self.jobs[slot];
+                job.run_at = run_at;
+                job.wait = wait;
+                job.keeps_place = keeps_place;
+                if let Some(error) = error {
+                    self.out.rows.job(seq).error = Some(Some(error));
+                    self.edited(slot);
+                }
+                self.watch_expiry(slot);
+                if run_at > now {
+                    self.schedule(slot);
+                } else {
+                    self.make_ready(slot, now);
+                }
+            }
+            Next::Back => {
+                self.jobs[slot].keeps_place = true;
+                self.watch_expiry(slot);
+                self.make_ready(slot, now);
+            }
+        }
+        became
+    }
+
+    /// Emits the end of a run, before the events that follow from it.
+    fn run_ended(
+        &mut self,
+        slot: LiveJobId,
+        fence: Fence,
+        attempt: u32,
+        (outcome, became, error): (Outcome, Became, Option<String>),
+        now: Moment,
+    ) {
+        let kind = match (became.state, outcome) {
+            (JobState::Succeeded, _) => EventType::JobSucceeded,
+            (JobState::Failed, _) => EventType::JobFailed,
+            (JobState::Cancelled, _) => EventType::JobCancelled,
+            (_, Outcome::Failed) => EventType::JobRetrying,
+            (_, Outcome::Snoozed) => EventType::JobSnoozed,
+            (_, Outcome::Lost) => EventType::JobLost,
+            _ => EventType::JobReleased,
+        };
+        let run_at = if became.state.is_finished() { None } else { became.run_at };
+        let (attempt, lease) = (Some(attempt), Some(self.lease_of(slot, fence)));
+        let about = About { attempt, lease, run_at, error, ..self.about_job(slot) };
+        self.happens(kind, about, now);
+    }
+
+    /// Sets the expiry of an unfinished job that is not running.
+    pub(crate) fn watch_expiry(&mut self, slot: LiveJobId) {
+        let job = &self.jobs[slot];
+        if let Some(at) = job.expires_at {
+            self.expiring.insert(Due { at, seq: job.seq, job: slot });
+        }
+    }
+
+    /// The job waits for its `run_at`.
+    pub(crate) fn schedule(&mut self, slot: LiveJobId) {
+        let job = &mut self.jobs[slot];
+        job.stand = Stand::Scheduled;
+        self.due.insert(Due { at: job.run_at, seq: job.seq, job: slot });
+        let queue = self.shapes[job.shape].queue;
+        self.queues[queue].counts.scheduled += 1;
+        self.dirty_job(slot);
+    }
+
+    /// Puts the job into its lane: at its old place if it keeps it, otherwise at the end.
+    pub(crate) fn make_ready(&mut self, slot: LiveJobId, now: Moment) {
+        let job = &self.jobs[slot];
+        let arrival =
+            if job.keeps_place && job.arrival > 0 { job.arrival } else { self.next_arrival() };
+        let lane = self.lane_of_job(slot);
+        let job = &mut self.jobs[slot];
+        job.arrival = arrival;
+        job.keeps_place = false;
+        job.wait = Span::ZERO;
+        job.stand = Stand::Waiting(lane);
+        self.dirty_job(slot);
+        self.enter_lane(lane, arrival, slot.into(), now);
+    }
+
+    /// Removes the job from the index: from now on only the archive knows it.
+    pub(crate) fn finish(
+        &mut self,
+        slot: LiveJobId,
+        state: JobState,
+        result: Option<Json>,
+        error: Option<String>,
+        now: Moment,
+    ) {
+        let shape = self.jobs[slot].shape;
+        let on = Awaited::Job(self.jobs[slot].seq);
+        let retain = self.kept_for(&on, retain_for(state, self.shapes[shape].retain));
+        let queue = self.shapes[shape].queue;
+        let bytes_of_shape = self.shapes[shape].bytes.clone();
+        let bytes = self.jobs[slot].bytes + result.as_ref().map_or(0, |r| r.text().len() as u32);
+        let held = HeldJob { state, until: now.plus(retain), bytes };
+        let (until, kept_bytes) = self.hold_for_followers(self.jobs[slot].seq, held);
+        let mut life = self.life_of(slot);
+        if error.is_some() || state == JobState::Succeeded {
+            life.edits = life.edits.wrapping_add(1);
+        }
+        life.finished_at = Some(now);
+        life.lease = None;
+        life.bytes = bytes;
+        let job = self.forget_job(slot);
+        self.use_queue(queue, now);
+        let counts = &mut self.queues[queue].counts;
+        match state {
+            JobState::Succeeded => counts.succeeded += 1,
+            JobState::Failed => counts.failed += 1,
+            _ => counts.cancelled += 1,
+        }
+        self.out.ended.insert(job.id.clone(), job.seq);
+        let change = self.out.rows.job(job.seq);
+        change.state = Some(state);
+        change.life = Some(life.encode());
+        let (namespace, id) = (self.name.clone(), job.id.clone());
+        let bytes = kept_bytes;
+        change.end = Some(JobEnd { namespace, id, shape: bytes_of_shape, until, bytes, result });
+        match error {
+            Some(error) => change.error = Some(Some(error)),
+            None if state == JobState::Succeeded => change.error = Some(None),
+            None => {}
+        }
+        if until < Moment::MAX {
+            self.purge_at = Some(self.purge_at.map_or(until, |at| at.min(until)));
+            self.out.archived.push((state, u64::from(bytes)));
+        }
+        if let Some(origin) = &job.origin {
+            self.schedule_job_ended(origin, &job.id, Some(state), now);
+        }
+        if let Some(unique) = job.unique {
+            let queue = self.queues[queue].name.clone();
+            let created_at = job.created_at;
+            let ended = queue.map(|queue| EndedJob { queue, state, created_at, finished_at: now });
+            self.end_key(&unique.key, job.seq, ended, now);
+        }
+        self.notify_awaiting(&on);
+        self.tell_end(&ParentKey::Job(job.seq));
+        self.kin_ended(job.seq, job.kin.as_deref(), Some(state), now);
+    }
+
+    /// A job ended in this state, or was deleted: frees its parents and its flow from it.
+    pub(crate) fn kin_ended(
+        &mut self,
+        seq: Seq,
+        kin: Option<&Kin>,
+        state: Option<JobState>,
+        now: Moment,
+    ) {
+        let Some(kin) = kin else { return };
+        if kin.follows {
+            self.let_parents_go(seq, &kin.parents);
+        }
+        if let Some(flow) = &kin.flow {
+            self.flow_member_ended(flow, seq, state, now);
+        }
+    }
+
+    /// Removes a job from every index except its lane, which it has left. The caller writes its row.
+    pub(crate) fn forget_job(&mut self, slot: LiveJobId) -> Job {
+        let Some(job) = self.jobs.remove(slot) else { panic!("a job ended twice") };
+        self.unindex_job(slot, &job);
+        if let Some(at) = job.expires_at {
+            self.expiring.remove(&Due { at, seq: job.seq, job: slot });
+        }
+        self.release_shape(job.shape);
+        job
+    }
+
+    /// Applies the holder's verdict on a resource before it is given back.
+    pub(crate) fn judge(
+        &mut self,
+        resource: LiveResourceId,
+        verdict: &tenure_core::lease::Verdict,
+        now: Moment,
+    ) {
+        match verdict {
+            tenure_core::lease::Verdict::Ok => {}
+            tenure_core::lease::Verdict::Cool(later) => {
+                self.cool(
+                    resource,
+                    later.moment(now),
+                    Some(StoredNote::CooledByHolder.to_string()),
+                    now,
+                );
+            }
+            tenure_core::lease::Verdict::Ban { reason } => {
+                self.ban(
+                    resource,
+                    reason.clone().or_else(|| Some(StoredNote::BannedByHolder.to_string())),
+                    now,
+                );
+            }
+        }
+        debug_assert!(matches!(
+            self.resources[resource].state,
+            ResourceState::Available | ResourceState::Cooling | ResourceState::Banned
+        ));
+    }
+}
+
+enum Next {
+    Finish(JobState, Option<Json>, Option<String>),
+    Later { run_at: Moment, wait: Span, keeps_place: bool, error: Option<String> },
+    Back,
+}
+
+/// Given back: ready at once the first time, a second later after that.
+fn back_again(job: &mut Job, now: Moment) -> Next {
+    job.released += 1;
+    if job.released < 2 {
+        return Next::Back;
+    }
+    let wait = Span::from_us(RELEASE_AGAIN_US);
+    Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
+}
+
+/// Lost again: a suspect that waits as its queue says, otherwise longer each time, or poison.
+fn one_more_lost(job: &mut Job, retry: &Retry, lost_delay: Option<Span>, now: Moment) -> Next {
+    job.lost += 1;
+    if retry.max_lost > 0 && job.lost >= retry.max_lost {
+        return Next::Finish(JobState::Failed, None, Some("poison".to_owned()));
+    }
+    let longer = Span::from_us((SECOND_US << job.lost.min(32)).min(SUSPECT_US_MAX));
+    let wait = lost_delay.unwrap_or(longer);
+    Next::Later { run_at: now.plus(wait), wait, keeps_place: true, error: None }
+}
+
+/// The wait after attempt `attempt` (from 1) failed. The jitter is not random: it depends on the job's id and the
+/// attempt, so that a repeat gets the same time.
+pub(crate) fn backoff(retry: &Retry, id: &JobId, attempt: u32) -> Span {
+    let (wait, jitter) = match &retry.backoff {
+        Backoff::Exponential { base, max, jitter } => {
+            let doubled = match attempt.saturating_sub(1) {
+                shift @ 0..=62 => base.us().saturating_mul(1 << shift),
+                _ if base.us() == 0 => 0,
+                _ => u64::MAX,
+            };
+            (doubled.min(max.us()), *jitter)
+        }
+        Backoff::Fixed { base, jitter } => (base.us(), *jitter),
+        Backoff::List { delays, jitter } => {
+            let at = (attempt.saturating_sub(1) as usize).min(delays.len().saturating_sub(1));
+            (delays.get(at).map_or(0, |delay| delay.us()), *jitter)
+        }
+    };
+    if !jitter {
+        return Span::from_us(wait);
+    }
+    let half = wait / 2;
+    Span::from_us(half + share(head(&format!("{id}:{attempt}")), wait - half))
+}

@@ -1,0 +1,332 @@
+//! Waiting calls: job waiters of queues, and lock waiters for needs alone.
+//!
+//! A waiting call is state: the step that frees something hands it over at once, in the order of the line. Callers do
+//! not poll, so no wake-up can be lost.
+
+use crate::facts::{Delivery, Granted};
+use crate::lease::ending::End;
+use crate::lease::grant::Tried;
+use crate::state::{
+    Asker, CALLERS, Caller, CallerId, HeldNeed, KeptPlace, LaneKey, Place, QueueId, Space, Taker,
+    TakerId, is_recent,
+};
+use tenure_core::bounds::{LINE_MAX, PLACE_US, STEPS_MAX, WORKER_US};
+use tenure_core::lease::{Leased, Worker};
+use tenure_core::names::{RequestId, WorkerId};
+use tenure_core::refusal::Refusal;
+use tenure_core::sentences::LeaseRefusal;
+use tenure_core::time::{Moment, Span};
+
+/// Lanes tried for one call before the call is continued as a new step.
+pub(crate) const TRIES_MAX: usize = 1_000;
+
+impl Space {
+    // ---- Workers ----
+
+    /// Notes a call of a worker, and the queues in it.
+    pub(crate) fn see_worker(&mut self, worker: &Worker, queues: &[QueueId], now: Moment) {
+        for queue in queues {
+            self.queues[*queue].asked_at = Some(now);
+        }
+        let Some(id) = &worker.id else { return };
+        let new = !self.workers.contains_key(id);
+        let state = self.workers.entry(id.clone()).or_default();
+        if new {
+            self.worker_ends.set(now.plus(Span::from_us(WORKER_US)), id.clone());
+        }
+        state.host = worker.host.clone().or(state.host.take());
+        state.pid = worker.pid.or(state.pid);
+        state.version = worker.version.clone().or(state.version.take());
+        state.seen_at = now;
+        for queue in queues {
+            state.queues.insert(*queue, now);
+        }
+    }
+
+    /// Notes a sign of life of a worker, by one of its leases.
+    pub(crate) fn hear_worker(&mut self, id: Option<&WorkerId>, now: Moment) {
+        if let Some(worker) = id.and_then(|id| self.workers.get_mut(id)) {
+            worker.seen_at = now;
+        }
+    }
+
+    pub(crate) fn tick_worker(&mut self, id: &WorkerId, now: Moment) {
+        let Some(worker) = self.workers.get_mut(id) else { return };
+        let ends = worker.seen_at.plus(Span::from_us(WORKER_US));
+        if ends > now || worker.waiting > 0 {
+            let again = if ends > now { ends } else { now.plus(Span::from_us(WORKER_US)) };
+            self.worker_ends.set(again, id.clone());
+            worker.queues.retain(|_, at| is_recent(*at, now));
+        } else {
+            self.workers.remove(id);
+        }
+    }
+
+    fn count_waiting(&mut self, worker: Option<&WorkerId>, by: i32) {
+        if let Some(worker) = worker.and_then(|id| self.workers.get_mut(id)) {
+            worker.waiting = worker.waiting.saturating_add_signed(by);
+        }
+    }
+
+    // ---- Job waiters ----
+
+    /// Registers a lease call for jobs that has to wait.
+    pub(crate) fn wait_for_jobs(&mut self, id: TakerId, taker: Taker) {
+        for queue in &taker.queues {
+            self.queues[*queue].takers.insert(id);
+        }
+        self.count_waiting(taker.asker.worker.as_ref(), 1);
+        self.waits.set(taker.until, id);
+        if let Some(request) = &taker.asker.request {
+            self.waiting_requests.insert(request.clone(), id);
+        }
+        self.takers.insert(id, taker);
+    }
+
+    fn forget_taker(&mut self, id: TakerId) -> Option<Taker> {
+        let taker = self.takers.remove(&id)?;
+        for queue in &taker.queues {
+            if let Some(q) = self.queues.get_mut(*queue) {
+                q.takers.remove(&id);
+            }
+            self.freed_queue(*queue);
+        }
+        self.count_waiting(taker.asker.worker.as_ref(), -1);
+        self.waits.clear(taker.until, id);
+        if let Some(request) = &taker.asker.request
+            && self.waiting_requests.get(request) == Some(&id)
+        {
+            self.waiting_requests.remove(request);
+        }
+        Some(taker)
+    }
+
+    /// Hands open jobs and needs to waiting calls, as far as bounded work goes.
+    pub(crate) fn serve(&mut self, now: Moment) {
+        let mut steps = STEPS_MAX;
+        loop {
+            while steps > 0 && (!self.pending.is_empty() || !self.families.is_empty()) {
+                steps -= 1;
+                self.step_pending(now);
+            }
+            let Some(queue) = self.queues_to_serve.first().copied() else { return };
+            if steps == 0 {
+                return;
+            }
+            self.queues_to_serve.remove(&queue);
+            if queue == CALLERS {
+                self.serve_callers(&mut steps, now);
+            } else if self.queues.get(queue).is_some() {
+                self.serve_takers(queue, &mut steps, now);
+            }
+        }
+    }
+
+    fn serve_takers(&mut self, queue: QueueId, steps: &mut usize, now: Moment) {
+        let mut after = TakerId::default();
+        while let Some(id) = self.queues[queue].takers.range(after..).next().copied() {
+            if *steps == 0 {
+                self.queues_to_serve.insert(queue);
+                return;
+            }
+            if !self.queue_is_open(queue, true, now) || self.next_lane(queue, true).is_none() {
+                return;
+            }
+            *steps -= 1;
+            after = id.next();
+            let Some(taker) = self.takers.get(&id).cloned() else { continue };
+            let mut tries = TRIES_MAX;
+            let fences = self.take_jobs(&taker.queues, taker.max, &taker.asker, &mut tries, now);
+            if !fences.is_empty() {
+                self.forget_taker(id);
+                let granted = self.granted(fences, &taker.asker, now);
+                self.out.deliveries.push(Delivery { taker: id, granted });
+            }
+        }
+    }
+
+    // ---- Lock waiters ----
+
+    /// Puts a lock waiter in line; grants it at once if that is possible.
+    pub(crate) fn call(&mut self, caller: NewCaller, now: Moment) -> Result<Called, Refusal> {
+        let key = LaneKey {
+            queue: CALLERS,
+            priority: 0,
+            group: None,
+            needs: caller.needs.clone(),
+            suspect: false,
+        };
+        let kept = caller.place.as_ref().and_then(|place| self.places.remove(place));
+        if let (Some(kept), Some(place)) = (&kept, &caller.place) {
+            self.place_ends.clear(kept.until, place.clone());
+        }
+        if let Some(kept) = &kept {
+            self.drop_needs(&kept.needs);
+        }
+        let kept = kept.filter(|kept| kept.needs == caller.needs);
+        let (arrival, since) = match &kept {
+            Some(kept) => (kept.arrival, kept.since),
+            None => (self.next_arrival(), now),
+        };
+        let lane = self.lane_for(&key);
+        let slot = self.callers.insert(Caller {
+            taker: caller.taker,
+            lane,
+            arrival,
+            asker: caller.asker.clone(),
+            place: caller.place.clone(),
+            since,
+            until: caller.until,
+        });
+        self.caller_by_taker.insert(caller.taker, slot);
+        self.waits.set(caller.until, caller.taker);
+        if let Some(request) = &caller.asker.request {
+            self.waiting_requests.insert(request.clone(), caller.taker);
+        }
+        self.count_waiting(caller.asker.worker.as_ref(), 1);
+        self.enter_lane(lane, arrival, slot.into(), now);
+        let mut tries = TRIES_MAX;
+        self.serve_callers(&mut tries, now);
+        let granted = self.out.deliveries.iter().position(|d| d.taker == caller.taker);
+        if let Some(at) = granted {
+            return Ok(Called::Granted(self.out.deliveries.swap_remove(at).granted));
+        }
+        if let Some(no) = self.line_is_full(slot) {
+            self.leave_line(caller.taker, now);
+            return Err(no);
+        }
+        Ok(Called::Waits)
+    }
+
+    fn line_is_full(&self, caller: CallerId) -> Option<Refusal> {
+        let lane = self.callers[caller].lane;
+        let bundle = self.lanes[lane].bundle;
+        let place = match self.lanes[lane].place {
+            Place::Open => self.bundles[bundle].place,
+            place => place,
+        };
+        let (Place::Parked(door) | Place::Misfit(door)) = place else { return None };
+        let waiting = self.doors[door].lines.get(&CALLERS).map_or(0, |line| line.waiting);
+        (waiting > LINE_MAX as u64).then(|| LeaseRefusal::LineFull { most: LINE_MAX }.into())
+    }
+
+    /// Grants lock waiters that may go, lane by lane.
+    fn serve_callers(&mut self, steps: &mut usize, now: Moment) {
+        while *steps > 0 {
+            *steps -= 1;
+            if !self.pending.is_empty() || !self.families.is_empty() {
+                self.step_pending(now);
+                continue;
+            }
+            let Some(lane) = self.next_lane(CALLERS, true) else { return };
+            let Some((_, slot)) = self.head(lane) else { return };
+            let asker = self.callers[slot.caller()].asker.clone();
+            let needs = self.lanes[lane].key.needs.clone();
+            if let Tried::Granted(fence) = self.try_lane(lane, &asker, now) {
+                let Some(caller) = self.forget_caller(slot.caller()) else { return };
+                let mut granted = self.granted(vec![fence], &asker, now);
+                if asker.ttl == Span::ZERO {
+                    // Tokens only: granted and given back in one step, nothing to settle.
+                    self.end_lease(fence, End::Undelivered, now);
+                    granted.grants.iter_mut().for_each(|grant| grant.lease.lease = None);
+                }
+                self.out.deliveries.push(Delivery { taker: caller.taker, granted });
+                self.drop_needs(&needs);
+            }
+        }
+        self.queues_to_serve.insert(CALLERS);
+    }
+
+    fn forget_caller(&mut self, slot: CallerId) -> Option<Caller> {
+        let caller = self.callers.remove(slot)?;
+        self.caller_by_taker.remove(&caller.taker);
+        self.waits.clear(caller.until, caller.taker);
+        self.count_waiting(caller.asker.worker.as_ref(), -1);
+        if let Some(request) = &caller.asker.request
+            && self.waiting_requests.get(request) == Some(&caller.taker)
+        {
+            self.waiting_requests.remove(request);
+        }
+        Some(caller)
+    }
+
+    /// Takes a lock waiter out of line; its place is kept for a while if it has a request id.
+    fn leave_line(&mut self, taker: TakerId, now: Moment) -> Option<CallerId> {
+        let slot = self.caller_by_taker.get(&taker).copied()?;
+        let (lane, arrival) = (self.callers[slot].lane, self.callers[slot].arrival);
+        let needs = self.lanes[lane].key.needs.clone();
+        self.leave_lane(lane, arrival, now);
+        let caller = self.forget_caller(slot)?;
+        if let Some(place) = caller.place {
+            let until = now.plus(Span::from_us(PLACE_US));
+            self.keep_place(place, KeptPlace { arrival, since: caller.since, needs, until });
+        } else {
+            self.drop_needs(&needs);
+        }
+        Some(slot)
+    }
+
+    fn keep_place(&mut self, place: RequestId, kept: KeptPlace) {
+        self.place_ends.set(kept.until, place.clone());
+        if let Some(old) = self.places.insert(place.clone(), kept) {
+            self.place_ends.clear(old.until, place);
+            self.drop_needs(&old.needs);
+        }
+    }
+
+    pub(crate) fn tick_place(&mut self, place: &RequestId) {
+        if let Some(kept) = self.places.remove(place) {
+            self.drop_needs(&kept.needs);
+        }
+    }
+
+    // ---- The end of a wait ----
+
+    /// Ends the waits of calls whose time is over. Lock waiters behind them move up; then the calls that wait for an
+    /// end look.
+    pub(crate) fn end_waits(&mut self, over: &[TakerId], now: Moment) {
+        for taker in over {
+            self.end_wait(*taker, now);
+        }
+        self.serve(now);
+        for taker in over {
+            self.end_awaiting(*taker);
+        }
+    }
+
+    /// The wait is over, or the same request came again: the answer is an empty list.
+    pub(crate) fn end_wait(&mut self, id: TakerId, now: Moment) {
+        // Lock waiters get the reasons for their wait.
+        let caller = self.caller_by_taker.get(&id).copied();
+        let reasons = caller.map(|slot| self.reasons_of_caller(slot, now)).unwrap_or_default();
+        let known = self.forget_taker(id).is_some() || self.leave_line(id, now).is_some();
+        if known {
+            let next_at = self.next_change();
+            let answer = Leased { leases: Vec::new(), next_at, reasons };
+            let granted = Granted { grants: Vec::new(), answer };
+            self.out.deliveries.push(Delivery { taker: id, granted });
+        }
+    }
+
+    /// The connection of a waiting call broke: there is no answer.
+    pub(crate) fn drop_wait(&mut self, id: TakerId, now: Moment) {
+        if self.forget_taker(id).is_none() && self.forget_awaiting(id).is_none() {
+            self.leave_line(id, now);
+        }
+    }
+}
+
+/// A lease call for needs alone.
+pub(crate) struct NewCaller {
+    pub taker: TakerId,
+    pub needs: std::sync::Arc<[HeldNeed]>,
+    pub asker: Asker,
+    pub place: Option<RequestId>,
+    pub until: Moment,
+}
+
+/// The outcome of a lock waiter's call.
+pub(crate) enum Called {
+    Granted(Granted),
+    Waits,
+}

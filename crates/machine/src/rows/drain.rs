@@ -1,0 +1,479 @@
+//! Drain: turns the things that steps touched into rows, each thing once, in its current state.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rows::{Kind, RowKey, Rows};
+use crate::scarce::gauges::rows::{GaugeRow, SettingRow};
+use crate::state::{
+    Dropped, KeyHolder, LimitId, LiveJobId, LiveResourceId, LiveScheduleId, QueueId, Seq, Space,
+    Stand, TurnId,
+};
+use tenure_core::job::{EndedJob, JobState, Outcome};
+use tenure_core::lease::Fence;
+use tenure_core::names::{
+    Group, JobId, LimitName, Owner, PoolName, QueueName, RequestId, ResourceId, Tag, UniqueKey,
+};
+use tenure_core::settings::{PoolSettings, QueueSettings, ResourceState};
+use tenure_core::time::{Moment, Span};
+
+/// Numbers of a namespace.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
+pub(crate) struct MetaRow {
+    pub fence: Fence,
+    pub arrival: u64,
+    pub used: u64,
+    /// The latest time that was seen, in microseconds.
+    pub last: u64,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct QueueRow {
+    pub settings: QueueSettings,
+    /// In microseconds; the greatest number means without end.
+    pub paused_until: Option<u64>,
+    pub since: u64,
+    /// The last use, to the hour; 0 if an earlier release wrote the row.
+    #[serde(default)]
+    pub used_at: u64,
+    /// Number of skipped occurrences of schedules.
+    #[serde(default)]
+    pub skipped: u64,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct TurnRow {
+    pub queue: QueueName,
+    pub rank: i16,
+    pub group: Option<Group>,
+    pub own: u64,
+    pub v: u64,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct LimitRow {
+    pub tat: u64,
+    pub paused_until: Option<u64>,
+    pub resting: Vec<(u64, u64, u32)>,
+    pub external: u32,
+    pub external_until: Option<u64>,
+    /// The last change by a call; 0 if an earlier release wrote the row.
+    #[serde(default)]
+    pub touched_at: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gauge: Option<GaugeRow>,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct PoolRow {
+    pub settings: PoolSettings,
+    pub version: u64,
+    pub generation: u64,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct ResourceRow {
+    pub pool: PoolName,
+    pub id: ResourceId,
+    pub tags: Vec<Tag>,
+    pub slots: u32,
+    pub state: ResourceState,
+    pub until: u64,
+    pub rest: u64,
+    pub reason: Option<String>,
+    pub uses: u64,
+    pub used: u64,
+    pub last_used_at: Option<u64>,
+    pub tat: u64,
+    pub retiring: bool,
+    pub generation: u64,
+    /// True if it retires because a sync left it out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dropped: bool,
+    /// The time at which a sync dropped it; absent while it exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_at: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct KeyRow {
+    pub seq: Seq,
+    pub id: JobId,
+    pub until: Option<u64>,
+    pub by_job: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<EndedRow>,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct EndedRow {
+    pub queue: QueueName,
+    pub state: JobState,
+    pub created_at: u64,
+    pub finished_at: u64,
+}
+
+impl EndedRow {
+    pub(crate) fn of(ended: &EndedJob) -> EndedRow {
+        EndedRow {
+            queue: ended.queue.clone(),
+            state: ended.state,
+            created_at: ended.created_at.us(),
+            finished_at: ended.finished_at.us(),
+        }
+    }
+
+    pub(crate) fn read(self) -> EndedJob {
+        EndedJob {
+            queue: self.queue,
+            state: self.state,
+            created_at: moment(self.created_at),
+            finished_at: moment(self.finished_at),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct RequestRow {
+    pub fences: Vec<Fence>,
+    pub until: u64,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct ReplacingRow {
+    pub seq: Seq,
+    pub id: JobId,
+    pub queue: QueueName,
+    pub state: JobState,
+    pub created_at: u64,
+    pub run_at: u64,
+    pub until: u64,
+}
+
+#[derive(Serialize, Deserialize, Debug)]
+pub(crate) struct StubRow {
+    pub outcome: Outcome,
+    pub until: u64,
+}
+
+impl MetaRow {
+    /// The numbers of a row, if it has exactly the text of this release.
+    pub(crate) fn of(text: &str) -> Option<MetaRow> {
+        let row: MetaRow = serde_json::from_str(text).ok()?;
+        (row.text()? == text).then_some(row)
+    }
+
+    /// The JSON text of the row.
+    pub(crate) fn text(&self) -> Option<String> {
+        json(self)
+    }
+}
+
+fn json(row: &impl Serialize) -> Option<String> {
+    // These rows are plain numbers and texts, so writing JSON cannot fail.
+    serde_json::to_string(row).ok()
+}
+
+impl Space {
+    fn key(&self, kind: Kind, key: impl Into<String>) -> RowKey {
+        RowKey { namespace: self.name.clone(), kind, key: key.into() }
+    }
+
+    /// Writes a row in JSON; `None` deletes it.
+    pub(crate) fn put_row<T: Serialize>(&mut self, kind: Kind, key: String, row: Option<&T>) {
+        self.put(kind, key, row.and_then(json));
+    }
+
+    pub(crate) fn put_text(&mut self, kind: Kind, key: String, row: Option<String>) {
+        self.put(kind, key, row);
+    }
+
+    fn put(&mut self, kind: Kind, key: impl Into<String>, row: Option<String>) {
+        let key = self.key(kind, key);
+        self.out.rows.other.insert(key, row);
+    }
+
+    /// Deletes the row of a limit's state.
+    pub(crate) fn forget_limit_row(&mut self, name: &LimitName) {
+        self.put(Kind::Limit, name.as_str(), None);
+    }
+
+    /// Writes the row of a limit's setting.
+    pub(crate) fn limit_setting_row(&mut self, name: &LimitName) {
+        let row = self.limit_settings.get(name).and_then(|settings| {
+            json(&SettingRow {
+                settings: *settings,
+                gauge: self.gauge_of(name).cloned().map(Box::new),
+            })
+        });
+        self.put(Kind::LimitSetting, name.as_str(), row);
+    }
+
+    pub(crate) fn forget_queue_row(&mut self, name: &QueueName) {
+        self.put(Kind::Queue, name.as_str(), None);
+    }
+
+    pub(crate) fn forget_pool_row(&mut self, name: &PoolName) {
+        self.put(Kind::Pool, name.as_str(), None);
+    }
+
+    pub(crate) fn forget_resource_row(&mut self, pool: &PoolName, id: &ResourceId) {
+        self.put(Kind::Resource, format!("{pool}/{id}"), None);
+        self.out.rows.data.insert((self.name.clone(), pool.clone(), id.clone()), None);
+    }
+
+    /// Sets the job of a schedule. A long one has its own row; a short one is in the row of the schedule.
+    pub(crate) fn set_scheduled_job(&mut self, slot: LiveScheduleId, job: Box<str>) {
+        let s = self.schedules.open(slot);
+        let (id, had_row) = (s.id.clone(), s.has_job_row());
+        s.job = job;
+        let job = s.has_job_row().then(|| s.job.to_string());
+        if had_row || job.is_some() {
+            self.put(Kind::ScheduledJob, id.as_str(), job);
+        }
+    }
+
+    pub(crate) fn forget_schedule_row(&mut self, slot: LiveScheduleId) {
+        let s = self.schedules.open(slot);
+        let (id, had_row) = (s.id.clone(), s.has_job_row());
+        self.put(Kind::Schedule, id.as_str(), None);
+        if had_row {
+            self.put(Kind::ScheduledJob, id.as_str(), None);
+        }
+    }
+
+    pub(crate) fn synced_set_row(&mut self, owner: &Owner) {
+        let row = self.synced_sets.get(owner).map(u64::to_string);
+        self.put(Kind::SyncedSet, owner.as_str(), row);
+    }
+
+    fn drain_schedule(&mut self, slot: LiveScheduleId) {
+        let Some(s) = self.schedules.get(slot).filter(|s| !s.shell) else { return };
+        let (id, row) = (s.id.clone(), s.row());
+        self.put(Kind::Schedule, id.as_str(), Some(row));
+    }
+
+    /// Writes the row of a unique key with its holder.
+    pub(crate) fn key_row(&mut self, key: &UniqueKey) {
+        let row = self.keys.get(key).and_then(|KeyHolder { seq, id, until, by_job, ended }| {
+            json(&KeyRow {
+                seq: *seq,
+                id: id.clone(),
+                until: until.map(Moment::us),
+                by_job: *by_job,
+                ended: ended.as_deref().map(EndedRow::of),
+            })
+        });
+        self.put(Kind::Key, key.as_str(), row);
+    }
+
+    pub(crate) fn request_row(&mut self, id: &RequestId) {
+        let row = self.requests.get(id).and_then(|past| {
+            json(&RequestRow { fences: past.fences.clone(), until: past.until.us() })
+        });
+        self.put(Kind::Request, id.as_str(), row);
+    }
+
+    pub(crate) fn stub_row(&mut self, fence: Fence) {
+        let row = self
+            .stubs
+            .get(&fence)
+            .and_then(|stub| json(&StubRow { outcome: stub.outcome, until: stub.until.us() }));
+        self.put(Kind::Stub, fence.to_string(), row);
+    }
+
+    /// Writes the row of a lease without a job.
+    pub(crate) fn lease_row(&mut self, fence: Fence) {
+        let row = self.stored_lease(fence).map(|lease| lease.row());
+        self.put(Kind::Lease, fence.to_string(), row);
+    }
+
+    pub(crate) fn drop_lease_row(&mut self, fence: Fence) {
+        self.put(Kind::Lease, fence.to_string(), None);
+    }
+
+    fn turn_key(&self, queue: &QueueName, rank: i16, group: Option<&Group>) -> String {
+        match group {
+            Some(group) => format!("{queue}/{rank}/{group}"),
+            None => format!("{queue}/{rank}"),
+        }
+    }
+
+    /// Turns all changes since the last call into rows.
+    pub(crate) fn drain_rows(&mut self) -> Rows {
+        for slot in std::mem::take(&mut self.out.dirty_jobs) {
+            self.drain_job(slot);
+        }
+        for limit in std::mem::take(&mut self.out.dirty_limits) {
+            self.drain_limit(limit);
+        }
+        for resource in std::mem::take(&mut self.out.dirty_resources) {
+            self.drain_resource(resource);
+        }
+        for queue in std::mem::take(&mut self.out.dirty_queues) {
+            self.drain_queue(queue);
+        }
+        for schedule in std::mem::take(&mut self.out.dirty_schedules) {
+            self.drain_schedule(schedule);
+        }
+        self.schedules.pack_all();
+        self.drain_flows();
+        for pool in std::mem::take(&mut self.out.dirty_pools) {
+            let Some(p) = self.pools.get(pool) else { continue };
+            let name = p.name.clone();
+            let row = p.settings.and_then(|settings| {
+                json(&PoolRow { settings, version: p.version, generation: p.generation })
+            });
+            self.put(Kind::Pool, name.as_str(), row);
+        }
+        for (queue, rank, group) in std::mem::take(&mut self.out.forgotten_turns) {
+            let key = self.turn_key(&queue, rank, group.as_ref());
+            self.put(Kind::Turn, key, None);
+        }
+        for group in std::mem::take(&mut self.out.dirty_turns) {
+            self.drain_turn(group);
+        }
+        let numbers = (self.fence, self.arrival, self.used);
+        if !self.out.rows.is_empty() || self.out.written != Some(numbers) {
+            self.out.written = Some(numbers);
+            let row = MetaRow {
+                fence: self.fence,
+                arrival: self.arrival,
+                used: self.used,
+                last: self.last.us(),
+            };
+            self.put(Kind::Meta, "", json(&row));
+        }
+        self.out.ended.clear();
+        std::mem::take(&mut self.out.rows)
+    }
+
+    fn drain_job(&mut self, slot: LiveJobId) {
+        let Some(job) = self.jobs.get_mut(slot) else { return };
+        if !job.dirty {
+            return;
+        }
+        job.dirty = false;
+        let (seq, stand) = (job.seq, job.stand);
+        let life = self.life_of(slot).encode();
+        let change = self.out.rows.job(seq);
+        change.life = Some(life);
+        change.state = Some(match stand {
+            Stand::Scheduled => JobState::Scheduled,
+            Stand::Dependent => JobState::Dependent,
+            Stand::Waiting(_) => JobState::Ready,
+            Stand::Running(_) => JobState::Running,
+        });
+    }
+
+    fn drain_limit(&mut self, limit: LimitId) {
+        let Some(l) = self.limits.get(limit) else { return };
+        let name = l.name.clone();
+        let idle = l.tat <= self.last
+            && l.paused_until.is_none()
+            && l.resting.is_empty()
+            && l.external == 0
+            && l.gauge.is_none();
+        let row = LimitRow {
+            tat: l.tat.us(),
+            paused_until: l.paused_until.map(Moment::us),
+            resting: l.resting.iter().map(|((at, n), w)| (at.us(), *n, *w)).collect(),
+            external: l.external,
+            external_until: l.external_until.map(Moment::us),
+            touched_at: l.touched_at.us(),
+            gauge: l.gauge.as_deref().map(GaugeRow::of),
+        };
+        if idle && !self.limits[limit].stored {
+            return;
+        }
+        self.limits[limit].stored = !idle;
+        self.put(Kind::Limit, name.as_str(), if idle { None } else { json(&row) });
+    }
+
+    fn drain_resource(&mut self, resource: LiveResourceId) {
+        let Some(r) = self.resources.get(resource) else { return };
+        let pool = self.pools[r.pool].name.clone();
+        let key = format!("{pool}/{}", r.id);
+        let row = ResourceRow {
+            pool,
+            id: r.id.clone(),
+            tags: r.tags.clone(),
+            slots: r.slots,
+            state: r.state,
+            until: r.until.us(),
+            rest: r.rest.us(),
+            reason: r.reason.clone(),
+            uses: r.uses,
+            used: r.used,
+            last_used_at: r.last_used_at.map(Moment::us),
+            tat: r.tat.us(),
+            retiring: r.retiring,
+            generation: r.generation,
+            dropped: r.dropped,
+            dropped_at: None,
+        };
+        self.put(Kind::Resource, key, json(&row));
+    }
+
+    /// Writes the record of a dropped resource in place of its row.
+    pub(crate) fn put_dropped_row(
+        &mut self,
+        pool: &PoolName,
+        id: &ResourceId,
+        dropped: Option<&Dropped>,
+    ) {
+        let row = dropped.map(|dropped| ResourceRow {
+            pool: pool.clone(),
+            id: id.clone(),
+            tags: Vec::new(),
+            slots: 1,
+            state: dropped.state,
+            until: dropped.until.us(),
+            rest: dropped.rest.us(),
+            reason: dropped.reason.clone(),
+            uses: dropped.uses,
+            used: dropped.used,
+            last_used_at: dropped.last_used_at.map(Moment::us),
+            tat: dropped.tat.us(),
+            retiring: true,
+            generation: 0,
+            dropped: true,
+            dropped_at: Some(dropped.dropped_at.us()),
+        });
+        self.put_row(Kind::Resource, format!("{pool}/{id}"), row.as_ref());
+    }
+
+    fn drain_queue(&mut self, queue: QueueId) {
+        let Some(q) = self.queues.get_mut(queue) else { return };
+        let Some(name) = q.name.clone().filter(|_| !q.hidden) else { return };
+        q.noted_at = q.used_at;
+        let row = QueueRow {
+            settings: q.settings.clone(),
+            paused_until: q.paused_until.map(Moment::us),
+            since: q.since.us(),
+            used_at: q.used_at.us(),
+            skipped: q.skipped,
+        };
+        self.put(Kind::Queue, name.as_str(), json(&row));
+    }
+
+    fn drain_turn(&mut self, group: TurnId) {
+        let Some(g) = self.groups.get(group) else { return };
+        let rank = crate::queue::order::rank_of(g.priority);
+        let q = &self.queues[g.queue];
+        let Some(name) = q.name.clone() else { return };
+        let v = q.priorities.get(&rank).map_or(0, |turns| turns.v);
+        let row = TurnRow { queue: name.clone(), rank, group: g.name.clone(), own: g.own, v };
+        let key = self.turn_key(&name, rank, g.name.as_ref());
+        self.put(Kind::Turn, key, json(&row));
+    }
+}
+
+/// The time of a row's microseconds.
+pub(crate) fn moment(us: u64) -> Moment {
+    Moment::from_us(us)
+}
+
+/// The duration of a row's microseconds.
+pub(crate) fn span(us: u64) -> Span {
+    Span::from_us(us)
+}

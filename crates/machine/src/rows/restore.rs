@@ -1,0 +1,453 @@
+//! Restores a namespace from rows: at a start every lane is open and every lease is fresh.
+//!
+//! Rows do not have these, by design: expiries of leases; blocked, offered and pending entries; reservations; waiting
+//! calls. All else must be as before; a test compares.
+
+use crate::mutant::{Mutant, forgets};
+use crate::queue::order::rank_of;
+use crate::rows::drain::{
+    KeyRow, LimitRow, MetaRow, PoolRow, QueueRow, RequestRow, ResourceRow, StubRow, TurnRow,
+    moment, span,
+};
+use crate::rows::stored::{StoredLease, StoredLife};
+use crate::rows::{Kind, LiveRow};
+use crate::scarce::gauges::rows::SettingRow;
+use crate::state::{
+    Dropped, Due, GaugeState, GroupTurn, HeldLimit, HeldRes, Job, KeyHolder, LeaseState, LiveJobId,
+    LiveResourceId, NO_JOB, Origin, PastRequest, QueueId, Schedule, Seq, Space, Stand, Stub,
+};
+use tenure_core::bounds::FORGET_AGAIN_US;
+use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
+use tenure_core::names::{
+    JobId, LimitName, Owner, PoolName, QueueName, RequestId, ScheduleId, UniqueKey,
+};
+use tenure_core::time::{Moment, Span};
+
+/// A row that is not of this format.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadRow {
+    /// A description of the row, for the log.
+    pub row: String,
+}
+
+impl std::fmt::Display for BadRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the row of {} cannot be read", self.row)
+    }
+}
+impl std::error::Error for BadRow {}
+
+fn bad(kind: Kind, key: &str) -> BadRow {
+    BadRow { row: format!("{} {key:?}", kind.as_str()) }
+}
+
+impl Space {
+    /// Restores one row that is not a job. Rows come in the order of [`Kind::ALL`], leases last.
+    pub(crate) fn restore_row(&mut self, kind: Kind, key: &str, value: &str) -> Result<(), BadRow> {
+        self.restore_known(kind, key, value).ok_or_else(|| bad(kind, key))
+    }
+
+    fn restore_known(&mut self, kind: Kind, key: &str, value: &str) -> Option<()> {
+        match kind {
+            Kind::Meta => {
+                let row: MetaRow = serde_json::from_str(value).ok()?;
+                self.fence = row.fence;
+                self.arrival = row.arrival;
+                self.used = row.used;
+                self.last = moment(row.last);
+                self.out.written = Some((row.fence, row.arrival, row.used));
+            }
+            Kind::Queue => {
+                let row: QueueRow = serde_json::from_str(value).ok()?;
+                let queue = self.queue_for(&QueueName::known(key).ok()?, moment(row.since));
+                // The row may be an hour behind; a row of an earlier release has no time.
+                let used = match row.used_at {
+                    0 => self.last,
+                    us => moment(us).plus(Span::from_us(FORGET_AGAIN_US)),
+                };
+                let q = &mut self.queues[queue];
+                (q.used_at, q.noted_at) = (q.used_at.max(used), moment(row.used_at));
+                q.settings = row.settings;
+                q.skipped = row.skipped;
+                q.paused_until = row.paused_until.map(moment);
+                if let Some(until) = q.paused_until.filter(|until| *until < Moment::MAX) {
+                    self.queue_pauses.set(until, queue);
+                }
+            }
+            Kind::Turn => {
+                let row: TurnRow = serde_json::from_str(value).ok()?;
+                self.restore_turn(row);
+            }
+            Kind::LimitSetting => {
+                let row: SettingRow = serde_json::from_str(value).ok()?;
+                let name = LimitName::known(key).ok()?;
+                if let Some(gauge) = row.gauge {
+                    let limit = self.limit_for(&name);
+                    self.limits[limit].gauge = Some(Box::new(GaugeState::new(gauge)));
+                }
+                self.limit_settings.insert(name, row.settings);
+                self.settings_generation += 1;
+            }
+            Kind::Limit => {
+                let row: LimitRow = serde_json::from_str(value).ok()?;
+                let limit = self.limit_for(&LimitName::known(key).ok()?);
+                let last = self.last;
+                let l = &mut self.limits[limit];
+                l.touched_at = if row.touched_at == 0 { last } else { moment(row.touched_at) };
+                l.stored = true;
+                l.tat = moment(row.tat);
+                l.paused_until = row.paused_until.map(moment);
+                l.external = row.external;
+                l.external_until = row.external_until.map(moment);
+                for (at, n, weight) in row.resting {
+                    l.resting.insert((moment(at), n), weight);
+                    l.resting_sum += u64::from(weight);
+                }
+                // Its setting came before it. Without a setting there is nothing left to show.
+                if let (Some(state), Some(row)) = (&mut l.gauge, row.gauge) {
+                    let state = &mut **state;
+                    *state = row.read(state.gauge.clone());
+                    l.resting_sum += state.rests.iter().map(|r| u64::from(r.weight)).sum::<u64>();
+                }
+                self.arm_limit(limit);
+            }
+            Kind::Pool => {
+                let row: PoolRow = serde_json::from_str(value).ok()?;
+                let pool = self.pool_for(&PoolName::known(key).ok()?);
+                let p = &mut self.pools[pool];
+                p.settings = Some(row.settings);
+                p.version = row.version;
+                p.generation = row.generation;
+            }
+            Kind::Resource => {
+                let row: ResourceRow = serde_json::from_str(value).ok()?;
+                self.restore_resource_row(row);
+            }
+            Kind::Schedule => {
+                self.restore_schedule(Schedule::of_row(ScheduleId::known(key).ok()?, value)?)?;
+            }
+            Kind::ScheduledJob => {
+                let slot = self.schedule_with_id(key)?;
+                let s = self.schedules.open(slot);
+                if !s.job.is_empty() {
+                    return None;
+                }
+                s.job = value.into();
+                self.schedules.pack(slot);
+            }
+            Kind::SyncedSet => {
+                self.synced_sets.insert(Owner::known(key).ok()?, value.parse().ok()?);
+            }
+            Kind::Edge | Kind::Followed | Kind::Leaving | Kind::Flow => {
+                self.restore_kin(kind, key, value)?;
+            }
+            Kind::Lease => {
+                let stored = StoredLease::of_row(value)?;
+                self.restore_lease(stored, None, NO_JOB)?;
+            }
+            Kind::Key => {
+                let row: KeyRow = serde_json::from_str(value).ok()?;
+                let key = UniqueKey::known(key).ok()?;
+                let until = row.until.map(moment);
+                if let Some(until) = until {
+                    self.key_ends.set(until, key.clone());
+                }
+                let ended = row.ended.map(|ended| Box::new(ended.read()));
+                let holder =
+                    KeyHolder { seq: row.seq, id: row.id, until, by_job: row.by_job, ended };
+                self.keys.insert(key, holder);
+            }
+            Kind::Request => {
+                let row: RequestRow = serde_json::from_str(value).ok()?;
+                let id = RequestId::known(key).ok()?;
+                let until = moment(row.until);
+                self.request_ends.set(until, id.clone());
+                self.requests.insert(id, PastRequest { fences: row.fences, until });
+            }
+            Kind::Replacing => self.restore_replacing(key, value)?,
+            Kind::Stub => {
+                let row: StubRow = serde_json::from_str(value).ok()?;
+                let fence = key.parse().ok()?;
+                let until = moment(row.until);
+                self.stub_ends.set(until, fence);
+                self.stubs.insert(fence, Stub { outcome: row.outcome, until });
+            }
+        }
+        Some(())
+    }
+
+    /// The queue of a row that outlives it: without a row of its own it was deleted, and stays hidden while its
+    /// finished jobs are kept and its groups are to be forgotten.
+    pub(crate) fn queue_of_remains(&mut self, name: &QueueName) -> QueueId {
+        if let Some(queue) = self.queue_by_name.get(name) {
+            return *queue;
+        }
+        let queue = self.queue_for(name, self.last);
+        self.queues[queue].hidden = true;
+        queue
+    }
+
+    fn restore_turn(&mut self, row: TurnRow) {
+        let queue = self.queue_of_remains(&row.queue);
+        let turns = self.queues[queue].priorities.entry(row.rank).or_default();
+        turns.v = turns.v.max(row.v);
+        turns.top = turns.top.max(row.v).max(row.own);
+        turns.grouped = true;
+        let group = self.groups.insert(GroupTurn {
+            queue,
+            priority: (-row.rank) as i8,
+            name: row.group.clone(),
+            own: row.own,
+            open: Default::default(),
+            ordered: None,
+            bundles: Default::default(),
+        });
+        debug_assert_eq!(rank_of((-row.rank) as i8), row.rank);
+        turns.groups.insert(row.group, group);
+        turns.idle.insert((row.own, group));
+    }
+
+    fn restore_resource_row(&mut self, row: ResourceRow) {
+        let pool = self.pool_for(&row.pool);
+        if let Some(dropped_at) = row.dropped_at {
+            let dropped = Dropped {
+                state: row.state,
+                until: moment(row.until),
+                rest: span(row.rest),
+                reason: row.reason,
+                uses: row.uses,
+                used: row.used,
+                last_used_at: row.last_used_at.map(moment),
+                tat: moment(row.tat),
+                dropped_at: moment(dropped_at),
+            };
+            self.pools[pool].dropped.insert(row.id, dropped);
+            return;
+        }
+        let slot = self.add_resource(pool, row.id, row.tags, row.slots);
+        let (until, rest) = (moment(row.until), span(row.rest));
+        self.set_resource_state(slot, row.state, until, rest, row.reason);
+        let r = &mut self.resources[slot];
+        r.uses = row.uses;
+        r.used = row.used;
+        r.last_used_at = row.last_used_at.map(moment);
+        r.tat = moment(row.tat);
+        (r.retiring, r.dropped) = (row.retiring, row.dropped);
+        r.generation = row.generation;
+    }
+
+    /// Counts a live job at its schedule, even if that is gone. Then no row has the last job that it made: the newest
+    /// remaining one counts.
+    fn restore_origin(&mut self, origin: &Origin, job: &JobId) {
+        let slot = self.schedule_or_shell(&origin.by.id);
+        let s = self.schedules.open(slot);
+        s.unfinished += 1;
+        if s.shell || s.last_made.is_none() {
+            s.last_made = Some(job.clone());
+        }
+    }
+
+    /// Restores one live job.
+    pub(crate) fn restore_job(&mut self, row: &LiveRow<'_>, now: Moment) -> Result<(), BadRow> {
+        self.restore_known_job(row, now).ok_or_else(|| BadRow { row: format!("job {:?}", row.id) })
+    }
+
+    fn restore_known_job(&mut self, row: &LiveRow<'_>, now: Moment) -> Option<()> {
+        let life = StoredLife::decode(row.life)?;
+        let id = JobId::known(row.id).ok()?;
+        // All checks come first: a rejected job leaves nothing behind, and the others go on without it.
+        let stands = match (row.state, &life.lease) {
+            (JobState::Running, Some(lease)) => self.can_hold(lease),
+            (JobState::Ready | JobState::Scheduled | JobState::Dependent, _) => true,
+            _ => false,
+        };
+        if !stands || self.job_by_id(row.id).is_some() {
+            return None;
+        }
+        let shape = self.shape_for(row.shape, now)?;
+        let queue = self.shapes[shape].queue;
+        let slot = self.index_job(Job {
+            seq: row.seq,
+            id,
+            shape,
+            stand: Stand::Scheduled,
+            arrival: life.arrival,
+            created_at: life.created_at,
+            run_at: life.run_at,
+            started_at: life.started_at,
+            expires_at: life.expires_at,
+            wait: life.wait,
+            ended: life.ended,
+            lost: life.lost,
+            released: life.released,
+            undelivered: life.undelivered,
+            snoozed: life.snoozed,
+            ended_unsettled: life.ended_unsettled,
+            cancel_requested: life.cancel_requested,
+            keeps_place: life.keeps_place,
+            unique: life.unique.map(Box::new),
+            origin: life.origin,
+            kin: life.kin,
+            settles: life.settles,
+            next_at: None,
+            edits: life.edits,
+            bytes: life.bytes,
+            dirty: false,
+        });
+        if let Some(origin) = self.jobs[slot].origin.clone() {
+            let job = self.jobs[slot].id.clone();
+            self.restore_origin(&origin, &job);
+        }
+        if let Some(flow) = self.jobs[slot].flow().cloned() {
+            self.flow_for(&flow, now).members.insert(row.seq);
+        }
+        match row.state {
+            JobState::Running => {
+                let stored = life.lease?;
+                self.jobs[slot].stand = Stand::Running(stored.fence);
+                self.queues[queue].counts.running += 1;
+                self.restore_lease(stored, Some(slot), row.seq)?;
+            }
+            JobState::Ready => {
+                let lane = self.lane_of_job(slot);
+                self.jobs[slot].stand = Stand::Waiting(lane);
+                let arrival = self.jobs[slot].arrival;
+                self.enter_lane(lane, arrival, slot.into(), now);
+                self.watch_expiry(slot);
+            }
+            JobState::Dependent => {
+                self.jobs[slot].stand = Stand::Dependent;
+                self.queues[queue].counts.dependent += 1;
+                self.watch_expiry(slot);
+            }
+            JobState::Scheduled => {
+                let run_at = self.jobs[slot].run_at;
+                self.due.insert(Due { at: run_at, seq: row.seq, job: slot });
+                self.queues[queue].counts.scheduled += 1;
+                self.watch_expiry(slot);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// True if everything that a lease holds exists.
+    fn can_hold(&self, lease: &StoredLease) -> bool {
+        !self.leases.contains_key(&lease.fence)
+            && lease.resources.iter().all(|(pool, id)| {
+                let pool = self.pool_by_name.get(pool);
+                pool.is_some_and(|pool| self.pools[*pool].resources.contains_key(id))
+            })
+    }
+
+    fn restore_lease(
+        &mut self,
+        stored: StoredLease,
+        job: Option<LiveJobId>,
+        seq: Seq,
+    ) -> Option<()> {
+        let fence = stored.fence;
+        self.largest_ttl = self.largest_ttl.max(stored.ttl);
+        let mut limits = Vec::with_capacity(stored.limits.len());
+        for (name, weight, cost) in stored.limits {
+            let limit = self.limit_for(&name);
+            let l = &mut self.limits[limit];
+            l.in_use += u64::from(weight);
+            l.holders.insert(fence);
+            limits.push(HeldLimit { limit, weight, cost });
+        }
+        let mut resources = Vec::with_capacity(stored.resources.len());
+        for (pool, id) in stored.resources {
+            let pool = self.pool_for(&pool);
+            let resource = self.pools[pool].resources.get(&id).copied()?;
+            let r = &mut self.resources[resource];
+            if r.holders.is_empty() {
+                self.pools[pool].leased += 1;
+            }
+            r.holders.push(fence);
+            resources.push(HeldRes { pool, resource });
+        }
+        let holding = self.holding.entry(stored.holder.clone()).or_default();
+        holding.leases += 1;
+        holding.suspects += u64::from(job.is_some_and(|slot| self.jobs[slot].lost > 0));
+        self.leases.insert(
+            fence,
+            LeaseState {
+                fence,
+                job,
+                seq,
+                holder: stored.holder,
+                granted_at: stored.granted_at,
+                ttl: stored.ttl,
+                expires_at: Moment::ZERO,
+                deadline: stored.deadline,
+                limits,
+                resources,
+                request: stored.request,
+                extended: false,
+                answered_again: false,
+                seen_at: stored.granted_at,
+                local: stored.local,
+                first: stored.first,
+                orphaned: stored.local,
+                goes_on: false,
+            },
+        );
+        if let Some(deadline) = stored.deadline {
+            self.deadlines.set(deadline, fence);
+        }
+        Some(())
+    }
+
+    /// After the last row: downtime of the engine does not count.
+    pub(crate) fn restored(&mut self, clock: Moment) {
+        let now = self.advance(clock);
+        self.pulse = now;
+        let ends_all = forgets(Mutant::TakeoverEndsLeases);
+        if !ends_all {
+            self.deaf_at = now;
+        }
+        let fences: Vec<Fence> = self.leases.keys().copied().collect();
+        for fence in fences {
+            let Some(lease) = self.leases.get_mut(&fence) else { continue };
+            // The process that this one replaces is gone, and so are its workers. All other holders may live, with an
+            // unknown last sign of life.
+            lease.expires_at = if lease.orphaned || ends_all { now } else { now.plus(lease.ttl) };
+            self.expiries.set(lease.expires_at, fence);
+        }
+        let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
+        for resource in resources {
+            let r = &mut self.resources[resource];
+            let rate = self.pools[r.pool].settings.and_then(|settings| settings.rate);
+            if let Some(rate) = rate {
+                r.paced_until = crate::scarce::limits::rate_fits_at(&rate, r.tat, 1, now);
+            }
+            self.refresh_resource(resource, now);
+        }
+        self.restored_schedules(now);
+        let gauged = self.limits.iter().filter(|(_, l)| l.gauge.is_some());
+        let gauged: Vec<_> = gauged.map(|(slot, _)| slot).collect();
+        for limit in gauged {
+            self.order_gauge(limit, now);
+            self.arm_limit(limit);
+        }
+        self.restored_kin(now);
+        self.restored_turns();
+        self.used_at = now;
+        // A job that could not be read holds no key any more.
+        let held = self.keys.iter().filter(|(_, holder)| holder.by_job);
+        let orphans: Vec<_> = held
+            .filter(|(_, holder)| self.job_by_seq(holder.seq).is_none())
+            .map(|(key, holder)| (key.clone(), holder.seq))
+            .collect();
+        for (key, seq) in orphans {
+            self.end_key(&key, seq, None, now);
+        }
+        self.purge_at = Some(now);
+        // The state equals the rows: nothing of it must be written again.
+        let written = self.out.written;
+        self.out = crate::state::Out { written, ..Default::default() };
+        self.loosen_idle_flows();
+    }
+}

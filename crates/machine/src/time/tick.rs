@@ -1,0 +1,452 @@
+//! `tick`: the only step that starts or ends things because of time.
+//!
+//! Reaps, deadlines, due jobs, due wait queues, reservations, purges: at most 256 of each, oldest first; the rest is
+//! due at once again. No other call does due work, so a settle before the tick that would reap is honoured, however
+//! late it is.
+
+use crate::lease::ending::End;
+use crate::mutant::{Mutant, forgets};
+use crate::rows::stored::StoredShape;
+use crate::rows::{Archive, JobChange};
+use crate::state::{Due, LimitId, LiveJobId, LiveResourceId, Space, Stand, TakerId};
+use tenure_core::bounds::{
+    CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, DEAF_US, LEAP_US, PULSE_US, STEPS_MAX, TICK_MAX,
+};
+use tenure_core::events::{About, EventType, error_end};
+use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
+use tenure_core::sentences::{clock_behind, clock_leapt, deaf};
+use tenure_core::time::{Moment, Span};
+
+impl Space {
+    /// The time of a call: the engine's clock, but never before an earlier time.
+    pub(crate) fn advance(&mut self, clock: Moment) -> Moment {
+        self.last = self.last.max(clock);
+        self.last
+    }
+
+    /// The time of the next tick.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        if !self.pending.is_empty()
+            || !self.families.is_empty()
+            || !self.queues_to_serve.is_empty()
+            || !self.void_turns.is_empty()
+            || self.has_untold()
+            || !self.cancelling.is_empty()
+        {
+            return Some(self.last);
+        }
+        let pulse = (!self.leases.is_empty()).then(|| self.pulse.plus(Span::from_us(PULSE_US)));
+        let housekeeping = [
+            self.key_ends.next(),
+            self.request_ends.next(),
+            self.replacing_ends.next(),
+            self.stub_ends.next(),
+            self.place_ends.next(),
+            self.queue_ends.next(),
+            self.ends_at(),
+            self.worker_ends.next(),
+            self.waits.next(),
+            self.reported_until.next(),
+            self.purge_at,
+            self.reservations_due(),
+            self.planning.first().map(|(at, _)| *at),
+            pulse,
+        ];
+        housekeeping.into_iter().flatten().chain(self.next_change()).min()
+    }
+
+    /// The earliest time at which time alone may change the answer of a lease call.
+    pub(crate) fn next_change(&self) -> Option<Moment> {
+        let first = |set: &std::collections::BTreeSet<Due>| set.first().map(|first| first.at);
+        let ends = [self.expiries.next(), self.deadlines.next()].into_iter().flatten().min();
+        [
+            first(&self.due),
+            first(&self.expiring),
+            // No lease ends by time during a recovery.
+            self.recovers_until.or(ends),
+            self.door_timers.next(),
+            self.limit_timers.next(),
+            self.resource_timers.next(),
+            self.queue_pauses.next(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// One tick at the time of the engine's clock; `leapt` is that clock's gain over a monotonic clock since the last
+    /// tick. Returns the calls whose wait is over: they are answered after this tick has opened all that it frees, so
+    /// that they get it or see it.
+    pub(crate) fn tick(
+        &mut self,
+        clock: Moment,
+        leapt: Span,
+        archive: &dyn Archive,
+    ) -> Vec<TakerId> {
+        let now = self.look_at_clock(clock);
+        // A holder works by its own clock, which did not leap: a ttl shorter than the leap would end early.
+        if leapt > Span::from_us(LEAP_US)
+            && !self.leases.is_empty()
+            && !forgets(Mutant::LeapIsNoEvent)
+        {
+            let why = Some(clock_leapt(leapt).into());
+            self.happens(EventType::EngineDeaf, About { why, ..About::default() }, now);
+            self.deaf_at = now;
+        }
+        if now.since(self.pulse) > Span::from_us(DEAF_US) && !self.leases.is_empty() {
+            let why = Some(deaf(now.since(self.pulse)).into());
+            self.happens(EventType::EngineDeaf, About { why, ..About::default() }, now);
+            self.deaf_at = now;
+        }
+        self.pulse = now;
+        self.tick_jobs(now);
+        self.tick_leases(now);
+        self.tick_flows(now);
+        self.tick_doors(now);
+        self.tick_progress(now);
+        let over = self.tick_waits(now);
+        self.tick_reservations(now);
+        self.tick_memory(now);
+        self.tick_turns();
+        self.purge(now, archive);
+        self.tick_queues(now);
+        self.tell(now);
+        self.ask_for_plans(now);
+        self.trim();
+        over
+    }
+
+    fn look_at_clock(&mut self, clock: Moment) -> Moment {
+        let behind = self.last.since(clock);
+        if behind > Span::from_us(CLOCK_BEHIND_ACCEPT_US) {
+            self.behind = None;
+            self.set_back(clock);
+            self.clock_is_behind(behind, clock);
+        } else if behind > Span::from_us(CLOCK_BEHIND_LOUD_US) {
+            if self.behind.is_none() {
+                self.clock_is_behind(behind, self.last);
+            }
+            self.behind = Some(behind);
+        } else {
+            self.behind = None;
+        }
+        self.advance(clock)
+    }
+
+    fn clock_is_behind(&mut self, by: Span, now: Moment) {
+        let why = Some(clock_behind(by).into());
+        self.happens(EventType::ClockBehind, About { why, ..About::default() }, now);
+    }
+
+    /// Accepts a clock that is behind: cuts stored times that are further ahead than their own length. At most once per
+    /// step of the clock, so it may look at everything.
+    fn set_back(&mut self, clock: Moment) {
+        self.last = clock;
+        self.deaf_at = clock;
+        self.pulse = clock;
+        let fences: Vec<Fence> = self.leases.keys().copied().collect();
+        for fence in fences {
+            let Some(lease) = self.leases.get_mut(&fence) else { continue };
+            let most = clock.plus(lease.ttl);
+            if lease.expires_at > most {
+                self.expiries.clear(lease.expires_at, fence);
+                lease.expires_at = most;
+                self.expiries.set(most, fence);
+            }
+            if let Some(deadline) = lease.deadline {
+                let most = clock.plus(deadline.since(lease.granted_at));
+                if deadline > most {
+                    self.deadlines.clear(deadline, fence);
+                    lease.deadline = Some(most);
+                    self.deadlines.set(most, fence);
+                }
+            }
+            lease.granted_at = lease.granted_at.min(clock);
+            lease.seen_at = lease.seen_at.min(clock);
+            match lease.job {
+                Some(slot) => self.dirty_job(slot),
+                None => self.lease_row(fence),
+            }
+        }
+        for due in self.due.clone() {
+            let job = &mut self.jobs[due.job];
+            if job.wait > Span::ZERO && due.at > clock.plus(job.wait) {
+                self.due.remove(&due);
+                job.run_at = clock.plus(job.wait);
+                self.due.insert(Due { at: job.run_at, ..due });
+                self.dirty_job(due.job);
+            }
+        }
+        let limits: Vec<LimitId> = self.limits.iter().map(|(slot, _)| slot).collect();
+        for limit in limits {
+            let settings = self.setting(limit).unwrap_or_default();
+            let l = &mut self.limits[limit];
+            if let Some(rate) = &settings.rate {
+                l.tat = l.tat.min(clock.plus(crate::scarce::limits::tokens(rate, rate.burst)));
+            }
+            self.cut_rests(limit, clock);
+            self.set_gauge_back(limit, clock);
+            self.out.dirty_limits.insert(limit);
+            self.arm_limit(limit);
+            self.limit_due(limit);
+        }
+        self.cut_awaiting(clock);
+        self.cut_reported(clock);
+        let resources: Vec<LiveResourceId> = self.resources.iter().map(|(slot, _)| slot).collect();
+        for resource in resources {
+            let r = &mut self.resources[resource];
+            r.until = r.until.min(clock.plus(r.rest));
+            let rate = self.pools[r.pool].settings.and_then(|s| s.rate);
+            if let Some(rate) = rate {
+                r.tat = r.tat.min(clock.plus(crate::scarce::limits::tokens(&rate, rate.burst)));
+                r.paced_until = crate::scarce::limits::rate_fits_at(&rate, r.tat, 1, clock);
+            }
+            self.out.dirty_resources.insert(resource);
+            self.refresh_resource(resource, clock);
+        }
+        self.set_schedules_back(clock);
+        self.recovered_at = self.recovered_at.min(clock);
+        self.move_door_timers(clock);
+    }
+
+    /// The next tick at this time or later checks the wait queues with timers.
+    pub(crate) fn move_door_timers(&mut self, to: Moment) {
+        for (at, door) in self.door_timers.drain() {
+            self.door_timers.set(at.min(to), door);
+            if let Some(d) = self.doors.get_mut(door) {
+                d.timer = Some(at.min(to));
+            }
+        }
+    }
+
+    fn tick_jobs(&mut self, now: Moment) {
+        for _ in 0..TICK_MAX {
+            match self.due.first().copied() {
+                Some(due) if due.at <= now => {
+                    self.due.remove(&due);
+                    let queue = self.shapes[self.jobs[due.job].shape].queue;
+                    self.queues[queue].counts.scheduled -= 1;
+                    self.make_ready(due.job, now);
+                    self.job_is_ready(due.job, "due", now);
+                }
+                _ => break,
+            }
+        }
+        for _ in 0..TICK_MAX {
+            match self.expiring.first().copied() {
+                Some(due) if due.at <= now => {
+                    self.call_off(due.job, Some("expired".to_owned()), now);
+                }
+                _ => break,
+            }
+        }
+    }
+
+    /// Cancels a job that does not run.
+    pub(crate) fn call_off(&mut self, slot: LiveJobId, error: Option<String>, now: Moment) {
+        self.stop_waiting(slot, now);
+        self.cancelled_at_rest(slot, error, now);
+    }
+
+    /// The same for a job that waits nowhere yet.
+    pub(crate) fn cancelled_at_rest(
+        &mut self,
+        slot: LiveJobId,
+        error: Option<String>,
+        now: Moment,
+    ) {
+        let shown = error.as_deref().map(error_end);
+        let about = About { error: shown, ..self.about_job(slot) };
+        self.happens(EventType::JobCancelled, about, now);
+        self.finish(slot, JobState::Cancelled, None, error, now);
+    }
+
+    /// Removes a job that is not running from its place.
+    pub(crate) fn stop_waiting(&mut self, slot: LiveJobId, now: Moment) {
+        let job = &self.jobs[slot];
+        let (seq, run_at, arrival) = (job.seq, job.run_at, job.arrival);
+        match job.stand {
+            Stand::Scheduled => {
+                if self.due.remove(&Due { at: run_at, seq, job: slot }) {
+                    let queue = self.shapes[job.shape].queue;
+                    self.queues[queue].counts.scheduled -= 1;
+                }
+            }
+            Stand::Waiting(lane) => {
+                self.jobs[slot].stand = Stand::Scheduled;
+                self.leave_lane(lane, arrival, now);
+            }
+            Stand::Dependent => {
+                self.jobs[slot].stand = Stand::Scheduled;
+                let queue = self.shapes[self.jobs[slot].shape].queue;
+                self.queues[queue].counts.dependent -= 1;
+            }
+            Stand::Running(_) => {}
+        }
+    }
+
+    fn tick_leases(&mut self, now: Moment) {
+        if self.recovers_until.is_some() && !forgets(Mutant::RecoveryReaps) {
+            return;
+        }
+        for _ in 0..TICK_MAX {
+            let Some((at, fence)) = self.expiries.take_due(now) else { break };
+            let Some(lease) = self.leases.get_mut(&fence) else { continue };
+            // After a deaf time every lease lives at least one ttl of its own from then.
+            let quiet = lease.seen_at <= self.deaf_at && self.deaf_at > Moment::ZERO;
+            let grace = self.deaf_at.plus(lease.ttl);
+            if quiet && grace > at && grace > now && !lease.orphaned {
+                lease.expires_at = grace;
+                self.expiries.set(grace, fence);
+                continue;
+            }
+            // The timer is gone already; put it back for `end_lease` to clear.
+            self.expiries.set(at, fence);
+            let end = match lease.deadline {
+                // A holder stops at the deadline, so one that died with its process died before.
+                Some(deadline) if deadline <= at && !lease.orphaned => End::TimedOut,
+                _ => self.lost_end(fence),
+            };
+            self.end_lease(fence, end, now);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((at, fence)) = self.deadlines.take_due(now) else { break };
+            self.deadlines.set(at, fence);
+            self.end_lease(fence, End::TimedOut, now);
+        }
+    }
+
+    /// A living, working holder extends each fifth of the ttl: a worker that calls in the second half of the ttl and
+    /// never extended does not know its lease. In the first half it may have called once more before the job killed it.
+    fn lost_end(&self, fence: Fence) -> End {
+        let Some(lease) = self.leases.get(&fence) else { return End::Forced };
+        let half = lease.expires_at.minus(Span::from_us(lease.ttl.us() / 2));
+        let heard = lease
+            .holder
+            .as_ref()
+            .and_then(|id| self.workers.get(id))
+            .is_some_and(|worker| worker.seen_at >= half);
+        if !lease.extended && heard { End::Unheard } else { End::Lost }
+    }
+
+    fn tick_doors(&mut self, now: Moment) {
+        for _ in 0..TICK_MAX {
+            let Some((_, limit)) = self.limit_timers.take_due(now) else { break };
+            self.tick_limit(limit, now);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, resource)) = self.resource_timers.take_due(now) else { break };
+            self.tick_resource(resource, now);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, door)) = self.door_timers.take_due(now) else { break };
+            if let Some(d) = self.doors.get_mut(door) {
+                d.timer = None;
+                self.door_due(door);
+            }
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, queue)) = self.queue_pauses.take_due(now) else { break };
+            self.queues[queue].paused_until = None;
+            self.out.dirty_queues.insert(queue);
+            self.queues_to_serve.insert(queue);
+        }
+    }
+
+    /// Takes the calls whose wait is over. Ends places that were kept for absent callers.
+    fn tick_waits(&mut self, now: Moment) -> Vec<TakerId> {
+        let due = |_| self.waits.take_due(now).map(|(_, taker)| taker);
+        let over = (0..TICK_MAX).map_while(due).collect();
+        for _ in 0..TICK_MAX {
+            let Some((_, place)) = self.place_ends.take_due(now) else { break };
+            self.tick_place(&place);
+        }
+        over
+    }
+
+    fn tick_memory(&mut self, now: Moment) {
+        for _ in 0..TICK_MAX {
+            let Some((_, key)) = self.key_ends.take_due(now) else { break };
+            self.tick_key(&key);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, id)) = self.request_ends.take_due(now) else { break };
+            self.tick_request(&id, now);
+        }
+        self.tick_replacing(now);
+        for _ in 0..TICK_MAX {
+            let Some((_, fence)) = self.stub_ends.take_due(now) else { break };
+            self.stubs.remove(&fence);
+            self.stub_row(fence);
+        }
+        for _ in 0..TICK_MAX {
+            let Some((_, id)) = self.worker_ends.take_due(now) else { break };
+            self.tick_worker(&id, now);
+        }
+    }
+
+    /// Checks queues that may be unused; each check looks at all workers.
+    fn tick_queues(&mut self, now: Moment) {
+        for _ in 0..STEPS_MAX {
+            let Some((_, queue)) = self.queue_ends.take_due(now) else { break };
+            self.forget_unused_queue(queue, now);
+        }
+    }
+
+    /// A request id is remembered for the life of its leases, and at least 60 s.
+    fn tick_request(&mut self, id: &tenure_core::names::RequestId, now: Moment) {
+        let Some(past) = self.requests.get_mut(id) else { return };
+        if past.fences.iter().any(|fence| self.leases.contains_key(fence)) {
+            past.until = now.plus(Span::from_us(tenure_core::bounds::REQUEST_US));
+            self.request_ends.set(past.until, id.clone());
+        } else {
+            self.requests.remove(id);
+            self.request_row(id);
+        }
+    }
+
+    fn purge(&mut self, now: Moment, archive: &dyn Archive) {
+        if self.purge_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let over = archive.over(&self.name, now, TICK_MAX);
+        let more = over.len() == TICK_MAX;
+        for job in over {
+            self.forget_archived(&job);
+        }
+        // Jobs that ended in this very tick, or lost their last dependent in it, are not in the archive yet.
+        let kept = |change: &JobChange| {
+            let end = change.end.as_ref().map(|end| end.until);
+            end.or_else(|| change.kept.as_ref().map(|kept| kept.until))
+        };
+        let ended = self.out.rows.jobs.values().filter_map(kept).min();
+        let next = archive.next_over(&self.name);
+        let next = next.into_iter().chain(ended).min().filter(|until| *until < Moment::MAX);
+        self.purge_at = if more { Some(now) } else { next };
+    }
+
+    /// Purges a finished job.
+    pub(crate) fn forget_archived(&mut self, job: &crate::rows::Archived) {
+        if let Some(kin) = Space::kin_in(&job.life) {
+            if let Some(flow) = &kin.flow {
+                self.flow_loses_row(flow);
+            }
+            self.children_rows_go(job.seq, &kin);
+        }
+        self.forget_cancelled_children(job.seq);
+        if let Some(shape) = StoredShape::decode(&job.shape)
+            && let Some(queue) = self.queue_by_name.get(&shape.queue).copied()
+        {
+            let counts = &mut self.queues[queue].counts;
+            match job.state {
+                JobState::Succeeded => counts.succeeded = counts.succeeded.saturating_sub(1),
+                JobState::Failed => counts.failed = counts.failed.saturating_sub(1),
+                _ => counts.cancelled = counts.cancelled.saturating_sub(1),
+            }
+            self.freed_queue(queue);
+        }
+        self.out.rows.job(job.seq).deleted = true;
+        self.out.purged.push((job.state, u64::from(job.bytes)));
+    }
+}
