@@ -14,8 +14,8 @@ use tenure_machine::{Changes, Done, JobStands, Seq, SettledAs, Stands, StoredJob
 use tenure_seam::CallError;
 use tokio::sync::oneshot;
 
-use crate::file::ahead::ReadAhead;
-use crate::file::merge::merge;
+use crate::sqlite::read::ahead::ReadAhead;
+use crate::sqlite::write::merge::merge;
 
 /// An answer of the state; the caller's side makes a reply from it.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tenure_machine::Seq;
 
 use crate::batch::Batch;
-use crate::file::written;
+use crate::sqlite::write::written;
 
 /// How long a batch waits for others to be written with it.
 const COLLECT_FOR: Duration = Duration::from_millis(25);

@@ -13,18 +13,18 @@ use tokio::sync::oneshot;
 use crate::batch::Answer;
 use crate::bodies::Bodies;
 use crate::data::KnownData;
-use crate::file::ahead::{ReadAhead, RowsAhead};
-use crate::file::damage::Damage;
-use crate::file::folder::{Files, Folder};
-use crate::file::readers::{Haste, Readers};
-use crate::file::room::Room;
-use crate::file::streams;
-use crate::file::watch::{LookWhen, Watch};
-use crate::file::written::Written;
 use crate::hand_off::HandOff;
 use crate::inbox::{Ask, Envelope, Inbox};
 use crate::journal::confirming::Confirming;
 use crate::options::{Durability, Fatal, Location, Options};
+use crate::sqlite::capacity::Room;
+use crate::sqlite::folder::{Files, Folder};
+use crate::sqlite::read::ahead::{ReadAhead, RowsAhead};
+use crate::sqlite::read::readers::{Haste, Readers};
+use crate::sqlite::scan::damage::Damage;
+use crate::sqlite::watch::{LookWhen, Watch};
+use crate::sqlite::write::streams;
+use crate::sqlite::write::written::Written;
 
 /// Receives the answer of a call.
 pub(crate) type Receiver = oneshot::Receiver<Result<Answer, CallError>>;

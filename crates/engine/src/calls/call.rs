@@ -11,12 +11,12 @@ use crate::batch::Answer;
 use crate::calls::ask::{broken, known, reply};
 use crate::calls::show::{self, Show};
 use crate::calls::{events, lease_call, many, replaced, result_call, schedules};
-use crate::file::growth::{Growth, growth};
-use crate::file::readers::Haste;
-use crate::file::room::TakenRoom;
-use crate::file::{failures, lists};
 use crate::inbox::Ask;
 use crate::shared::Shared;
+use crate::sqlite::capacity::TakenRoom;
+use crate::sqlite::capacity::growth::{Growth, growth};
+use crate::sqlite::read::readers::Haste;
+use crate::sqlite::read::{failures, lists};
 
 pub(crate) async fn call(
     shared: Arc<Shared>,

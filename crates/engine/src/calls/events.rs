@@ -17,10 +17,10 @@ use tenure_seam::{CallError, Fault};
 
 use crate::batch::Answer;
 use crate::calls::result_call::AwaitingCaller;
-use crate::file::event_pages::{PortionEnd, portion};
-use crate::file::readers::Haste;
 use crate::inbox::Ask;
 use crate::shared::Shared;
+use crate::sqlite::read::event_pages::{PortionEnd, portion};
+use crate::sqlite::read::readers::Haste;
 
 /// Events after the requested place; waits for the first one that matches.
 pub(crate) async fn read(

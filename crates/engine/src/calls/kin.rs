@@ -8,10 +8,10 @@ use tenure_machine::{ChildrenAt, ParentAt, ParentsAt, Seq, Stands, StoredJob};
 use tenure_seam::CallError;
 
 use crate::calls::show::Show;
-use crate::file::kin::{children, parents};
-use crate::file::lists::stands_of;
-use crate::file::rows::{self, FoundJob};
 use crate::shared::Shared;
+use crate::sqlite::read::kin::{children, parents};
+use crate::sqlite::read::lists::stands_of;
+use crate::sqlite::rows::{self, FoundJob};
 
 impl Show<Listed<ParentView>> for ParentsAt {
     async fn show(

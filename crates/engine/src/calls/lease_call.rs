@@ -22,9 +22,9 @@ use tokio::sync::oneshot;
 use self::filled::{Damaged, DamagedPart, filled};
 use crate::batch::{Answer, Leased};
 use crate::calls::show;
-use crate::file::damage::UNREADABLE;
 use crate::inbox::Ask;
 use crate::shared::{Receiver, Shared};
+use crate::sqlite::scan::damage::UNREADABLE;
 
 /// Gives back grants that nobody receives.
 struct GiveBack {

@@ -11,11 +11,11 @@ use tenure_machine::{ChangeMany, Command, Done, ManyDone, SeenJob, Seq, seen_in_
 use tenure_seam::{CallError, Fault};
 
 use crate::batch::Answer;
-use crate::file::lists::{LookFrom, Looked, Sieve, look};
-use crate::file::readers::Haste;
-use crate::file::rows::{self, or_none};
 use crate::inbox::Ask;
 use crate::shared::Shared;
+use crate::sqlite::read::lists::{LookFrom, Looked, Sieve, look};
+use crate::sqlite::read::readers::Haste;
+use crate::sqlite::rows::{self, or_none};
 
 /// Changes up to `max` jobs that match.
 pub(crate) async fn many(

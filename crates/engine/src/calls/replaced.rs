@@ -6,11 +6,13 @@ use tenure_core::requests::{GetJob, GetLimit, GetPool, GetQueue, GetSchedule, Pa
 use tenure_seam::CallError;
 
 use crate::calls::ask::ask;
-use crate::file::growth::{ROW_BYTES, Replaced, of_labels, of_resource, of_scheduled, parts, text};
-use crate::file::rows::{self, Data};
 use crate::shared::Shared;
+use crate::sqlite::capacity::growth::{
+    ROW_BYTES, Replaced, of_labels, of_resource, of_scheduled, parts, text,
+};
+use crate::sqlite::rows::{self, Data};
 
-/// The bytes of the replaced rows, counted as [`growth`](crate::file::growth::growth) counts the new ones; 0 if there
+/// The bytes of the replaced rows, counted as [`growth`](crate::sqlite::capacity::growth::growth) counts the new ones; 0 if there
 /// are none.
 pub(super) async fn bytes(
     shared: &Shared,

@@ -23,11 +23,11 @@ use tenure_seam::schedules::show_next;
 use tenure_seam::{CallError, Fault};
 
 use crate::batch::{Answer, PushedShown, SettledShown, Shown};
-use crate::file::audit;
-use crate::file::damage::{UNREADABLE, damaged};
-use crate::file::rows::{self, Data, FoundJob, unreadable_part};
-use crate::file::streams;
 use crate::shared::Shared;
+use crate::sqlite::rows::{self, Data, FoundJob, unreadable_part};
+use crate::sqlite::scan::audit;
+use crate::sqlite::scan::damage::{UNREADABLE, damaged};
+use crate::sqlite::write::streams;
 
 /// A row that the machine wrote and that cannot be read again.
 pub(crate) fn unreadable(seq: Seq) -> CallError {

@@ -12,16 +12,16 @@ use rusqlite::Connection;
 
 use super::{CopyError, CopyNews, CopyWatch, Frozen};
 use crate::error::OpenError;
-use crate::file::commit::Numbers;
-use crate::file::damage::Damage;
-use crate::file::folder::Folder;
-use crate::file::overlay::Overlay;
-use crate::file::restored::{self, RestoreError};
-use crate::file::rows;
-use crate::file::schema::{self, store_error};
-use crate::file::snapshot::RowsSnapshot;
-use crate::file::start::Start;
-use crate::file::writer::Writer;
+use crate::sqlite::folder::Folder;
+use crate::sqlite::read::overlay::Overlay;
+use crate::sqlite::rows;
+use crate::sqlite::scan::damage::Damage;
+use crate::sqlite::scan::start::Start;
+use crate::sqlite::schema::{self, store_error};
+use crate::sqlite::snapshot::RowsSnapshot;
+use crate::sqlite::snapshot::restored::{self, RestoreError};
+use crate::sqlite::write::commit::Numbers;
+use crate::sqlite::write::writer::Writer;
 
 /// The number of things of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]

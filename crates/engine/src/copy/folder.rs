@@ -18,16 +18,16 @@ use super::fill::{Filled, Filling};
 use super::{CopyError, CopyWatch, Found, Frozen, Mark, Source, Target};
 use crate::bodies::Bodies;
 use crate::error::OpenError;
-use crate::file::commit::{self, Numbers};
-use crate::file::folder::{self, Folder};
-use crate::file::restored;
-use crate::file::schema::{self, store_error};
-use crate::file::small_facts::{fact, put_fact};
-use crate::file::snapshot::RowsSnapshot;
-use crate::file::start;
-use crate::file::watch::{LookWhen, Watch};
 use crate::journal::folder::LeftBehind;
 use crate::options::{Location, Options};
+use crate::sqlite::folder::{self, Folder};
+use crate::sqlite::scan::start;
+use crate::sqlite::schema::{self, store_error};
+use crate::sqlite::small_facts::{fact, put_fact};
+use crate::sqlite::snapshot::RowsSnapshot;
+use crate::sqlite::snapshot::restored;
+use crate::sqlite::watch::{LookWhen, Watch};
+use crate::sqlite::write::commit::{self, Numbers};
 
 /// The key of the mark in the table of small facts.
 const MARK: &str = "copy";

@@ -16,7 +16,7 @@ pub use folder::CopyFolder;
 pub(crate) use folder::refuse_marked;
 pub use run::{CopyPlan, CopyReport, copy, thaw_source, thaw_target};
 
-use crate::file::snapshot::RowsSnapshot;
+use crate::sqlite::snapshot::RowsSnapshot;
 
 /// Why a copy stops.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

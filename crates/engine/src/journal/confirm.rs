@@ -18,10 +18,10 @@ use tenure_seam::{CallError, Fault};
 
 use crate::answering::{refuse, send};
 use crate::batch::{Batch, Pending};
-use crate::file::written::Written;
 use crate::journal::confirming::{Begun, Confirming, Inside};
 use crate::options::{Fatal, LostJournal};
 use crate::shared::{SYNC, Shared};
+use crate::sqlite::write::written::Written;
 
 /// Retries of an append while the engine is being closed. After these its outcome stays unknown.
 const CLOSING_TRIES: u32 = 8;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tenure_journal::{Append, Appended, Journal, Position, StoreFacts};
 
 use crate::batch::Pending;
-use crate::file::written::Written;
+use crate::sqlite::write::written::Written;
 
 /// The most appends on their way at once. Meanwhile the next batch grows.
 const ON_THE_WAY: usize = 2;

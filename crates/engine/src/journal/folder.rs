@@ -10,15 +10,15 @@ use tenure_journal::{JournalEntry, ReadError};
 
 use crate::bodies::Bodies;
 use crate::error::OpenError;
-use crate::file::commit::Numbers;
-use crate::file::disk::Checkpoints;
-use crate::file::folder::{Folder, file_system};
-use crate::file::reserve::Reserve;
-use crate::file::room::segment_bytes;
-use crate::file::schema::store_error;
-use crate::file::synced;
-use crate::file::writer::{ApplyError, Writer};
 use crate::options::{Durability, Options};
+use crate::sqlite::capacity::reserve::Reserve;
+use crate::sqlite::capacity::segment_bytes;
+use crate::sqlite::folder::{Folder, file_system};
+use crate::sqlite::schema::store_error;
+use crate::sqlite::write::commit::Numbers;
+use crate::sqlite::write::disk::Checkpoints;
+use crate::sqlite::write::synced;
+use crate::sqlite::write::writer::{ApplyError, Writer};
 
 /// Bytes of entries that are applied in one transaction. One entry may exceed it.
 const PAGE_BYTES: usize = 1 << 20;

@@ -10,11 +10,11 @@ use tenure_journal::{Append, Appended, BadEntry, Journal, Position, ReadError, R
 
 use crate::bodies::Bodies;
 use crate::error::OpenError;
-use crate::file::commit::Numbers;
-use crate::file::folder::Folder;
-use crate::file::restored::{self, RestoreError};
-use crate::file::schema::store_error;
-use crate::file::writer::{ApplyError, Writer};
+use crate::sqlite::folder::Folder;
+use crate::sqlite::schema::store_error;
+use crate::sqlite::snapshot::restored::{self, RestoreError};
+use crate::sqlite::write::commit::Numbers;
+use crate::sqlite::write::writer::{ApplyError, Writer};
 
 /// The longest wait for one check.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -6,16 +6,16 @@ use tenure_journal::{Journal, JournalEntry, Position};
 
 use crate::bodies::Bodies;
 use crate::error::OpenError;
-use crate::file::commit::Numbers;
-use crate::file::folder::Folder;
-use crate::file::schema::{self, store_error};
-use crate::file::snapshot::RowsSnapshot;
-use crate::file::start;
-use crate::file::streams;
-use crate::file::watch::{LookWhen, Watch};
-use crate::file::writer::{ApplyError, Writer};
 use crate::journal::load::Loading;
 use crate::options::Options;
+use crate::sqlite::folder::Folder;
+use crate::sqlite::scan::start;
+use crate::sqlite::schema::{self, store_error};
+use crate::sqlite::snapshot::RowsSnapshot;
+use crate::sqlite::watch::{LookWhen, Watch};
+use crate::sqlite::write::commit::Numbers;
+use crate::sqlite::write::streams;
+use crate::sqlite::write::writer::{ApplyError, Writer};
 
 /// Rows that follow a journal. To lead the store, open an [`Embedded`](crate::Embedded::open_over) over them.
 pub struct Replica {

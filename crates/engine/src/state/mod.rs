@@ -2,7 +2,7 @@
 //! something is due, and hands rows and answers on in batches.
 //!
 //! It must never wait for a sync, for a write of rows or for a caller. A step that names finished jobs or data of
-//! resources does read SQLite (`file/overlay.rs`).
+//! resources does read SQLite (`sqlite/read/overlay.rs`).
 
 mod batches;
 mod calls;
@@ -30,10 +30,10 @@ use tenure_seam::CallError;
 use self::events::EventStreams;
 use self::time::SeenClock;
 use crate::batch::{Answer, AnswerHaste, Batch, Pending, Reply};
-use crate::file::overlay::Overlay;
-use crate::file::watch::LookWhen;
 use crate::inbox::{Ask, Envelope};
 use crate::shared::Shared;
+use crate::sqlite::read::overlay::Overlay;
+use crate::sqlite::watch::LookWhen;
 
 /// A waiting lease call.
 struct Waiting {

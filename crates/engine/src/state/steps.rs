@@ -10,9 +10,9 @@ use tenure_machine::rows::{Kind, RowKey, Rows};
 
 use super::{StateThread, Waiting};
 use crate::batch::{Answer, Leased};
-use crate::file::ahead::ReadAhead;
-use crate::file::written;
 use crate::inbox::Ask;
+use crate::sqlite::read::ahead::ReadAhead;
+use crate::sqlite::write::written;
 
 impl StateThread {
     /// A grant before its payload and data are read, with the lives of its jobs.

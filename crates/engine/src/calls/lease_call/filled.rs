@@ -17,11 +17,11 @@ use tenure_seam::CallError;
 
 use crate::bodies::Body;
 use crate::calls::show;
-use crate::file::ahead::{Newest, ReadAhead, RowsAhead};
-use crate::file::damage::damaged;
-use crate::file::readers::Haste;
-use crate::file::rows::{self, Data, FoundJob};
 use crate::shared::Shared;
+use crate::sqlite::read::ahead::{Newest, ReadAhead, RowsAhead};
+use crate::sqlite::read::readers::Haste;
+use crate::sqlite::rows::{self, Data, FoundJob};
+use crate::sqlite::scan::damage::damaged;
 
 /// A lease that cannot be handed out, and its damaged part.
 pub(super) type Damaged = (LeaseView, DamagedPart);

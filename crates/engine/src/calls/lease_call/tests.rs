@@ -16,9 +16,9 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::engine::Embedded;
-use crate::file::commit::Numbers;
-use crate::file::readers::Haste;
 use crate::options::{Location, Options};
+use crate::sqlite::read::readers::Haste;
+use crate::sqlite::write::commit::Numbers;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

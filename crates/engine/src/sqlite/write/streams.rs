@@ -13,11 +13,11 @@ use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
 use tenure_machine::{BatchEvents, NewEvents, encode_events};
 
-use crate::file::event_jobs::EventJobsWriter;
-use crate::file::rows;
-use crate::file::small_facts::{fact, put_fact};
-use crate::file::sums::entry_sum;
 use crate::options::Durability;
+use crate::sqlite::read::event_jobs::EventJobsWriter;
+use crate::sqlite::rows;
+use crate::sqlite::small_facts::{fact, put_fact};
+use crate::sqlite::sums::entry_sum;
 
 /// The key of the way in which the last writing process ended, in the table of small facts.
 const ENDED: &str = "events";

@@ -8,13 +8,13 @@ use tenure_journal::{Position, ReadError, Snapshot};
 use tenure_machine::NO_JOB;
 
 use crate::error::OpenError;
-use crate::file::commit::{self, Numbers};
-use crate::file::folder::Folder;
-use crate::file::schema::store_error;
-use crate::file::small_facts::{fact, put_fact};
-use crate::file::snapshot::part_changes;
-use crate::file::writer::Writer;
 use crate::options::Options;
+use crate::sqlite::folder::Folder;
+use crate::sqlite::schema::store_error;
+use crate::sqlite::small_facts::{fact, put_fact};
+use crate::sqlite::snapshot::part_changes;
+use crate::sqlite::write::commit::{self, Numbers};
+use crate::sqlite::write::writer::Writer;
 
 /// Stands in the table of small facts while a snapshot is written here.
 const MARK: &str = "restoring";

@@ -15,14 +15,14 @@ use tenure_journal::file::FileJournal;
 
 use crate::answering::refuse;
 use crate::batch::Batch;
-use crate::file::commit::Numbers;
-use crate::file::streams;
-use crate::file::upkeep::{Upkeep, is_full};
-use crate::file::watch::LookWhen;
-use crate::file::writer::Writer;
 use crate::hand_off::HandedOff;
 use crate::options::Fatal;
 use crate::shared::{COMMIT, Shared};
+use crate::sqlite::watch::LookWhen;
+use crate::sqlite::write::commit::Numbers;
+use crate::sqlite::write::streams;
+use crate::sqlite::write::upkeep::{Upkeep, is_full};
+use crate::sqlite::write::writer::Writer;
 
 /// Retries of a write that fails for want of room, each after room was made.
 const ROOM_TRIES: u32 = 2;

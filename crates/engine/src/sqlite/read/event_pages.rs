@@ -7,10 +7,10 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{EventPage, EventsSince};
 use tenure_machine::decode_events;
 
-use super::event_jobs::EventsOfJob;
-use super::rows::or_none;
-use super::streams;
-use super::sums::entry_sum;
+use crate::sqlite::read::event_jobs::EventsOfJob;
+use crate::sqlite::rows::or_none;
+use crate::sqlite::sums::entry_sum;
+use crate::sqlite::write::streams;
 
 /// The place where a portion ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

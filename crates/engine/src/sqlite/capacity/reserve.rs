@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::file::folder::private_file;
+use crate::sqlite::folder::private_file;
 
 const RESERVE: &str = "reserve";
 

@@ -17,12 +17,12 @@ use tenure_core::time::Moment;
 use tenure_machine::rows::{Archive, Archived, Class, DataKey, Rows};
 use tenure_machine::{Rest, Seq};
 
-use crate::file::damage::{Damage, job_name};
-use crate::file::finished::FinishedIds;
-use crate::file::rows::{
+use crate::sqlite::read::finished::FinishedIds;
+use crate::sqlite::rows::{
     self, ARCHIVED, Data, JOBS, WITHOUT_END, archived, is_damage, moment_number,
 };
-use crate::file::writer::class_number;
+use crate::sqlite::scan::damage::{Damage, job_name};
+use crate::sqlite::write::writer::class_number;
 
 /// A finished job on its way to the disk.
 struct EndedOnWay {

@@ -10,9 +10,9 @@ use std::io::{Seek, SeekFrom, Write};
 use tenure_core::time::Moment;
 
 use crate::error::OpenError;
-use crate::file::commit::Numbers;
-use crate::file::folder::{self, Folder};
-use crate::file::sums::Sum;
+use crate::sqlite::folder::{self, Folder};
+use crate::sqlite::sums::Sum;
+use crate::sqlite::write::commit::Numbers;
 
 const FIRST_WORD: &str = "synced";
 

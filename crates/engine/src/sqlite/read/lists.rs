@@ -12,9 +12,9 @@ use tenure_machine::{Command, Done, Seq, Stands, StoredJob, lets_origin_of_life,
 use tenure_seam::{CallError, Fault};
 
 use crate::batch::Answer;
-use crate::file::rows::{self, JOBS, JobRow, STORED, is_damage, or_none};
 use crate::inbox::Ask;
 use crate::shared::Shared;
+use crate::sqlite::rows::{self, JOBS, JobRow, STORED, is_damage, or_none};
 
 /// A filter in the form in which rows are compared with it.
 pub(crate) struct Sieve {

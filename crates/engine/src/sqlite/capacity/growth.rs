@@ -11,7 +11,7 @@ use tenure_core::schedule::{ScheduleSettings, ScheduledJob};
 use tenure_core::secret::Json;
 use tenure_core::settings::NewResource;
 
-use crate::file::pages::PAGE_BYTES;
+use crate::sqlite::pages::PAGE_BYTES;
 
 /// Bytes of a row beside its texts: its indexes, and partly filled pages. A job has two rows.
 pub(crate) const ROW_BYTES: u64 = 1 << 10;

@@ -11,8 +11,8 @@ use tenure_core::names::Namespace;
 use tenure_machine::Seq;
 use tokio::sync::oneshot;
 
-use crate::file::commit::Numbers;
-use crate::file::rows::{self, FoundJob, JobRow};
+use crate::sqlite::rows::{self, FoundJob, JobRow};
+use crate::sqlite::write::commit::Numbers;
 
 /// The newest part of the rows that a lease call shows.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]

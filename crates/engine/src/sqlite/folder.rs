@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::OpenError;
-use crate::file::watch::Watch;
 use crate::options::Location;
+use crate::sqlite::watch::Watch;
 
 const DATABASE: &str = "tenure.db";
 const LOCK: &str = "lock";

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::file::rows::{is_damage, or_none};
-use crate::file::sums::{JobSum, LifeSum};
+use crate::sqlite::rows::{is_damage, or_none};
+use crate::sqlite::sums::{JobSum, LifeSum};
 
 /// The number of rows of one read.
 const PORTION: usize = 500;

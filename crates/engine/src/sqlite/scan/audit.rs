@@ -9,13 +9,13 @@ use tenure_core::requests::Audited;
 use tenure_machine::Seq;
 use tenure_seam::CallError;
 
-use crate::file::damage::{UNREADABLE, damaged};
-use crate::file::event_pages;
-use crate::file::rows::{self, Data, FoundJob, is_damage, or_none};
-use crate::file::streams::{self, StoredStream};
-use crate::file::sums::row_sum;
-use crate::file::walk::walk;
 use crate::shared::Shared;
+use crate::sqlite::read::event_pages;
+use crate::sqlite::rows::{self, Data, FoundJob, is_damage, or_none};
+use crate::sqlite::scan::damage::{UNREADABLE, damaged};
+use crate::sqlite::scan::walk::walk;
+use crate::sqlite::sums::row_sum;
+use crate::sqlite::write::streams::{self, StoredStream};
 
 /// The number of sentences of SQLite that are reported.
 const SAID_MAX: usize = 20;

@@ -3,6 +3,7 @@
 //! A part holds changes, which the writer of entries writes into rows that have nothing yet: so there is one layout for
 //! entries and snapshots. The rows are read in one transaction on a connection of their own, beside the writer, and no
 //! more of them are in memory than one part has. Damage is never passed on: a snapshot takes the place of entries.
+pub(crate) mod restored;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,15 +18,15 @@ use tenure_machine::rows::{JobChange, JobContent, JobEnd, Kind, RowKey, Rows};
 use tenure_machine::{CHANGES_FORMAT, Changes, NewEvents, decode_events};
 
 use crate::error::OpenError;
-use crate::file::commit::Numbers;
-use crate::file::damage::job_name;
-use crate::file::folder::Folder;
-use crate::file::rows::{self, BYTES, JOB_ERRORS, JobRow, QUEUE, STORED, UNTIL};
-use crate::file::schema::{self, store_error};
-use crate::file::start;
-use crate::file::streams;
-use crate::file::sums::entry_sum;
-use crate::file::sums::{data_sum, row_sum};
+use crate::sqlite::folder::Folder;
+use crate::sqlite::rows::{self, BYTES, JOB_ERRORS, JobRow, QUEUE, STORED, UNTIL};
+use crate::sqlite::scan::damage::job_name;
+use crate::sqlite::scan::start;
+use crate::sqlite::schema::{self, store_error};
+use crate::sqlite::sums::entry_sum;
+use crate::sqlite::sums::{data_sum, row_sum};
+use crate::sqlite::write::commit::Numbers;
+use crate::sqlite::write::streams;
 
 /// A part is closed once it has this many bytes. One row may exceed it.
 const PART_BYTES: usize = 256 << 10;

@@ -10,12 +10,12 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::OpenError;
-use crate::file::compact;
-use crate::file::folder::Folder;
-use crate::file::pages::PAGE_BYTES;
-use crate::file::sums;
-use crate::file::synced;
 use crate::options::{Location, Options};
+use crate::sqlite::compact;
+use crate::sqlite::folder::Folder;
+use crate::sqlite::pages::PAGE_BYTES;
+use crate::sqlite::sums;
+use crate::sqlite::write::synced;
 
 /// Marks the file as ours: "tnre".
 const APPLICATION: i64 = 0x746e_7265;
@@ -503,7 +503,10 @@ mod tests {
         assert_eq!(sums, (job.sum(), payload, life.sum(), error, None));
         let row: i64 = conn.query_row("SELECT sum FROM row", [], |row| row.get(0)).unwrap();
         assert_eq!(row, sums::row_sum("main", "queue", "q", "{}"));
-        assert_eq!(crate::file::commit::Numbers::read(&conn).unwrap().unwrap().last_seq.get(), 9);
+        assert_eq!(
+            crate::sqlite::write::commit::Numbers::read(&conn).unwrap().unwrap().last_seq.get(),
+            9
+        );
     }
 
     const FIRST: &[Step] = &[STEPS[0]];

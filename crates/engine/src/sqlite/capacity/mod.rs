@@ -4,6 +4,8 @@
 //! it: after a failed write the machine would know jobs that the disk does not have. Calls that free or end something
 //! are never refused; for these there is the margin, and the reserve behind it (`reserve`). It must never block, nor
 //! touch the disk: the disk's thread measures.
+pub(crate) mod growth;
+pub(crate) mod reserve;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -12,8 +14,8 @@ use tenure_core::refusal::Refusal;
 use tenure_core::sentences::StoreRefusal;
 use tenure_seam::CallError;
 
-use crate::file::growth::{Growth, WRITTEN_TIMES};
 use crate::options::Options;
+use crate::sqlite::capacity::growth::{Growth, WRITTEN_TIMES};
 
 /// Bytes of the reserve, and of the margin before it, on a disk and within a `max_bytes` that are large
 /// enough. A transaction that cancels 1,000 jobs changes up to some 6,000 pages of 4 KiB.
@@ -230,8 +232,8 @@ mod tests {
     use tenure_core::secret::Json;
 
     use super::*;
-    use crate::file::growth::growth;
     use crate::options::Location;
+    use crate::sqlite::capacity::growth::growth;
 
     const MIB: u64 = 1 << 20;
 

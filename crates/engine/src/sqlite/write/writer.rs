@@ -15,11 +15,11 @@ use tenure_machine::rows::{Class, DataKey, JobChange, Kind, RowKey, Rows};
 use tenure_machine::{CHANGES_FORMAT, Changes, Seq, child_key};
 
 use crate::bodies::Bodies;
-use crate::file::commit::{self, Numbers};
-use crate::file::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
-use crate::file::streams::StreamWriter;
-use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
-use crate::file::written::{Written, changes_life};
+use crate::sqlite::rows::{labels_text, moment_number, number_of, outcome_number, state_number};
+use crate::sqlite::sums::{JobSum, JobText, LifeSum, data_sum, error_sum, row_sum};
+use crate::sqlite::write::commit::{self, Numbers};
+use crate::sqlite::write::streams::StreamWriter;
+use crate::sqlite::write::written::{Written, changes_life};
 
 /// The class of an end as a row holds it.
 pub(crate) fn class_number(class: Class) -> i64 {

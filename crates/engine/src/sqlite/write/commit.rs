@@ -6,10 +6,10 @@ use rusqlite::Connection;
 use tenure_journal::Position;
 use tenure_machine::{NO_JOB, Seq};
 
-use crate::file::rows;
+use crate::sqlite::rows;
 
-use crate::file::small_facts::fact;
-use crate::file::sums::Sum;
+use crate::sqlite::small_facts::fact;
+use crate::sqlite::sums::Sum;
 
 /// Their key in the table of small facts.
 pub(crate) const KEY: &str = "commit";

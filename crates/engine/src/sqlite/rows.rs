@@ -10,8 +10,8 @@ use tenure_core::trace::TraceParent;
 use tenure_machine::rows::Archived;
 use tenure_machine::{Seq, Stands, StoredJob};
 
-use crate::file::damage::{Damage, UNREADABLE, damaged};
-use crate::file::sums::{JobSum, JobText, LifeSum, data_sum, error_sum};
+use crate::sqlite::scan::damage::{Damage, UNREADABLE, damaged};
+use crate::sqlite::sums::{JobSum, JobText, LifeSum, data_sum, error_sum};
 
 /// The source of jobs: lives in their order, each with its job.
 pub(crate) const JOBS: &str = "life CROSS JOIN job ON job.seq = life.seq";

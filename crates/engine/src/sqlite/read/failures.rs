@@ -7,9 +7,9 @@ use tenure_machine::rows::Class;
 use tenure_machine::seen_in_life;
 use tenure_seam::CallError;
 
-use crate::file::rows::{JOBS, is_damage, or_none};
-use crate::file::writer::class_number;
 use crate::shared::Shared;
+use crate::sqlite::rows::{JOBS, is_damage, or_none};
+use crate::sqlite::write::writer::class_number;
 
 /// The columns that [`failed`] reads.
 const FAILED: &str = "id, queue, kind, error, life";

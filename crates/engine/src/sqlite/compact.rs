@@ -5,8 +5,8 @@
 
 use rusqlite::Connection;
 
-use crate::file::folder::{Folder, file_system};
-use crate::file::pages::PAGE_BYTES;
+use crate::sqlite::folder::{Folder, file_system};
+use crate::sqlite::pages::PAGE_BYTES;
 
 /// `PRAGMA auto_vacuum` of a store that gives pages back on request.
 const INCREMENTAL: i64 = 2;
@@ -55,8 +55,8 @@ pub(crate) fn make_shrinkable(conn: &Connection, folder: &Folder) -> rusqlite::R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::schema;
     use crate::options::{Location, Options};
+    use crate::sqlite::schema;
 
     #[test]
     fn a_store_of_an_older_release_becomes_one_that_can_shrink() {

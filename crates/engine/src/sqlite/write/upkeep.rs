@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode};
 
-use crate::file::compact;
-use crate::file::folder::{Files, bytes_in, file_system};
-use crate::file::pages::PAGE_BYTES;
-use crate::file::reserve::Reserve;
-use crate::file::room::{Measured, Room};
+use crate::sqlite::capacity::reserve::Reserve;
+use crate::sqlite::capacity::{Measured, Room};
+use crate::sqlite::compact;
+use crate::sqlite::folder::{Files, bytes_in, file_system};
+use crate::sqlite::pages::PAGE_BYTES;
 
 /// The longest age of a measurement, if little was written since.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);

@@ -9,8 +9,8 @@ use tenure_core::names::{JobId, Namespace};
 use tenure_machine::decode_events;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::rows::or_none;
-use super::sums::{Sum, entry_sum};
+use crate::sqlite::rows::or_none;
+use crate::sqlite::sums::{Sum, entry_sum};
 
 /// A row covers the entries of at least this many events.
 const EVENTS_COVERED: u64 = 4_096;

@@ -7,7 +7,7 @@ use tenure_core::secret::Json;
 use tenure_machine::rows::Kind;
 use tenure_machine::{Seq, child_key, child_of};
 
-use super::rows::{self, FoundJob, or_none};
+use crate::sqlite::rows::{self, FoundJob, or_none};
 
 /// Rows of these parents, up to the one whose result fills the page.
 pub(crate) fn parents(

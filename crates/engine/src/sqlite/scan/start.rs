@@ -17,15 +17,15 @@ use tenure_machine::rows::{Class, Kind, LiveRow};
 use tenure_machine::{BadRow, Config, Machine, NO_JOB, Seq, unreadable_end};
 
 use crate::error::OpenError;
-use crate::file::commit::Numbers;
-use crate::file::damage::{Damage, UNREADABLE, job_name};
-use crate::file::folder::Folder;
-use crate::file::overlay::Overlay;
-use crate::file::rows::{self, moment_number, or_none};
-use crate::file::schema::store_error;
-use crate::file::sums::{JobText, LifeSum, row_sum};
-use crate::file::walk::{JobPart, Walked, walk};
-use crate::file::writer::class_number;
+use crate::sqlite::folder::Folder;
+use crate::sqlite::read::overlay::Overlay;
+use crate::sqlite::rows::{self, moment_number, or_none};
+use crate::sqlite::scan::damage::{Damage, UNREADABLE, job_name};
+use crate::sqlite::scan::walk::{JobPart, Walked, walk};
+use crate::sqlite::schema::store_error;
+use crate::sqlite::sums::{JobText, LifeSum, row_sum};
+use crate::sqlite::write::commit::Numbers;
+use crate::sqlite::write::writer::class_number;
 
 /// More damaged jobs than these are no accident of one page: the store is refused.
 const DAMAGED_MAX: usize = 100;
