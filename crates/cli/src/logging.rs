@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tenure_console::stderr::{self, Stderr};
 use tenure_core::time::Moment;
-use tenure_seam::{Clock, SystemClock};
+use tenure_engine_api::{Clock, SystemClock};
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -18,7 +18,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::exit::Failure;
 
-/// The targets of all of our lines begin with it: `tenure_server::service`, `tenure_journal_redis::line`.
+/// The targets of all of our lines begin with it: `tenure_server::service`, `tenure_redis::line`.
 const OURS: &str = "tenure";
 const FORM: &str = "write error, warn, info, debug or trace, and TARGET=LEVEL for parts: \"info,tenure_server=debug\"";
 
@@ -135,8 +135,8 @@ mod tests {
             ("off", "tenure::cmd::serve", Level::ERROR, false),
             ("trace", "hyper::proto", Level::ERROR, false),
             ("warn, tenure_server=debug", "tenure_server::service", Level::DEBUG, true),
-            ("warn,tenure_server=debug", "tenure_journal_redis", Level::INFO, false),
-            ("tenure_server=debug", "tenure_journal_redis", Level::ERROR, false),
+            ("warn,tenure_server=debug", "tenure_redis", Level::INFO, false),
+            ("tenure_server=debug", "tenure_redis", Level::ERROR, false),
         ] {
             assert_eq!(enabled(text, target, &level), is, "{text} {target} {level}");
         }

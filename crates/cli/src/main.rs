@@ -13,10 +13,12 @@ mod internal;
 mod json_args;
 mod local_time;
 mod logging;
+mod otlp;
 mod scrapyd;
 mod service;
 mod settings;
 mod store;
+mod top;
 
 use std::process::ExitCode;
 

@@ -10,7 +10,7 @@ use tenure::url::StoreUrl;
 use tenure_core::names::Namespace;
 use tenure_core::secret::Secret;
 use tenure_engine::{Embedded, Fatal, Location, OpenError, Options};
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 
 use crate::exit::{BUG, DISK, Failure, NOT_STARTED, UNAVAILABLE};
 use crate::settings::profile;

@@ -8,7 +8,7 @@ use std::io;
 
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::sentences::ServerRefusal;
-use tenure_seam::{CallError, Fault};
+use tenure_engine_api::{CallError, Fault};
 
 /// The answer is no.
 pub const NO: u8 = 1;

@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use tenure::url::StoreUrl;
+use tenure_core::redis_address::Address;
 use tenure_core::secret::Secret;
-use tenure_journal_redis::{PlainRedis, RespValue, StoreError};
-use tenure_redis_address::Address;
+use tenure_redis::{PlainRedis, RespValue, StoreError};
 use tokio::time::timeout;
 
 use crate::exit::{DENIED, Failure, UNAVAILABLE, USAGE};

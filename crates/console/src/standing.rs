@@ -12,7 +12,7 @@ use tenure_core::requests::{
 use tenure_core::schedule::ScheduleView;
 use tenure_core::settings::{LimitView, PoolView, QueueView};
 use tenure_core::time::Moment;
-use tenure_seam::{CallError, Clock, SystemClock};
+use tenure_engine_api::{CallError, Clock, SystemClock};
 
 /// The replies of one round of calls. Each list is its first page.
 pub struct NamespaceReplies {

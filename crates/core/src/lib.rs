@@ -25,6 +25,7 @@ mod other_times;
 pub mod percent;
 pub mod progress;
 pub mod redact;
+pub mod redis_address;
 pub mod refusal;
 pub mod requests;
 pub mod schedule;

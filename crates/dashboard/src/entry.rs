@@ -18,7 +18,7 @@ use tenure_core::names::Namespace;
 use tenure_core::percent::decoded;
 use tenure_core::requests::GetStats;
 use tenure_core::time::Moment;
-use tenure_seam::{Clock, Engine, MovedTime, SystemClock};
+use tenure_engine_api::{Clock, Engine, MovedTime, SystemClock};
 use tenure_server::{Drains, OverTls, PageBody, PageFuture, Pages, TokenRefused, Tokens};
 
 use crate::assets;

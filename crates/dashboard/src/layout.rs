@@ -3,7 +3,7 @@
 use maud::{DOCTYPE, Markup, html};
 use tenure_core::count::grouped;
 use tenure_core::requests::Stats;
-use tenure_seam::Fault;
+use tenure_engine_api::Fault;
 
 use crate::assets;
 use crate::language::{Tongue, sentences};

@@ -16,7 +16,7 @@ use tenure_core::bounds::LIVE_TABS_MAX;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{EventsSince, ReadEvents};
 use tenure_core::time::Span;
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 use tenure_server::PageBody;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};

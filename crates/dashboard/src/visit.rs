@@ -8,7 +8,7 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Change, Operation};
 use tenure_core::time::{Moment, Span};
-use tenure_seam::{CallError, Engine, EngineExt, Fault};
+use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
 
 use crate::command::ShownCommand;
 use crate::history::History;

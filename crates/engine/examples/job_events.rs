@@ -12,7 +12,7 @@ use tenure_core::lease::{Ending, SettleItem};
 use tenure_core::names::{Namespace, QueueName};
 use tenure_core::requests::*;
 use tenure_engine::{Durability, Embedded, Location, Options};
-use tenure_seam::EngineExt;
+use tenure_engine_api::EngineExt;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 

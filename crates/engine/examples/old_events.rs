@@ -17,7 +17,7 @@ use tenure_core::requests::{EventsSince, Extend, Lease, Push, PushAnswer, ReadEv
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Location, Options};
-use tenure_seam::EngineExt;
+use tenure_engine_api::EngineExt;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 

@@ -14,9 +14,9 @@ use tenure_core::names::{Namespace, QueueName};
 use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
 use tenure_core::secret::Json;
 use tenure_engine::{Durability, Embedded, Location, Options};
+use tenure_engine_api::EngineExt;
 use tenure_journal::Journal;
 use tenure_journal::memory::MemoryJournal;
-use tenure_seam::EngineExt;
 
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 

@@ -1,6 +1,6 @@
 //! Sends answers to the callers.
 
-use tenure_seam::CallError;
+use tenure_engine_api::CallError;
 
 use crate::batch::{Answer, Pending};
 use crate::inbox::Ask;

@@ -8,10 +8,10 @@ use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_core::time::Moment;
+use tenure_engine_api::CallError;
 use tenure_machine::facts::Granted;
 use tenure_machine::rows::Rows;
 use tenure_machine::{Changes, Done, JobStands, Seq, SettledAs, Stands, StoredJob};
-use tenure_seam::CallError;
 use tokio::sync::oneshot;
 
 use crate::sqlite::read::ahead::ReadAhead;

@@ -12,12 +12,12 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::sentences::{clock_behind, recovers};
 use tenure_core::time::{Moment, Span};
+use tenure_engine_api::{
+    CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, StoreWork, TestClock,
+};
 use tenure_journal::file::FileJournal;
 use tenure_journal::{Journal, VolatileJournal};
 use tenure_machine::{Command, Config, parse_lease_id};
-use tenure_seam::{
-    CallError, CallFuture, Engine, GaugeFeed, Health, ReadingFuture, StoreWork, TestClock,
-};
 
 use crate::batch::Answer;
 use crate::bodies::Bodies;
@@ -334,7 +334,7 @@ impl Embedded {
         let _ = self.shared.ask(&Namespace::main(), Ask::Settled).await;
     }
 
-    /// Lets `span` pass on the clock that it was opened with; see [`MovedTime::advance`](tenure_seam::MovedTime).
+    /// Lets `span` pass on the clock that it was opened with; see [`MovedTime::advance`](tenure_engine_api::MovedTime).
     pub(crate) async fn pass_time(
         &self,
         clock: &Arc<TestClock>,

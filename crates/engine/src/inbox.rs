@@ -8,8 +8,8 @@ use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Push, Settle};
 use tenure_core::time::{Moment, Span};
+use tenure_engine_api::{GaugeReader, TestClock};
 use tenure_machine::{Command, Config, FlowWait, ResultWait, TakerId};
-use tenure_seam::{GaugeReader, TestClock};
 
 use crate::batch::Reply;
 

@@ -12,7 +12,9 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{GetFlow, GetResult, Lease, ReadEvents, Request, Settle};
 use tenure_core::sentences::ValueRefusal;
 use tenure_core::time::{Moment, Span};
-use tenure_seam::{AroundEngine, CallFuture, Clock, Engine, MovedFuture, MovedTime, TestClock};
+use tenure_engine_api::{
+    AroundEngine, CallFuture, Clock, Engine, MovedFuture, MovedTime, TestClock,
+};
 
 use crate::engine::Embedded;
 use crate::error::OpenError;

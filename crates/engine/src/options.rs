@@ -7,9 +7,9 @@ use std::sync::Arc;
 use tenure_core::bounds::EVENTS_BYTES_DEFAULT;
 use tenure_core::refusal::Refusal;
 use tenure_core::time::Span;
+use tenure_engine_api::{Clock, SystemClock};
 use tenure_journal::{Appended, Journal};
 use tenure_machine::Config;
-use tenure_seam::{Clock, SystemClock};
 
 /// The place of the rows.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,9 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use rusqlite::Connection;
 use tenure_core::names::Namespace;
+use tenure_engine_api::{CallError, Clock, Fault, LastLeap, StoreTimes};
 use tenure_journal::StoreFacts;
 use tenure_machine::{Config, Seq, TakerId};
-use tenure_seam::{CallError, Clock, Fault, LastLeap, StoreTimes};
 use tokio::sync::oneshot;
 
 use crate::batch::Answer;

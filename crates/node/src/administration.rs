@@ -5,9 +5,9 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tenure_core::redis_address::Address;
 use tenure_core::time::Span;
-use tenure_journal_redis::{Generation, RedisStore, StoreError, StoreSizes};
-use tenure_redis_address::Address;
+use tenure_redis::{Generation, RedisStore, StoreError, StoreSizes};
 
 use crate::settings::{COMPACT, StoreSettings};
 

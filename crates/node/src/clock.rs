@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tenure_core::time::{Moment, Span};
-use tenure_seam::Clock;
+use tenure_engine_api::Clock;
 
 /// Before the store was ever taken, it shows the moment of the clock beneath.
 pub(crate) struct StoreClock {

@@ -15,7 +15,7 @@ use tenure_core::time::{Moment, Span};
 use tenure_election::election::{Input, ServerWord};
 use tenure_election::ids::{Epoch, ServerId, StoreId};
 use tenure_engine::{Embedded, Options};
-use tenure_journal_redis::{RedisStore, ServerEntry, StoreError, StoreNaming};
+use tenure_redis::{RedisStore, ServerEntry, StoreError, StoreNaming};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;

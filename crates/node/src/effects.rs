@@ -11,7 +11,7 @@ use tenure_core::time::Span;
 use tenure_election::election::{Input, ServerWord};
 use tenure_election::ids::ServerId;
 use tenure_journal::Appended;
-use tenure_journal_redis::{ScriptReply, StoreCall, StoreError};
+use tenure_redis::{ScriptReply, StoreCall, StoreError};
 
 use crate::appends::tell;
 use crate::driver::{Driver, Errand, begin};

@@ -7,8 +7,10 @@ use tenure_core::gauge::Reading;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_engine::Embedded;
-use tenure_journal_redis::STORE_KIND;
-use tenure_seam::{CallFuture, Engine, Fault, Health, LeaderAddress, ReadingFuture, StoreWork};
+use tenure_engine_api::{
+    CallFuture, Engine, Fault, Health, LeaderAddress, ReadingFuture, StoreWork,
+};
+use tenure_redis::STORE_KIND;
 
 use crate::driver::Driver;
 use crate::place::StoreLeader;

@@ -11,7 +11,7 @@ use tenure_election::election::Input;
 use tenure_journal::{
     Append, Appended, Hears, Journal, JournalEntry, ReadError, Snapshot, StoreFacts,
 };
-use tenure_journal_redis::RedisStore;
+use tenure_redis::RedisStore;
 
 use crate::driver::Driver;
 use crate::translate::tip;

@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use tenure_core::time::Span;
 use tenure_election::ids::ServerId;
-use tenure_journal_redis::{FORMAT, ServerEntry, StoreServers};
+use tenure_redis::{FORMAT, ServerEntry, StoreServers};
 
 use crate::place::FollowerHealth;
 

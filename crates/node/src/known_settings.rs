@@ -5,7 +5,7 @@
 use std::sync::{Arc, PoisonError};
 
 use tenure_election::election::Input;
-use tenure_journal_redis::StoreError;
+use tenure_redis::StoreError;
 
 use crate::driver::{Driver, begin};
 use crate::settings::{COMPACT, FIELDS, StoreSettings};

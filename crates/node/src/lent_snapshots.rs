@@ -14,9 +14,9 @@ use tenure_election::election::Input;
 use tenure_election::ids::Generation;
 use tenure_election::scripts::{ScriptReply, Term};
 use tenure_engine::{Replica, RowsSnapshot};
+use tenure_engine_api::Clock;
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
-use tenure_journal_redis as redis;
-use tenure_seam::Clock;
+use tenure_redis as redis;
 
 use crate::driver::Driver;
 use crate::options::{AskedServer, SnapshotWish};

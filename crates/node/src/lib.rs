@@ -42,6 +42,4 @@ pub use settings::StoreSettings;
 pub use tenure_election::election::ServerWord;
 pub use tenure_election::ids::Epoch;
 pub use tenure_journal::Position;
-pub use tenure_journal_redis::{
-    Generation, STORE_KIND, SnapshotName, StoreError, StoreSizes, Term,
-};
+pub use tenure_redis::{Generation, STORE_KIND, SnapshotName, StoreError, StoreSizes, Term};

@@ -12,8 +12,8 @@ use tenure_core::time::Span;
 use tenure_election::Election;
 use tenure_election::election::{Input, LOOK_EVERY, ServerWord};
 use tenure_election::ids::{Epoch, ServerId, StoreId};
-use tenure_journal_redis::{FORMAT, RedisStore, ServerEntry, SnapshotName};
-use tenure_seam::{Clock, Engine, SharedServer};
+use tenure_engine_api::{Clock, Engine, SharedServer};
+use tenure_redis::{FORMAT, RedisStore, ServerEntry, SnapshotName};
 use tokio::sync::watch;
 
 use crate::clock::StoreClock;

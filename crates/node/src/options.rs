@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tenure_core::redis_address::Address;
 use tenure_core::secret::Secret;
 use tenure_election::election::ServerWord;
 use tenure_engine::{Location, Options};
-use tenure_journal_redis::{Generation, SnapshotName, StoreError, Term};
-use tenure_redis_address::Address;
-use tenure_seam::{Clock, SystemClock};
+use tenure_engine_api::{Clock, SystemClock};
+use tenure_redis::{Generation, SnapshotName, StoreError, Term};
 
 use crate::settings::StoreSettings;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tenure_election::election::Warning;
 use tenure_engine::Embedded;
-use tenure_seam::{Leader, LeaderAddress};
+use tenure_engine_api::{Leader, LeaderAddress};
 use tokio::sync::watch;
 
 /// The leader of the store of a node: its own engine, or the address that another server registered.

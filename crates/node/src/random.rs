@@ -2,7 +2,7 @@
 
 use data_encoding::HEXLOWER;
 use tenure_core::secret::Secret;
-use tenure_seam::ids::fill_random;
+use tenure_engine_api::ids::fill_random;
 
 use crate::options::NodeError;
 

@@ -6,7 +6,7 @@
 
 use tenure_core::time::Span;
 use tenure_engine::Options;
-use tenure_journal_redis::{RedisStore, StoreError};
+use tenure_redis::{RedisStore, StoreError};
 
 const PATIENCE: &str = "patience";
 const RETAIN_BYTES: &str = "retain_bytes";

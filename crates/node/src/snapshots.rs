@@ -10,8 +10,8 @@ use tenure_election::election::Input;
 use tenure_election::ids::Generation;
 use tenure_election::scripts::{ScriptReply, SnapshotName, Term};
 use tenure_journal::Snapshot;
-use tenure_journal_redis as redis;
-use tenure_journal_redis::WriteError;
+use tenure_redis as redis;
+use tenure_redis::WriteError;
 
 use crate::driver::Driver;
 use crate::priority;

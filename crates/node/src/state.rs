@@ -10,9 +10,9 @@ use tenure_election::election::{Action, Input, ServerWord, Warning};
 use tenure_election::ids::{Epoch, Generation, ServerId, StoreId};
 use tenure_election::scripts::{ScriptCall, SnapshotName, Term};
 use tenure_engine::Embedded;
+use tenure_engine_api::{LeaderAddress, SharedServer};
 use tenure_journal::Hears;
-use tenure_journal_redis::{ReplicaShortage, ServerEntry, StoreCall};
-use tenure_seam::{LeaderAddress, SharedServer};
+use tenure_redis::{ReplicaShortage, ServerEntry, StoreCall};
 
 use crate::appends::Appends;
 use crate::clock::StoreClock;

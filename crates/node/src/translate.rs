@@ -5,8 +5,8 @@ use tenure_core::time::{Moment, Span};
 use tenure_election::ids::{Epoch, Generation, RunId, ServerId, StoreId, Tip};
 use tenure_election::scripts::{Own, RunNote, ScriptCall, ScriptReply, SnapshotName, Term};
 use tenure_journal::{JournalEntry, Position};
-use tenure_journal_redis as redis;
-use tenure_journal_redis::StoreCall;
+use tenure_redis as redis;
+use tenure_redis::StoreCall;
 
 /// `own` names two snapshots, and one is written at a time.
 const SNAPSHOTS_MAX: usize = 8;

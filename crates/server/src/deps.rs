@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::metrics::Metrics;
 use tenure_core::gauge::GaugeHosts;
-use tenure_metrics::Metrics;
-use tenure_seam::MovedTime;
+use tenure_engine_api::MovedTime;
 use tenure_tls::ServerTls;
 
 use crate::config::Config;

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use tenure_core::sentences::ServerRefusal;
-use tenure_seam::Seldom;
+use tenure_engine_api::Seldom;
 use tenure_tls::ServerTls;
 use tokio::time::timeout;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tenure::ServerUrl;
 use tenure::remote::Trust;
 use tenure_core::secret::Secret;
-use tenure_seam::{Engine, Health, Leader, SharedServer};
+use tenure_engine_api::{Engine, Health, Leader, SharedServer};
 use tokio::sync::watch;
 use tokio::time::timeout;
 

@@ -1,4 +1,4 @@
-//! Tenure over HTTP: any [`Engine`](tenure_seam::Engine) behind the routes of the contract.
+//! Tenure over HTTP: any [`Engine`](tenure_engine_api::Engine) behind the routes of the contract.
 //!
 //! The path of a request: `accept` takes connections; `handshake` begins TLS, where it is used; `conn` drives one
 //! connection and ends it when it is too slow (`closing`); `service` takes one request through the `gate` (access)
@@ -28,6 +28,7 @@ mod handshake;
 mod io;
 mod leadership;
 mod listen;
+pub mod metrics;
 mod openapi;
 mod out;
 mod pages;

@@ -4,7 +4,7 @@ use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTIC
 use hyper::{Response, StatusCode};
 use tenure_core::refusal::{Code, Problem, Refusal};
 use tenure_core::sentences::{ServerRefusal, StoreRefusal};
-use tenure_seam::{CallError, Fault};
+use tenure_engine_api::{CallError, Fault};
 
 use crate::out::Out;
 

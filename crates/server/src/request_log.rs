@@ -12,7 +12,7 @@ use hyper::body::Body;
 use hyper::http::request::Parts;
 use tenure_core::refusal::Code;
 use tenure_core::requests::Reply;
-use tenure_seam::Seldom;
+use tenure_engine_api::Seldom;
 use tokio::time::{Instant, sleep};
 
 use crate::gate;

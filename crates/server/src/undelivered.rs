@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tenure_core::lease::Leased;
 use tenure_core::names::Namespace;
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 
 /// Leases that were granted to a caller that has not received them yet. Dropping it does nothing;
 /// see [`Undelivered::undo`].

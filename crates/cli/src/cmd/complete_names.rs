@@ -17,7 +17,7 @@ use tenure_core::names::{FlowName, JobId, JobRef, LimitName, PoolName, QueueName
 use tenure_core::requests::{
     JobFilter, ListFlows, ListJobs, ListLimits, ListPools, ListQueues, ListSchedules, Page,
 };
-use tenure_seam::CallError;
+use tenure_engine_api::CallError;
 
 use crate::args::Cli;
 use crate::exit::Failure;

@@ -9,7 +9,7 @@ use tenure::url::StoreUrl;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::time::Span;
-use tenure_seam::{AroundEngine, CallError, CallFuture, Engine, Fault};
+use tenure_engine_api::{AroundEngine, CallError, CallFuture, Engine, Fault};
 
 use crate::output::tell;
 

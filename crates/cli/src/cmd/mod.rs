@@ -50,7 +50,7 @@ pub mod workers;
 
 use tenure::Client;
 use tenure_core::time::Moment;
-use tenure_seam::{Clock, SystemClock};
+use tenure_engine_api::{Clock, SystemClock};
 
 use crate::args::schedules::{ScheduleAction, ScheduleArgs};
 use crate::args::{Cli, Command, Global, help};

@@ -9,7 +9,7 @@ use tenure_core::names::{JobId, JobRef, ScheduleId};
 use tenure_core::refusal::Code;
 use tenure_core::requests::ListSchedules;
 use tenure_core::schedule::ScheduleView;
-use tenure_seam::CallError;
+use tenure_engine_api::CallError;
 
 use crate::args::schedules::{ScheduleAction, ScheduleArgs};
 use crate::cmd::schedule_preview;

@@ -25,8 +25,8 @@ use nix::sys::signal::Signal;
 use tenure_core::gauge::GaugeHosts;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Fatal, Recovery};
-use tenure_metrics::{CallCounts, CountingEngine, Metrics};
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
+use tenure_server::metrics::{CallCounts, CountingEngine, Metrics};
 use tenure_server::{Config, Deps, ForwardingEngine, Leadership, MetricsDoor, Pages, route_names};
 use tokio::sync::{Notify, watch};
 

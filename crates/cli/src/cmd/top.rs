@@ -9,11 +9,11 @@ use crate::exit::Failure;
 pub async fn run(client: &Client, args: TopArgs, address: &str) -> Result<(), Failure> {
     let address: tenure::url::StoreUrl =
         address.parse().map_err(|why| Failure::usage(format!("{why}")))?;
-    let settings = tenure_top::TopSettings {
+    let settings = crate::top::TopSettings {
         address: address.to_string(),
         every: args.every.std(),
         told: crate::cmd::explain::told,
         colours: crate::output::colour::is_wanted(&std::io::stdout()),
     };
-    tenure_top::run(client, settings).await
+    crate::top::run(client, settings).await
 }

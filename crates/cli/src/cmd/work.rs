@@ -15,7 +15,7 @@ use tenure_core::gauge::GaugeHosts;
 use tenure_core::names::QueueName;
 use tenure_core::requests::{GetStats, JobFilter, ListJobs, ListQueues, Page};
 use tenure_core::time::Span;
-use tenure_seam::CallError;
+use tenure_engine_api::CallError;
 
 use crate::args::leases::WorkArgs;
 use crate::child::environment::close_to_cmd;

@@ -9,7 +9,7 @@ use tenure_core::requests::{
     GetStats, JobFilter, ListJobs, ListLimits, ListResources, ListWorkers, Page,
 };
 use tenure_core::settings::{ResourceState, ResourceView};
-use tenure_seam::{CallError, EngineExt};
+use tenure_engine_api::{CallError, EngineExt};
 
 use super::crawl::DemoNames;
 

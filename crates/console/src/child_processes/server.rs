@@ -12,7 +12,7 @@ use tenure::{Remote, ServerUrl};
 use tenure_core::names::Namespace;
 use tenure_core::requests::GetStats;
 use tenure_core::secret::Secret;
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 use tokio::time::sleep;
 
 use super::{ChildProcess, LOOK_EVERY, ProcessWords, READY_MAX};

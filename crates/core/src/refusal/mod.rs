@@ -1,6 +1,6 @@
 //! Refusals: a refused call is an answer, not an error. It has a stable code, the problem, and the next step.
 //!
-//! A refused call changed nothing. A failure on the way (a disk, a network) is another type, `tenure_seam::Fault`. The
+//! A refused call changed nothing. A failure on the way (a disk, a network) is another type, `tenure_engine_api::Fault`. The
 //! sentences are elsewhere: a refusal is made from a case of [`sentences`](crate::sentences), so that each sentence is
 //! written once, for every engine.
 

@@ -12,7 +12,7 @@ use tenure_core::requests::{Operation, Push, PushAnswer, Pushed};
 use tenure_core::secret::Secret;
 use tenure_dashboard::{Dashboard, History};
 use tenure_engine::{Embedded, Location, Options};
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 use tenure_server::{Config, Deps, Leadership, Tokens};
 use tenure_testkit::TempDir;
 use tokio::net::TcpListener;

@@ -3,7 +3,7 @@
 use tenure_core::time::{Moment, Span};
 
 use super::looking::Watch;
-use super::{Action, BEAT_EVERY, BEFORE_KEPT, Election, Flight, Queued, Stage, Tenancy};
+use super::{Action, BEAT_EVERY, BEFORE_KEPT, Election, ElectionStage, Flight, Queued, Tenancy};
 use crate::ids::{Generation, ServerId, Tip};
 use crate::mutant::{Mutant, forgets};
 use crate::scripts::{
@@ -51,7 +51,7 @@ impl Tenancy {
 impl Election {
     fn leading(&mut self) -> Option<&mut Tenancy> {
         match &mut self.stage {
-            Stage::Owning(tenancy) => Some(tenancy),
+            ElectionStage::Owning(tenancy) => Some(tenancy),
             _ => None,
         }
     }
@@ -110,7 +110,7 @@ impl Election {
     /// The server that the store was handed to.
     fn given_to(&self) -> Option<ServerId> {
         match &self.stage {
-            Stage::Owning(tenancy) => tenancy.ending.as_ref().and_then(|ending| ending.to),
+            ElectionStage::Owning(tenancy) => tenancy.ending.as_ref().and_then(|ending| ending.to),
             _ => None,
         }
     }
@@ -118,10 +118,10 @@ impl Election {
     fn ended(&mut self, at: Span, actions: &mut Vec<Action>) {
         if let Some(Tenancy { ending: Some(Ending { goes_on: true, .. }), .. }) = self.leading() {
             self.drop_all(actions);
-            self.stage = Stage::Looking(Watch::resting(at));
+            self.stage = ElectionStage::Looking(Watch::resting(at));
             return;
         }
-        self.stage = Stage::Ended;
+        self.stage = ElectionStage::Ended;
         actions.extend([Action::DropAll, Action::End]);
     }
 
@@ -213,7 +213,7 @@ impl Election {
             ScriptReply::Fenced if !forgets(Mutant::FencedGoesOn) => self.drop_all(actions),
             _ if forgets(Mutant::MovedIsFenced) => self.drop_all(actions),
             _ => {
-                if let Stage::Owning(tenancy) = &self.stage {
+                if let ElectionStage::Owning(tenancy) = &self.stage {
                     let tenancy = tenancy.clone();
                     self.lost(tenancy, actions);
                 }
@@ -290,7 +290,7 @@ impl Election {
         at: Span,
         actions: &mut Vec<Action>,
     ) {
-        if let Stage::Rebuilding(rebuilding) = &mut self.stage {
+        if let ElectionStage::Rebuilding(rebuilding) = &mut self.stage {
             if rebuilding.generation == generation && rebuilding.written.is_none() {
                 rebuilding.written = Some(written);
                 self.send_turn(at, actions);
@@ -341,10 +341,10 @@ impl Election {
         actions: &mut Vec<Action>,
     ) {
         match &self.stage {
-            Stage::Rebuilding(rebuilding) if rebuilding.generation == generation => {
+            ElectionStage::Rebuilding(rebuilding) if rebuilding.generation == generation => {
                 self.healing_replied(reply, at, actions);
             }
-            Stage::Owning(tenancy) => {
+            ElectionStage::Owning(tenancy) => {
                 let of_this = |turning: &Turning| turning.generation == generation;
                 if tenancy.turning.as_ref().is_some_and(of_this) {
                     self.not_done(reply, actions);
@@ -377,9 +377,9 @@ impl Election {
 
     pub(super) fn end(&mut self, to: Option<ServerId>, at: Span, actions: &mut Vec<Action>) {
         match &mut self.stage {
-            Stage::Owning(_) => self.hand_over(to, false, at, actions),
+            ElectionStage::Owning(_) => self.hand_over(to, false, at, actions),
             // Knowledge that only this server has is written first.
-            Stage::Asking(_) | Stage::Rebuilding(_) => {}
+            ElectionStage::Asking(_) | ElectionStage::Rebuilding(_) => {}
             // If a named server is gone, it refuses connections, and the next one takes the store.
             _ => self.ended(at, actions),
         }

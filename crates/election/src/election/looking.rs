@@ -4,8 +4,8 @@ use tenure_core::time::{Moment, Span};
 
 use super::message::ServerWord;
 use super::{
-    ABSENT_FOR, Action, BEAT_STANDS, DOUBTS_FOR, Election, LOOK_EVERY, REFUSED_STANDS, RESTS_FOR,
-    Stage, Tenancy, UNREACHED_STANDS, Warning,
+    ABSENT_FOR, Action, BEAT_STANDS, DOUBTS_FOR, Election, ElectionStage, LOOK_EVERY,
+    REFUSED_STANDS, RESTS_FOR, Tenancy, UNREACHED_STANDS, Warning,
 };
 use crate::ids::{Epoch, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
@@ -94,8 +94,8 @@ impl Election {
             self.largest_ttl = self.largest_ttl.max(own.largest_ttl);
         }
         match &mut self.stage {
-            Stage::Asking(_) => self.looked_after_loss(store, own, actions),
-            Stage::Looking(watch) => {
+            ElectionStage::Asking(_) => self.looked_after_loss(store, own, actions),
+            ElectionStage::Looking(watch) => {
                 watch.looked = Some(at);
                 watch.rests_until = watch.rests_until.filter(|until| at < *until);
                 match own {
@@ -116,7 +116,7 @@ impl Election {
         if let (Some(known), None) = (self.store, store) {
             actions.push(Action::NameStore(known, self.largest_ttl));
         }
-        let Stage::Looking(watch) = &mut self.stage else { return };
+        let ElectionStage::Looking(watch) = &mut self.stage else { return };
         let since = *watch.absent_since.get_or_insert(at);
         if watch.rests_until.is_some() {
             return;
@@ -137,7 +137,7 @@ impl Election {
 
     fn found(&mut self, own: &Own, time: Moment, at: Span, actions: &mut Vec<Action>) {
         let (reached, doubts) = (self.reached, self.doubts_refusals(at));
-        let Stage::Looking(watch) = &mut self.stage else { return };
+        let ElectionStage::Looking(watch) = &mut self.stage else { return };
         watch.absent_since = None;
         if own.leader == self.me {
             // Named without serving: a late acquisition of its own, or the store was handed to it.
@@ -185,8 +185,8 @@ impl Election {
     ) {
         let doubts = self.doubts_refusals(at);
         match &mut self.stage {
-            Stage::Asking(_) => self.heard_after_loss(from, word, actions),
-            Stage::Looking(watch) => {
+            ElectionStage::Asking(_) => self.heard_after_loss(from, word, actions),
+            ElectionStage::Looking(watch) => {
                 let Some((epoch, leader, ..)) = watch.beat else { return };
                 if leader != from {
                     return;
@@ -233,7 +233,7 @@ impl Election {
             ttl: self.largest_ttl,
         };
         let call = self.send(ScriptCall::Acquire(wish), actions);
-        self.stage = Stage::Acquiring { call, wish, kept };
+        self.stage = ElectionStage::Acquiring { call, wish, kept };
     }
 
     pub(super) fn acquiring_replied(
@@ -248,14 +248,14 @@ impl Election {
         };
         self.highest = self.highest.max(own.epoch);
         let by = Term { store: own.store, epoch: own.epoch, leader: self.me, run };
-        let Stage::Acquiring { kept, .. } = &mut self.stage else { return };
+        let ElectionStage::Acquiring { kept, .. } = &mut self.stage else { return };
         match kept.take() {
             Some((tenancy, recovers)) => {
                 self.acquired_again(tenancy, recovers, by, &own, at, actions)
             }
             None => {
                 actions.push(Action::Load(own.clone()));
-                self.stage = Stage::Loading { by, own, began: time, proof: None, at };
+                self.stage = ElectionStage::Loading { by, own, began: time, proof: None, at };
             }
         }
     }
@@ -263,11 +263,11 @@ impl Election {
     /// Refused, or unknown. A server that only wanted to take over looks again; one that rebuilds asks the others
     /// again.
     pub(super) fn acquisition_failed(&mut self, actions: &mut Vec<Action>) {
-        let Stage::Acquiring { kept, .. } = &mut self.stage else { return };
+        let ElectionStage::Acquiring { kept, .. } = &mut self.stage else { return };
         match kept.take() {
             Some((tenancy, _)) => self.lost(tenancy, actions),
             None => {
-                self.stage = Stage::Looking(Watch::default());
+                self.stage = ElectionStage::Looking(Watch::default());
                 actions.push(Action::Look);
             }
         }
@@ -275,7 +275,7 @@ impl Election {
 
     /// R2: an empty append proves that the load is complete.
     pub(super) fn loaded(&mut self, tip: Tip, at: Span, actions: &mut Vec<Action>) {
-        let Stage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
+        let ElectionStage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
         let wall = self.first_wall(own, *began, *since);
         if forgets(Mutant::LoadsAreNotProved) {
             return self.serve(tip, at, actions);
@@ -293,7 +293,7 @@ impl Election {
             beats: true,
         };
         let call = self.send(ScriptCall::Append(append), actions);
-        if let Stage::Loading { proof, .. } = &mut self.stage {
+        if let ElectionStage::Loading { proof, .. } = &mut self.stage {
             *proof = Some((call, tip));
         }
     }
@@ -308,7 +308,7 @@ impl Election {
 
     /// Another server may be able to read the store, so this one rests after damage.
     pub(super) fn load_failed(&mut self, damaged: bool, at: Span, actions: &mut Vec<Action>) {
-        if matches!(self.stage, Stage::Loading { .. }) {
+        if matches!(self.stage, ElectionStage::Loading { .. }) {
             let watch = match damaged {
                 true => {
                     actions.push(Action::Warn(Warning::Damaged));
@@ -316,7 +316,7 @@ impl Election {
                 }
                 false => Watch { looked: Some(at), ..Watch::default() },
             };
-            self.stage = Stage::Looking(watch);
+            self.stage = ElectionStage::Looking(watch);
         }
     }
 
@@ -330,9 +330,9 @@ impl Election {
     ) {
         if self.serves() && to.is_some() {
             self.hand_over(to, true, at, actions);
-        } else if self.tenancy().is_some() || matches!(self.stage, Stage::Loading { .. }) {
+        } else if self.tenancy().is_some() || matches!(self.stage, ElectionStage::Loading { .. }) {
             self.drop_all(actions);
-            self.stage = Stage::Looking(Watch::resting(at));
+            self.stage = ElectionStage::Looking(Watch::resting(at));
         }
     }
 
@@ -360,7 +360,7 @@ impl Election {
 
     /// The load is complete: the machine opens. R12: if the noted run is another one, it recovers first.
     fn serve(&mut self, tip: Tip, at: Span, actions: &mut Vec<Action>) {
-        let Stage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
+        let ElectionStage::Loading { by, own, began, at: since, .. } = &self.stage else { return };
         let wall = self.first_wall(own, *began, *since);
         let mut tenancy = Tenancy::begin(*by, own, tip, wall, at);
         self.largest_ttl = self.largest_ttl.max(own.largest_ttl);
@@ -372,6 +372,6 @@ impl Election {
             tenancy.note = RunNote::Whole;
         }
         self.served = by.epoch;
-        self.stage = Stage::Owning(Box::new(tenancy));
+        self.stage = ElectionStage::Owning(Box::new(tenancy));
     }
 }

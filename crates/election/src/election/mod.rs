@@ -75,11 +75,11 @@ pub struct Election {
     forgets_never: bool,
     /// The number of the last call.
     calls: u64,
-    stage: Stage,
+    stage: ElectionStage,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Stage {
+enum ElectionStage {
     /// Forwards calls, and watches the leader.
     Looking(Watch),
     /// Has sent an acquisition; `kept`, for a rebuild, is its earlier tenancy.
@@ -167,7 +167,7 @@ impl Election {
             heard: Span::ZERO,
             forgets_never: false,
             calls: 0,
-            stage: Stage::Looking(Watch::default()),
+            stage: ElectionStage::Looking(Watch::default()),
         }
     }
 
@@ -223,7 +223,7 @@ impl Election {
     /// The answer of this server to another one, at the time `at` of its monotonic clock.
     pub fn word(&self, at: Span) -> ServerWord {
         ServerWord::Says {
-            serves: matches!(self.stage, Stage::Owning(_)) && !self.is_cut_off(at),
+            serves: matches!(self.stage, ElectionStage::Owning(_)) && !self.is_cut_off(at),
             served: self.served,
         }
     }
@@ -240,7 +240,7 @@ impl Election {
 
     /// True if calls are accepted here; otherwise they are forwarded.
     pub fn serves(&self) -> bool {
-        matches!(&self.stage, Stage::Owning(tenancy) if tenancy.ending.is_none())
+        matches!(&self.stage, ElectionStage::Owning(tenancy) if tenancy.ending.is_none())
     }
 
     /// True if earlier holders may still believe in leases that are unknown here: no reaps and no exclusive grants.
@@ -248,8 +248,8 @@ impl Election {
     /// whole.
     pub fn recovers(&self) -> bool {
         let may_lack = match &self.stage {
-            Stage::Asking(_) | Stage::Rebuilding(_) => true,
-            Stage::Acquiring { kept, .. } => kept.is_some(),
+            ElectionStage::Asking(_) | ElectionStage::Rebuilding(_) => true,
+            ElectionStage::Acquiring { kept, .. } => kept.is_some(),
             _ => false,
         };
         may_lack && !forgets(Mutant::GrantsWhileItAsks)
@@ -260,8 +260,8 @@ impl Election {
     /// [`Action::RecoveryOver`].
     pub fn recovery(&self) -> Option<Span> {
         let recovers = match &self.stage {
-            Stage::Loading { by, own, .. } => self.may_have_lost(own, *by),
-            Stage::Rebuilding(rebuilding) => rebuilding.recovers || self.recovers(),
+            ElectionStage::Loading { by, own, .. } => self.may_have_lost(own, *by),
+            ElectionStage::Rebuilding(rebuilding) => rebuilding.recovers || self.recovers(),
             _ => self.recovers(),
         };
         recovers.then_some(self.largest_ttl)
@@ -270,7 +270,7 @@ impl Election {
     /// True if it leads the store, but the store has been silent for as long as others need to take over. During a
     /// rebuild the store answers the pieces of the snapshot.
     pub fn is_cut_off(&self, at: Span) -> bool {
-        let is_healing = matches!(self.stage, Stage::Rebuilding(_));
+        let is_healing = matches!(self.stage, ElectionStage::Rebuilding(_));
         let is_silent = at.us() >= self.heard.us() + BEAT_STANDS.us();
         self.tenancy().is_some() && !is_healing && is_silent
     }
@@ -284,22 +284,22 @@ impl Election {
     pub fn wakes_at(&self, now: Span) -> Span {
         let later = |at: Span, span: Span| Span::from_us(at.us() + span.us());
         match &self.stage {
-            Stage::Looking(watch) => watch.due_at().unwrap_or(now),
-            Stage::Owning(tenancy) => {
+            ElectionStage::Looking(watch) => watch.due_at().unwrap_or(now),
+            ElectionStage::Owning(tenancy) => {
                 let beat = match tenancy.flight {
                     Some(_) => later(now, BEAT_EVERY),
                     None => later(tenancy.beaten, BEAT_EVERY),
                 };
                 tenancy.recovers_until.map_or(beat, |until| until.min(beat))
             }
-            Stage::Asking(_) => later(now, LOOK_EVERY),
+            ElectionStage::Asking(_) => later(now, LOOK_EVERY),
             _ => later(now, BEAT_EVERY),
         }
     }
 
     /// True if it has ended, as it was asked.
     pub fn has_ended(&self) -> bool {
-        matches!(self.stage, Stage::Ended)
+        matches!(self.stage, ElectionStage::Ended)
     }
 
     /// The id of the store, if it is known.
@@ -319,20 +319,20 @@ impl Election {
 
     fn tenancy(&self) -> Option<&Tenancy> {
         match &self.stage {
-            Stage::Owning(tenancy) => Some(tenancy),
-            Stage::Asking(inquiry) => Some(&inquiry.tenancy),
-            Stage::Rebuilding(rebuilding) => Some(&rebuilding.tenancy),
-            Stage::Acquiring { kept: Some((tenancy, _)), .. } => Some(tenancy),
+            ElectionStage::Owning(tenancy) => Some(tenancy),
+            ElectionStage::Asking(inquiry) => Some(&inquiry.tenancy),
+            ElectionStage::Rebuilding(rebuilding) => Some(&rebuilding.tenancy),
+            ElectionStage::Acquiring { kept: Some((tenancy, _)), .. } => Some(tenancy),
             _ => None,
         }
     }
 
     fn tenancy_mut(&mut self) -> Option<&mut Tenancy> {
         match &mut self.stage {
-            Stage::Owning(tenancy) => Some(tenancy),
-            Stage::Asking(inquiry) => Some(&mut inquiry.tenancy),
-            Stage::Rebuilding(rebuilding) => Some(&mut rebuilding.tenancy),
-            Stage::Acquiring { kept: Some((tenancy, _)), .. } => Some(tenancy),
+            ElectionStage::Owning(tenancy) => Some(tenancy),
+            ElectionStage::Asking(inquiry) => Some(&mut inquiry.tenancy),
+            ElectionStage::Rebuilding(rebuilding) => Some(&mut rebuilding.tenancy),
+            ElectionStage::Acquiring { kept: Some((tenancy, _)), .. } => Some(tenancy),
             _ => None,
         }
     }
@@ -347,7 +347,7 @@ impl Election {
     /// The leader of the store, if it refuses the connections of this server but lives: its heartbeat goes on.
     pub fn unreached(&self) -> Option<ServerId> {
         match &self.stage {
-            Stage::Looking(watch) => watch.unreached(),
+            ElectionStage::Looking(watch) => watch.unreached(),
             _ => None,
         }
     }
@@ -355,15 +355,15 @@ impl Election {
     /// R5: drops everything, and looks at the store.
     fn drop_all(&mut self, actions: &mut Vec<Action>) {
         self.robbed = self.tenancy().map(|_| self.heard).or(self.robbed);
-        self.stage = Stage::Looking(Watch::default());
+        self.stage = ElectionStage::Looking(Watch::default());
         actions.push(Action::DropAll);
     }
 
     fn time_passed(&mut self, at: Span, actions: &mut Vec<Action>) {
         match &mut self.stage {
-            Stage::Looking(watch) if watch.is_due(at) => actions.push(Action::Look),
-            Stage::Owning(_) => self.owning_time(at, actions),
-            Stage::Asking(inquiry) if inquiry.seen.is_none() => actions.push(Action::Look),
+            ElectionStage::Looking(watch) if watch.is_due(at) => actions.push(Action::Look),
+            ElectionStage::Owning(_) => self.owning_time(at, actions),
+            ElectionStage::Asking(inquiry) if inquiry.seen.is_none() => actions.push(Action::Look),
             _ => {}
         }
     }
@@ -377,15 +377,15 @@ impl Election {
         actions: &mut Vec<Action>,
     ) {
         match &self.stage {
-            Stage::Acquiring { call: awaited, .. } if *awaited == call => {
+            ElectionStage::Acquiring { call: awaited, .. } if *awaited == call => {
                 self.acquiring_replied(reply, time, at, actions);
             }
-            Stage::Loading { proof: Some((awaited, tip)), .. } if *awaited == call => {
+            ElectionStage::Loading { proof: Some((awaited, tip)), .. } if *awaited == call => {
                 let tip = *tip;
                 self.proof_replied(tip, reply, at, actions);
             }
-            Stage::Owning(_) => self.owning_replied(call, reply, time, at, actions),
-            Stage::Rebuilding(rebuilding) if rebuilding.call == Some(call) => {
+            ElectionStage::Owning(_) => self.owning_replied(call, reply, time, at, actions),
+            ElectionStage::Rebuilding(rebuilding) if rebuilding.call == Some(call) => {
                 self.healing_replied(reply, at, actions);
             }
             _ => {}
@@ -395,15 +395,15 @@ impl Election {
     /// The outcome of a call is unknown. A repeatable call is retried; a look at the store settles an acquisition.
     fn unsure(&mut self, call: u64, at: Span, actions: &mut Vec<Action>) {
         match &mut self.stage {
-            Stage::Acquiring { call: awaited, .. } if *awaited == call => {
+            ElectionStage::Acquiring { call: awaited, .. } if *awaited == call => {
                 self.acquisition_failed(actions);
             }
-            Stage::Loading { proof: Some((awaited, tip)), .. } if *awaited == call => {
+            ElectionStage::Loading { proof: Some((awaited, tip)), .. } if *awaited == call => {
                 let tip = *tip;
                 self.loaded(tip, at, actions);
             }
-            Stage::Owning(_) => self.owning_unsure(call, at, actions),
-            Stage::Rebuilding(rebuilding) if rebuilding.call == Some(call) => {
+            ElectionStage::Owning(_) => self.owning_unsure(call, at, actions),
+            ElectionStage::Rebuilding(rebuilding) if rebuilding.call == Some(call) => {
                 self.send_turn(at, actions);
             }
             _ => {}

@@ -4,7 +4,7 @@ use tenure_core::time::Span;
 
 use super::looking::Watch;
 use super::message::ServerWord;
-use super::{Action, Election, Queued, Stage, Tenancy, Warning};
+use super::{Action, Election, ElectionStage, Queued, Tenancy, Warning};
 use crate::ids::{Epoch, Generation, ServerId, StoreId, Tip};
 use crate::mutant::{Mutant, forgets};
 use crate::scripts::{Own, RunNote, ScriptCall, ScriptReply, SnapshotName, SnapshotTurn, Term};
@@ -48,7 +48,7 @@ impl Election {
             left: Vec::new(),
             silent: false,
         };
-        self.stage = Stage::Asking(Box::new(inquiry));
+        self.stage = ElectionStage::Asking(Box::new(inquiry));
         actions.extend([Action::Warn(Warning::StoreForgot), Action::Look]);
     }
 
@@ -66,7 +66,7 @@ impl Election {
         own: Option<Box<Own>>,
         actions: &mut Vec<Action>,
     ) {
-        let Stage::Asking(inquiry) = &self.stage else { return };
+        let ElectionStage::Asking(inquiry) = &self.stage else { return };
         let mine = inquiry.tenancy.by;
         if store.or(own.as_ref().map(|own| own.store)).is_some_and(|store| store != mine.store) {
             return actions.push(Action::Warn(Warning::OtherStore));
@@ -84,7 +84,7 @@ impl Election {
         if own.as_deref().is_some_and(is_later) && !forgets(Mutant::FencedGoesOn) {
             return self.drop_all(actions);
         }
-        let Stage::Asking(inquiry) = &mut self.stage else { return };
+        let ElectionStage::Asking(inquiry) = &mut self.stage else { return };
         inquiry.tip = own.as_ref().map(|own| own.tip).unwrap_or_default();
         inquiry.seen = Some(own.map(|own| (own.epoch, own.leader)));
         inquiry.left = match forgets(Mutant::HealsWithoutAsking) {
@@ -102,9 +102,9 @@ impl Election {
         word: ServerWord,
         actions: &mut Vec<Action>,
     ) {
-        let Stage::Asking(inquiry) = &self.stage else { return };
+        let ElectionStage::Asking(inquiry) = &self.stage else { return };
         let bound = self.served_until(inquiry.tenancy.by);
-        let Stage::Asking(inquiry) = &mut self.stage else { return };
+        let ElectionStage::Asking(inquiry) = &mut self.stage else { return };
         let Some(place) = inquiry.left.iter().position(|left| *left == from) else { return };
         inquiry.left.remove(place);
         match word {
@@ -122,7 +122,7 @@ impl Election {
     }
 
     fn all_asked(&mut self, actions: &mut Vec<Action>) {
-        let Stage::Asking(inquiry) = &self.stage else { return };
+        let ElectionStage::Asking(inquiry) = &self.stage else { return };
         if let (Some(seen), true) = (inquiry.seen, inquiry.left.is_empty()) {
             let tenancy = Tenancy { wished: Some(inquiry.tip), ..inquiry.tenancy.clone() };
             let kept = (Box::new(tenancy), inquiry.silent);
@@ -151,7 +151,7 @@ impl Election {
             tenancy.snapshot = own.snapshot;
             tenancy.before = own.before.map(|before| (before, at));
             actions.push(Action::RecoveryOver);
-            self.stage = Stage::Owning(tenancy);
+            self.stage = ElectionStage::Owning(tenancy);
             return self.fly_again(at, actions);
         }
         let generation = tenancy.next_generation();
@@ -167,13 +167,13 @@ impl Election {
             call: None,
             recovers: silent,
         };
-        self.stage = Stage::Rebuilding(Box::new(rebuilding));
+        self.stage = ElectionStage::Rebuilding(Box::new(rebuilding));
     }
 
     /// Sends the turn that rebuilds the store, or sends it again.
     pub(super) fn send_turn(&mut self, at: Span, actions: &mut Vec<Action>) {
         let ttl = self.largest_ttl;
-        let Stage::Rebuilding(rebuilding) = &self.stage else { return };
+        let ElectionStage::Rebuilding(rebuilding) = &self.stage else { return };
         let Some((pieces, tip)) = rebuilding.written else { return };
         let tenancy = &rebuilding.tenancy;
         let turn = SnapshotTurn {
@@ -190,7 +190,7 @@ impl Election {
             },
         };
         let call = self.send(ScriptCall::Turn(turn), actions);
-        if let Stage::Rebuilding(rebuilding) = &mut self.stage {
+        if let ElectionStage::Rebuilding(rebuilding) = &mut self.stage {
             rebuilding.call = Some(call);
         }
     }
@@ -201,7 +201,7 @@ impl Election {
         at: Span,
         actions: &mut Vec<Action>,
     ) {
-        let Stage::Rebuilding(rebuilding) = &self.stage else { return };
+        let ElectionStage::Rebuilding(rebuilding) = &self.stage else { return };
         let mut tenancy = Box::new(rebuilding.tenancy.clone());
         match reply {
             ScriptReply::Done => {
@@ -213,7 +213,7 @@ impl Election {
                     // The server that could not be asked may have granted the same. These grants are not answered, and
                     // the machine reloads from the store, which has them, and recovers.
                     self.served = tenancy.by.epoch;
-                    self.stage = Stage::Looking(Watch::default());
+                    self.stage = ElectionStage::Looking(Watch::default());
                     return actions.extend([Action::Reload, Action::Look]);
                 }
                 if rebuilding.recovers {
@@ -227,7 +227,7 @@ impl Election {
                     actions.push(Action::Release { up_to });
                 }
                 self.served = tenancy.by.epoch;
-                self.stage = Stage::Owning(tenancy);
+                self.stage = ElectionStage::Owning(tenancy);
                 self.go_on(at, actions);
             }
             ScriptReply::Fenced => self.drop_all(actions),

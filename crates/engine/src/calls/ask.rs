@@ -2,8 +2,8 @@
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::{self, Operation, Reply, Request};
+use tenure_engine_api::{CallError, Fault};
 use tenure_machine::{Command, Done, Known};
-use tenure_seam::{CallError, Fault};
 
 use crate::batch::Answer;
 use crate::calls::show::Show;

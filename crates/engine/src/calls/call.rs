@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, Pushed, Reply, Request, Settle, Settled};
+use tenure_engine_api::{CallError, ids};
 use tenure_machine::{Done, Known};
-use tenure_seam::{CallError, ids};
 
 use crate::batch::Answer;
 use crate::calls::ask::{broken, known, reply};

@@ -13,7 +13,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{EventPage, EventsRead, EventsSince, ReadEvents};
 use tenure_core::sentences::StoreRefusal;
 use tenure_core::time::Moment;
-use tenure_seam::{CallError, Fault};
+use tenure_engine_api::{CallError, Fault};
 
 use crate::batch::Answer;
 use crate::calls::result_call::AwaitingCaller;

@@ -4,8 +4,8 @@ use tenure_core::flow::{ChildView, ParentJob, ParentState, ParentView};
 use tenure_core::job::{JobState, JobView};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{ListChildren, Listed};
+use tenure_engine_api::CallError;
 use tenure_machine::{ChildrenAt, ParentAt, ParentsAt, Seq, Stands, StoredJob};
-use tenure_seam::CallError;
 
 use crate::calls::show::Show;
 use crate::shared::Shared;

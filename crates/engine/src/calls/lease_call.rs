@@ -15,8 +15,8 @@ use tenure_core::lease::{
 };
 use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Request, Settle, Settled};
+use tenure_engine_api::{CallError, Fault};
 use tenure_machine::{Command, TakerId};
-use tenure_seam::{CallError, Fault};
 use tokio::sync::oneshot;
 
 use self::filled::{Damaged, DamagedPart, filled};

@@ -7,8 +7,8 @@ use tenure_core::bounds::{LIST_SCAN_MAX, MANY_PORTION};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{DoneMany, ManyJobs};
+use tenure_engine_api::{CallError, Fault};
 use tenure_machine::{ChangeMany, Command, Done, ManyDone, SeenJob, Seq, seen_in_life};
-use tenure_seam::{CallError, Fault};
 
 use crate::batch::Answer;
 use crate::inbox::Ask;

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 use tenure_core::names::{Namespace, ScheduleId};
 use tenure_core::requests::{GetJob, GetLimit, GetPool, GetQueue, GetSchedule, Patch};
-use tenure_seam::CallError;
+use tenure_engine_api::CallError;
 
 use crate::calls::ask::ask;
 use crate::shared::Shared;

@@ -16,8 +16,8 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{GetFlow, GetResult};
 use tenure_core::sentences::{FlowRefusal, JobRefusal};
 use tenure_core::time::{Moment, Span};
+use tenure_engine_api::{CallError, Fault};
 use tenure_machine::{FlowWait, JobStands, ResultWait, Seq, TakerId};
-use tenure_seam::{CallError, Fault};
 
 use crate::batch::{Answer, ResultStands};
 use crate::calls::show;

@@ -6,8 +6,8 @@ use tenure_core::requests::{
     GetSchedule, PatchSchedule, Put, PutSchedule, RunScheduleNow, SyncSchedules,
 };
 use tenure_core::schedule::{ScheduleView, SyncedSchedules};
-use tenure_seam::schedules::{check_set, never_fires, prepare_patch, prepare_put};
-use tenure_seam::{CallError, ids};
+use tenure_engine_api::schedules::{check_set, never_fires, prepare_patch, prepare_put};
+use tenure_engine_api::{CallError, ids};
 
 use crate::calls::ask::ask;
 use crate::shared::Shared;

@@ -14,13 +14,13 @@ use tenure_core::schedule::ScheduleView;
 use tenure_core::secret::Json;
 use tenure_core::sentences::{JobRefusal, UNREADABLE_SUMMARY};
 use tenure_core::settings::ResourceView;
+use tenure_engine_api::schedules::show_next;
+use tenure_engine_api::{CallError, Fault};
 use tenure_journal::StoreFacts;
 use tenure_machine::{
     Compared, Done, Elsewhere, ExplainedAt, JobAt, Known, PushedAt, PushedOne, RetriedAt, Seq,
     SettledOne, Stands, Totals, WithoutData, WithoutNext,
 };
-use tenure_seam::schedules::show_next;
-use tenure_seam::{CallError, Fault};
 
 use crate::batch::{Answer, PushedShown, SettledShown, Shown};
 use crate::shared::Shared;

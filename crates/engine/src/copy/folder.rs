@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::{CopyRefusal, Phrase};
 use tenure_core::time::Moment;
+use tenure_engine_api::{Clock, SystemClock};
 use tenure_machine::NO_JOB;
-use tenure_seam::{Clock, SystemClock};
 
 use super::fill::{Filled, Filling};
 use super::{CopyError, CopyWatch, Found, Frozen, Mark, Source, Target};

@@ -9,7 +9,7 @@ mod run;
 
 use tenure_core::refusal::Refusal;
 use tenure_core::time::{Moment, Span};
-use tenure_seam::{CallError, Fault};
+use tenure_engine_api::{CallError, Fault};
 
 pub use fill::{CopyCounts, Filled};
 pub use folder::CopyFolder;

@@ -16,7 +16,7 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::CopyRefusal;
 use tenure_core::time::Span;
-use tenure_seam::Fault;
+use tenure_engine_api::Fault;
 
 use super::{CopyCounts, CopyError, CopyNews, CopyWatch, Found, Mark, Source, Target};
 

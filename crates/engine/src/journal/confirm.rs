@@ -12,9 +12,9 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use tenure_engine_api::{CallError, Fault};
 use tenure_journal::{Append, Appended, Hears, JournalEntry};
 use tenure_machine::CHANGES_FORMAT;
-use tenure_seam::{CallError, Fault};
 
 use crate::answering::{refuse, send};
 use crate::batch::{Batch, Pending};

@@ -205,7 +205,8 @@ fn held(lock: &File) -> io::Result<bool> {
 
 fn temporary_path() -> Result<PathBuf, OpenError> {
     let mut random = [0u8; 8];
-    tenure_seam::ids::fill_random(&mut random).map_err(|why| OpenError::System(why.to_string()))?;
+    tenure_engine_api::ids::fill_random(&mut random)
+        .map_err(|why| OpenError::System(why.to_string()))?;
     let name = format!("{MEMORY_PREFIX}{:016x}", u64::from_be_bytes(random));
     Ok(std::env::temp_dir().join(name))
 }

@@ -10,13 +10,13 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{GetFlow, Lease, Push, PushAnswer, Request, Settle};
 use tenure_core::sentences::StoreRefusal;
 use tenure_core::time::{Moment, Span};
+use tenure_engine_api::CallError;
 use tenure_machine::facts::Notified;
 use tenure_machine::rows::Rows;
 use tenure_machine::{
     Command, Done, FlowOutcome, FlowWait, JobStands, Known, LeaseOutcome, Look, PushedOne,
     ResultOutcome, ResultWait, Seq, SettledOne, Stands, StoredJob, TakerId,
 };
-use tenure_seam::CallError;
 
 use super::{AwaitingEnd, AwaitingOn, StateThread, Waiting};
 use crate::batch::{

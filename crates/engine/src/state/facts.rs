@@ -10,8 +10,8 @@ use tenure_core::events::{About, EventType, Happened};
 use tenure_core::job::Outcome;
 use tenure_core::names::Namespace;
 use tenure_core::sentences::StoredNote;
+use tenure_engine_api::Seldom;
 use tenure_machine::facts::Fact;
-use tenure_seam::Seldom;
 
 /// Counts since the store was opened.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use tenure_engine_api::GaugeReader;
 use tenure_machine::{Command, Done};
-use tenure_seam::GaugeReader;
 
 use super::StateThread;
 

@@ -24,8 +24,8 @@ use tenure_core::names::{FlowName, Namespace};
 use tenure_core::refusal::Refusal;
 use tenure_core::schedule::PlanWanted;
 use tenure_core::time::Moment;
+use tenure_engine_api::CallError;
 use tenure_machine::{Command, Done, Machine, Seq, TakerId};
-use tenure_seam::CallError;
 
 use self::events::EventStreams;
 use self::time::SeenClock;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tenure_core::bounds::PULSE_US;
 use tenure_core::time::{Moment, Span};
-use tenure_seam::{Clock, TestClock};
+use tenure_engine_api::{Clock, TestClock};
 
 use super::StateThread;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tenure_core::bounds::SECOND_US;
 use tenure_core::time::Span;
+use tenure_engine_api::schedules::plan;
 use tenure_machine::Command;
-use tenure_seam::schedules::plan;
 
 use super::StateThread;
 

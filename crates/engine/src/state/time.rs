@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tenure_core::bounds::{CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US, LEAP_US, PULSE_US};
 use tenure_core::time::{Moment, Span};
-use tenure_seam::Clock;
+use tenure_engine_api::Clock;
 
 use super::StateThread;
 

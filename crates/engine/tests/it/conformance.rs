@@ -6,8 +6,8 @@ use tenure_conformance::{
     Bench, Capabilities, Factory, MovedClock, Store, Task, check_all_and_carried,
 };
 use tenure_engine::{Embedded, Location, Options};
+use tenure_engine_api::Engine;
 use tenure_journal::memory::MemoryJournal;
-use tenure_seam::Engine;
 use tenure_testkit::{TempDir, TestClock};
 
 /// The engine that is open now, for tests that hold it only as an `Engine`.

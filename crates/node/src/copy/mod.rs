@@ -13,15 +13,15 @@ use std::cell::{OnceCell, RefCell};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use tenure_core::redis_address::Address;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::CopyRefusal;
 use tenure_engine::copy::CopyError;
 use tenure_engine::{CopyFolder, OpenError};
-use tenure_journal_redis::{
+use tenure_engine_api::Fault;
+use tenure_redis::{
     AcquireError, CopyMark, RedisJournal, RedisStore, ScriptReply, ServerEntry, StoreError,
 };
-use tenure_redis_address::Address;
-use tenure_seam::Fault;
 
 pub(crate) use self::mark::pause;
 use self::mark::{StoreMark, place};

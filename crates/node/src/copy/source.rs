@@ -7,8 +7,8 @@ use tenure_core::sentences::CopyRefusal;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::copy::{CopyError, Frozen, Mark, Source};
 use tenure_engine::{Location, Options, Replica};
-use tenure_journal_redis::RedisJournal;
-use tenure_seam::{Clock, SystemClock};
+use tenure_engine_api::{Clock, SystemClock};
+use tenure_redis::RedisJournal;
 
 use super::{CopyRedis, StoreMark, place, unusable};
 use crate::clock::StoreClock;

@@ -6,7 +6,7 @@ use tenure_core::refusal::Refusal;
 use tenure_engine::copy::{CopyError, CopyWatch, Filled, Found, Frozen, Target};
 use tenure_engine::{CopyFolder, RowsSnapshot};
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
-use tenure_journal_redis::{
+use tenure_redis::{
     Generation, RedisJournal, RedisStore, RunNote, ScriptReply, SnapshotTurn, StoreError,
     WriteError,
 };

@@ -14,7 +14,7 @@ use tenure::repeat::identify;
 use tenure_core::names::Namespace;
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{Effect, Reply, Request};
-use tenure_seam::{
+use tenure_engine_api::{
     CallError, CallFuture, Engine, Fault, Health, LeaderAddress, SharedServer, StoreWork,
 };
 use tokio::time::{Instant, sleep_until};

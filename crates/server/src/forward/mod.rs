@@ -28,7 +28,7 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::Spec;
 use tenure_core::sentences::ServerRefusal;
-use tenure_seam::{CallError, Fault, LeaderAddress};
+use tenure_engine_api::{CallError, Fault, LeaderAddress};
 use tenure_tls::for_http_trusting;
 use tokio::time::{Instant, sleep, timeout};
 

@@ -34,7 +34,7 @@ use crate::problem;
 use crate::tokens::Tokens;
 use crate::traffic::{Traffic, Turn};
 use crate::undelivered::Undelivered;
-use tenure_seam::LeaderAddress;
+use tenure_engine_api::LeaderAddress;
 
 /// The head of an answer comes within this: the longest wait, and time for a call that is much work.
 const ANSWER_MAX: Duration = Duration::from_micros(WAIT_US_MAX + 60_000_000);

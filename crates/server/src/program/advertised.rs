@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use tenure_redis_address::{Address, Endpoint, Topology};
+use tenure_core::redis_address::{Address, Endpoint, Topology};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use tenure::Client;
 use tenure_engine::Fatal;
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 

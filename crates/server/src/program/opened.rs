@@ -6,7 +6,7 @@ use tenure_journal::threads::task_or_die;
 
 use tenure_core::gauge::GaugeHosts;
 use tenure_engine::Embedded;
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 use tokio::task::JoinSet;
 
 use super::shared::SharedStore;

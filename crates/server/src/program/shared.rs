@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tenure::remote::Trust;
 use tenure_core::gauge::GaugeHosts;
+use tenure_core::redis_address::Address;
+use tenure_engine_api::{Engine, Leader, LeaderAddress, SharedServer};
 use tenure_node::{Epoch, Node, NodeError, NodeOptions, STORE_KIND, StoreLeader, StoreSettings};
-use tenure_redis_address::Address;
-use tenure_seam::{Engine, Leader, LeaderAddress, SharedServer};
 use tokio::sync::watch;
 
 use super::asks::{AsksByHttp, NodeSnapshots, server_url};

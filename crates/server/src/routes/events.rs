@@ -17,7 +17,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{EventsRead, EventsSince, ReadEvents};
 use tenure_core::sentences::{NameRefusal, ServerRefusal};
 use tenure_core::time::Span;
-use tenure_seam::{CallError, Engine, EngineExt};
+use tenure_engine_api::{CallError, Engine, EngineExt};
 use tokio::sync::mpsc;
 
 use super::{Route, route};

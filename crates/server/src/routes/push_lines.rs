@@ -20,7 +20,7 @@ use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Push, PushAnswer, Pushed, PushedId};
 use tenure_core::trace::TraceParent;
-use tenure_seam::{CallError, Engine, EngineExt, Fault};
+use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

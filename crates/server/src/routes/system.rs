@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tenure_core::decode::{self, parameters};
 use tenure_core::requests::{Audit, GetStats, HttpMethod, ListWorkers};
-use tenure_seam::Health;
+use tenure_engine_api::Health;
 
 use super::{Does, Route, Takes, route};
 use crate::budget::Rank;

@@ -22,7 +22,7 @@ use tenure_core::requests::{
 };
 use tenure_core::sentences::{ServerRefusal, StoreRefusal};
 use tenure_core::time::Span;
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 use tokio::time::Instant;
 
 use crate::answer::{self, Expected};

@@ -10,7 +10,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Effect, Lease, Operation, Spec};
 use tenure_core::sentences::ServerRefusal;
 use tenure_core::time::Span;
-use tenure_seam::{Clock, SystemClock};
+use tenure_engine_api::{Clock, SystemClock};
 
 use super::{Service, Stop, StoreCall, cut};
 use crate::answer;
@@ -226,7 +226,7 @@ impl Service {
             Does::Metrics => {
                 let Some(door) = &self.deps.metrics else { return Err(nothing_at(head)) };
                 let response =
-                    answer::text(door.metrics.text().await, tenure_metrics::CONTENT_TYPE);
+                    answer::text(door.metrics.text().await, crate::metrics::CONTENT_TYPE);
                 hold(response, admitted.held)
             }
             Does::Document => hold(answer::json(200, openapi::document()), admitted.held),

@@ -4,7 +4,7 @@ use crate::wire::{Answer, Server};
 use serde_json::{Value, json};
 use tenure_core::bounds::LINE_BYTES_MAX;
 use tenure_core::time::Moment;
-use tenure_seam::{Clock, SystemClock};
+use tenure_engine_api::{Clock, SystemClock};
 
 #[test]
 fn a_push_is_answered_in_the_shape_it_came() {

@@ -15,7 +15,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::Request;
 use tenure_core::secret::Secret;
 use tenure_engine::{Durability, Embedded, Location, Options};
-use tenure_seam::{AroundEngine, CallFuture, Engine, LeaderAddress};
+use tenure_engine_api::{AroundEngine, CallFuture, Engine, LeaderAddress};
 use tenure_server::{
     Config, Deps, ForwardingEngine, LeaderReport, Leadership, PeerGroup, ServingLeader,
 };

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tenure::{ServerUrl, StoreUrl};
 use tenure_core::secret::Secret;
 use tenure_engine::{Embedded, Location, Options};
-use tenure_seam::{Engine, LeaderAddress};
+use tenure_engine_api::{Engine, LeaderAddress};
 use tenure_server::{
     AskedSnapshot, AsksServers, Config, LeaderReport, Leadership, PeerGroup, ServerSays,
     ServingLeader, WritesSnapshots, WrittenSnapshot,

@@ -16,7 +16,7 @@ use tenure_core::requests::{
 use tenure_core::secret::Secret;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Location, Options};
-use tenure_seam::{CallError, Engine, EngineExt, Fault, LeaderAddress};
+use tenure_engine_api::{CallError, Engine, EngineExt, Fault, LeaderAddress};
 use tenure_server::{Config, ForwardingEngine, LeaderReport, Leadership, PeerGroup, ServingLeader};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;

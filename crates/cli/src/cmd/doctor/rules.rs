@@ -3,7 +3,7 @@
 //! Pure: it asks nobody. Something `wrong` breaks a promise of Tenure's or stops it from working; `look` is a choice,
 //! with its price.
 
-use tenure_redis_address::Topology;
+use tenure_core::redis_address::Topology;
 
 use super::facts::{RedisReply, number, value};
 use super::finding::{RuleVerdict, look, ok, wrong};

@@ -20,7 +20,7 @@ use tenure_core::refusal::Refusal;
 use tenure_core::requests::{Audit, Stats};
 use tenure_core::secret::Secret;
 use tenure_core::sentences::ServerRefusal;
-use tenure_seam::{CallError, Fault};
+use tenure_engine_api::{CallError, Fault};
 
 use super::finding::{Finding, RuleVerdict, Severity, look, ok, wrong};
 use super::{Examined, folder, listener};

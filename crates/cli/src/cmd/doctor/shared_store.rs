@@ -5,9 +5,9 @@
 //! by others.
 
 use tenure::url::StoreUrl;
+use tenure_core::redis_address::Address;
 use tenure_core::time::Span;
 use tenure_node::{ShownServer, ShownStore, StoreAdministration, StoreError, StoreSettings};
-use tenure_redis_address::Address;
 use tokio::task::spawn_blocking;
 
 use super::facts::SETTINGS;

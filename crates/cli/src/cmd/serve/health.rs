@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tenure_core::time::Span;
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::service_manager::ServiceManager;

@@ -8,8 +8,8 @@ use tenure_core::names::{Namespace, QueueName};
 use tenure_core::requests::GetStats;
 use tenure_core::time::Span;
 use tenure_dashboard::{History, Minute};
-use tenure_metrics::CallCounts;
-use tenure_seam::{Clock, Engine, EngineExt, SystemClock};
+use tenure_engine_api::{Clock, Engine, EngineExt, SystemClock};
+use tenure_server::metrics::CallCounts;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// Time between two looks at the oldest ready jobs. A picture has a point for each minute.
@@ -75,7 +75,7 @@ mod tests {
     use tenure_core::job::NewJob;
     use tenure_core::requests::{Push, PushAnswer};
     use tenure_engine::{Embedded, Location, Options};
-    use tenure_metrics::CountingEngine;
+    use tenure_server::metrics::CountingEngine;
 
     use super::*;
 

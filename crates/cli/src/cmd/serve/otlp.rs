@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::otlp::{Collector, Exporter, Pace, PostFuture, SpanQueue, TracedEngine, exporter};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
+use tenure_engine_api::Engine;
 use tenure_journal::threads::task_or_die;
-use tenure_metrics::Metrics;
-use tenure_otlp::{Collector, Exporter, Pace, PostFuture, SpanQueue, TracedEngine, exporter};
-use tenure_seam::Engine;
+use tenure_server::metrics::Metrics;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 

@@ -13,8 +13,8 @@ use tenure_core::events::{EventFilter, GapWhy};
 use tenure_core::names::Namespace;
 use tenure_core::refusal::Code;
 use tenure_core::requests::{EventsSince, ReadEvents};
-use tenure_metrics::{CallCounts, Past};
-use tenure_seam::{CallError, Engine, EngineExt, Fault};
+use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
+use tenure_server::metrics::{CallCounts, Past};
 use tokio::time::sleep;
 
 /// Pause between two pages, so that calls have the store.
@@ -98,8 +98,8 @@ mod tests {
     use tenure_core::job::NewJob;
     use tenure_core::requests::{Push, PushAnswer, Request};
     use tenure_engine::{Embedded, Location, Options};
-    use tenure_metrics::CountingEngine;
-    use tenure_seam::{AroundEngine, CallFuture};
+    use tenure_engine_api::{AroundEngine, CallFuture};
+    use tenure_server::metrics::CountingEngine;
 
     use super::*;
 

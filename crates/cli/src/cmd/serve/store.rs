@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tenure::url::StoreUrl;
+use tenure_core::redis_address::Address;
 use tenure_core::time::Moment;
 use tenure_engine::{
     Config, Durability, Embedded, Fatal, Location, MovedEngine, Options, Recovery,
 };
-use tenure_redis_address::Address;
-use tenure_seam::{Clock, Engine, MovedTime, SystemClock};
+use tenure_engine_api::{Clock, Engine, MovedTime, SystemClock};
 use tenure_server::{Advertised, SharedStore, StoreSettings, node_options};
 use tokio::sync::watch;
 

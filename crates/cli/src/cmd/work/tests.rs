@@ -268,7 +268,7 @@ async fn a_refused_outcome_is_a_failure_that_says_so() {
 #[tokio::test]
 async fn a_store_that_is_away_for_as_long_as_is_allowed_is_69() {
     let engine = Fake::new(|_, _| {
-        let fault = tenure_seam::Fault::Unavailable("127.0.0.1:7171: refused".into());
+        let fault = tenure_engine_api::Fault::Unavailable("127.0.0.1:7171: refused".into());
         Says::Now(Err(fault.into()))
     });
     let mut work = shell(&engine, "true");

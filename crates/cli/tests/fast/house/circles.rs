@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::house::{below, code};
 
 /// The crates that this holds for.
-const CRATES: [&str; 8] =
-    ["engine", "journal", "journal-redis", "member", "owner", "redis-address", "seam", "server"];
+const CRATES: [&str; 7] =
+    ["election", "engine", "engine-api", "journal", "node", "redis", "server"];
 
 /// The parts of a path in the code: `crate`, `file`, `rows`.
 type Parts = Vec<String>;

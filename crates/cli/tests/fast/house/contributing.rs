@@ -16,7 +16,7 @@ const WALKED: &[(&str, &str)] =
     &[("observe_limit", "Observe"), ("cool_resource", "Cool"), ("ban_resource", "Ban")];
 
 /// Where an operation may also stand: as a word for Rust users, as a button for people.
-const MAY_STAND: [&str; 2] = ["crates/tenure/src/spoken/", "crates/dashboard/src/pages/"];
+const MAY_STAND: [&str; 2] = ["crates/client/src/spoken/", "crates/dashboard/src/pages/"];
 
 /// The paths that the rows of the two tables name: of production code, and of tests.
 fn rows() -> (Vec<String>, Vec<String>) {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{below, code, pages, root};
+use super::{below, code, manifests, pages, root};
 
 /// Decisions and the dated parts of the changelogs describe the past.
 fn is_of_today(name: &str) -> bool {
@@ -256,7 +256,7 @@ fn lines_that_install_are_told_apart() {
 
 #[test]
 fn code_in_the_documentation_of_a_crate_is_run() {
-    for manifest in below("crates", "/Cargo.toml") {
+    for manifest in manifests() {
         let folder = manifest.trim_end_matches("/Cargo.toml");
         let is_run = !code(&manifest).contains("doctest = false");
         let has_code = below(&format!("{folder}/src"), ".rs").iter().any(|file| {
@@ -277,7 +277,7 @@ fn code_in_the_documentation_of_a_crate_is_run() {
 #[test]
 fn debug_assertions_are_on_in_the_crates_that_have_some() {
     let profile = code("Cargo.toml");
-    for manifest in below("crates", "/Cargo.toml") {
+    for manifest in manifests() {
         let folder = manifest.trim_end_matches("/Cargo.toml");
         let package = setting(&manifest, "name = \"");
         let is_on = profile.lines().any(|line| {

@@ -24,7 +24,9 @@ fn root() -> PathBuf {
 /// fixtures are tests, wherever they are kept.
 fn production() -> Vec<String> {
     let (root, mut found) = (root(), Vec::new());
-    files(&root.join("crates"), &mut found);
+    for folder in ["crates", "tools"] {
+        files(&root.join(folder), &mut found);
+    }
     let tests = ["/tests/", "/tests.rs", "/histories/", "/conformance/", "/testkit/", "/examples/"];
     let paths = found.iter().map(|path| path.strip_prefix(&root).unwrap().to_str().unwrap());
     let code = paths.filter(|path| {
@@ -53,6 +55,12 @@ fn below(folder: &str, end: &str) -> Vec<String> {
     paths.filter(|path| path.ends_with(end)).map(str::to_owned).collect()
 }
 
+/// The manifests of all crates, by their paths below the root.
+fn manifests() -> Vec<String> {
+    let folders = ["crates", "tests", "tools"].into_iter();
+    folders.flat_map(|folder| below(folder, "/Cargo.toml")).collect()
+}
+
 /// All pages of the project with their texts, by their paths below the root.
 fn pages() -> Vec<(String, String)> {
     let mut names: Vec<String> = fs::read_dir(root())
@@ -60,7 +68,7 @@ fn pages() -> Vec<(String, String)> {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .filter(|name| name.ends_with(".md"))
         .collect();
-    for folder in ["docs", "examples", "clients", "bench", "crates"] {
+    for folder in ["docs", "examples", "clients", "bench", "crates", "tests", "tools"] {
         names.extend(below(folder, ".md"));
     }
     // Packages installed for an example or a check are not ours.

@@ -102,7 +102,7 @@ fn rows(page: &str) -> Vec<&str> {
 
 #[test]
 fn each_row_of_a_page_names_tests_that_exist() {
-    let cases = fs::read_dir(root().join("crates/conformance/src/cases")).unwrap();
+    let cases = fs::read_dir(root().join("tests/conformance/src/cases")).unwrap();
     let cases: String =
         cases.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect();
     let mut wrong = Vec::new();
@@ -128,7 +128,7 @@ fn each_row_of_a_page_names_tests_that_exist() {
 #[test]
 fn a_name_that_is_no_test_is_found() {
     let cases = " events { a_sentence } lost { another }";
-    let suite = ("crates/conformance/src/events.rs", "pub async fn a_sentence(");
+    let suite = ("tests/conformance/src/events.rs", "pub async fn a_sentence(");
     for (file, text, subject, name, there) in [
         (suite.0, suite.1, "events", "a_sentence", true),
         (suite.0, suite.1, "events", "*", true),

@@ -5,7 +5,7 @@ use std::fs;
 use super::{production, root};
 
 /// The crates that keep a store, on either side of the journal.
-const CRATES: &[&str] = &["engine", "journal", "journal-redis", "member", "owner"];
+const CRATES: &[&str] = &["election", "engine", "journal", "node", "redis"];
 /// The one place, and the engine, which reports the panic of its own threads by `on_fatal`.
 const PLACES: &[&str] = &["crates/journal/src/threads.rs", "crates/engine/src/engine.rs"];
 

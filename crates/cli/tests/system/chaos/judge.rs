@@ -16,7 +16,7 @@ use tenure_core::job::JobState;
 use tenure_core::names::FlowName;
 use tenure_core::requests::GetFlow;
 use tenure_core::time::Span;
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 
 use crate::chaos::flows::{Awaited, FLOWS, Planned};
 use crate::chaos::records::{Hold, Told};

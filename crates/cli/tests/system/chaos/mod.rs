@@ -24,7 +24,7 @@ use tenure_core::requests::{
     Audit, GetJob, GetLimit, GetStats, JobFilter, ListJobs, ListLeases, Operation, Page, PutLimit,
 };
 use tenure_core::settings::LimitSettings;
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 use tenure_testkit::redis::{Aof, RedisServer, free_port, wanted};
 use tenure_testkit::{Dice, TempDir};
 

@@ -14,7 +14,7 @@ use tenure::{
 };
 use tenure_core::job::{Need, Retry};
 use tenure_core::requests::{Push, PushAnswer, Request};
-use tenure_seam::{CallFuture, Health};
+use tenure_engine_api::{CallFuture, Health};
 use tokio::time::sleep;
 
 use crate::chaos::flows::{self, FLOWS, Way};

@@ -11,7 +11,7 @@ use tenure_core::schedule::{
     CatchUp, Overlap, ScheduleSettings, ScheduleView, ScheduledJob, TimingSpec,
 };
 use tenure_core::time::{Moment, Span};
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 
 use crate::chaos::part::{SCHEDULED, unix_us};
 use crate::chaos::{DRAINED_WITHIN, jobs_of, ok};

@@ -16,7 +16,7 @@ use tenure_core::requests::{
     CancelJob, Extend, GetJob, Lease, Operation, Push, PushAnswer, Pushed, RetryJob, Settle,
 };
 use tenure_core::time::Span;
-use tenure_seam::{CallError, Engine, EngineExt, Fault};
+use tenure_engine_api::{CallError, Engine, EngineExt, Fault};
 use tenure_testkit::Dice;
 use tokio::time::{sleep, timeout};
 

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use tenure_core::names::Namespace;
 use tenure_core::requests::Audit;
-use tenure_seam::EngineExt;
+use tenure_engine_api::EngineExt;
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::runtime::Runtime;

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 use tenure::{Remote, ServerUrl};
 use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Request};
-use tenure_seam::{CallFuture, Engine, EngineExt, Health};
+use tenure_engine_api::{CallFuture, Engine, EngineExt, Health};
 use tenure_testkit::redis::free_port;
 use tenure_testkit::{Dice, TempDir};
 

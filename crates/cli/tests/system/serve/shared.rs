@@ -11,7 +11,7 @@ use tenure::core::requests::{GetJob, Lease, Push, PushAnswer, Settle};
 use tenure::core::secret::Json;
 use tenure::remote::Remote;
 use tenure::url::StoreUrl;
-use tenure_seam::EngineExt;
+use tenure_engine_api::EngineExt;
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 use tokio::runtime::Runtime;

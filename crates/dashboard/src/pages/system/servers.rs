@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use tenure_core::count::grouped;
-use tenure_seam::SharedServer;
+use tenure_engine_api::SharedServer;
 
 use crate::language::{Tongue, sentences};
 

@@ -11,9 +11,9 @@ use tenure_core::job::{JobState, JobView};
 use tenure_core::lease::{LeaseView, LeasedResource};
 use tenure_core::names::{Namespace, PoolName, ResourceId};
 use tenure_core::secret::Json;
+use tenure_engine_api::CallError;
 use tenure_machine::facts::Grant;
 use tenure_machine::{Seq, Stands, StoredJob};
-use tenure_seam::CallError;
 
 use crate::bodies::Body;
 use crate::calls::show;

@@ -9,8 +9,8 @@ use tenure_core::names::{JobId, JobRef, QueueName, WorkerId};
 use tenure_core::requests::{Operation, Patch, PatchJob, Push, PushAnswer};
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
+use tenure_engine_api::EngineExt;
 use tenure_journal::memory::MemoryJournal;
-use tenure_seam::EngineExt;
 use tenure_testkit::{TempDir, TestClock};
 use tokio::task::JoinHandle;
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::StoreRefusal;
-use tenure_seam::CallError;
+use tenure_engine_api::CallError;
 
 use crate::options::Options;
 use crate::sqlite::capacity::growth::{Growth, WRITTEN_TIMES};

@@ -3,9 +3,9 @@
 use rusqlite::{Connection, params};
 use tenure_core::names::{JobId, Namespace, QueueName};
 use tenure_core::requests::{FailedJob, FailureCounts, Failures, ListFailures};
+use tenure_engine_api::CallError;
 use tenure_machine::rows::Class;
 use tenure_machine::seen_in_life;
-use tenure_seam::CallError;
 
 use crate::shared::Shared;
 use crate::sqlite::rows::{JOBS, is_damage, or_none};

@@ -8,8 +8,8 @@ use tenure_core::bounds::{LIST_SCAN_MAX, PAGE_BYTES_FULL};
 use tenure_core::job::{JobState, JobView, shown_bytes};
 use tenure_core::names::{FlowName, Namespace};
 use tenure_core::requests::{JobFilter, ListJobs, Listed};
+use tenure_engine_api::{CallError, Fault};
 use tenure_machine::{Command, Done, Seq, Stands, StoredJob, lets_origin_of_life, seen_in_life};
-use tenure_seam::{CallError, Fault};
 
 use crate::batch::Answer;
 use crate::inbox::Ask;

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use tenure_journal::threads::spawn_or_die;
 
 use rusqlite::Connection;
-use tenure_seam::Fault;
+use tenure_engine_api::Fault;
 use tokio::sync::oneshot;
 
 type ReadTask = Box<dyn FnOnce(&Connection) + Send>;

@@ -6,8 +6,8 @@
 use rusqlite::{Connection, params};
 use tenure_core::names::Namespace;
 use tenure_core::requests::Audited;
+use tenure_engine_api::CallError;
 use tenure_machine::Seq;
-use tenure_seam::CallError;
 
 use crate::shared::Shared;
 use crate::sqlite::read::event_pages;

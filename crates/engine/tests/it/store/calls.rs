@@ -11,7 +11,7 @@ use tenure_core::requests::*;
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
 use tenure_engine::{Durability, Embedded, Fatal, Location, Options};
-use tenure_seam::{CallError, Engine, EngineExt};
+use tenure_engine_api::{CallError, Engine, EngineExt};
 use tenure_testkit::{TempDir, TestClock};
 
 /// Longest wait for anything that must come.

@@ -4,7 +4,7 @@ use tenure_core::bounds::{CLOCK_BEHIND_ACCEPT_US, CLOCK_BEHIND_LOUD_US};
 use tenure_core::lease::LeaseView;
 use tenure_core::requests::*;
 use tenure_core::time::Span;
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 
 use crate::store::calls::*;
 

@@ -8,9 +8,9 @@ use tenure_core::names::{JobRef, Namespace};
 use tenure_core::requests::*;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Fatal, LostJournal};
+use tenure_engine_api::{CallError, Engine, Fault};
 use tenure_journal::memory::{Fate, MemoryJournal};
 use tenure_journal::{Append, Appended};
-use tenure_seam::{CallError, Engine, Fault};
 
 use crate::store::calls::*;
 use crate::store::journal::{appending, options_in, owner};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenure_core::requests::*;
 use tenure_engine::{Embedded, Options};
-use tenure_seam::{CallError, Engine, Fault};
+use tenure_engine_api::{CallError, Engine, Fault};
 use tenure_testkit::{TempDir, TestClock};
 
 use crate::store::calls::*;

@@ -10,7 +10,7 @@ use tenure_core::requests::*;
 use tenure_core::settings::LimitSettings;
 use tenure_core::time::Span;
 use tenure_engine::{Durability, Embedded, Options};
-use tenure_seam::{CallError, EngineExt};
+use tenure_engine_api::{CallError, EngineExt};
 use tenure_testkit::{TempDir, TestClock};
 
 use crate::store::calls::*;

@@ -12,7 +12,7 @@ use tenure_core::requests::*;
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_engine::Embedded;
-use tenure_seam::{CallError, Engine};
+use tenure_engine_api::{CallError, Engine};
 
 use crate::store::calls::*;
 

@@ -12,9 +12,9 @@ use tenure_core::names::{JobId, JobRef, Namespace};
 use tenure_core::requests::*;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Location, OpenError, Options, Replica};
+use tenure_engine_api::CallError;
 use tenure_journal::memory::{Fate, MemoryJournal, MemorySnapshot};
 use tenure_journal::{Append, Appended, BadEntry, JournalEntry, Position, Snapshot};
-use tenure_seam::CallError;
 use tenure_testkit::{TempDir, TestClock};
 
 use crate::store::calls::*;
@@ -679,6 +679,6 @@ impl CallOf for Embedded {
         &self,
         request: O,
     ) -> impl Future<Output = Result<Reply, CallError>> + Send + 'static {
-        tenure_seam::Engine::call(self, &Namespace::main(), request.into())
+        tenure_engine_api::Engine::call(self, &Namespace::main(), request.into())
     }
 }

@@ -12,8 +12,8 @@ use tenure_core::requests::*;
 use tenure_core::settings::NewResource;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Options};
+use tenure_engine_api::Engine;
 use tenure_machine::Config;
-use tenure_seam::Engine;
 use tenure_testkit::{TempDir, TestClock};
 
 use crate::store::calls::*;

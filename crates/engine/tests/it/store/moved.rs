@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tenure_core::requests::*;
 use tenure_engine::copy::{CopyError, Mark, Source};
 use tenure_engine::{CopyFolder, Durability, Embedded, Location, OpenError, Options};
-use tenure_seam::{CallError, Fault};
+use tenure_engine_api::{CallError, Fault};
 use tenure_testkit::{TempDir, TestClock};
 
 use crate::store::calls::*;

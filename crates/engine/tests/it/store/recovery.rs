@@ -8,8 +8,8 @@ use tenure_core::lease::ExtendItem;
 use tenure_core::requests::*;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Options, Replica};
+use tenure_engine_api::Engine;
 use tenure_journal::memory::MemoryJournal;
-use tenure_seam::Engine;
 use tenure_testkit::TempDir;
 
 use crate::store::calls::*;
@@ -51,7 +51,7 @@ fn a_recovering_engine_grants_no_lock_and_ends_no_lease() {
         here.is_told(Some(30));
         let none = run(&here.engine, lock_for("free", 0)).await.unwrap();
         assert!(none.leases.is_empty());
-        assert_eq!(none.next_at, Some(tenure_seam::Clock::now(&*here.clock).plus(SPAN)));
+        assert_eq!(none.next_at, Some(tenure_engine_api::Clock::now(&*here.clock).plus(SPAN)));
         assert!(none.reasons[0].detail.contains("may have forgotten"), "{:?}", none.reasons);
         assert_eq!(take(&here.engine, 1).await.len(), 1, "a job that needs nothing goes on");
         let waits = tokio::spawn(call(&here.engine, lock_for("free", 60)));

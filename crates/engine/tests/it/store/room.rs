@@ -8,7 +8,7 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Options};
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 use tenure_testkit::TempDir;
 
 use crate::store::calls::*;

@@ -10,7 +10,7 @@ use tenure_core::requests::*;
 use tenure_core::settings::NewResource;
 use tenure_core::time::Span;
 use tenure_engine::{Embedded, Location, Options};
-use tenure_seam::{CallError, Engine, Fault, SystemClock};
+use tenure_engine_api::{CallError, Engine, Fault, SystemClock};
 
 use crate::store::calls::*;
 

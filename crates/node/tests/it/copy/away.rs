@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use tenure_core::time::Moment;
 use tenure_engine::copy::{CopyError, CopyWatch, Filled, Found, Frozen, Mark, Source, Target};
-use tenure_seam::Fault;
+use tenure_engine_api::Fault;
 
 /// Before the first step that fails, and between two: more than a try has steps.
 const BETWEEN: u64 = 7;

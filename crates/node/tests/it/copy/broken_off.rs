@@ -8,7 +8,7 @@ use tenure_engine::copy::{
     self, CopyError, CopyNews, CopyPlan, CopyWatch, Found, Mark, Source, Target, thaw_source,
     thaw_target,
 };
-use tenure_seam::{EngineExt, Fault};
+use tenure_engine_api::{EngineExt, Fault};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::away::Away;

@@ -13,7 +13,7 @@ use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource, PoolSettings, QueueSettings};
 use tenure_core::time::Span;
 use tenure_core::trace::TraceParent;
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 
 use crate::copy::world::KEYS;
 
@@ -254,7 +254,8 @@ pub async fn fill(engine: &Arc<dyn Engine>, ns: &Namespace, seed: u64, jobs: u64
 async fn nothing_is_due_soon(engine: &Arc<dyn Engine>, ns: &Namespace) {
     let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
     loop {
-        let soon = tenure_seam::Clock::now(&tenure_seam::SystemClock).plus(Span::from_s(600));
+        let soon =
+            tenure_engine_api::Clock::now(&tenure_engine_api::SystemClock).plus(Span::from_s(600));
         let jobs = crate::copy::world::jobs(engine, ns).await;
         if !jobs.iter().any(|job| job.state == JobState::Scheduled && job.run_at < soon) {
             return;

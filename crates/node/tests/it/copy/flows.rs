@@ -11,7 +11,7 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
 use tenure_engine::copy::CopyError;
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{Dice, lease_jobs, queue, worker};

@@ -8,7 +8,7 @@ use tenure_core::lease::Ending;
 use tenure_core::names::{JobId, JobRef, Namespace, UniqueKey};
 use tenure_core::requests::*;
 use tenure_core::time::{Moment, Span};
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{give_back, lease_jobs, queue};

@@ -10,7 +10,7 @@ use tenure_core::lease::{Ending, LeaseView, SettleItem};
 use tenure_core::names::{FlowName, JobId, JobRef, Namespace, Ref};
 use tenure_core::refusal::Code;
 use tenure_core::requests::*;
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 
 use crate::copy::filled::{lease_jobs, queue, worker};
 use crate::copy::world::{is_sound, jobs};

@@ -10,7 +10,7 @@ use tenure_core::names::{JobId, JobRef, Namespace};
 use tenure_core::requests::*;
 use tenure_core::settings::{LimitSettings, NewResource, PoolSettings, ResourceState};
 use tenure_core::time::Span;
-use tenure_seam::EngineExt;
+use tenure_engine_api::EngineExt;
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{limit, pool, queue, worker};

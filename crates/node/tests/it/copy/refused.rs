@@ -5,8 +5,8 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_engine::copy::{CopyError, thaw_source};
 use tenure_engine::{Embedded, Location, OpenError, Options};
+use tenure_engine_api::{CallError, EngineExt, Fault};
 use tenure_node::CopyOpenError;
-use tenure_seam::{CallError, EngineExt, Fault};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{fill, queue};

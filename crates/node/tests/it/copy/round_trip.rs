@@ -8,7 +8,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::*;
 use tenure_core::time::Moment;
 use tenure_engine::copy::thaw_target;
-use tenure_seam::{Engine, EngineExt, TestClock};
+use tenure_engine_api::{Engine, EngineExt, TestClock};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{QUEUES, fill, lease_jobs};
@@ -139,7 +139,7 @@ async fn a_copy_grants_in_the_order_of_its_source() {
         for store in [&first, &redis, &back] {
             let opened = store.open();
             let engine = opened.engine();
-            let before = tenure_seam::Clock::now(&tenure_seam::SystemClock).us();
+            let before = tenure_engine_api::Clock::now(&tenure_engine_api::SystemClock).us();
             let (order, fence) = drained(&engine, &ns).await;
             is_sound(&engine, &ns).await;
             // That of a Redis is asked once, and carried on from there.

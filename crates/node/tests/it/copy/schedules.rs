@@ -9,7 +9,7 @@ use tenure_core::refusal::Code;
 use tenure_core::requests::*;
 use tenure_core::schedule::{CatchUp, Overlap, ScheduleSettings, ScheduleView, TimingSpec};
 use tenure_core::time::{Moment, Span};
-use tenure_seam::{Clock as _, Engine, EngineExt, SystemClock};
+use tenure_engine_api::{Clock as _, Engine, EngineExt, SystemClock};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{lease_jobs, queue};

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use tenure_core::redis_address::Address;
 use tenure_core::time::Span;
 use tenure_engine::copy::{
     self, CopyError, CopyNews, CopyPlan, CopyReport, CopyWatch, Source, Target,
 };
 use tenure_engine::{CopyFolder, Embedded, Location, Options};
-use tenure_journal_redis::SnapshotName;
+use tenure_engine_api::{Clock, Engine, SystemClock};
 use tenure_node::{
     AskServer, AskedServer, CopyOpenError, CopyRedis, Node, NodeOptions, ServerWord, SnapshotWish,
     StoreLeader,
 };
-use tenure_redis_address::Address;
-use tenure_seam::{Clock, Engine, SystemClock};
+use tenure_redis::SnapshotName;
 use tenure_testkit::TempDir;
 use tenure_testkit::redis::{Aof, RedisCluster, RedisServer};
 

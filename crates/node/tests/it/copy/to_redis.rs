@@ -2,12 +2,12 @@
 
 use tenure_core::job::NewJob;
 use tenure_core::names::Namespace;
+use tenure_core::redis_address::Address;
 use tenure_core::requests::{Push, PushAnswer};
 use tenure_core::secret::Json;
 use tenure_engine::copy::{CopyError, Target};
+use tenure_engine_api::EngineExt;
 use tenure_node::CopyRedis;
-use tenure_redis_address::Address;
-use tenure_seam::EngineExt;
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{RedisServer, wanted};
 

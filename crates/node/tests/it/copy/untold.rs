@@ -8,7 +8,7 @@ use tenure_core::job::{JobState, NewJob};
 use tenure_core::names::Namespace;
 use tenure_core::requests::*;
 use tenure_core::time::Span;
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{lease_jobs, queue};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_core::job::{JobState, JobView};
 use tenure_core::names::{JobRef, Namespace, UniqueKey};
 use tenure_core::requests::*;
-use tenure_seam::{Engine, EngineExt};
+use tenure_engine_api::{Engine, EngineExt};
 
 /// Keys that a filled store may have.
 pub const KEYS: [&str; 4] = ["k0", "k1", "k2", "gone"];

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use tenure_core::job::NewJob;
 use tenure_core::names::{JobId, JobRef, Namespace, QueueName};
+use tenure_core::redis_address::Address;
 use tenure_core::requests::{GetJob, Lease, Operation, Push, PushAnswer};
 use tenure_core::time::Span;
 use tenure_engine::Embedded;
+use tenure_engine_api::{CallError, EngineExt};
 use tenure_node::{
     AskServer, AskedServer, Node, NodeOptions, ServerWord, SnapshotName, SnapshotWish, StoreLeader,
 };
-use tenure_redis_address::Address;
-use tenure_seam::{CallError, EngineExt};
 use tenure_testkit::redis::{Aof, RedisServer};
 use tokio::runtime::Runtime;
 

@@ -10,7 +10,7 @@ use tenure_core::requests::{Push, PushAnswer};
 use tenure_core::secret::Json;
 use tenure_core::time::Span;
 use tenure_engine::Embedded;
-use tenure_seam::EngineExt;
+use tenure_engine_api::EngineExt;
 
 use crate::nodes::bench::{Bench, queue};
 

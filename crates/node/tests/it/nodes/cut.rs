@@ -8,8 +8,8 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{Push, PushAnswer};
 use tenure_core::time::{Moment, Span};
 use tenure_engine::Embedded;
+use tenure_engine_api::{CallError, Clock, EngineExt, Fault, SystemClock};
 use tenure_node::{Node, StoreLeader};
-use tenure_seam::{CallError, Clock, EngineExt, Fault, SystemClock};
 use tenure_testkit::redis::wanted;
 use tokio::task::JoinHandle;
 

@@ -11,8 +11,8 @@ use tenure_core::names::{LimitName, Namespace};
 use tenure_core::requests::{Lease, Push, PushAnswer, Settle};
 use tenure_core::time::Span;
 use tenure_engine::Embedded;
+use tenure_engine_api::EngineExt;
 use tenure_node::{Node, StoreLeader};
-use tenure_seam::EngineExt;
 use tenure_testkit::Dice;
 use tenure_testkit::redis::{Aof, wanted};
 

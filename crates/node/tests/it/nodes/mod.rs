@@ -21,8 +21,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tenure_core::time::Span;
+use tenure_engine_api::{CallError, Fault};
 use tenure_node::StoreLeader;
-use tenure_seam::{CallError, Fault};
 use tenure_testkit::redis::wanted;
 
 use crate::nodes::bench::{Bench, LONG};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tenure_journal_redis::SnapshotName;
 use tenure_node::{AskServer, AskedServer, ServerWord, SnapshotWish, StoreLeader};
+use tenure_redis::SnapshotName;
 use tenure_testkit::redis::wanted;
 
 use crate::nodes::bench::Bench;

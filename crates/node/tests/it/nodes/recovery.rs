@@ -8,8 +8,8 @@ use tenure_core::names::{LimitName, Namespace};
 use tenure_core::requests::{Lease, ListLeases};
 use tenure_core::time::Span;
 use tenure_engine::Embedded;
+use tenure_engine_api::EngineExt;
 use tenure_node::{Node, NodeOptions};
-use tenure_seam::EngineExt;
 use tenure_testkit::redis::wanted;
 
 use crate::nodes::bench::{Bench, LONG};

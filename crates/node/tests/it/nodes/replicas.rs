@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use tenure_core::redis_address::Address;
 use tenure_node::{Node, StoreAdministration, StoreLeader, StoreSettings};
-use tenure_redis_address::Address;
 use tenure_testkit::redis::{Aof, RedisServer, wanted};
 
 use crate::nodes::bench::Bench;

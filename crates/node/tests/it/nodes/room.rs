@@ -12,7 +12,7 @@ use tenure_core::requests::{
 use tenure_core::secret::Json;
 use tenure_core::settings::{LimitSettings, NewResource};
 use tenure_core::time::Span;
-use tenure_seam::Engine;
+use tenure_engine_api::Engine;
 use tenure_testkit::redis::wanted;
 
 use crate::nodes::bench::{Bench, LONG, queue};

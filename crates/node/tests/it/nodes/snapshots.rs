@@ -10,8 +10,8 @@ use tenure_core::requests::{Push, PushAnswer};
 use tenure_core::secret::Json;
 use tenure_core::time::Moment;
 use tenure_engine::Embedded;
+use tenure_engine_api::{Clock, Engine, EngineExt, SystemClock};
 use tenure_node::{Node, SnapshotName, SnapshotWish};
-use tenure_seam::{Clock, Engine, EngineExt, SystemClock};
 use tenure_testkit::Dice;
 use tenure_testkit::redis::wanted;
 

@@ -9,8 +9,8 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{Lease, Settle};
 use tenure_core::time::Span;
 use tenure_engine::Embedded;
+use tenure_engine_api::EngineExt;
 use tenure_node::StoreLeader;
-use tenure_seam::EngineExt;
 use tenure_testkit::redis::wanted;
 
 use crate::nodes::bench::{Bench, LONG, queue};

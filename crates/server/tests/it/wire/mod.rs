@@ -15,7 +15,7 @@ use tenure_core::names::Namespace;
 use tenure_core::requests::{GetStats, Push, PushAnswer};
 use tenure_core::secret::Secret;
 use tenure_engine::{Embedded, Location, MovedEngine, Options};
-use tenure_seam::{Engine, EngineExt, LeaderAddress, MovedTime};
+use tenure_engine_api::{Engine, EngineExt, LeaderAddress, MovedTime};
 use tenure_server::{
     Config, Deps, DrainReport, LeaderReport, Leadership, PeerGroup, ServingLeader, Tokens,
 };

@@ -1,0 +1,157 @@
+//! Repeat: an engine that retries a call with an unknown outcome, with the same ids, until the
+//! outcome is known, or for at most a minute.
+//!
+//! A request without an id gets one before it is first sent, since only an id makes it repeatable.
+//! It never retries a call that could do more the second time, nor after the engine may have
+//! forgotten the first ([`tenure_core::bounds::REQUEST_US`]).
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::bounds::REQUEST_US;
+use tenure_core::names::Namespace;
+use tenure_core::refusal::Code;
+use tenure_core::requests::{Effect, Reply, Request, Settle};
+use tenure_engine_api::{AroundEngine, CallError, CallFuture, Engine, Fault};
+use tokio::time::{Instant, sleep};
+
+use crate::asking::is_engines;
+use crate::ids;
+
+/// The first pause between two attempts; each is twice the one before.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// The longest pause between two attempts.
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// No retry is sent later than this after the first attempt.
+const REPEAT_MAX: Duration = Duration::from_micros(REQUEST_US);
+
+/// Growing pauses with random jitter, so that a crowd of clients does not come back at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backoff {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Backoff { next: FIRST_WAIT, longest: LONGEST_WAIT }
+    }
+}
+
+impl Backoff {
+    /// The next pause: between half of it and the whole.
+    pub(crate) fn wait(&mut self) -> Duration {
+        let whole = self.next;
+        self.next = (whole * 2).min(self.longest);
+        // Each RandomState has a new seed, which is random enough here.
+        let chance = RandomState::new().build_hasher().finish() as u32;
+        whole / 2 + (whole / 2).mul_f64(f64::from(chance) / f64::from(u32::MAX))
+    }
+}
+
+/// An engine whose calls are retried while their outcome is unknown.
+#[derive(Clone)]
+pub struct Repeat {
+    engine: Arc<dyn Engine>,
+    longest: Duration,
+}
+
+impl Repeat {
+    /// Retries the calls of this engine, for at most a minute each.
+    pub fn new(engine: Arc<dyn Engine>) -> Self {
+        Repeat { engine, longest: REPEAT_MAX }
+    }
+    /// The same, but no retry is sent later than `longest` after the first attempt; at most a
+    /// minute, zero for none.
+    pub fn at_most(mut self, longest: Duration) -> Self {
+        self.longest = longest.min(REPEAT_MAX);
+        self
+    }
+}
+
+/// Gives every part of a request the id that makes it repeatable.
+pub fn identify(request: &mut Request) {
+    match request {
+        Request::Push(push) => {
+            for job in &mut push.jobs {
+                job.id.get_or_insert_with(ids::job_id);
+            }
+        }
+        Request::RunScheduleNow(run) => {
+            run.id.get_or_insert_with(ids::job_id);
+        }
+        Request::Lease(lease) => {
+            lease.request_id.get_or_insert_with(ids::request_id);
+        }
+        Request::Settle(settle) => {
+            for job in settle.settle.iter_mut().flat_map(|item| &mut item.push) {
+                job.id.get_or_insert_with(ids::job_id);
+            }
+            if let Some(lease) = &mut settle.lease {
+                lease.request_id.get_or_insert_with(ids::request_id);
+            }
+        }
+        _ => {}
+    }
+}
+
+async fn repeated(repeat: Repeat, namespace: Namespace, request: Request) -> EngineAnswer {
+    let begun = Instant::now();
+    let mut backoff = Backoff::default();
+    // Why the outcome is unknown, if it is.
+    let mut unknown: Option<String> = None;
+    loop {
+        let answer = repeat.engine.call(&namespace, request.clone()).await;
+        match answer {
+            Err(CallError::Fault(Fault::Unknown(why))) => unknown = Some(why),
+            // Nothing happened this time; the outcome of the first attempt is still unknown.
+            Err(CallError::Fault(Fault::Unavailable(_) | Fault::StoreAway(_)))
+                if unknown.is_some() => {}
+            Err(CallError::Refused(no)) if unknown.is_some() => {
+                if let Some(reply) = request.done_already(no.code) {
+                    return Ok(reply);
+                }
+                match (&request, no.code) {
+                    (_, code) if is_engines(code) => {}
+                    // It is no longer at that end, perhaps by our own first attempt.
+                    (Request::RetryJob(_), Code::WrongState) => {
+                        return Err(CallError::Fault(Fault::Unknown(no.detail)));
+                    }
+                    _ => return Err(CallError::Refused(no)),
+                }
+            }
+            known => return known,
+        }
+        let wait = backoff.wait();
+        if begun.elapsed() + wait > repeat.longest {
+            let why = unknown.unwrap_or_default();
+            return Err(CallError::Fault(Fault::Unknown(why)));
+        }
+        sleep(wait).await;
+    }
+}
+
+type EngineAnswer = Result<Reply, CallError>;
+
+impl AroundEngine for Repeat {
+    fn inner(&self) -> &dyn Engine {
+        &*self.engine
+    }
+    fn call_around(&self, namespace: &Namespace, mut request: Request) -> CallFuture {
+        identify(&mut request);
+        // The caller is in this process, and so is the store unless another engine serves it.
+        match &mut request {
+            Request::Lease(lease) => lease.local = true,
+            Request::Settle(Settle { lease: Some(lease), .. }) => lease.local = true,
+            _ => {}
+        }
+        match request.effect() {
+            Effect::Reads | Effect::Adds => self.engine.call(namespace, request),
+            Effect::Sets => Box::pin(repeated(self.clone(), namespace.clone(), request)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

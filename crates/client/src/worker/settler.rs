@@ -1,0 +1,232 @@
+//! Settler: delivers the outcomes of handlers, many in one call.
+//!
+//! One bad outcome must not cost the others: a call that is refused for one of its items is sent again without it. An
+//! undeliverable outcome is retried for a minute. An outcome that the engine refuses is replaced: first by a failed
+//! attempt with the refusal as its error, then by a release, so that the job does not count as lost. Outcomes that ride
+//! with a lease call, and are not answered by it, are sent again alone.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tenure_core::bounds::REQUEST_US;
+use tenure_core::lease::{Ending, Leased, SettleItem, SettledLease};
+use tenure_core::leased::{json_without_leased, without_leased};
+use tenure_core::refusal::{Code, Refusal};
+use tenure_core::requests::Lease;
+use tenure_engine_api::CallError;
+use tokio::time::{Instant, sleep};
+use tracing::Instrument;
+
+use super::job::{Job, Surroundings};
+use super::stages::Stages;
+use super::{Event, NotSettled};
+use crate::asking::{is_engines, passes};
+use crate::client::Client;
+use crate::keeper::Held;
+use crate::outcome::SettleOutcome;
+use crate::repeat::Backoff;
+use crate::spans;
+
+/// How long the delivery of an outcome is retried.
+const DELIVER_MAX: Duration = Duration::from_micros(REQUEST_US);
+
+/// A run that has ended, with its outcome to be delivered.
+pub struct EndedRun {
+    job: Job,
+    outcome: SettleOutcome,
+    /// How many outcomes of this job the engine has refused.
+    refusals: u8,
+}
+
+impl EndedRun {
+    /// `outcome` is how its lease ends. The handler's last report is sent with it, since no heartbeat may follow, and
+    /// so are its verdicts.
+    pub fn of(job: Job, outcome: SettleOutcome) -> Self {
+        let mut outcome = job.with_what_was_said(outcome);
+        spans::follow(&job, &mut outcome.push);
+        outcome.progress = outcome.progress.or_else(|| job.held().unsent_progress());
+        let resources = &job.lease().resources;
+        if let Ending::Failed { error, .. } = &mut outcome.ending {
+            *error = without_leased(error, resources);
+        }
+        if let Some(progress) = &mut outcome.progress {
+            *progress = json_without_leased(progress, resources);
+        }
+        EndedRun { job, outcome, refusals: 0 }
+    }
+
+    /// The approximate size that it adds to a body.
+    pub fn bytes(&self) -> usize {
+        let said = match &self.outcome.ending {
+            Ending::Succeeded { result: Some(result) } => result.text().len(),
+            Ending::Failed { error, .. } => error.len(),
+            _ => 0,
+        };
+        let reported = self.outcome.progress.as_ref().map_or(0, |progress| progress.text().len());
+        said + reported
+            + self.outcome.push.iter().map(|job| job.payload.text().len()).sum::<usize>()
+    }
+
+    fn item(&self) -> SettleItem {
+        self.outcome.clone().of(self.job.lease_id().to_owned())
+    }
+
+    /// Replaces a refused outcome by one that the engine may accept; false if no such outcome is left.
+    fn instead(&mut self, no: &Refusal) -> bool {
+        if no.code.status() >= 500 || self.refusals == 2 {
+            return false;
+        }
+        self.refusals += 1;
+        self.outcome = match self.refusals {
+            1 => SettleOutcome::failed(format!(
+                "the outcome was refused: {}; {}",
+                no.detail, no.hint
+            )),
+            _ => SettleOutcome::released(),
+        };
+        true
+    }
+}
+
+/// Delivers outcomes. Cheap to clone.
+#[derive(Clone)]
+pub struct Settler {
+    pub client: Client,
+    pub stages: Arc<Stages>,
+    pub around: Arc<Surroundings>,
+}
+
+/// Whether a retry of the same outcome may succeed. A follow-up job may find its queue full.
+fn may_pass(error: &CallError) -> bool {
+    passes(error) || error.code() == Some(Code::QueueFull)
+}
+
+/// Whether a refusal is about the engine and not about an item.
+fn no_ones(no: &Refusal) -> bool {
+    no.index.is_none() && is_engines(no.code)
+}
+
+impl Settler {
+    /// Delivers these; they count as sent until each of them is answered or given up.
+    pub async fn deliver(self, mut batch: Vec<EndedRun>) {
+        let mut until = Instant::now() + DELIVER_MAX;
+        let mut backoff = Backoff::default();
+        while !batch.is_empty() {
+            let items = batch.iter().map(EndedRun::item).collect();
+            let span = spans::settle(batch.iter().map(|said| &said.job));
+            let error = match self.client.settle(items).instrument(span).await {
+                Ok(settled) => return self.answered(batch, settled),
+                Err(error) => error,
+            };
+            match error {
+                CallError::Refused(no) if batch.len() > 1 && !no_ones(&no) => {
+                    // The refused item is known by its index, or is found by halving.
+                    let apart = match no.index.filter(|at| *at < batch.len()) {
+                        Some(at) => vec![batch.remove(at)],
+                        None => batch.split_off(batch.len() / 2),
+                    };
+                    tokio::join!(self.clone().part(apart), self.part(batch));
+                    return;
+                }
+                error if may_pass(&error) && Instant::now() < until => sleep(backoff.wait()).await,
+                error => {
+                    batch = self.refused(batch, &error);
+                    until = Instant::now() + DELIVER_MAX;
+                }
+            }
+        }
+    }
+
+    /// The same for a part of a batch; boxed, since the two call each other.
+    fn part(self, batch: Vec<EndedRun>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.deliver(batch))
+    }
+
+    fn answered(&self, batch: Vec<EndedRun>, settled: Vec<SettledLease>) {
+        for (EndedRun { job, .. }, settled) in batch.iter().zip(settled) {
+            let id = || job.id().clone();
+            self.around.observer.tell(|| match settled.code {
+                _ if settled.ok => Event::Settled { job: id(), state: settled.state },
+                Some(Code::AlreadySettled) => {
+                    Event::NotSettled { job: id(), why: NotSettled::Otherwise }
+                }
+                _ => Event::NotSettled { job: id(), why: NotSettled::Lost },
+            });
+        }
+        self.over(&batch);
+    }
+
+    /// The replacements of outcomes that the engine did not accept.
+    fn refused(&self, batch: Vec<EndedRun>, error: &CallError) -> Vec<EndedRun> {
+        let (mut again, mut over) = (Vec::new(), Vec::new());
+        for mut said in batch {
+            let job = said.job.clone();
+            let id = || job.id().clone();
+            match error {
+                CallError::Refused(no) if said.instead(no) => {
+                    let event = || Event::OutcomeRefused { job: id(), refusal: no.clone() };
+                    self.around.observer.tell(event);
+                    again.push(said);
+                }
+                error => {
+                    let why = || NotSettled::Call(error.clone());
+                    self.around.observer.tell(|| Event::NotSettled { job: id(), why: why() });
+                    over.push(said);
+                }
+            }
+        }
+        self.over(&over);
+        again
+    }
+
+    /// Stops extending the leases of these.
+    fn over(&self, batch: &[EndedRun]) {
+        Held::let_go(batch.iter().map(|said| said.job.held()));
+        self.stages.answered(batch.len());
+    }
+}
+
+/// Outcomes sent in one call with the next lease call. Dropped without an answer, they are sent again, alone.
+pub struct Riding {
+    settler: Settler,
+    batch: Vec<EndedRun>,
+}
+
+impl Riding {
+    pub fn of(settler: Settler, batch: Vec<EndedRun>) -> Self {
+        Riding { settler, batch }
+    }
+
+    /// Sends both; returns the answer of the lease call.
+    pub async fn and_lease(mut self, client: &Client, lease: Lease) -> Result<Leased, CallError> {
+        let items = self.batch.iter().map(EndedRun::item).collect();
+        let span = spans::settle(self.batch.iter().map(|said| &said.job));
+        match client.settle_and_lease(items, lease.clone()).instrument(span).await {
+            Ok(both) => {
+                self.settler.answered(std::mem::take(&mut self.batch), both.settled);
+                both.lease.transpose().map(Option::unwrap_or_default).map_err(CallError::Refused)
+            }
+            Err(CallError::Refused(no)) if !no_ones(&no) => {
+                // One of the outcomes or the lease call was refused: sent apart, each gets its own answer.
+                drop(self);
+                client.lease(lease).await
+            }
+            Err(why) => Err(why),
+        }
+    }
+}
+
+impl Drop for Riding {
+    fn drop(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return;
+        }
+        if let Some(batch) = self.settler.stages.came_back(batch)
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            tokio::spawn(self.settler.clone().deliver(batch));
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! Fixtures that the tests of the workspace share. Nothing here is for production.
+
+pub mod certificates;
+mod dice;
+pub mod fake;
+mod folder;
+pub mod redis;
+#[cfg(target_os = "linux")]
+mod shifted;
+
+pub use dice::Dice;
+pub use folder::TempDir;
+#[cfg(target_os = "linux")]
+pub use shifted::ShiftedClock;
+pub use tenure_engine_api::TestClock;
