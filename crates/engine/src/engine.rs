@@ -68,7 +68,7 @@ struct Threads {
 
 impl Embedded {
     /// Opens the store, made if it is not there, and starts to answer. It reads the whole index of
-    /// jobs, which takes about two seconds for a million and blocks its thread for that long.
+    /// jobs, which takes 2 to 3 seconds for a million and blocks its thread for that long.
     pub fn open(options: Options) -> Result<Embedded, OpenError> {
         let folder = Folder::open(&options.location)?;
         let conn = open_writer(&folder, &options)?;

@@ -175,129 +175,42 @@ impl Space {
 
     fn end_run(&mut self, slot: LiveJobId, fence: Fence, end: End, now: Moment) -> Became {
         let shape = &self.shapes[self.jobs[slot].shape];
-        let retry = shape.retry.clone();
-        let lost_delay = self.queues[shape.queue].settings.lost_delay;
+        let rules = RunRules {
+            retry: shape.retry.clone(),
+            lost_delay: self.queues[shape.queue].settings.lost_delay,
+        };
+        let (outcome, settled) = (end.outcome(), end.is_settle());
         let job = &mut self.jobs[slot];
-        job.stand = Stand::Scheduled;
-        job.wait = Span::ZERO;
-        let attempt = job.ended + 1;
-        let outcome = end.outcome();
-        let settled = end.is_settle();
-        job.ended_unsettled |= !settled;
-        if settled || end == End::TimedOut {
-            job.lost = 0;
-            job.undelivered = 0;
-        }
-        if !end.is_untouched() {
-            job.released = 0;
-        }
-        let seq = job.seq;
-        let called_off = job.cancel_requested;
-        let mut error = None;
-        let next = match end {
-            End::Succeeded { result } => {
-                job.ended += 1;
-                Next::Finish(JobState::Succeeded, result, None)
-            }
-            End::Failed { .. } | End::TimedOut => {
-                let (text, retry_in, last) = match end {
-                    End::Failed { error, retry_in, last } => (error, retry_in, last),
-                    _ => (StoredNote::TimedOut.to_string(), None, false),
-                };
-                job.ended += 1;
-                error = Some((attempt, text.clone(), Outcome::Failed));
-                let spent = retry.max_attempts > 0 && job.ended >= retry.max_attempts;
-                if last || spent {
-                    Next::Finish(JobState::Failed, None, Some(text))
-                } else {
-                    let wait = retry_in.unwrap_or_else(|| backoff(&retry, &job.id, job.ended));
-                    Next::Later {
-                        run_at: now.plus(wait),
-                        wait,
-                        keeps_place: false,
-                        error: Some(text),
-                    }
-                }
-            }
-            End::Snoozed { until, wait, reset } => {
-                job.snoozed = job.snoozed.saturating_add(1);
-                match retry.max_snoozes.filter(|most| job.snoozed > *most) {
-                    Some(most) => {
-                        job.ended += 1;
-                        let text = snoozed_too_often(most);
-                        error = Some((attempt, text.clone(), Outcome::Failed));
-                        Next::Finish(JobState::Failed, None, Some(text))
-                    }
-                    None => {
-                        if reset {
-                            job.ended = 0;
-                        }
-                        Next::Later { run_at: until, wait, keeps_place: false, error: None }
-                    }
-                }
-            }
-            End::Released => back_again(job, now),
-            End::Unheard => {
-                let text = StoredNote::GrantNeverReceived.to_string();
-                error = Some((attempt, text, Outcome::Undelivered));
-                job.undelivered += 1;
-                if job.undelivered >= UNDELIVERED_MAX {
-                    // A supervisor that restarts a worker under its old name looks the same, and must not hide a job
-                    // that kills its workers.
-                    job.undelivered = 0;
-                    one_more_lost(job, &retry, lost_delay, now)
-                } else {
-                    back_again(job, now)
-                }
-            }
-            End::Undelivered | End::Forced => Next::Back,
-            End::Copied => {
-                job.released += 1;
-                Next::Back
-            }
-            End::Lost => {
-                let text = StoredNote::HolderStopped.to_string();
-                error = Some((attempt, text, Outcome::Lost));
-                one_more_lost(job, &retry, lost_delay, now)
-            }
-        };
+        let (seq, attempt) = (job.seq, job.ended + 1);
+        count_end(job, &end);
+        let (next, error) = after_run(job, end, &rules, now);
         let shown = match (&error, &next) {
-            (Some((_, text, _)), _) | (None, Next::Finish(_, _, Some(text))) => {
-                Some(error_end(text))
-            }
-            _ => None,
+            (Some((text, _)), _) | (None, Next::Finish(_, _, Some(text))) => Some(error_end(text)),
+            (None, Next::Finish(_, _, None) | Next::Later { .. } | Next::Back) => None,
         };
-        if let Some((attempt, error, outcome)) = error {
+        if let Some((error, outcome)) = error {
             self.out.rows.errors.push((seq, JobError { attempt, at: now, error, outcome }));
         }
-        // A success or a final failure wins over a cancel; every other end becomes one.
-        let stands = matches!(next, Next::Finish(JobState::Succeeded, ..))
-            || (matches!(next, Next::Finish(JobState::Failed, ..))
-                && outcome == Outcome::Failed
-                && settled);
-        let next = if called_off && !stands {
-            Next::Finish(JobState::Cancelled, None, None)
-        } else {
-            next
-        };
+        let next = unless_cancelled(&self.jobs[slot], next, outcome == Outcome::Failed && settled);
         let became = match next {
             Next::Finish(state, ..) => Became { state, run_at: None },
             Next::Later { run_at, .. } if run_at > now => {
                 Became { state: JobState::Scheduled, run_at: Some(run_at) }
             }
-            _ => Became { state: JobState::Ready, run_at: Some(self.jobs[slot].run_at) },
+            Next::Later { .. } | Next::Back => {
+                Became { state: JobState::Ready, run_at: Some(self.jobs[slot].run_at) }
+            }
         };
         if settled {
-            let next_at = self.jobs[slot].next_at.take();
-            let Became { state, run_at } = became;
-            let past = PastSettle { fence, outcome, state, run_at, next_at };
-            let settles = &mut self.jobs[slot].settles;
-            if settles.len() == SETTLES_KEPT {
-                settles.remove(0);
-            }
-            settles.push(past);
+            remember_settle(&mut self.jobs[slot], fence, outcome, became);
         }
         self.run_ended(slot, fence, attempt, (outcome, became, shown), now);
+        self.go_on(slot, next, now);
+        became
+    }
+
+    /// Brings a job whose run has ended into its next state.
+    fn go_on(&mut self, slot: LiveJobId, next: Next, now: Moment) {
         match next {
             Next::Finish(state, result, error) => self.finish(slot, state, result, error, now),
             Next::Later { run_at, wait, keeps_place, error } => {
@@ -306,6 +219,7 @@ impl Space {
                 job.wait = wait;
                 job.keeps_place = keeps_place;
                 if let Some(error) = error {
+                    let seq = job.seq;
                     self.out.rows.job(seq).error = Some(Some(error));
                     self.edited(slot);
                 }
@@ -322,7 +236,6 @@ impl Space {
                 self.make_ready(slot, now);
             }
         }
-        became
     }
 
     /// Emits the end of a run, before the events that follow from it.
@@ -508,6 +421,125 @@ enum Next {
     Finish(JobState, Option<Json>, Option<String>),
     Later { run_at: Moment, wait: Span, keeps_place: bool, error: Option<String> },
     Back,
+}
+
+/// The rules of a job and its queue for the end of a run.
+struct RunRules {
+    retry: Retry,
+    lost_delay: Option<Span>,
+}
+
+/// Starts and ends the counts of ends in a row.
+fn count_end(job: &mut Job, end: &End) {
+    job.stand = Stand::Scheduled;
+    job.wait = Span::ZERO;
+    job.ended_unsettled |= !end.is_settle();
+    if end.is_settle() || *end == End::TimedOut {
+        job.lost = 0;
+        job.undelivered = 0;
+    }
+    if !end.is_untouched() {
+        job.released = 0;
+    }
+}
+
+/// Decides what follows a run, cancels aside, and counts it in the job; with the error that is stored with the attempt.
+fn after_run(
+    job: &mut Job,
+    end: End,
+    rules: &RunRules,
+    now: Moment,
+) -> (Next, Option<(String, Outcome)>) {
+    let RunRules { retry, lost_delay } = rules;
+    match end {
+        End::Succeeded { result } => {
+            job.ended += 1;
+            (Next::Finish(JobState::Succeeded, result, None), None)
+        }
+        End::Failed { error, retry_in, last } => {
+            let next = after_failure(job, retry, (error.clone(), retry_in, last), now);
+            (next, Some((error, Outcome::Failed)))
+        }
+        End::TimedOut => {
+            let error = StoredNote::TimedOut.to_string();
+            let next = after_failure(job, retry, (error.clone(), None, false), now);
+            (next, Some((error, Outcome::Failed)))
+        }
+        End::Snoozed { until, wait, reset } => {
+            job.snoozed = job.snoozed.saturating_add(1);
+            if let Some(most) = retry.max_snoozes.filter(|most| job.snoozed > *most) {
+                job.ended += 1;
+                let error = snoozed_too_often(most);
+                let next = Next::Finish(JobState::Failed, None, Some(error.clone()));
+                return (next, Some((error, Outcome::Failed)));
+            }
+            if reset {
+                job.ended = 0;
+            }
+            (Next::Later { run_at: until, wait, keeps_place: false, error: None }, None)
+        }
+        End::Released => (back_again(job, now), None),
+        End::Unheard => {
+            let error = (StoredNote::GrantNeverReceived.to_string(), Outcome::Undelivered);
+            job.undelivered += 1;
+            if job.undelivered < UNDELIVERED_MAX {
+                return (back_again(job, now), Some(error));
+            }
+            // A supervisor that restarts a worker under its old name looks the same, and must not hide a job
+            // that kills its workers.
+            job.undelivered = 0;
+            (one_more_lost(job, retry, *lost_delay, now), Some(error))
+        }
+        End::Undelivered | End::Forced => (Next::Back, None),
+        End::Copied => {
+            job.released += 1;
+            (Next::Back, None)
+        }
+        End::Lost => {
+            let error = (StoredNote::HolderStopped.to_string(), Outcome::Lost);
+            (one_more_lost(job, retry, *lost_delay, now), Some(error))
+        }
+    }
+}
+
+/// A retry after the backoff, unless the failure is final or was the last attempt.
+fn after_failure(
+    job: &mut Job,
+    retry: &Retry,
+    (error, retry_in, last): (String, Option<Span>, bool),
+    now: Moment,
+) -> Next {
+    job.ended += 1;
+    let spent = retry.max_attempts > 0 && job.ended >= retry.max_attempts;
+    if last || spent {
+        return Next::Finish(JobState::Failed, None, Some(error));
+    }
+    let wait = retry_in.unwrap_or_else(|| backoff(retry, &job.id, job.ended));
+    Next::Later { run_at: now.plus(wait), wait, keeps_place: false, error: Some(error) }
+}
+
+/// A success or a failure that its holder reported as final wins over a cancel; every other end of a cancelled job
+/// becomes one.
+fn unless_cancelled(job: &Job, next: Next, is_reported_failure: bool) -> Next {
+    let stands = match next {
+        Next::Finish(JobState::Succeeded, ..) => true,
+        Next::Finish(JobState::Failed, ..) => is_reported_failure,
+        Next::Finish(..) | Next::Later { .. } | Next::Back => false,
+    };
+    if job.cancel_requested && !stands {
+        return Next::Finish(JobState::Cancelled, None, None);
+    }
+    next
+}
+
+/// Keeps the answer to a settle for its repeats.
+fn remember_settle(job: &mut Job, fence: Fence, outcome: Outcome, became: Became) {
+    let Became { state, run_at } = became;
+    let next_at = job.next_at.take();
+    if job.settles.len() == SETTLES_KEPT {
+        job.settles.remove(0);
+    }
+    job.settles.push(PastSettle { fence, outcome, state, run_at, next_at });
 }
 
 /// Given back: ready at once the first time, a second later after that.

@@ -101,9 +101,71 @@ impl Space {
         let queue = key.queue;
         self.fence = self.fence.next().max(Fence::new(now.us()));
         let fence = self.fence;
+        let (limits, resources) = self.take_needs(lane, fence, now);
+        self.book_turn(lane);
+        if self.leases.is_empty() {
+            // Ticks were not needed before: the engine was not deaf.
+            self.pulse = now;
+        }
+        let job = (queue != CALLERS).then(|| head.job());
+        let (seq, deadline) = job.map_or((NO_JOB, None), |job| {
+            let timeout = self.shapes[self.jobs[job].shape].timeout;
+            (self.jobs[job].seq, timeout.map(|span| now.plus(span)))
+        });
+        let mut goes_on = false;
+        for held in limits.iter().filter(|_| job.is_some()) {
+            goes_on |= self.own_run_is_held(held.limit, seq, held.weight);
+        }
+        let ttl = asker.ttl;
+        let expires_at = self.set_end(fence, ttl, deadline, now);
+        self.leases.insert(
+            fence,
+            LeaseState {
+                fence,
+                job,
+                seq,
+                holder: asker.worker.clone(),
+                granted_at: now,
+                ttl,
+                expires_at,
+                deadline,
+                limits,
+                resources,
+                request: asker.request.clone(),
+                extended: false,
+                answered_again: false,
+                seen_at: now,
+                local: asker.local,
+                first: job.is_some_and(|slot| self.jobs[slot].started_at.is_none()),
+                orphaned: false,
+                goes_on,
+            },
+        );
+        let holding = self.holding.entry(asker.worker.clone()).or_default();
+        holding.leases += 1;
+        holding.suspects += u64::from(key.suspect);
+        match job {
+            Some(job) => self.start_job(job, lane, arrival, fence, now),
+            None => {
+                self.leave_lane(lane, arrival, now);
+                self.lease_row(fence);
+            }
+        }
+        self.emit_grant(fence, job, asker, now);
+        fence
+    }
+
+    /// Takes the permits, tokens and resources of a lane's head for this lease.
+    fn take_needs(
+        &mut self,
+        lane: LaneId,
+        fence: Fence,
+        now: Moment,
+    ) -> (Vec<HeldLimit>, Vec<HeldRes>) {
+        let key = self.lanes[lane].key.clone();
         let mut limits = Vec::with_capacity(key.needs.len());
         let mut resources = Vec::new();
-        if let Some(own) = self.queues[queue].limit
+        if let Some(own) = self.queues[key.queue].limit
             && self.setting(own).is_some()
             && !key
                 .needs
@@ -133,21 +195,18 @@ impl Space {
                 HeldLimit { limit, weight, cost }
             })
             .collect();
-        self.book_turn(lane);
-        if self.leases.is_empty() {
-            // Ticks were not needed before: the engine was not deaf.
-            self.pulse = now;
-        }
-        let job = (queue != CALLERS).then(|| head.job());
-        let (seq, deadline) = job.map_or((NO_JOB, None), |job| {
-            let timeout = self.shapes[self.jobs[job].shape].timeout;
-            (self.jobs[job].seq, timeout.map(|span| now.plus(span)))
-        });
-        let mut goes_on = false;
-        for held in limits.iter().filter(|_| job.is_some()) {
-            goes_on |= self.own_run_is_held(held.limit, seq, held.weight);
-        }
-        let ttl = asker.ttl;
+        (limits, resources)
+    }
+
+    /// Sets the timers of a lease; answers when it expires. A run with a deadline keeps its lease a quarter of the ttl
+    /// longer at most.
+    fn set_end(
+        &mut self,
+        fence: Fence,
+        ttl: Span,
+        deadline: Option<Moment>,
+        now: Moment,
+    ) -> Moment {
         self.largest_ttl = self.largest_ttl.max(ttl);
         let mut expires_at = now.plus(ttl);
         if let Some(deadline) = deadline {
@@ -155,51 +214,22 @@ impl Space {
             self.deadlines.set(deadline, fence);
         }
         self.expiries.set(expires_at, fence);
-        self.leases.insert(
-            fence,
-            LeaseState {
-                fence,
-                job,
-                seq,
-                holder: asker.worker.clone(),
-                granted_at: now,
-                ttl,
-                expires_at,
-                deadline,
-                limits,
-                resources,
-                request: asker.request.clone(),
-                extended: false,
-                answered_again: false,
-                seen_at: now,
-                local: asker.local,
-                first: job.is_some_and(|slot| self.jobs[slot].started_at.is_none()),
-                orphaned: false,
-                goes_on,
-            },
-        );
-        let holding = self.holding.entry(asker.worker.clone()).or_default();
-        holding.leases += 1;
-        holding.suspects += u64::from(key.suspect);
+        expires_at
+    }
+
+    /// Emits a grant.
+    fn emit_grant(&mut self, fence: Fence, job: Option<LiveJobId>, asker: &Asker, now: Moment) {
         let holder = asker.worker.as_ref().map(|worker| worker.as_str().to_owned());
-        let lease = Some(lease_id(fence, seq));
-        let granted = Some(fence);
-        match job {
+        let seq = job.map_or(NO_JOB, |job| self.jobs[job].seq);
+        let (kind, about) = match job {
             Some(job) => {
-                self.start_job(job, lane, arrival, fence, now);
                 let attempt = Some(self.jobs[job].ended + 1);
-                let about = self.about_job(job);
-                let about = About { lease, fence: granted, holder, attempt, ..about };
-                self.happens(EventType::JobGranted, about, now);
+                (EventType::JobGranted, About { attempt, ..self.about_job(job) })
             }
-            None => {
-                self.leave_lane(lane, arrival, now);
-                self.lease_row(fence);
-                let about = About { lease, fence: granted, holder, ..About::default() };
-                self.happens(EventType::LeaseGranted, about, now);
-            }
-        }
-        fence
+            None => (EventType::LeaseGranted, About::default()),
+        };
+        let lease = Some(lease_id(fence, seq));
+        self.happens(kind, About { lease, fence: Some(fence), holder, ..about }, now);
     }
 
     fn start_job(

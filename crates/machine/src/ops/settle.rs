@@ -14,7 +14,7 @@ use crate::state::{LeaseState, LiveResourceId, NO_JOB, PastSettle, Seq, Space};
 use tenure_core::bounds::SNOOZE_US_MIN;
 use tenure_core::flow::Kinship;
 use tenure_core::job::{JobState, Outcome};
-use tenure_core::lease::{Ending, Fence, Later, SettleItem};
+use tenure_core::lease::{Ending, Fence, Later, LimitVerdict, ResourceVerdict, SettleItem};
 use tenure_core::refusal::{Code, Refusal};
 use tenure_core::requests::{ForceLease, Settle};
 use tenure_core::sentences::LeaseRefusal;
@@ -172,7 +172,7 @@ impl Space {
     fn held_resource(
         &self,
         lease: &LeaseState,
-        verdict: &tenure_core::lease::ResourceVerdict,
+        verdict: &ResourceVerdict,
     ) -> Option<LiveResourceId> {
         lease.resources.iter().map(|held| held.resource).find(|slot| {
             let r = &self.resources[*slot];
@@ -187,17 +187,10 @@ impl Space {
         archive: &dyn Archive,
         now: Moment,
     ) -> Result<SettledOne, Refusal> {
-        let outcome = item.ending.outcome();
         let fence = match self.known(&item.lease, archive) {
             KnownLease::Live(fence) => fence,
             KnownLease::Past(before, answer) => {
-                // Without a job both outcomes mean the same.
-                let same =
-                    before == outcome || answer.state.is_none() && outcome == Outcome::Succeeded;
-                let pushed =
-                    if same { self.pushed_before(&item.push, archive, now) } else { Vec::new() };
-                let result = if same { Ok(answer) } else { Err(Code::AlreadySettled) };
-                return Ok(SettledOne::changed_nothing(item.lease, result, pushed));
+                return Ok(self.settled_again(item, (before, answer), archive, now));
             }
             KnownLease::Lost => {
                 let result = Err(Code::LeaseLost);
@@ -225,52 +218,12 @@ impl Space {
             let result = Err(Code::LeaseLost);
             return Ok(SettledOne::changed_nothing(item.lease, result, before));
         };
-        let holder = lease.holder.clone();
         let queue = lease.job.map(|slot| self.shapes[self.jobs[slot].shape].queue);
         let others_wait = queue.is_some_and(|queue| !self.queues[queue].takers.is_empty());
-        let resources: Vec<_> = item
-            .resources
-            .iter()
-            .filter_map(|verdict| Some((self.held_resource(lease, verdict)?, &verdict.verdict)))
-            .collect();
-        let booked: Vec<_> = item
-            .limits
-            .iter()
-            .map(|verdict| {
-                let held = lease.limits.iter().find(|h| self.limits[h.limit].name == verdict.limit);
-                (verdict, held.copied())
-            })
-            .collect();
-        self.hear_worker(holder.as_ref(), now);
-        for (resource, verdict) in resources {
-            self.judge(resource, verdict, now);
-        }
-        for (verdict, held) in booked {
-            if let (Some(spent), Some(held)) = (verdict.spent, held) {
-                self.correct_cost(held.limit, held.cost, spent, now);
-            }
-            if let Some(pause) = verdict.pause {
-                self.pause_limit_until(&verdict.limit, now.plus(pause), now);
-            }
-        }
+        self.apply_verdicts(fence, &item.resources, &item.limits, now);
         // The end of the run is an event of its own.
         let _ = self.report(fence, item.progress);
-        let end = match item.ending {
-            Ending::Succeeded { result } => End::Succeeded { result },
-            Ending::Failed { error, retry_in, last } => {
-                let error = tenure_core::decode::last_bytes(&error).to_owned();
-                End::Failed { error, retry_in, last }
-            }
-            Ending::Snoozed { later, reset } => {
-                let until = later.moment(now);
-                let wait = match later {
-                    Later::For(span) => span,
-                    Later::Until(_) => Span::ZERO,
-                };
-                End::Snoozed { until, wait, reset }
-            }
-            Ending::Released => End::Released,
-        };
+        let end = end_of(item.ending, now);
         let next_at = self.say_next(fence, item.next_in, now);
         let became = self.end_lease(fence, end, now);
         let by = PushedBy { brought: &before, ..by };
@@ -284,6 +237,57 @@ impl Space {
             next_at,
         };
         Ok(SettledOne { lease: item.lease, result: Ok(answer), pushed, others_wait })
+    }
+
+    /// The answer to a settle of a lease that a settle has ended: the same again, if the outcome is the same.
+    fn settled_again(
+        &self,
+        item: SettleItem,
+        (before, answer): (Outcome, SettledAs),
+        archive: &dyn Archive,
+        now: Moment,
+    ) -> SettledOne {
+        let outcome = item.ending.outcome();
+        // Without a job both outcomes mean the same.
+        let same = before == outcome || answer.state.is_none() && outcome == Outcome::Succeeded;
+        if !same {
+            return SettledOne::changed_nothing(item.lease, Err(Code::AlreadySettled), Vec::new());
+        }
+        let pushed = self.pushed_before(&item.push, archive, now);
+        SettledOne::changed_nothing(item.lease, Ok(answer), pushed)
+    }
+
+    /// Applies the verdicts of the holder on things that its lease holds, and its pauses of limits.
+    fn apply_verdicts(
+        &mut self,
+        fence: Fence,
+        resources: &[ResourceVerdict],
+        limits: &[LimitVerdict],
+        now: Moment,
+    ) {
+        let Some(lease) = self.leases.get(&fence) else { return };
+        let holder = lease.holder.clone();
+        let judged = resources
+            .iter()
+            .filter_map(|verdict| Some((self.held_resource(lease, verdict)?, &verdict.verdict)));
+        let judged: Vec<_> = judged.collect();
+        let booked = limits.iter().map(|verdict| {
+            let held = lease.limits.iter().find(|h| self.limits[h.limit].name == verdict.limit);
+            (verdict, held.copied())
+        });
+        let booked: Vec<_> = booked.collect();
+        self.hear_worker(holder.as_ref(), now);
+        for (resource, verdict) in judged {
+            self.judge(resource, verdict, now);
+        }
+        for (verdict, held) in booked {
+            if let (Some(spent), Some(held)) = (verdict.spent, held) {
+                self.correct_cost(held.limit, held.cost, spent, now);
+            }
+            if let Some(pause) = verdict.pause {
+                self.pause_limit_until(&verdict.limit, now.plus(pause), now);
+            }
+        }
     }
 
     /// The holder of a job sets the next occurrence of its schedule.
@@ -349,5 +353,24 @@ impl Act for ForceLease {
     type Known = ();
     fn act(self, context: Context<'_>) -> Result<Self::Known, Refusal> {
         context.space.force_lease(&self.lease, context.now)
+    }
+}
+
+/// The end of a lease that its holder asks for.
+fn end_of(ending: Ending, now: Moment) -> End {
+    match ending {
+        Ending::Succeeded { result } => End::Succeeded { result },
+        Ending::Failed { error, retry_in, last } => {
+            let error = tenure_core::decode::last_bytes(&error).to_owned();
+            End::Failed { error, retry_in, last }
+        }
+        Ending::Snoozed { later, reset } => {
+            let wait = match later {
+                Later::For(span) => span,
+                Later::Until(_) => Span::ZERO,
+            };
+            End::Snoozed { until: later.moment(now), wait, reset }
+        }
+        Ending::Released => End::Released,
     }
 }
