@@ -171,13 +171,8 @@ impl Election {
         }
     }
 
-    /// Promises that the store loses nothing: a takeover under another run of Redis does not recover.
-    pub fn forgetting_never(mut self) -> Self {
-        self.forget_never(true);
-        self
-    }
-
-    /// Sets or withdraws the promise that the store loses nothing.
+    /// Sets or withdraws the promise that the store loses nothing: with it, a takeover under another run of Redis does not
+    /// recover.
     pub fn forget_never(&mut self, never: bool) {
         self.forgets_never = never;
     }
