@@ -159,9 +159,10 @@ impl Destination {
         let base = self.target.path().trim_end_matches('/');
         let queries = [self.target.query().unwrap_or_default(), query];
         let queries: Vec<&str> = queries.into_iter().filter(|part| !part.is_empty()).collect();
-        let text = match queries.is_empty() {
-            true => format!("{base}{path}"),
-            false => format!("{base}{path}?{}", queries.join("&")),
+        let text = if queries.is_empty() {
+            format!("{base}{path}")
+        } else {
+            format!("{base}{path}?{}", queries.join("&"))
         };
         text.parse().ok()
     }

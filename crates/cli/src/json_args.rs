@@ -169,9 +169,12 @@ pub fn labels(said: &[(String, String)]) -> Result<Labels, Failure> {
 /// Entries of `after` in the forms of the API: a text that begins with a brace is JSON, any other is an id or
 /// `key:KEY`.
 pub fn parents(said: &[String]) -> Result<Vec<Json>, Failure> {
-    let parent = |text: &String| match text.trim_start().starts_with('{') {
-        true => checked_json("--after", text.as_bytes()),
-        false => Ok(Json::from(text.as_str())),
+    let parent = |text: &String| {
+        if text.trim_start().starts_with('{') {
+            checked_json("--after", text.as_bytes())
+        } else {
+            Ok(Json::from(text.as_str()))
+        }
     };
     said.iter().map(parent).collect()
 }

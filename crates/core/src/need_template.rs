@@ -115,9 +115,10 @@ fn name(template: &LimitName, payload: &Value, queue: &QueueName) -> Result<Limi
         bounded::one_of_needs(&limit)?;
         Ok(limit)
     });
-    parsed.map_err(|no| match pointer.is_empty() {
-        true => no,
-        false => {
+    parsed.map_err(|no| {
+        if pointer.is_empty() {
+            no
+        } else {
             let why = cut(&no.detail).to_owned();
             let no = NeedRefusal::PayloadNoName { queue: queue.clone(), why };
             Refusal::from(no).at(pointer)

@@ -20,9 +20,10 @@ pub struct TraceParent(Box<str>);
 impl TraceParent {
     /// Reads a field of a body: version 00, in lower-case hexadecimal.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        match is_of_version_0(text) {
-            true => Ok(TraceParent(text.into())),
-            false => Err(NameRefusal::TraceParent.into()),
+        if is_of_version_0(text) {
+            Ok(TraceParent(text.into()))
+        } else {
+            Err(NameRefusal::TraceParent.into())
         }
     }
 

@@ -18,9 +18,10 @@ const KEYS: [&str; 11] = [
 pub(crate) fn term(key: &str, value: &str) -> String {
     let plain =
         !value.is_empty() && !value.contains(|c: char| c.is_whitespace() || "\"\\".contains(c));
-    match plain {
-        true => format!("{key}:{value}"),
-        false => format!("{key}:\"{}\"", value.replace('\\', r"\\").replace('"', "\\\"")),
+    if plain {
+        format!("{key}:{value}")
+    } else {
+        format!("{key}:\"{}\"", value.replace('\\', r"\\").replace('"', "\\\""))
     }
 }
 

@@ -80,9 +80,10 @@ impl Door {
         now: Moment,
     ) -> String {
         let end = now.plus(SESSION).us().to_string();
-        let signature = match self.is_locked() {
-            true => hex(&signature(&Secret::new(shown), &end).finalize().into_bytes()),
-            false => String::new(),
+        let signature = if self.is_locked() {
+            hex(&signature(&Secret::new(shown), &end).finalize().into_bytes())
+        } else {
+            String::new()
         };
         let value = format!("{end}.{signature}");
         set_cookie(headers, &value, SESSION.us() / 1_000_000, is_secure)

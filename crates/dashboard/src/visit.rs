@@ -163,10 +163,7 @@ impl Visit {
 
 /// A namespace for links, which leave out the main one.
 fn ns_of(namespace: &Namespace) -> &str {
-    match *namespace == Namespace::main() {
-        true => "",
-        false => namespace.as_str(),
-    }
+    if *namespace == Namespace::main() { "" } else { namespace.as_str() }
 }
 
 /// The overview of a namespace.

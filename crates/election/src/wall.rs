@@ -39,10 +39,12 @@ impl Wall {
             self.moment = time;
             return Some(ahead);
         }
-        self.moment = match behind > Span::ZERO {
-            true if behind <= LEAP => now.minus(Span::from_us(behind.us().min(most))),
-            true => now,
-            false => now.plus(Span::from_us(ahead.us().min(most))),
+        self.moment = if behind > LEAP {
+            now
+        } else if behind > Span::ZERO {
+            now.minus(Span::from_us(behind.us().min(most)))
+        } else {
+            now.plus(Span::from_us(ahead.us().min(most)))
         };
         None
     }

@@ -84,9 +84,10 @@ impl Bodies {
         let mut gone = Vec::new();
         let mut inside = self.lock();
         for (seq, body) in new {
-            match inside.first.bytes + body.bytes() <= self.half_max {
-                true => inside.first.put(seq, body),
-                false => inside.latest.put(seq, body),
+            if inside.first.bytes + body.bytes() <= self.half_max {
+                inside.first.put(seq, body);
+            } else {
+                inside.latest.put(seq, body);
             }
         }
         // A new job may have changed in the same batch.

@@ -92,9 +92,10 @@ impl JournalEntry {
         if entry.bytes.len() < HEAD {
             return Err(BadEntry::Short { bytes: entry.bytes.len() });
         }
-        match xxh3_64(&entry.bytes[8..]) == entry.position().sum {
-            true => Ok(entry),
-            false => Err(BadEntry::Damaged),
+        if xxh3_64(&entry.bytes[8..]) == entry.position().sum {
+            Ok(entry)
+        } else {
+            Err(BadEntry::Damaged)
         }
     }
 
@@ -107,9 +108,10 @@ impl JournalEntry {
         if number != end.number + 1 {
             return Err(BadEntry::OutOfTurn { number, wanted: end.number + 1 });
         }
-        match self.number_at(8) == end.sum {
-            true => Ok(()),
-            false => Err(BadEntry::OtherPast { before: end.number }),
+        if self.number_at(8) == end.sum {
+            Ok(())
+        } else {
+            Err(BadEntry::OtherPast { before: end.number })
         }
     }
 
@@ -124,9 +126,10 @@ impl JournalEntry {
     /// The body has another format.
     pub fn body(&self, known: u16) -> Result<&[u8], BadEntry> {
         let format = u16::from_le_bytes([self.bytes[24], self.bytes[25]]);
-        match format == known {
-            true => Ok(&self.bytes[HEAD..]),
-            false => Err(BadEntry::Format { format, known }),
+        if format == known {
+            Ok(&self.bytes[HEAD..])
+        } else {
+            Err(BadEntry::Format { format, known })
         }
     }
 

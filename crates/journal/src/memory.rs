@@ -260,12 +260,11 @@ impl Journal for MemoryJournal {
         let mut inside = self.lock();
         let answer = inside.send(&append);
         inside.begun.push(append);
-        let answers = match inside.holds {
-            true => {
-                inside.held.push_back((hears, answer));
-                None
-            }
-            false => Some((hears, answer)),
+        let answers = if inside.holds {
+            inside.held.push_back((hears, answer));
+            None
+        } else {
+            Some((hears, answer))
         };
         drop(inside);
         self.changed.notify_all();

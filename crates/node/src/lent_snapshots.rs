@@ -207,9 +207,10 @@ impl<F: Fn() -> bool + Send> Snapshot for WantedRows<F> {
     }
 
     fn next_part(&mut self) -> Result<Option<JournalEntry>, ReadError> {
-        match (self.goes_on)() {
-            true => self.rows.next_part(),
-            false => Err(ReadError::Away("the owner that asked for it is gone".to_owned())),
+        if (self.goes_on)() {
+            self.rows.next_part()
+        } else {
+            Err(ReadError::Away("the owner that asked for it is gone".to_owned()))
         }
     }
 }

@@ -66,9 +66,10 @@ pub(crate) fn load(driver: &Arc<Driver>, term: u64, recovers: Option<Span>) {
                 state.why = why.to_string();
                 state.is_loading
             };
-            match is_loading && is_of_the_journal(&why) {
-                true => driver.tell(Input::LoadFailed { damaged }),
-                false => driver.cannot_serve(),
+            if is_loading && is_of_the_journal(&why) {
+                driver.tell(Input::LoadFailed { damaged });
+            } else {
+                driver.cannot_serve();
             }
         }
         Err(_) => {}

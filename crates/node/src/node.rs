@@ -302,10 +302,8 @@ fn run(driver: &Arc<Driver>, errands: &Receiver<Errand>) {
         let to_register = registered.map_or(Duration::ZERO, |at| {
             (at + REGISTER_EVERY).saturating_sub(driver.clock.monotonic())
         });
-        let mut patience = match is_fit {
-            true => driver.patience().min(to_register),
-            false => LOOK_EVERY.std(),
-        };
+        let mut patience =
+            if is_fit { driver.patience().min(to_register) } else { LOOK_EVERY.std() };
         loop {
             match errands.recv_timeout(patience) {
                 Ok(Errand::Look) if is_fit && !driver.look() => {
@@ -333,9 +331,10 @@ fn show(driver: &Driver) {
         if let Some(why) = &trouble {
             state.why = why.clone();
         }
-        state.trouble = match state.election.is_cut_off(driver.clock.at()) {
-            true => state.trouble.take().or(trouble),
-            false => None,
+        state.trouble = if state.election.is_cut_off(driver.clock.at()) {
+            state.trouble.take().or(trouble)
+        } else {
+            None
         };
         state.shortage = driver.store.shortage();
         driver.show(&state);

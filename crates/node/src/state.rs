@@ -276,12 +276,14 @@ impl NodeState {
                     );
                 }
                 self.is_loading = false;
-                self.why = match self.is_closing {
-                    true => ENDS,
-                    false if !is_taken => "this server reads the store again after a loss",
-                    false => "another server has taken the store, or it has none",
-                }
-                .to_owned();
+                let why = if self.is_closing {
+                    ENDS
+                } else if is_taken {
+                    "another server has taken the store, or it has none"
+                } else {
+                    "this server reads the store again after a loss"
+                };
+                self.why = why.to_owned();
                 let mut waiting = self.appends.take_all();
                 waiting.extend(self.proof.take());
                 Effect::Drop { engine: self.engine.take(), waiting }
@@ -339,9 +341,10 @@ impl NodeState {
     /// leader's: only its rows are sure to have the changes that the store forgot.
     fn snapshot_writer(&self, by: &Term) -> Option<ServerId> {
         let is_usual = self.election.serves() && self.election.epoch() == Some(by.epoch);
-        match is_usual && !self.writes_itself {
-            true => self.servers.furthest_with_rows(RELEASE),
-            false => None,
+        if is_usual && !self.writes_itself {
+            self.servers.furthest_with_rows(RELEASE)
+        } else {
+            None
         }
     }
 

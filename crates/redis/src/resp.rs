@@ -127,10 +127,10 @@ fn value<'a, R: AsyncBufRead + Unpin + Send>(
                 let Some(length) = count(BULK_MAX)? else { return Ok(RespValue::Nil) };
                 let mut bytes = vec![0; length + 2];
                 from.read_exact(&mut bytes).await?;
-                match bytes.ends_with(b"\r\n") {
-                    true => bytes.truncate(length),
-                    false => return Err(bad("a text without an end")),
+                if !bytes.ends_with(b"\r\n") {
+                    return Err(bad("a text without an end"));
                 }
+                bytes.truncate(length);
                 Ok(RespValue::Text(bytes))
             }
             b'*' => {

@@ -263,9 +263,10 @@ impl Snapshot for RedisSnapshot {
             }
             let SnapshotName { bytes, sum, .. } = self.name;
             let is_whole = self.taken == self.rest.len();
-            return match is_whole && self.bytes == bytes && self.before.sum == sum {
-                true => Ok(None),
-                false => Err(self.fault("it ends before its last part".to_owned())),
+            return if is_whole && self.bytes == bytes && self.before.sum == sum {
+                Ok(None)
+            } else {
+                Err(self.fault("it ends before its last part".to_owned()))
             };
         }
         let part = self.frame().and_then(|(field, packed)| {

@@ -366,9 +366,10 @@ impl RedisStore {
                 Some(before) => entry.follows(before.position()).map_err(damaged)?,
                 None if has != number => {
                     // Read only now: an installed snapshot may have dropped the entry a moment ago.
-                    return Err(match self.in_snapshot().map_err(away)? >= number {
-                        true => ReadError::InSnapshot { number },
-                        false => damaged(BadEntry::OutOfTurn { number: has, wanted: number }),
+                    return Err(if self.in_snapshot().map_err(away)? >= number {
+                        ReadError::InSnapshot { number }
+                    } else {
+                        damaged(BadEntry::OutOfTurn { number: has, wanted: number })
                     });
                 }
                 None => {}
@@ -377,9 +378,10 @@ impl RedisStore {
         }
         if entries.is_empty() && last > after {
             let number = after + 1;
-            return Err(match self.in_snapshot().map_err(away)? >= number {
-                true => ReadError::InSnapshot { number },
-                false => ReadError::Missing { number, last },
+            return Err(if self.in_snapshot().map_err(away)? >= number {
+                ReadError::InSnapshot { number }
+            } else {
+                ReadError::Missing { number, last }
             });
         }
         let bytes: usize = entries.iter().map(|entry| entry.bytes().len()).sum();

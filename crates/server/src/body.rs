@@ -107,9 +107,10 @@ fn too_slow() -> BodyError {
 
 /// The refusal of a media type that the route does not take.
 pub(crate) fn unsupported(takes_lines: bool) -> Refusal {
-    match takes_lines {
-        true => ServerRefusal::MediaTypeOrLines.into(),
-        false => ServerRefusal::MediaType.into(),
+    if takes_lines {
+        ServerRefusal::MediaTypeOrLines.into()
+    } else {
+        ServerRefusal::MediaType.into()
     }
 }
 

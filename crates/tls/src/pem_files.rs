@@ -74,10 +74,7 @@ pub(crate) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, 
     let text = read(file)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
     let found = found.map_err(|why| PemFileError::Damaged { file: file.to_owned(), why })?;
-    match found.is_empty() {
-        true => Err(PemFileError::NoCertificate(file.to_owned())),
-        false => Ok(found),
-    }
+    if found.is_empty() { Err(PemFileError::NoCertificate(file.to_owned())) } else { Ok(found) }
 }
 
 /// The first key of a file.

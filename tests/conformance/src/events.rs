@@ -261,9 +261,10 @@ pub(crate) async fn what_happens_to_resources_is_told(b: &mut Bench) {
 
 /// The reason of a rest is a sentence, which is compared elsewhere.
 fn without_reason(line: &str) -> &str {
-    match line.starts_with("resource.cooling") {
-        true => line.split(" why ").next().unwrap_or(line),
-        false => line,
+    if line.starts_with("resource.cooling") {
+        line.split(" why ").next().unwrap_or(line)
+    } else {
+        line
     }
 }
 

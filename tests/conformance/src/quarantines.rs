@@ -83,9 +83,10 @@ pub(crate) async fn of_gap_and_quarantine_the_later_end_counts(b: &mut Bench) {
         b.set_limit("l", both).await;
         for (by_force, rest) in [(false, clean), (true, unclean)] {
             let lease = b.hold([need("l")]).await;
-            match by_force {
-                false => drop(b.settle(released(&lease)).await),
-                true => b.ok(ForceLease { lease: id_of(&lease) }).await,
+            if by_force {
+                b.ok(ForceLease { lease: id_of(&lease) }).await;
+            } else {
+                b.settle(released(&lease)).await;
             }
             b.pass(s(rest - 1)).await;
             b.denied([need("l")]).await;

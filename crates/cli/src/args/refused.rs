@@ -31,9 +31,10 @@ pub fn tell() -> ExitCode {
     if error.kind() == ErrorKind::MissingSubcommand {
         let mut asked = named(&command, &words).clone();
         let help = asked.render_help();
-        match colour::is_wanted(&std::io::stderr()) {
-            true => eprint!("{}", help.ansi()),
-            false => eprint!("{help}"),
+        if colour::is_wanted(&std::io::stderr()) {
+            eprint!("{}", help.ansi());
+        } else {
+            eprint!("{help}");
         }
         return ExitCode::from(code);
     }

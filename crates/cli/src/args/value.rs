@@ -55,9 +55,10 @@ pub fn every(text: &str) -> Result<Span, String> {
 /// How often a screen asks, at most once a second: more often shows nothing more.
 pub fn refresh(text: &str) -> Result<Span, String> {
     let span = span(text)?;
-    match (Span::from_s(1)..=Span::from_s(3_600)).contains(&span) {
-        true => Ok(span),
-        false => Err("use 1s to 1h".to_owned()),
+    if (Span::from_s(1)..=Span::from_s(3_600)).contains(&span) {
+        Ok(span)
+    } else {
+        Err("use 1s to 1h".to_owned())
     }
 }
 
@@ -156,18 +157,21 @@ const SAID_TOGETHER_MAX: i128 = 100_000;
 
 fn outside(number: i128, range: &RangeInclusive<i128>) -> String {
     let (min, max) = (digits(*range.start()), digits(*range.end()));
-    match number < *range.start() {
-        _ if *range.end() <= SAID_TOGETHER_MAX => format!("must be between {min} and {max}"),
-        true => format!("must be at least {min}"),
-        false => format!("must be at most {max}"),
+    if *range.end() <= SAID_TOGETHER_MAX {
+        format!("must be between {min} and {max}")
+    } else if number < *range.start() {
+        format!("must be at least {min}")
+    } else {
+        format!("must be at most {max}")
     }
 }
 
 fn not_whole(range: &RangeInclusive<i128>) -> String {
     let (min, max) = (digits(*range.start()), digits(*range.end()));
-    match *range.end() <= SAID_TOGETHER_MAX {
-        true => format!("must be a whole number between {min} and {max}"),
-        false => format!("must be a whole number, at least {min}"),
+    if *range.end() <= SAID_TOGETHER_MAX {
+        format!("must be a whole number between {min} and {max}")
+    } else {
+        format!("must be a whole number, at least {min}")
     }
 }
 

@@ -86,9 +86,10 @@ impl SaidStore {
             }
             StoreUrl::Redis(address) => {
                 let (address, name) = (address.clone(), address.name().to_owned());
-                let opened = match make {
-                    true => CopyRedis::target(address, &name),
-                    false => CopyRedis::source(address, &name),
+                let opened = if make {
+                    CopyRedis::target(address, &name)
+                } else {
+                    CopyRedis::source(address, &name)
                 };
                 let opened = opened.map_err(|why| said(UNAVAILABLE, &why.to_string()))?;
                 Ok(Hands::Redis(Box::new(opened)))

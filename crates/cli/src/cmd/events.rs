@@ -17,10 +17,7 @@ pub async fn run(client: &Client, out: Output, args: EventsArgs) -> Result<(), F
     let mut events = client.events_since(args.since.unwrap_or(begin), args.filter());
     let mut shown = 0;
     loop {
-        let told = match args.follow {
-            true => events.next().await?,
-            false => events.next_now().await?,
-        };
+        let told = if args.follow { events.next().await? } else { events.next_now().await? };
         match told {
             Some(Told::Event(event)) => {
                 out.line(&*event, line)?;

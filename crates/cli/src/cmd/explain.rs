@@ -21,9 +21,10 @@ pub async fn run(client: &Client, out: Output, args: JobArg) -> Result<(), Failu
         reason.holders.iter().map(|one| one.holder.clone()).collect::<Vec<_>>()
     };
     let others: Vec<String> = explained.reasons.iter().flat_map(of_reason).collect();
-    let holders = match out.json {
-        true => Holders::default(),
-        false => Holders::ask(client, lease.chain(others.iter().map(String::as_str))).await,
+    let holders = if out.json {
+        Holders::default()
+    } else {
+        Holders::ask(client, lease.chain(others.iter().map(String::as_str))).await
     };
     out.answer(&explained, |explained| fitted(&people(explained, &holders, super::now())))
 }

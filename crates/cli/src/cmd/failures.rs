@@ -31,18 +31,20 @@ fn people(groups: &[FailureGroup], one_queue: bool, now: Moment) -> String {
     // Numbers are read from their last digit.
     let right = |text: &str| format!("{text:>width$}");
     let head = right(COUNT);
-    let columns: &[&str] = match one_queue {
-        true => &[&head, "ERROR", "LAST", "KIND", "ONE OF THEM"],
-        false => &[&head, "ERROR", "LAST", "QUEUE", "KIND", "ONE OF THEM"],
+    let columns: &[&str] = if one_queue {
+        &[&head, "ERROR", "LAST", "KIND", "ONE OF THEM"]
+    } else {
+        &[&head, "ERROR", "LAST", "QUEUE", "KIND", "ONE OF THEM"]
     };
     let mut table = Table::new(columns);
     for (group, count) in groups.iter().zip(counts) {
         let count = right(&count);
         let (error, last) = (group.error.clone(), when(group.last_at, now));
         let (kind, job) = (group.kind.clone(), group.job.to_string());
-        match one_queue {
-            true => table.row([count, error, last, kind, job]),
-            false => table.row([count, error, last, group.queue.to_string(), kind, job]),
+        if one_queue {
+            table.row([count, error, last, kind, job]);
+        } else {
+            table.row([count, error, last, group.queue.to_string(), kind, job]);
         }
     }
     table.render("no failed jobs")

@@ -40,9 +40,10 @@ pub async fn run(client: &Client, out: Output, args: LeasesArgs) -> Result<(), F
 }
 
 async fn holders(client: &Client, out: Output, leases: &[LeaseSummary]) -> Holders {
-    match out.json {
-        true => Holders::default(),
-        false => Holders::ask(client, leases.iter().map(|lease| lease.holder.as_str())).await,
+    if out.json {
+        Holders::default()
+    } else {
+        Holders::ask(client, leases.iter().map(|lease| lease.holder.as_str())).await
     }
 }
 

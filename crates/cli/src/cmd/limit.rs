@@ -69,9 +69,10 @@ pub async fn run(client: &Client, out: Output, args: LimitArgs) -> Result<(), Fa
 }
 
 async fn show(client: &Client, out: Output, view: &LimitView) -> Result<(), Failure> {
-    let holders = match out.json {
-        true => Holders::default(),
-        false => Holders::ask(client, view.holders.iter().map(|one| one.holder.as_str())).await,
+    let holders = if out.json {
+        Holders::default()
+    } else {
+        Holders::ask(client, view.holders.iter().map(|one| one.holder.as_str())).await
     };
     out.answer(view, |view| people(view, &holders, super::now()))
 }

@@ -142,9 +142,10 @@ async fn show(client: &Client, out: Output, views: Vec<ResourceView>) -> Result<
 
 async fn holders(client: &Client, out: Output, resources: &[ResourceView]) -> Holders {
     let all = resources.iter().flat_map(|resource| &resource.holders);
-    match out.json {
-        true => Holders::default(),
-        false => Holders::ask(client, all.map(|one| one.holder.as_str())).await,
+    if out.json {
+        Holders::default()
+    } else {
+        Holders::ask(client, all.map(|one| one.holder.as_str())).await
     }
 }
 

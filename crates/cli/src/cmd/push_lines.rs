@@ -328,9 +328,10 @@ impl Answers {
             let answer = match answer {
                 Ok(PushedId { id, duplicate, .. }) => {
                     self.good += 1;
-                    match self.out.json {
-                        true => super::job::json(&StoredLine { line, id: &id, duplicate }),
-                        false => id.to_string(),
+                    if self.out.json {
+                        super::job::json(&StoredLine { line, id: &id, duplicate })
+                    } else {
+                        id.to_string()
                     }
                 }
                 Err(no) => {

@@ -45,9 +45,10 @@ fn named(mut failure: Failure, ids: &[ScheduleId]) -> Failure {
     let at = no.index.or_else(|| no.line.and_then(|line| line.checked_sub(1)));
     if let Some(id) = at.and_then(|at| ids.get(at)) {
         let subject = format!("schedule {:?}", id.as_str());
-        failure.sentence = Some(match no.detail.contains(&subject) {
-            true => no.detail.clone(),
-            false => format!("{subject}: {}", no.detail),
+        failure.sentence = Some(if no.detail.contains(&subject) {
+            no.detail.clone()
+        } else {
+            format!("{subject}: {}", no.detail)
         });
     }
     failure

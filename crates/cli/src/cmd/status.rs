@@ -205,9 +205,10 @@ fn text(report: &StatusReport, width: usize) -> String {
 
 fn said(server: &Presented) -> String {
     let Presented { version, ready, detail } = server;
-    match ready {
-        true => format!("version {version}, ready"),
-        false => format!("version {version}, not ready: {detail}"),
+    if *ready {
+        format!("version {version}, ready")
+    } else {
+        format!("version {version}, not ready: {detail}")
     }
 }
 

@@ -166,9 +166,10 @@ fn no_owner(mut shown: ShownStore, address: &str) -> Failure {
     shown.servers.retain(|server| server.said_ago < SILENT_AFTER);
     let wish = "the wish stays in the store, and the next owner makes the snapshot";
     let start = start_one(address);
-    let hint = match shown.servers.is_empty() {
-        true => format!("{start}; {wish}"),
-        false => format!("see in the logs of the servers why none takes the store; {wish}"),
+    let hint = if shown.servers.is_empty() {
+        format!("{start}; {wish}")
+    } else {
+        format!("see in the logs of the servers why none takes the store; {wish}")
     };
     let why = match (shown.servers.iter().find(|server| server.leads), shown.epoch) {
         (Some(owner), _) => {

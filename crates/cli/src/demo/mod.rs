@@ -157,11 +157,10 @@ async fn show(out: Output, args: &DemoArgs, place: &DemoPlace) -> Result<(), Fai
         crate::output::tell("the server is up until Ctrl-C");
         std::future::pending::<()>().await;
     }
-    match verdict.ok {
-        true => Ok(()),
-        false => {
-            Err(Failure::new(NO, "a count does not hold").hint("this is a bug: please report it"))
-        }
+    if verdict.ok {
+        Ok(())
+    } else {
+        Err(Failure::new(NO, "a count does not hold").hint("this is a bug: please report it"))
     }
 }
 

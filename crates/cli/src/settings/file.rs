@@ -99,9 +99,10 @@ impl SettingsFile {
 fn text_of(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(BYTES_MAX + 1).read_to_string(&mut text)?;
-    match text.len() as u64 > BYTES_MAX {
-        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB")),
-        false => Ok(text),
+    if text.len() as u64 > BYTES_MAX {
+        Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is longer than 1 MiB"))
+    } else {
+        Ok(text)
     }
 }
 

@@ -30,14 +30,13 @@ fn every_option_of_serve_and_work_has_a_variable_and_a_key() {
         let command = layered(name);
         let (mut seen, mut without) = (BTreeSet::new(), Vec::new());
         for arg in command.get_arguments().filter(|arg| !arg.is_positional()) {
-            match is_setting(arg) {
-                false => without.push(arg.get_id().as_str()),
-                true => {
-                    let (variable, key) = (variable(arg), key(arg));
-                    assert_eq!(variable, format!("TENURE_{}", key.to_uppercase()));
-                    assert!(seen.insert(variable.clone()), "{variable}");
-                    assert!(!for_cmd.contains(&variable.as_str()), "{variable}");
-                }
+            if is_setting(arg) {
+                let (variable, key) = (variable(arg), key(arg));
+                assert_eq!(variable, format!("TENURE_{}", key.to_uppercase()));
+                assert!(seen.insert(variable.clone()), "{variable}");
+                assert!(!for_cmd.contains(&variable.as_str()), "{variable}");
+            } else {
+                without.push(arg.get_id().as_str());
             }
         }
         let may = ["config", "print_config", "accept_loss"];

@@ -234,9 +234,10 @@ fn text(entry: &FileEntry) -> Result<&str, Failure> {
 fn no_profile(file: &SettingsFile, profiles: &FileTable, name: &str) -> Failure {
     let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
     let near = nearest(name, names.iter().copied()).map(|near| format!("did you mean {near:?}? "));
-    let there = match names.is_empty() {
-        true => "it has none".to_owned(),
-        false => format!("it has: {}", names.join(", ")),
+    let there = if names.is_empty() {
+        "it has none".to_owned()
+    } else {
+        format!("it has: {}", names.join(", "))
     };
     Failure::usage(format!("there is no profile {name:?} in '{}'", file.path.display()))
         .hint(near.unwrap_or_default() + &there)

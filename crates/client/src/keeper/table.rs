@@ -148,10 +148,7 @@ impl Entry {
         if pulse.ended.is_some() {
             return self.next;
         }
-        let stop = match pulse.sure {
-            true => pulse.stop_by(self.kept.ttl),
-            false => self.unsure_until,
-        };
+        let stop = if pulse.sure { pulse.stop_by(self.kept.ttl) } else { self.unsure_until };
         self.next.min(stop)
     }
 }
@@ -377,10 +374,8 @@ impl Table {
                 lock(&beat.kept.report).get_or_insert(progress);
             }
             // A refused report must not cost the lease: retry at once without it.
-            let again = match refused && reported {
-                true => Duration::ZERO,
-                false => part(entry.kept.ttl, BEAT_AGAIN),
-            };
+            let again =
+                if refused && reported { Duration::ZERO } else { part(entry.kept.ttl, BEAT_AGAIN) };
             entry.next = entry.next.min(now + again);
         }
     }

@@ -118,12 +118,11 @@ fn search(address: Address, may_call: MayCall) -> FoundServers {
         let message = format!("{shown}: cannot look up its servers: {why}");
         // Redis's own codes for an unknown user, or one without this permission.
         let is_denied = ["NOAUTH", "WRONGPASS", "NOPERM"].iter().any(|code| why.contains(code));
-        match is_denied {
-            true => {
-                let (store, guide) = ("redis".into(), "docs/guides/redis.md".into());
-                Fault::Denied(StoreRefusal::Denied { store, message, guide }.into())
-            }
-            false => Fault::Unavailable(message),
+        if is_denied {
+            let (store, guide) = ("redis".into(), "docs/guides/redis.md".into());
+            Fault::Denied(StoreRefusal::Denied { store, message, guide }.into())
+        } else {
+            Fault::Unavailable(message)
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

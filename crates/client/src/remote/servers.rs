@@ -161,10 +161,7 @@ impl CalledServer {
     fn new(server: &ServerUrl, trust: &Trust, of: usize) -> Result<Self, RemoteError> {
         let host = HeaderValue::from_str(&server.authority())
             .map_err(|_| RemoteError::Host(server.host.clone()))?;
-        let tls = match server.tls {
-            true => Some(for_http_trusting(trust, &server.host)?),
-            false => None,
-        };
+        let tls = if server.tls { Some(for_http_trusting(trust, &server.host)?) } else { None };
         let wire = Wire::new(server.clone(), tls);
         let wire = if of > 1 { wire.connecting_within(CONNECT_WITHIN) } else { wire };
         Ok(CalledServer { wire, host })

@@ -283,9 +283,10 @@ impl Taking {
             let mut asked = Asked { answer, late, ..nothing(sent) };
             let looks = looks && *phase.borrow() == Phase::Working;
             if looks && asked.answer.as_ref().is_ok_and(|leased| leased.leases.is_empty()) {
-                asked.empty = Some(match idle {
-                    true => Ok(true),
-                    false => until_empty::is_empty(&client, &queues).await,
+                asked.empty = Some(if idle {
+                    Ok(true)
+                } else {
+                    until_empty::is_empty(&client, &queues).await
                 });
             }
             asked

@@ -209,9 +209,8 @@ async fn a_client_follows_a_named_leader_and_returns_when_it_is_gone() {
 async fn a_draining_leader_is_left_and_followed_again_when_named() {
     let drains = Arc::new(AtomicBool::new(false));
     let draining = drains.clone();
-    let owner = Double::start(move || match draining.load(Ordering::SeqCst) {
-        true => refusal(Code::Draining),
-        false => ok(AUDIT),
+    let owner = Double::start(move || {
+        if draining.load(Ordering::SeqCst) { refusal(Code::Draining) } else { ok(AUDIT) }
     })
     .await;
     let (first, second) = (Double::naming(&owner).await, Double::well().await);

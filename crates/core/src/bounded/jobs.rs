@@ -76,10 +76,7 @@ pub(crate) fn needs(needs: &[Need], of: &At<'_>, least: usize) -> Result<(), Ref
 
 /// A need with an id names one resource, so its count must be 1.
 pub(crate) fn need_count(has_id: bool, count: u32, at: &At<'_>) -> Result<(), Refusal> {
-    match has_id && count > 1 {
-        true => Err(at.refuse(BodyRefusal::CountWithId)),
-        false => Ok(()),
-    }
+    if has_id && count > 1 { Err(at.refuse(BodyRefusal::CountWithId)) } else { Ok(()) }
 }
 
 /// Refuses the same limit or the same pool twice; the pointer is `/INDEX` of the second.
@@ -131,10 +128,7 @@ pub(crate) fn retry(retry: &Retry, at: At<'_>) -> Result<(), Refusal> {
 
 /// Refuses a `retry_in` for a run after which no attempt follows.
 pub(crate) fn retry_goes_on(last: bool, has_retry_in: bool, at: &At<'_>) -> Result<(), Refusal> {
-    match last && has_retry_in {
-        true => Err(at.refuse(BodyRefusal::RetryInWithFinal)),
-        false => Ok(()),
-    }
+    if last && has_retry_in { Err(at.refuse(BodyRefusal::RetryInWithFinal)) } else { Ok(()) }
 }
 
 pub(crate) fn labels(labels: &Labels, of: &At<'_>) -> Result<(), Refusal> {

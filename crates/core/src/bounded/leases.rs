@@ -26,9 +26,10 @@ pub(crate) fn lease(call: &Lease, at: At<'_>) -> Result<(), Refusal> {
         }
     }
     At::Member(&at, "wait").span(*wait, Spans::WAIT)?;
-    match *ttl == Span::ZERO {
-        true => needs_leave_no_ttl(ask, &At::Member(&at, "ttl"))?,
-        false => At::Member(&at, "ttl").span(*ttl, Spans::TTL)?,
+    if *ttl == Span::ZERO {
+        needs_leave_no_ttl(ask, &At::Member(&at, "ttl"))?;
+    } else {
+        At::Member(&at, "ttl").span(*ttl, Spans::TTL)?;
     }
     let at = At::Member(&at, "worker");
     let short = |name, text: &Option<String>| {

@@ -43,9 +43,10 @@ impl Spans {
 
     /// Refuses a duration outside; `shown` is the caller's way of writing it.
     pub fn check(self, span: Span, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
-        match (self.min_us..=self.max_us).contains(&span.us()) {
-            true => Ok(()),
-            false => Err(self.refuse(shown())),
+        if (self.min_us..=self.max_us).contains(&span.us()) {
+            Ok(())
+        } else {
+            Err(self.refuse(shown()))
         }
     }
 
@@ -84,9 +85,10 @@ pub(crate) fn number_outside(shown: String, bounds: &RangeInclusive<i64>) -> Ref
 
 /// Refuses a moment that no fence could reach; `shown` is the caller's way of writing it.
 pub(crate) fn moment(moment: Moment, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
-    match moment <= Moment::LAST {
-        true => Ok(()),
-        false => Err(ValueRefusal::MomentTooFar { shown: shown() }.into()),
+    if moment <= Moment::LAST {
+        Ok(())
+    } else {
+        Err(ValueRefusal::MomentTooFar { shown: shown() }.into())
     }
 }
 
@@ -101,26 +103,29 @@ pub(crate) fn short(text: &str, max: usize) -> Result<&str, Refusal> {
 /// The kind of a job: short, and without characters that would break a line of a list.
 pub(crate) fn kind(text: &str) -> Result<(), Refusal> {
     let short = short(text, NAME_BYTES_MAX)?;
-    match short.chars().any(char::is_control) {
-        true => Err(NameRefusal::KindControl { most: NAME_BYTES_MAX }.into()),
-        false => Ok(()),
+    if short.chars().any(char::is_control) {
+        Err(NameRefusal::KindControl { most: NAME_BYTES_MAX }.into())
+    } else {
+        Ok(())
     }
 }
 
 /// Refuses an interval with a fraction of a second; `shown` is the caller's way of writing it.
 pub(crate) fn whole_seconds(span: Span, shown: impl FnOnce() -> String) -> Result<(), Refusal> {
-    match span.us().is_multiple_of(SECOND_US) {
-        true => Ok(()),
-        false => Err(TimingRefusal::NotWholeSeconds { shown: cut(&shown()) }.into()),
+    if span.us().is_multiple_of(SECOND_US) {
+        Ok(())
+    } else {
+        Err(TimingRefusal::NotWholeSeconds { shown: cut(&shown()) }.into())
     }
 }
 
 /// The key of a label. The value is a [`short`] text of [`LABEL_VALUE_BYTES_MAX`].
 pub(crate) fn label_key(key: &str) -> Result<(), BodyRefusal> {
     let (bytes, most) = (key.len(), LABEL_KEY_BYTES_MAX);
-    match (1..=most).contains(&bytes) {
-        true => Ok(()),
-        false => Err(BodyRefusal::LabelKeyLength { bytes, most }),
+    if (1..=most).contains(&bytes) {
+        Ok(())
+    } else {
+        Err(BodyRefusal::LabelKeyLength { bytes, most })
     }
 }
 
@@ -129,8 +134,9 @@ pub(crate) const LABEL_VALUE: usize = LABEL_VALUE_BYTES_MAX;
 
 /// The number of labels of a job.
 pub(crate) fn labels(labels: usize) -> Result<(), BodyRefusal> {
-    match labels <= LABELS_MAX {
-        true => Ok(()),
-        false => Err(BodyRefusal::TooManyLabels { labels, most: LABELS_MAX }),
+    if labels <= LABELS_MAX {
+        Ok(())
+    } else {
+        Err(BodyRefusal::TooManyLabels { labels, most: LABELS_MAX })
     }
 }

@@ -75,8 +75,9 @@ pub(crate) fn gauge(gauge: &Gauge) -> Result<(), Refusal> {
 /// A fresh reading must never be stale.
 pub(crate) fn stale_long_enough(gauge: &Gauge, at: &At<'_>) -> Result<(), Refusal> {
     let least = fresh(gauge.every);
-    match gauge.stale < least {
-        true => Err(At::Member(at, "stale").refuse(LimitRefusal::GaugeStaleTooShort { least })),
-        false => Ok(()),
+    if gauge.stale < least {
+        Err(At::Member(at, "stale").refuse(LimitRefusal::GaugeStaleTooShort { least }))
+    } else {
+        Ok(())
     }
 }

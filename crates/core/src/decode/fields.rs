@@ -228,9 +228,10 @@ pub(super) struct ObjectShape<const N: usize> {
 impl<const N: usize> ObjectShape<N> {
     fn unknown(&self, key: &str, at: &At<'_>) -> Refusal {
         let (shown, what, fields) = (cut(key), self.what.into(), phrases(self.fields));
-        let case = match self.answered.contains(&key) {
-            true => BodyRefusal::FieldAnswered { shown, what, fields },
-            false => BodyRefusal::FieldUnknown { shown, what, fields },
+        let case = if self.answered.contains(&key) {
+            BodyRefusal::FieldAnswered { shown, what, fields }
+        } else {
+            BodyRefusal::FieldUnknown { shown, what, fields }
         };
         Refusal::from(case).at(At::Member(at, key).to_string())
     }

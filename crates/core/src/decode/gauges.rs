@@ -70,8 +70,9 @@ fn address(text: &str) -> Result<GaugeAddress, Refusal> {
 /// Reads a pointer of RFC 6901; the empty one is the whole document.
 fn json_pointer(text: &str) -> Result<String, Refusal> {
     let escapes = text.split('~').skip(1).all(|after| after.starts_with(['0', '1']));
-    match (text.is_empty() || text.starts_with('/')) && escapes {
-        true => Ok(text.to_owned()),
-        false => Err(LimitRefusal::GaugePointerMalformed.into()),
+    if (text.is_empty() || text.starts_with('/')) && escapes {
+        Ok(text.to_owned())
+    } else {
+        Err(LimitRefusal::GaugePointerMalformed.into())
     }
 }

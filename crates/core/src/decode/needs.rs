@@ -139,9 +139,10 @@ impl<'t> NeedOptions<'t> {
 
     fn end(self, head: &str) -> Result<(), Refusal> {
         let Some((name, _)) = self.left.first() else { return Ok(()) };
-        let (kind, known): (&'static str, &[&'static str]) = match head.starts_with("limit:") {
-            true => ("limit", &["weight", "cost"]),
-            false => ("pool", &["prefer", "id", "count"]),
+        let (kind, known): (&'static str, &[&'static str]) = if head.starts_with("limit:") {
+            ("limit", &["weight", "cost"])
+        } else {
+            ("pool", &["prefer", "id", "count"])
         };
         let known = phrases(known.iter().copied());
         Err(NeedRefusal::OptionUnknown { shown: cut(name), kind: kind.into(), known }.into())

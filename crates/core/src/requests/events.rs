@@ -92,9 +92,10 @@ impl EventPage {
 
     /// Number of events that may still be scanned; 0 once the page is full.
     pub fn left(&self) -> usize {
-        match self.read.items.len() < self.asked.max {
-            true => EVENTS_SCAN_MAX.saturating_sub(self.looked),
-            false => 0,
+        if self.read.items.len() < self.asked.max {
+            EVENTS_SCAN_MAX.saturating_sub(self.looked)
+        } else {
+            0
         }
     }
 

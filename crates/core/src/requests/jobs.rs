@@ -37,10 +37,7 @@ pub struct Push {
 impl Push {
     /// A job without an id gets another one at each sending, so a second push would store it again.
     pub(super) fn effect(&self) -> Effect {
-        match self.jobs.iter().any(|job| job.id.is_none()) {
-            true => Effect::Adds,
-            false => Effect::Sets,
-        }
+        if self.jobs.iter().any(|job| job.id.is_none()) { Effect::Adds } else { Effect::Sets }
     }
 }
 

@@ -202,10 +202,7 @@ impl ManyJobs {
 /// # Errors
 /// `invalid_field`, at the whole body.
 pub fn must_say_something(filter: &JobFilter) -> Result<(), Refusal> {
-    match filter.is_empty() {
-        true => Err(Refusal::from(ValueRefusal::FilterEmpty).at("")),
-        false => Ok(()),
-    }
+    if filter.is_empty() { Err(Refusal::from(ValueRefusal::FilterEmpty).at("")) } else { Ok(()) }
 }
 
 macro_rules! many {

@@ -236,10 +236,7 @@ impl WaitCause {
     }
     /// For a job that waits for a parent; `ended` is true once the parent has ended.
     pub fn parent(name: String, ended: bool) -> Self {
-        match ended {
-            true => WaitCause::ParentTelling { name },
-            false => WaitCause::ParentOpen { name },
-        }
+        if ended { WaitCause::ParentTelling { name } } else { WaitCause::ParentOpen { name } }
     }
     /// For a job whose queue is paused; without `until` the pause has no end.
     pub fn queue_paused(name: String, until: Option<Moment>) -> Self {
@@ -265,9 +262,10 @@ impl WaitCause {
     }
     /// For a need of `count` resources of a pool, where `there` resources would fit if they were free.
     pub fn pool_taken(name: String, which: Wanted, count: u64, there: u64) -> Self {
-        match there < count {
-            true => WaitCause::PoolTooSmall { name, which, count, there },
-            false => WaitCause::PoolTaken { name, which, there },
+        if there < count {
+            WaitCause::PoolTooSmall { name, which, count, there }
+        } else {
+            WaitCause::PoolTaken { name, which, there }
         }
     }
     /// For a need whose free units are reserved for a job or a caller that has waited longer.

@@ -135,9 +135,10 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
         (commands(visit, &by_command(visit, &job)))
     };
     // The page must not change while somebody reads the content.
-    match shows_content(visit) {
-        true => Sheet::still(id.clone(), body),
-        false => Sheet::live(id.clone(), body),
+    if shows_content(visit) {
+        Sheet::still(id.clone(), body)
+    } else {
+        Sheet::live(id.clone(), body)
     }
 }
 

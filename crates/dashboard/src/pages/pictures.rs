@@ -126,9 +126,10 @@ impl Pictures {
 
     /// The minutes of each step of time; the last step is complete.
     fn steps(&self) -> (Vec<&[Minute]>, usize) {
-        let (of_step, steps) = match self.is_day {
-            true => (MINUTES_OF_BAR, MINUTES_OF_DAY / MINUTES_OF_BAR),
-            false => (1, MINUTES_OF_HOUR),
+        let (of_step, steps) = if self.is_day {
+            (MINUTES_OF_BAR, MINUTES_OF_DAY / MINUTES_OF_BAR)
+        } else {
+            (1, MINUTES_OF_HOUR)
         };
         (self.minutes.rchunks(of_step).rev().collect(), steps)
     }

@@ -72,9 +72,10 @@ async fn show(visit: &Visit) -> Result<Drawn, Unanswered> {
     let page = Page { max: MADE_SHOWN, cursor: None };
     let asked = ListJobs { filter, page, full: true };
     // To find no job of this schedule, the store would look at many jobs of others.
-    let made = match one.fired > 0 || one.unfinished > 0 || one.last_ended.is_some() {
-        true => jobs::first_found(visit, asked).await?,
-        false => Listed { items: Vec::new(), next: None, partial: false },
+    let made = if one.fired > 0 || one.unfinished > 0 || one.last_ended.is_some() {
+        jobs::first_found(visit, asked).await?
+    } else {
+        Listed { items: Vec::new(), next: None, partial: false }
     };
     let lines = PayloadLines::of(visit, &made.items).await?;
     let id = one.id.to_string();

@@ -59,9 +59,10 @@ pub(crate) fn at(moment: Moment) -> Markup {
 /// A moment by its clock, with the date if it is another day.
 pub(crate) fn clock(visit: &Visit, moment: Moment) -> Markup {
     let (text, today) = (moment.to_string(), visit.now.to_string());
-    let shown = match text.get(..10) == today.get(..10) {
-        true => text.get(11..19).map(|clock| format!("{clock}Z")),
-        false => text.get(5..16).map(|day| format!("{}Z", day.replace('T', " "))),
+    let shown = if text.get(..10) == today.get(..10) {
+        text.get(11..19).map(|clock| format!("{clock}Z"))
+    } else {
+        text.get(5..16).map(|day| format!("{}Z", day.replace('T', " ")))
     };
     html! {
         time datetime=(iso(moment)) title=(moment) data-as="clock" { (shown.unwrap_or_default()) }

@@ -230,10 +230,7 @@ impl Election {
         if tenancy.note == flight.append.note {
             tenancy.note = RunNote::Stays;
         }
-        let covers = match forgets(Mutant::AppendsLetOutAll) {
-            true => tenancy.ticket,
-            false => flight.covers,
-        };
+        let covers = if forgets(Mutant::AppendsLetOutAll) { tenancy.ticket } else { flight.covers };
         if covers > 0 {
             actions.push(Action::Release { up_to: covers });
         }

@@ -122,9 +122,10 @@ impl Election {
             return;
         }
         if at.us() >= since.us() + ABSENT_FOR.us() || forgets(Mutant::AbsenceIsEmptiness) {
-            let id = match forgets(Mutant::AbsenceIsEmptiness) {
-                true => self.fresh,
-                false => store.or(self.store).unwrap_or(self.fresh),
+            let id = if forgets(Mutant::AbsenceIsEmptiness) {
+                self.fresh
+            } else {
+                store.or(self.store).unwrap_or(self.fresh)
             };
             let is_new = is_new || forgets(Mutant::AbsenceIsEmptiness);
             if !is_new {
@@ -286,9 +287,13 @@ impl Election {
             body: None,
             moment: wall.at(at),
             ttl: self.largest_ttl,
-            note: match self.may_have_lost(own, *by) && own.noted_run == by.run {
-                true if !forgets(Mutant::RecoveryKeepsTheNote) => RunNote::Lossy,
-                _ => RunNote::Stays,
+            note: if self.may_have_lost(own, *by)
+                && own.noted_run == by.run
+                && !forgets(Mutant::RecoveryKeepsTheNote)
+            {
+                RunNote::Lossy
+            } else {
+                RunNote::Stays
             },
             beats: true,
         };
@@ -300,21 +305,21 @@ impl Election {
 
     /// R8: the machine begins no earlier than the heartbeat's moment.
     fn first_wall(&self, own: &Own, began: Moment, since: Span) -> Wall {
-        match forgets(Mutant::BeginsBeforeTheBeat) {
-            true => Wall::begin(began, since),
-            false => Wall::begin(began.max(own.moment), since),
+        if forgets(Mutant::BeginsBeforeTheBeat) {
+            Wall::begin(began, since)
+        } else {
+            Wall::begin(began.max(own.moment), since)
         }
     }
 
     /// Another server may be able to read the store, so this one rests after damage.
     pub(super) fn load_failed(&mut self, damaged: bool, at: Span, actions: &mut Vec<Action>) {
         if matches!(self.stage, ElectionStage::Loading { .. }) {
-            let watch = match damaged {
-                true => {
-                    actions.push(Action::Warn(Warning::Damaged));
-                    Watch::resting(at)
-                }
-                false => Watch { looked: Some(at), ..Watch::default() },
+            let watch = if damaged {
+                actions.push(Action::Warn(Warning::Damaged));
+                Watch::resting(at)
+            } else {
+                Watch { looked: Some(at), ..Watch::default() }
             };
             self.stage = ElectionStage::Looking(watch);
         }

@@ -437,12 +437,11 @@ impl Tenancy {
     /// The name of the next snapshot.
     fn next_generation(&mut self) -> Generation {
         self.snapshots += 1;
-        match forgets(Mutant::SnapshotsAreCounted) {
-            true => {
-                let last = self.snapshot.map_or(0, |snapshot| snapshot.generation.count);
-                Generation { epoch: Epoch(0), count: last + 1 }
-            }
-            false => Generation { epoch: self.by.epoch, count: self.snapshots },
+        if forgets(Mutant::SnapshotsAreCounted) {
+            let last = self.snapshot.map_or(0, |snapshot| snapshot.generation.count);
+            Generation { epoch: Epoch(0), count: last + 1 }
+        } else {
+            Generation { epoch: self.by.epoch, count: self.snapshots }
         }
     }
 }

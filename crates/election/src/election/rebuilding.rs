@@ -54,10 +54,7 @@ impl Election {
 
     /// Another server's knowledge is later than this one's if its epoch is above this one.
     fn served_until(&self, mine: Term) -> Epoch {
-        match forgets(Mutant::LaterIsAcquired) {
-            true => mine.epoch,
-            false => self.served,
-        }
+        if forgets(Mutant::LaterIsAcquired) { mine.epoch } else { self.served }
     }
 
     pub(super) fn looked_after_loss(
@@ -87,10 +84,8 @@ impl Election {
         let ElectionStage::Asking(inquiry) = &mut self.stage else { return };
         inquiry.tip = own.as_ref().map(|own| own.tip).unwrap_or_default();
         inquiry.seen = Some(own.map(|own| (own.epoch, own.leader)));
-        inquiry.left = match forgets(Mutant::HealsWithoutAsking) {
-            true => Vec::new(),
-            false => self.others.clone(),
-        };
+        inquiry.left =
+            if forgets(Mutant::HealsWithoutAsking) { Vec::new() } else { self.others.clone() };
         inquiry.silent = false;
         actions.extend(inquiry.left.iter().copied().map(Action::AskServer));
         self.all_asked(actions);
@@ -183,10 +178,10 @@ impl Election {
             moment: tenancy.wall.at(at),
             ttl,
             // The run may be the noted one, if the store was set back within it.
-            note: match rebuilding.recovers || tenancy.recovers_until.is_some() {
-                true if forgets(Mutant::RecoveryKeepsTheNote) => RunNote::Stays,
-                true => RunNote::Lossy,
-                false => RunNote::Whole,
+            note: if rebuilding.recovers || tenancy.recovers_until.is_some() {
+                if forgets(Mutant::RecoveryKeepsTheNote) { RunNote::Stays } else { RunNote::Lossy }
+            } else {
+                RunNote::Whole
             },
         };
         let call = self.send(ScriptCall::Turn(turn), actions);

@@ -294,9 +294,10 @@ impl World {
     pub(super) fn step(&mut self, event: Event) -> bool {
         let left = self.left;
         let took = self.try_step(event).is_some();
-        match took {
-            true => self.look(),
-            false => self.left = left,
+        if took {
+            self.look();
+        } else {
+            self.left = left;
         }
         took
     }
@@ -500,10 +501,7 @@ impl World {
 
     /// The clock by which leases end.
     pub(super) fn lease_clock(&self) -> u64 {
-        match forgets(Mutant::LeasesEndByTime) {
-            true => self.time().us() / 1_000_000,
-            false => self.tick,
-        }
+        if forgets(Mutant::LeasesEndByTime) { self.time().us() / 1_000_000 } else { self.tick }
     }
 
     fn decide(&mut self, at: usize, change: Change, to: Option<(usize, u64, Said)>) {
@@ -549,10 +547,7 @@ impl World {
                     pending.to.is_some_and(|(to, at, _)| to == client && at == asked)
                 };
                 (!machine.pending.iter().any(is_there)).then_some(())?;
-                let said = match machine.holder == Some(client) {
-                    true => Said::Extended,
-                    false => Said::Lost,
-                };
+                let said = if machine.holder == Some(client) { Said::Extended } else { Said::Lost };
                 if said == Said::Extended {
                     machine.ends = clock + TTL;
                 }

@@ -40,9 +40,10 @@ impl<B: Clone> Keys<B> {
 
     /// Compares the last entry with the caller's: `None` if the caller's is the next one.
     fn is_there(&self, own: &Own, number: u64, checksum: u64) -> Option<ScriptReply> {
-        let there = match number == own.tip.number {
-            true => Some(own.tip.checksum),
-            false => self.log.get(&number).map(|logged| logged.checksum),
+        let there = if number == own.tip.number {
+            Some(own.tip.checksum)
+        } else {
+            self.log.get(&number).map(|logged| logged.checksum)
         };
         match there {
             Some(there) if there == checksum || forgets(Mutant::AnyContentIsDone) => {

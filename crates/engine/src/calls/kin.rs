@@ -51,10 +51,7 @@ impl Show<Listed<ParentView>> for ParentsAt {
                 },
             });
         }
-        let next = match shown.len() < many {
-            true => Some((from + shown.len()).to_string()),
-            false => next,
-        };
+        let next = if shown.len() < many { Some((from + shown.len()).to_string()) } else { next };
         Ok(Listed { items: shown, next, partial: false })
     }
 }

@@ -53,12 +53,11 @@ impl Confirming {
     pub(crate) fn begin(&self, shared: &Arc<Shared>, batch: &mut Batch) {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let number = batch.number;
-        let append = match batch.changes.is_empty() {
-            true => Append::Nothing(*end),
-            false => {
-                let entry = JournalEntry::after(*end, CHANGES_FORMAT, &batch.changes.encode());
-                Append::Entry { entry, ttl: batch.ttl, grants: batch.changes.rows.grants() }
-            }
+        let append = if batch.changes.is_empty() {
+            Append::Nothing(*end)
+        } else {
+            let entry = JournalEntry::after(*end, CHANGES_FORMAT, &batch.changes.encode());
+            Append::Entry { entry, ttl: batch.ttl, grants: batch.changes.rows.grants() }
         };
         let begun = Begun {
             number,

@@ -91,9 +91,10 @@ impl SimDisk {
     }
 
     fn fails(&self) -> io::Result<()> {
-        match std::mem::take(&mut self.lock().fails) {
-            true => Err(io::Error::other("the disk refuses")),
-            false => Ok(()),
+        if std::mem::take(&mut self.lock().fails) {
+            Err(io::Error::other("the disk refuses"))
+        } else {
+            Ok(())
         }
     }
 

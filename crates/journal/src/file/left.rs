@@ -39,13 +39,11 @@ impl<D: Disk> LeftEntries<D> {
     pub(super) fn next(&mut self) -> Result<Option<JournalEntry>, ReadError> {
         loop {
             if let Some(entry) = self.next_of_segment() {
-                match self.is_next(&entry)? {
-                    true => {
-                        self.end = entry.position();
-                        return Ok(Some(entry));
-                    }
-                    false => continue,
+                if !self.is_next(&entry)? {
+                    continue;
                 }
+                self.end = entry.position();
+                return Ok(Some(entry));
             }
             self.look_behind();
             let Some(number) = self.segments.pop_front() else { return self.check_end() };
@@ -72,9 +70,10 @@ impl<D: Disk> LeftEntries<D> {
         if number > self.end.number {
             return entry.follows(self.end).map(|()| true).map_err(damaged);
         }
-        match number < self.end.number || entry.position() == self.end {
-            true => Ok(false),
-            false => Err(damaged(BadEntry::OtherPast { before: number })),
+        if number < self.end.number || entry.position() == self.end {
+            Ok(false)
+        } else {
+            Err(damaged(BadEntry::OtherPast { before: number }))
         }
     }
 
@@ -89,9 +88,10 @@ impl<D: Disk> LeftEntries<D> {
     }
 
     fn check_end(&self) -> Result<Option<JournalEntry>, ReadError> {
-        match self.durable > self.end.number {
-            true => Err(ReadError::Missing { number: self.end.number + 1, last: self.durable }),
-            false => Ok(None),
+        if self.durable > self.end.number {
+            Err(ReadError::Missing { number: self.end.number + 1, last: self.durable })
+        } else {
+            Ok(None)
         }
     }
 }

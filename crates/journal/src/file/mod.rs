@@ -259,12 +259,11 @@ impl FileInside {
         };
         // The syncing thread sleeps while there is nothing to sync.
         let wakes = was_synced && state.unsynced_since.is_some();
-        let answered = match is_done {
-            true => Some((hears, Appended::Done)),
-            false => {
-                state.waiting.push((number, hears));
-                None
-            }
+        let answered = if is_done {
+            Some((hears, Appended::Done))
+        } else {
+            state.waiting.push((number, hears));
+            None
         };
         drop(state);
         if wakes {

@@ -85,9 +85,12 @@ impl Space {
 fn check_place(found: &mut Findings, s: &Schedule, now: Moment) {
     let stands = s.place.is_some() || s.wanted_at.is_some() || s.awaits_job;
     let fires = !s.shell && !s.has_ended() && s.pause(now) != Some(Moment::MAX);
-    found.check(stands == fires, || match fires {
-        true => format!("schedule \"{}\" has moments, and stands in no order", s.id),
-        false => format!("schedule \"{}\" has no moment, and stands in an order", s.id),
+    found.check(stands == fires, || {
+        if fires {
+            format!("schedule \"{}\" has moments, and stands in no order", s.id)
+        } else {
+            format!("schedule \"{}\" has no moment, and stands in an order", s.id)
+        }
     });
     found.check(!s.awaits_job || s.overlap == Overlap::Queue && s.unfinished > 0, || {
         format!("schedule \"{}\" waits for no job", s.id)

@@ -244,9 +244,10 @@ impl Outside {
     fn shown(&self) -> GaugeResult {
         let live =
             self.runs.iter().filter(|run| run.starts_at <= self.now && run.ends_at > self.now);
-        match self.counts_by_weight() {
-            true => GaugeResult::Sum(live.map(|run| run.weight).sum()),
-            false => GaugeResult::Ids(live.map(|run| run.id.clone()).collect()),
+        if self.counts_by_weight() {
+            GaugeResult::Sum(live.map(|run| run.weight).sum())
+        } else {
+            GaugeResult::Ids(live.map(|run| run.id.clone()).collect())
         }
     }
 

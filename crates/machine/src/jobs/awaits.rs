@@ -153,10 +153,7 @@ impl Space {
 
     /// The time that a thing is kept if it ends now; `retain` is its own setting.
     pub(crate) fn kept_for(&self, on: &Awaited, retain: Span) -> Span {
-        match self.awaited.contains_key(on) {
-            true => retain.max(Span::from_us(AWAITED_US)),
-            false => retain,
-        }
+        if self.awaited.contains_key(on) { retain.max(Span::from_us(AWAITED_US)) } else { retain }
     }
 
     /// The thing has ended, or is gone: notifies the calls that wait for it.

@@ -96,9 +96,10 @@ impl Space {
             archive,
             now,
         };
-        let order = match deciding.kinship.is_empty() {
-            true => (0..jobs.len()).collect(),
-            false => std::mem::take(&mut deciding.kinship.order),
+        let order = if deciding.kinship.is_empty() {
+            (0..jobs.len()).collect()
+        } else {
+            std::mem::take(&mut deciding.kinship.order)
         };
         for index in order.into_iter().filter(|index| matches!(plans[*index], PushPlan::Store(_))) {
             deciding.decide(index).map_err(|no| no.item(index))?;
@@ -201,9 +202,10 @@ impl Deciding<'_> {
         let fate = Fate { kin: has_kin.then(|| Box::new(kin)), way };
         if let Some(flow) = fate.flow() {
             let members = self.members.entry(flow.clone()).or_default();
-            match fate.is_cancelled() {
-                true => members.cancelled += 1,
-                false => members.open += 1,
+            if fate.is_cancelled() {
+                members.cancelled += 1;
+            } else {
+                members.open += 1;
             }
         }
         self.fates[index] = fate;
@@ -227,9 +229,10 @@ impl Deciding<'_> {
                 if let Some(new) = self.new_item(*item) {
                     let fate = &self.fates[new];
                     let above = fate.kin.as_ref().is_some_and(|kin| kin.above);
-                    let stands = match fate.is_cancelled() {
-                        true => ParentNow::Failed(JobState::Cancelled),
-                        false => ParentNow::Open { above },
+                    let stands = if fate.is_cancelled() {
+                        ParentNow::Failed(JobState::Cancelled)
+                    } else {
+                        ParentNow::Open { above }
                     };
                     return Some((Parent::Job(seq, id), stands));
                 }

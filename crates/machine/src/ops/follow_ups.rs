@@ -154,9 +154,10 @@ impl Space {
         let is_after = stored_after(jobs, kinship, goes);
         let (after, before): (Vec<usize>, Vec<usize>) =
             (0..jobs.len()).partition(|at| is_after[*at]);
-        let stored: Cow<'_, [NewJob]> = match after.is_empty() {
-            true => jobs.into(),
-            false => before.iter().chain(&after).map(|at| jobs[*at].clone()).collect(),
+        let stored: Cow<'_, [NewJob]> = if after.is_empty() {
+            jobs.into()
+        } else {
+            before.iter().chain(&after).map(|at| jobs[*at].clone()).collect()
         };
         let first_after = before.len();
         let order = [before, after].concat();

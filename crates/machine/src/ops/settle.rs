@@ -206,9 +206,10 @@ impl Space {
                 .check_follow_ups((&item.push, kinship), goes.as_ref(), heir.as_ref(), archive, now)
                 .is_err();
         let mut follow_ups = FollowUps::of(item.push, kinship, goes.as_ref());
-        let before = match full {
-            false => self.push_from(follow_ups.take_before(), by, next_seq, archive, now).ok(),
-            true => None,
+        let before = if full {
+            None
+        } else {
+            self.push_from(follow_ups.take_before(), by, next_seq, archive, now).ok()
         };
         let Some(before) = before else {
             let result = Err(Code::QueueFull);

@@ -20,12 +20,11 @@ pub fn encode_events(events: &[Happened]) -> Vec<u8> {
         Happened { at: Moment::ZERO, kind: EventType::JobPushed, about: About::default() };
     let mut before = &nothing;
     for (n, event) in events.iter().enumerate() {
-        match n > 0 && event.kind == before.kind {
-            true => out.byte(0),
-            false => {
-                out.byte(1);
-                out.text(event.kind.as_str());
-            }
+        if n > 0 && event.kind == before.kind {
+            out.byte(0);
+        } else {
+            out.byte(1);
+            out.text(event.kind.as_str());
         }
         out.moment(Moment::from_us(event.at.us().wrapping_sub(before.at.us())));
         let (mut there, mut again) = (0u32, 0u32);
@@ -64,9 +63,10 @@ pub fn decode_events(bytes: &[u8]) -> Option<Vec<Happened>> {
         let (there, again) = (input.u32()?, input.u32()?);
         let mut about = About::default();
         for field in Field::ALL.iter().copied().filter(|field| there & bit(*field) != 0) {
-            match again & bit(field) != 0 {
-                true => repeat(field, &mut about, &before?.about),
-                false => read(&mut input, field, &mut about)?,
+            if again & bit(field) != 0 {
+                repeat(field, &mut about, &before?.about);
+            } else {
+                read(&mut input, field, &mut about)?;
             }
         }
         events.push(Happened { at, kind, about });

@@ -105,9 +105,10 @@ impl CopyRedis {
 
     /// Refuses a Redis that is full as it is. Whether the copy has room in it too shows when it is written.
     fn has_room(&self) -> Result<(), CopyError> {
-        match self.store.room().map_err(|why| away(&why))?.is_full() {
-            true => Err(Refusal::from(full()).into()),
-            false => Ok(()),
+        if self.store.room().map_err(|why| away(&why))?.is_full() {
+            Err(Refusal::from(full()).into())
+        } else {
+            Ok(())
         }
     }
 }

@@ -208,10 +208,7 @@ pub(crate) fn request(
     }
     let mut request = Request::new(body);
     *request.method_mut() = head.method.clone();
-    *request.uri_mut() = match when.hurries {
-        true => uri(to, &unwaited(path))?,
-        false => uri(to, path)?,
-    };
+    *request.uri_mut() = if when.hurries { uri(to, &unwaited(path))? } else { uri(to, path)? };
     *request.headers_mut() = headers;
     Ok(request)
 }

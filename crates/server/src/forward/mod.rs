@@ -199,11 +199,10 @@ pub(crate) fn wire<B>(to: &ServerUrl, peer_group: &PeerGroup) -> Result<Wire<B>,
 where
     B: Body<Data: Send, Error: Into<Box<dyn std::error::Error + Send + Sync>>> + Send + 'static,
 {
-    let tls = match to.tls {
-        true => {
-            Some(for_http_trusting(&peer_group.trust, &to.host).map_err(|why| why.to_string())?)
-        }
-        false => None,
+    let tls = if to.tls {
+        Some(for_http_trusting(&peer_group.trust, &to.host).map_err(|why| why.to_string())?)
+    } else {
+        None
     };
     Ok(Wire::new(to.clone(), tls))
 }

@@ -279,9 +279,10 @@ impl AllMinutes {
 fn minute_in(minutes: &mut VecDeque<Minute>, number: u64) -> (&mut Minute, bool) {
     // Mostly the last one.
     let is_last = minutes.back().is_some_and(|minute| minute.number() == number);
-    let at = match is_last {
-        true => minutes.len() - 1,
-        false => minutes.partition_point(|minute| minute.number() < number),
+    let at = if is_last {
+        minutes.len() - 1
+    } else {
+        minutes.partition_point(|minute| minute.number() < number)
     };
     let is_new = minutes.get(at).is_none_or(|minute| minute.number() != number);
     if is_new {

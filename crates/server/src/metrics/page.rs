@@ -140,10 +140,7 @@ impl Metrics {
         let mut away = false;
         for namespace in self.namespaces() {
             // After one call without an answer, the other namespaces are not asked.
-            let found = match away {
-                true => None,
-                false => state::of(&self.engine, namespace.clone()).await,
-            };
+            let found = if away { None } else { state::of(&self.engine, namespace.clone()).await };
             away = found.is_none();
             namespaces.push((namespace, found));
         }

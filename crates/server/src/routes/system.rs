@@ -135,13 +135,12 @@ impl Ready {
             (None, false) => "ok",
         };
         let detail = health.degraded.or(notice).unwrap_or_else(|| {
-            match draining {
-                true => {
-                    "the server is draining: it ends when what runs is answered; call another one"
-                }
-                false => "the server answers calls",
-            }
-            .to_owned()
+            let text = if draining {
+                "the server is draining: it ends when what runs is answered; call another one"
+            } else {
+                "the server answers calls"
+            };
+            text.to_owned()
         });
         Ready { status, store: health.store, draining, detail }
     }

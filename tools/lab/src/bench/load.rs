@@ -172,9 +172,10 @@ impl LoadCaller {
         let settle = Settle::of(leases.iter().map(item).collect());
         let call = self.engine.run(&self.namespace, settle);
         let settled = timed(&mut self.calls_us, call).await?.settled;
-        match settled.iter().all(|one| one.ok) {
-            true => Ok(()),
-            false => Err(Failure::bug("a lease was lost while it was measured")),
+        if settled.iter().all(|one| one.ok) {
+            Ok(())
+        } else {
+            Err(Failure::bug("a lease was lost while it was measured"))
         }
     }
 
@@ -185,9 +186,10 @@ impl LoadCaller {
         lease.ttl = TTL;
         lease.worker = self.worker.clone();
         let leased = self.engine.run(&self.namespace, lease).await?;
-        match leased.leases.is_empty() {
-            false => Ok(()),
-            true => Err(Failure::bug("a fresh limit was not granted")),
+        if leased.leases.is_empty() {
+            Err(Failure::bug("a fresh limit was not granted"))
+        } else {
+            Ok(())
         }
     }
 }

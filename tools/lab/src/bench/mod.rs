@@ -42,10 +42,7 @@ pub async fn run(out: Output, args: BenchArgs) -> Result<(), Failure> {
 
 /// The part of a Redis to measure on, if it is a Redis.
 fn scratch(args: &BenchArgs) -> Result<Option<Scratch>, Failure> {
-    let store = match args.part {
-        true => std::env::var("TENURE_STORE").ok(),
-        false => args.store.clone(),
-    };
+    let store = if args.part { std::env::var("TENURE_STORE").ok() } else { args.store.clone() };
     store.map(|store| Scratch::of(&store, "bench")).transpose()
 }
 

@@ -219,8 +219,9 @@ async fn handle(
     };
     sleep(Duration::from_millis(takes)).await;
     drop(running);
-    match fails {
-        true => SettleOutcome::failed_retry_in("as the seed says", AGAIN),
-        false => SettleOutcome::succeeded_with(&Ran { fence }),
+    if fails {
+        SettleOutcome::failed_retry_in("as the seed says", AGAIN)
+    } else {
+        SettleOutcome::succeeded_with(&Ran { fence })
     }
 }

@@ -123,10 +123,11 @@ async fn crash(out: Output, args: CrashArgs) -> Result<(), Failure> {
     let ok = checked.faults == 0;
     let answer = CrashAnswer { ok, seed, kills, away_ms_max, checked: &checked };
     out.answer(&answer, text)?;
-    match ok {
-        true => Ok(()),
-        false => Err(Failure::new(NO, format!("{} faults were found", checked.faults))
-            .hint(format!("this is a bug: please report it, with --seed {seed}"))),
+    if ok {
+        Ok(())
+    } else {
+        Err(Failure::new(NO, format!("{} faults were found", checked.faults))
+            .hint(format!("this is a bug: please report it, with --seed {seed}")))
     }
 }
 

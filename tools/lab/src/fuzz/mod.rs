@@ -192,10 +192,11 @@ impl FuzzCaller {
             let chance = &mut self.chance;
             let sent = request::request(chance, &self.document, &self.host, &self.leases);
             let again = chance.percent(6);
-            let (first, second) = match again {
+            let (first, second) = if again {
                 // The same request twice at once, like a client that retries too soon.
-                true => tokio::join!(self.ask(&sent), self.ask(&sent)),
-                false => (self.ask(&sent).await, None),
+                tokio::join!(self.ask(&sent), self.ask(&sent))
+            } else {
+                (self.ask(&sent).await, None)
             };
             for heard in [first, second].into_iter().flatten() {
                 self.learn(&heard);

@@ -50,16 +50,22 @@ pub fn word(chance: &mut Chance, field: &str, leases: &[String]) -> Option<Strin
         }
         "verdict" => pick(chance, &["ok", "cool", "ban"]).to_owned(),
         "on_conflict" => pick(chance, &["keep", "replace", "reject"]).to_owned(),
-        "until" => match chance.percent(50) {
-            true => pick(chance, &["end", "start"]).to_owned(),
-            false => pick(chance, &MOMENTS).to_owned(),
-        },
+        "until" => {
+            if chance.percent(50) {
+                pick(chance, &["end", "start"]).to_owned()
+            } else {
+                pick(chance, &MOMENTS).to_owned()
+            }
+        }
         "flow" => numbered(chance, "f", 4),
         "ref" => numbered(chance, "ref", 3),
-        "job" | "after" => match chance.percent(80) {
-            true => numbered(chance, "j", 40),
-            false => numbered(chance, "key:k", 6),
-        },
+        "job" | "after" => {
+            if chance.percent(80) {
+                numbered(chance, "j", 40)
+            } else {
+                numbered(chance, "key:k", 6)
+            }
+        }
         "key" => numbered(chance, "k", 6),
         "group" => numbered(chance, "g", 5),
         "tag" | "tags" => numbered(chance, "t", 3),

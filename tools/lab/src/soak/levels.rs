@@ -29,10 +29,12 @@ pub fn level(samples: &[f64]) -> Option<Level> {
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
     let second_quarter = mean(samples.get(quarter..2 * quarter)?);
     let last_quarter = mean(samples.get(samples.len() - quarter..)?);
-    let percent = match second_quarter > 0.0 {
-        true => last_quarter / second_quarter * 100.0,
-        false if last_quarter > 0.0 => f64::INFINITY,
-        false => 100.0,
+    let percent = if second_quarter > 0.0 {
+        last_quarter / second_quarter * 100.0
+    } else if last_quarter > 0.0 {
+        f64::INFINITY
+    } else {
+        100.0
     };
     Some(Level { second_quarter, last_quarter, percent, ok: percent <= GROWTH_PERCENT_MAX })
 }

@@ -193,10 +193,11 @@ async fn soak(out: Output, args: SoakArgs, scratch: Option<&Scratch>) -> Result<
         shown: faults.into_iter().take(SHOWN).collect(),
     };
     out.answer(&answer, text)?;
-    match answer.ok {
-        true => Ok(()),
-        false => Err(Failure::new(NO, format!("{} faults were found", answer.faults))
-            .hint(format!("please report it, with --seed {seed}"))),
+    if answer.ok {
+        Ok(())
+    } else {
+        Err(Failure::new(NO, format!("{} faults were found", answer.faults))
+            .hint(format!("please report it, with --seed {seed}")))
     }
 }
 

@@ -75,12 +75,13 @@ fn sync(folder: &Path) -> RuleVerdict {
 
 fn verdict_of_sync(median: Duration) -> RuleVerdict {
     let found = format!("{:.2} ms, the median of {SYNCS}", median.as_secs_f64() * 1e3);
-    match median <= SYNC_SLOW {
-        true => ok(found),
-        false => look(
+    if median <= SYNC_SLOW {
+        ok(found)
+    } else {
+        look(
             format!("{found}: every answer waits that long"),
             "put the folder on a faster disk, or push, lease and settle many jobs with each call",
-        ),
+        )
     }
 }
 

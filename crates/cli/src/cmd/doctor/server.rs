@@ -308,12 +308,13 @@ async fn of_store(
     }
     findings.extend(of_attention(&standing.findings(&never_watched), &standing));
     let audited = client.run(Audit { deep: false }).await?;
-    let verdict = match audited.ok {
-        true => ok(format!("{} checked: all is well", counted(audited.checked, "thing", "things"))),
-        false => wrong(
+    let verdict = if audited.ok {
+        ok(format!("{} checked: all is well", counted(audited.checked, "thing", "things")))
+    } else {
+        wrong(
             format!("{} found", counted(audited.faults.len() as u64, "fault", "faults")),
             "run `tenure audit`, which says each",
-        ),
+        )
     };
     findings.push(Finding::of("audit", verdict));
     Ok(findings)

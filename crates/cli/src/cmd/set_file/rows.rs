@@ -148,9 +148,10 @@ impl<'a> CsvReader<'a> {
             let hint = "write a quote within a cell twice: \"5\"\" wide\"";
             return Err(self.refused(self.line, column, why, hint));
         }
-        Ok(match cell.contains('"') {
-            true => Cow::Owned(cell.replace("\"\"", "\"")),
-            false => Cow::Borrowed(cell),
+        Ok(if cell.contains('"') {
+            Cow::Owned(cell.replace("\"\"", "\""))
+        } else {
+            Cow::Borrowed(cell)
         })
     }
 
@@ -182,9 +183,10 @@ impl<'a> CsvReader<'a> {
         let (has, header) = (row.cells.len(), self.names.len());
         let sentence =
             format!("line {}: it has {}, and the header has {header}", row.line, columns(has));
-        let hint = match has < header {
-            true => "give the row all its cells; an empty one is an empty text between commas",
-            false => "put a cell that contains a comma into quotes",
+        let hint = if has < header {
+            "give the row all its cells; an empty one is an empty text between commas"
+        } else {
+            "put a cell that contains a comma into quotes"
         };
         BadCsv { sentence, hint }
     }

@@ -67,10 +67,8 @@ fn an_operation_is_in_one_file_of_each_row_and_in_no_other() {
         let named = type_of(name);
         let mut found = BTreeSet::new();
         for path in &all {
-            let words: &[&str] = match path.contains("/cli/src/args/") {
-                true => &[said],
-                false => &[&named, spec.name],
-            };
+            let words: &[&str] =
+                if path.contains("/cli/src/args/") { &[said] } else { &[&named, spec.name] };
             let may = MAY_STAND.iter().any(|folder| path.starts_with(folder));
             if !may && has_word(&without_comments(path), words) {
                 found.insert(path);

@@ -13,9 +13,8 @@ fn is_of_today(name: &str) -> bool {
 fn pages_of_today() -> Vec<(String, String)> {
     let today = pages().into_iter().filter(|(name, _)| is_of_today(name));
     let newest = |text: String| text.split("\n## ").take(3).collect::<Vec<_>>().join("\n## ");
-    let page = |(name, text): (String, String)| match name.ends_with("CHANGELOG.md") {
-        true => (name, newest(text)),
-        false => (name, text),
+    let page = |(name, text): (String, String)| {
+        if name.ends_with("CHANGELOG.md") { (name, newest(text)) } else { (name, text) }
     };
     today.map(page).collect()
 }

@@ -40,9 +40,10 @@ fn production() -> Vec<String> {
 fn files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => files(&path, into),
-            false => into.push(path),
+        if path.is_dir() {
+            files(&path, into);
+        } else {
+            into.push(path);
         }
     }
 }

@@ -213,10 +213,11 @@ impl Stage {
     async fn stop_a_server(&mut self) {
         let victim = tokio::task::block_in_place(|| self.victim());
         self.servers[victim].signal(Signal::SIGSTOP);
-        match self.dice.one_in(2) {
-            true => self.rest(50, 1_500).await,
+        if self.dice.one_in(2) {
+            self.rest(50, 1_500).await;
+        } else {
             // Another one takes the store.
-            false => self.rest(3_500, 5_500).await,
+            self.rest(3_500, 5_500).await;
         }
         self.servers[victim].signal(Signal::SIGCONT);
         self.done.stops += 1;

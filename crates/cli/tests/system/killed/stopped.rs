@@ -211,9 +211,10 @@ fn a_lost_lease_ends_a_cmd_whose_guard_is_stopped() {
 /// Either of the two may go on first.
 fn both_stopped(tenure_first: bool) {
     each(&["lock"], |contest, what| {
-        let (first, then) = match tenure_first {
-            true => (contest.tenure(), contest.guard),
-            false => (contest.guard, contest.tenure()),
+        let (first, then) = if tenure_first {
+            (contest.tenure(), contest.guard)
+        } else {
+            (contest.guard, contest.tenure())
         };
         signal(first, Signal::SIGSTOP);
         signal(then, Signal::SIGSTOP);

@@ -218,9 +218,10 @@ impl Client {
     async fn with_an_old_lease(&mut self, object: &Object) {
         let leases = self.process.recall(object, |known| known.leases.clone());
         let Some(fence) = self.dice.one(&leases).cloned() else { return };
-        let call = match self.dice.one_in(3) {
-            true => Call::Extend { fence },
-            false => self.some_settle(object, fence),
+        let call = if self.dice.one_in(3) {
+            Call::Extend { fence }
+        } else {
+            self.some_settle(object, fence)
         };
         self.answered(object, call).await;
     }
@@ -312,9 +313,10 @@ impl Client {
                 let leases =
                     vec![ExtendItem { lease: self.lease_of(object, *fence), progress: None }];
                 let extended = self.call(Extend { leases, ttl: None }).await?;
-                Ok(match extended.lost.is_empty() {
-                    true => Answer::Extended { cancel: !extended.cancel.is_empty() },
-                    false => Answer::Lost,
+                Ok(if extended.lost.is_empty() {
+                    Answer::Extended { cancel: !extended.cancel.is_empty() }
+                } else {
+                    Answer::Lost
                 })
             }
             Call::Settle { fence, outcome, wait_ms, last } => {

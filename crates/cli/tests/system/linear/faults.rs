@@ -37,9 +37,10 @@ pub fn faults(History { events, takeovers }: &History) -> Vec<String> {
 /// Whether the history of one object is linearizable.
 pub fn verdict(events: &[Event]) -> Verdict {
     let is_lock = |event: &Event| event.object.starts_with("lock:");
-    match events.iter().any(is_lock) {
-        true => search::search(&lock::Lock::new(events), events),
-        false => search::search(&job::Jobs::new(events), events),
+    if events.iter().any(is_lock) {
+        search::search(&lock::Lock::new(events), events)
+    } else {
+        search::search(&job::Jobs::new(events), events)
     }
 }
 

@@ -176,9 +176,10 @@ impl History {
         for entry in std::fs::read_dir(folder).expect("the folder is there") {
             let entry = entry.expect("it can be read");
             let text = std::fs::read_to_string(entry.path()).expect("it is text");
-            match entry.file_name() == takeovers::FILE {
-                true => history.takeovers.extend(lines::<Takeover>(&text)),
-                false => history.events.extend(lines::<Event>(&text)),
+            if entry.file_name() == takeovers::FILE {
+                history.takeovers.extend(lines::<Takeover>(&text));
+            } else {
+                history.events.extend(lines::<Event>(&text));
             }
         }
         history

@@ -44,9 +44,10 @@ pub(super) fn panel(tongue: Tongue, servers: &[SharedServer]) -> Markup {
 }
 
 fn row(words: ServerWords, server: &SharedServer) -> Markup {
-    let (class, role) = match server.is_leader {
-        true => ("succeeded", words.leader()),
-        false => ("running", words.follower()),
+    let (class, role) = if server.is_leader {
+        ("succeeded", words.leader())
+    } else {
+        ("running", words.follower())
     };
     html! {
         tr {

@@ -82,9 +82,10 @@ pub(super) async fn filled(
     let changes = shared.data.changes();
     let looked: Vec<usize> = unread.iter().map(|unread| unread.lease).collect();
     // Jobs are shown with their lives as of the grant. A repeat of the call reads the lives, so it needs all rows.
-    let needed = match reads_more {
-        true => shared.answered.load(Ordering::Acquire),
-        false => shared.hand_off.needed_for(seqs.into_iter().flatten()),
+    let needed = if reads_more {
+        shared.answered.load(Ordering::Acquire)
+    } else {
+        shared.hand_off.needed_for(seqs.into_iter().flatten())
     };
     let read =
         shared.read_rows_of(needed, Haste::Now, move |conn| read(conn, &ns, leases, unread)).await;

@@ -82,10 +82,7 @@ fn look_all(
     })?;
     for (seq, whole) in jobs {
         looked.checked += 1;
-        let part = match whole {
-            false => Some((None, "row")),
-            true => damaged_part(conn, namespace, seq)?,
-        };
+        let part = if whole { damaged_part(conn, namespace, seq)? } else { Some((None, "row")) };
         if let Some((id, part)) = part {
             looked.jobs.push((seq, damaged(seq, id.as_deref(), part)));
         }

@@ -42,12 +42,11 @@ pub(crate) fn refuse_half(
     folder: &Folder,
     options: &Options,
 ) -> Result<(), OpenError> {
-    match is_half(conn).map_err(|why| store_error(folder, why))? && options.journal.is_none() {
-        true => {
-            let why = "they are half of a snapshot, which was still being read".to_owned();
-            Err(OpenError::OtherRows { folder: folder.path().to_owned(), why })
-        }
-        false => Ok(()),
+    if is_half(conn).map_err(|why| store_error(folder, why))? && options.journal.is_none() {
+        let why = "they are half of a snapshot, which was still being read".to_owned();
+        Err(OpenError::OtherRows { folder: folder.path().to_owned(), why })
+    } else {
+        Ok(())
     }
 }
 

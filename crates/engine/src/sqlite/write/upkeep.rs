@@ -91,10 +91,7 @@ impl<'c> Upkeep<'c> {
 
     /// How long the disk's thread may wait for a batch.
     pub(crate) fn patience(&self) -> Duration {
-        match self.giving {
-            true => STEP_REST,
-            false => IDLE,
-        }
+        if self.giving { STEP_REST } else { IDLE }
     }
 
     /// Follows the write of a batch: measures, if that is due, and moves the log into the store if room is short.
@@ -184,10 +181,7 @@ impl<'c> Upkeep<'c> {
     }
 
     fn kept_pages(&self) -> u64 {
-        match self.short {
-            true => 0,
-            false => KEPT_PAGES.max(self.measured.store / PAGE_BYTES / KEPT_PART),
-        }
+        if self.short { 0 } else { KEPT_PAGES.max(self.measured.store / PAGE_BYTES / KEPT_PART) }
     }
 
     fn give_back(&mut self) {

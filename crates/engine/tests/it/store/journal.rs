@@ -62,10 +62,7 @@ fn differs(what: &str, one: &[String], other: &[String]) -> Result<(), String> {
         a.iter().filter(|line| !b.contains(line)).cloned().collect()
     };
     let (lost, new) = (lacks(one, other), lacks(other, one));
-    match one == other {
-        true => Ok(()),
-        false => Err(format!("{what}:\nlost: {lost:#?}\nnew: {new:#?}")),
-    }
+    if one == other { Ok(()) } else { Err(format!("{what}:\nlost: {lost:#?}\nnew: {new:#?}")) }
 }
 
 /// Rows made of entries, applied in portions.

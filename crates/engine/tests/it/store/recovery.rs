@@ -92,12 +92,11 @@ fn a_recovery_gives_readers_of_events_a_gap() {
         let first = ReadEvents { since: EventsSince::First, max: 100, ..ReadEvents::default() };
         let seen = run(&here.engine, first).await.unwrap();
         for opens in [true, false] {
-            match opens {
-                true => here.reopen_recovering(),
-                false => {
-                    here.engine.end_recovery().await.unwrap();
-                    here.engine.recover(SPAN).await.unwrap();
-                }
+            if opens {
+                here.reopen_recovering();
+            } else {
+                here.engine.end_recovery().await.unwrap();
+                here.engine.recover(SPAN).await.unwrap();
             }
             here.engine.settled().await;
             push(&here.engine, vec![job(&format!("b{opens}"))]).await;

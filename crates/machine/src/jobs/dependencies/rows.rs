@@ -128,9 +128,10 @@ impl Space {
                 let row: EdgeRow = serde_json::from_str(value).ok()?;
                 let (parent, child) = edge_of(key)?;
                 let edges = self.edges.entry(parent).or_default();
-                match row.open {
-                    true => drop(edges.open.insert(child, row.turn)),
-                    false => drop(edges.told.insert(child, row.turn)),
+                if row.open {
+                    edges.open.insert(child, row.turn);
+                } else {
+                    edges.told.insert(child, row.turn);
                 }
             }
             Kind::Followed => {

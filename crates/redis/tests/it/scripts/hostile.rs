@@ -219,9 +219,10 @@ fn appends_to_an_altered_store_are_answered_right_on_both_paths() {
             for is_empty in [true, false] {
                 scene.begins();
                 does(&scene);
-                let call = match is_empty {
-                    true => empty_call(&scene.by, scene.last()),
-                    false => entry_call(&scene.by, &entry(scene.last(), b"four")),
+                let call = if is_empty {
+                    empty_call(&scene.by, scene.last())
+                } else {
+                    entry_call(&scene.by, &entry(scene.last(), b"four"))
                 };
                 let answer = scene.answer(&AppendCall { beats, ..call });
                 let wanted = if is_empty { of_empty } else { of_entry };

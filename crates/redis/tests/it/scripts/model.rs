@@ -269,9 +269,10 @@ impl Both {
 
     fn some_store(&mut self) -> StoreId {
         let own = self.keys.own.as_ref().map(|own| own.store);
-        match self.dice.one_in(10) {
-            true => StoreId(8),
-            false => own.or(self.keys.store).unwrap_or(StoreId(7)),
+        if self.dice.one_in(10) {
+            StoreId(8)
+        } else {
+            own.or(self.keys.store).unwrap_or(StoreId(7))
         }
     }
 
@@ -284,9 +285,10 @@ impl Both {
     }
 
     fn some_run(&mut self) -> RunId {
-        match self.dice.one_in(8) {
-            true => RunId(u128::from(self.dice.below(self.runs.len() as u64 + 2))),
-            false => self.keys.run,
+        if self.dice.one_in(8) {
+            RunId(u128::from(self.dice.below(self.runs.len() as u64 + 2)))
+        } else {
+            self.keys.run
         }
     }
 

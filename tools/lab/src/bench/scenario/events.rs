@@ -46,8 +46,9 @@ async fn push_and_drain(target: &Target, time: Duration) -> Result<(f64, f64), F
     let jobs = u32::try_from(time.as_secs()).unwrap_or(u32::MAX).saturating_mul(JOBS_A_SECOND);
     let pushed = fill_in(target.engine(), &Jobs::Free, jobs, CALLERS, BATCH).await?;
     let drained = drain(target.engine(), CALLERS, BATCH).await?;
-    match drained.jobs == u64::from(jobs) {
-        true => Ok((pushed.per_second(), drained.per_second())),
-        false => Err(Failure::bug(format!("{} of {jobs} jobs were granted", drained.jobs))),
+    if drained.jobs == u64::from(jobs) {
+        Ok((pushed.per_second(), drained.per_second()))
+    } else {
+        Err(Failure::bug(format!("{} of {jobs} jobs were granted", drained.jobs)))
     }
 }

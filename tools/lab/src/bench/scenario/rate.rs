@@ -157,9 +157,10 @@ async fn free_ones(setup: &Setup<'_>, before: u32) -> Result<Done, Failure> {
     fill(target.engine(), &Jobs::Needing(limit), before).await?;
     fill(target.engine(), &Jobs::Free, FREE).await?;
     let done = drain(target.engine(), HANDS, FEW).await?;
-    match done.jobs == u64::from(FREE) {
-        true => Ok(done),
-        false => Err(Failure::bug(format!("{} of {FREE} free jobs were granted", done.jobs))),
+    if done.jobs == u64::from(FREE) {
+        Ok(done)
+    } else {
+        Err(Failure::bug(format!("{} of {FREE} free jobs were granted", done.jobs)))
     }
 }
 

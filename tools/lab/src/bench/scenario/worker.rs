@@ -72,8 +72,9 @@ async fn work(target: &Target) -> Result<f64, Failure> {
 }
 
 fn complete(jobs: u64) -> Result<(), Failure> {
-    match jobs == u64::from(JOBS) {
-        true => Ok(()),
-        false => Err(Failure::bug(format!("{jobs} of {JOBS} jobs were run"))),
+    if jobs == u64::from(JOBS) {
+        Ok(())
+    } else {
+        Err(Failure::bug(format!("{jobs} of {JOBS} jobs were run")))
     }
 }
