@@ -120,6 +120,7 @@ impl Embedded {
             config: options.config,
             accept_loss: options.accept_loss && options.journal.is_none(),
             is_copy: options.journal.is_some(),
+            forget_clock: false,
             now,
         };
         let (machine, recovery) = start.restore(&mut overlay, &damage)?;

@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::retention::budget::class_index;
 use crate::retention::resting::Resting;
-pub use crate::rows::restore::BadRow;
+pub use crate::rows::restore::{BadRow, last_fence};
 pub use crate::rows::stored::{
     LifeSeen, Stands, StoredJob, UnreadableEnd, lease_id, lets_origin_of_life, parse_lease_id,
     seen_in_life, unreadable_end,
@@ -435,6 +435,28 @@ impl Machine {
             space.restored(clock);
             self.largest_ttl = self.largest_ttl.max(space.largest_ttl);
         }
+    }
+
+    /// Forgets the clock of the store whose rows were restored so far, because the store becomes a copy with a clock of its own.
+    /// Before jobs and leases: their times follow from the clock.
+    pub fn forget_clock(&mut self) {
+        for (name, space) in &mut self.spaces {
+            space.last = Moment::ZERO;
+            // The row of the namespace is written again.
+            space.out.written = None;
+            self.agenda.steps(name);
+        }
+    }
+
+    /// Raises the last fence of a namespace, which begins with that if it is not there.
+    pub fn raise_fence(&mut self, namespace: &Namespace, fence: Fence) {
+        let space = self.space(namespace);
+        space.fence = space.fence.max(fence);
+    }
+
+    /// The last fence of each namespace.
+    pub fn fences(&self) -> BTreeMap<Namespace, Fence> {
+        self.spaces.values().map(|space| (space.name.clone(), space.fence)).collect()
     }
 
     /// Ends every lease of a restored machine, each at the moment at which it would have expired: the store becomes a copy,

@@ -18,7 +18,7 @@ use tenure_core::time::Moment;
 use tokio::time::{Instant, sleep_until};
 
 use self::screen::{KeyTurn, Screen};
-use self::terminal::{TopTerminal, TopSignals};
+use self::terminal::{TopSignals, TopTerminal};
 
 /// Settings that the command line knows and the screen does not.
 #[derive(Clone, Debug)]

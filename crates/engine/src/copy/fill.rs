@@ -1,7 +1,10 @@
 //! Fills an unfinished copy: a snapshot of the source becomes its rows, and its leases end.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use tenure_core::job::JobState;
+use tenure_core::lease::Fence;
 use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
@@ -20,6 +23,7 @@ use crate::sqlite::scan::start::Start;
 use crate::sqlite::schema::{self, store_error};
 use crate::sqlite::snapshot::RowsSnapshot;
 use crate::sqlite::snapshot::restored::{self, RestoreError};
+use crate::sqlite::sums::Sum;
 use crate::sqlite::write::commit::Numbers;
 use crate::sqlite::write::writer::Writer;
 
@@ -57,8 +61,23 @@ pub struct Filled {
 pub(super) struct Filling<'a> {
     pub conn: &'a Connection,
     pub folder: &'a Folder,
-    /// The last commit of the folder before its rows were replaced: commits go on behind it.
-    pub before: Numbers,
+    pub before: Before,
+    /// The name of the copy.
+    pub copy: &'a str,
+}
+
+/// The state of a folder before it became a copy, which the copy goes on from.
+#[derive(Clone, Default)]
+pub(super) struct Before {
+    /// The last commit.
+    pub commit: u64,
+    /// The last fences of its namespaces.
+    pub fences: BTreeMap<Namespace, Fence>,
+}
+
+/// The checksum of the last entry of a copy: two copies to one place differ in it.
+pub(super) fn copy_sum(copy: &str) -> u64 {
+    Sum::of("copy").text(copy).end() as u64
 }
 
 impl Filling<'_> {
@@ -77,7 +96,7 @@ impl Filling<'_> {
         let last_seq = restored.map_err(|why| self.unread(why))?.last_seq;
         let numbers = Numbers { commit: self.before.commit, last_seq, entry: None };
         let (released, held_until) =
-            self.end_leases(numbers, frozen_at).map_err(|why| CopyError::Disk(why.to_string()))?;
+            self.end_leases(numbers, frozen_at).map_err(|why| self.unrestored(why))?;
         let mut moved = self.counts().map_err(|why| self.broken(why))?;
         moved.released = released;
         Ok(Filled { moved, held_until })
@@ -99,12 +118,16 @@ impl Filling<'_> {
             config: Config::default(),
             accept_loss: false,
             is_copy: true,
+            forget_clock: true,
             now: frozen_at,
         };
         let (mut machine, _) = start.restore(&mut Overlay::new(reader, damage.clone()), &damage)?;
         let ended = machine.release_all();
+        for (namespace, fence) in &self.before.fences {
+            machine.raise_fence(namespace, *fence);
+        }
         let rows = machine.drain().rows;
-        let numbers = numbers.next(numbers.last_seq, None);
+        let numbers = numbers.next(numbers.last_seq, Some(copy_sum(self.copy)));
         let changes = Changes { rows, last_seq: numbers.last_seq, ..Changes::default() };
         let mut writer = Writer::new(self.conn, numbers, 0).map_err(failed)?;
         writer.write_restored(&[changes], numbers).map_err(failed)?;
@@ -132,20 +155,35 @@ impl Filling<'_> {
         counts.queues = of(Kind::Queue)?;
         counts.limits = of(Kind::LimitSetting)?;
         counts.pools = of(Kind::Pool)?;
-        counts.resources = of(Kind::Resource)?;
+        // A resource that a sync dropped is remembered without data.
+        let sql = "SELECT count(*) FROM resource_data";
+        let resources: i64 = self.conn.query_row(sql, [], |row| row.get(0))?;
+        counts.resources = resources.unsigned_abs();
         counts.schedules = of(Kind::Schedule)?;
         Ok(counts)
     }
 
     fn unread(&self, why: RestoreError) -> CopyError {
         match why {
-            RestoreError::Read(why) => CopyError::Disk(why.to_string()),
+            RestoreError::Read(why) => {
+                CopyError::Disk(format!("the rows of the source cannot be read: {why}"))
+            }
             RestoreError::Store(why) => self.broken(why),
         }
     }
 
+    fn unrestored(&self, why: OpenError) -> CopyError {
+        CopyError::Disk(match why {
+            OpenError::OtherRows { why, .. } | OpenError::Row { why, .. } => {
+                format!("a row of the source cannot be restored: {why}")
+            }
+            why => why.to_string(),
+        })
+    }
+
     fn broken(&self, why: rusqlite::Error) -> CopyError {
-        CopyError::Disk(store_error(self.folder, why).to_string())
+        let folder = self.folder.path();
+        CopyError::Disk(format!("the store in {folder:?} cannot be read or written: {why}"))
     }
 }
 

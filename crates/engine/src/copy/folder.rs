@@ -3,31 +3,38 @@
 //! The folder is locked by this process, so nobody is served from it meanwhile; the mark makes that so beyond this process, since
 //! [`crate::Embedded::open`] refuses a marked folder.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use serde::{Deserialize, Serialize};
+use tenure_core::lease::Fence;
+use tenure_core::names::Namespace;
 use tenure_core::refusal::Refusal;
 use tenure_core::sentences::{CopyRefusal, Phrase};
 use tenure_core::time::Moment;
 use tenure_engine_api::{Clock, SystemClock};
-use tenure_machine::NO_JOB;
+use tenure_machine::rows::Kind;
+use tenure_machine::{Changes, Config, Machine, NO_JOB, last_fence};
 
-use super::fill::{Filled, Filling};
+use super::fill::{Before, Filled, Filling, copy_sum};
 use super::{CopyError, CopyWatch, Found, Frozen, Mark, Source, Target};
 use crate::bodies::Bodies;
 use crate::error::OpenError;
 use crate::journal::folder::LeftBehind;
 use crate::options::{Location, Options};
 use crate::sqlite::folder::{self, Folder};
+use crate::sqlite::rows;
 use crate::sqlite::scan::start;
 use crate::sqlite::schema::{self, store_error};
 use crate::sqlite::small_facts::{fact, put_fact};
 use crate::sqlite::snapshot::RowsSnapshot;
 use crate::sqlite::snapshot::restored;
 use crate::sqlite::watch::{LookWhen, Watch};
-use crate::sqlite::write::commit::{self, Numbers};
+use crate::sqlite::write::commit::Numbers;
+use crate::sqlite::write::synced;
+use crate::sqlite::write::writer::Writer;
 
 /// The key of the mark in the table of small facts.
 const MARK: &str = "copy";
@@ -40,11 +47,14 @@ const COPIED: &str = "copied";
 enum Marked {
     /// Frozen, to be copied elsewhere.
     Source { copy: String, to: String, whole: bool, frozen_at: u64 },
-    /// An unfinished copy. `commit`: the last commit before it.
+    /// An unfinished copy.
     Target {
         copy: String,
+        /// The last commit before it; `None` in a mark of 0.1.0.
+        commit: Option<u64>,
+        /// The last fences of its namespaces before it.
         #[serde(default)]
-        commit: u64,
+        fences: BTreeMap<Namespace, Fence>,
     },
 }
 
@@ -93,11 +103,12 @@ impl CopyFolder {
     /// The rows cannot be read or written, or the watcher stopped it.
     pub fn fill_private(
         &self,
+        copy: &str,
         from: Frozen,
         watch: &mut dyn CopyWatch,
     ) -> Result<Filled, CopyError> {
-        let (conn, folder, before) = (&self.conn, &self.folder, Numbers::default());
-        Filling { conn, folder, before }.fill(from, watch)
+        let (conn, folder, before) = (&self.conn, &self.folder, Before::default());
+        Filling { conn, folder, before, copy }.fill(from, watch)
     }
 
     /// All rows.
@@ -188,17 +199,54 @@ impl CopyFolder {
         }
     }
 
-    /// The last commit before this unfinished copy; `None` if the store carries no mark.
-    fn part(&self, copy: &str) -> Result<Option<u64>, CopyError> {
+    /// The state before this unfinished copy; `None` if the store carries no mark.
+    fn part(&self, copy: &str) -> Result<Option<Before>, CopyError> {
         match self.mark()? {
             None => Ok(None),
-            Some(Marked::Target { copy: there, commit }) if there == copy => Ok(Some(commit)),
+            Some(Marked::Target { copy: there, commit, fences }) if there == copy => {
+                Ok(Some(Before { commit: self.last_commit(commit)?, fences }))
+            }
             Some(Marked::Target { .. } | Marked::Source { .. }) => Err(self.not_this()),
         }
     }
 
+    /// The last commit before an unfinished copy, which the mark of an earlier release does not name.
+    fn last_commit(&self, marked: Option<u64>) -> Result<u64, CopyError> {
+        if let Some(commit) = marked {
+            return Ok(commit);
+        }
+        let synced = synced::said(&self.folder).map_or(0, |(commit, _)| commit);
+        Ok(self.numbers()?.commit.max(synced))
+    }
+
+    /// The last fences of the namespaces.
+    fn fences(&self) -> Result<BTreeMap<Namespace, Fence>, CopyError> {
+        let read = || {
+            let sql = "SELECT ns, value FROM row WHERE kind = ?1";
+            let mut all = self.conn.prepare(sql)?;
+            let found = all.query_map([Kind::Meta.as_str()], |row| {
+                Ok((rows::namespace(row, 0)?, row.get::<_, String>(1)?))
+            })?;
+            found.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let known = read().map_err(self.broken())?.into_iter();
+        known
+            .map(|(namespace, meta)| {
+                let fence = last_fence(&meta).ok_or_else(|| self.bad_row("a namespace"))?;
+                Ok((namespace, fence))
+            })
+            .collect()
+    }
+
     fn not_this(&self) -> CopyError {
         Refusal::from(CopyRefusal::NotAPart { place: self.place() }).into()
+    }
+}
+
+impl Before {
+    fn mark(&self, copy: &str) -> Marked {
+        let Before { commit, fences } = self.clone();
+        Marked::Target { copy: copy.to_owned(), commit: Some(commit), fences }
     }
 }
 
@@ -306,7 +354,9 @@ impl Target for CopyFolder {
     }
 
     fn claim(&self, copy: &str) -> Result<bool, CopyError> {
-        if self.part(copy)?.is_some() {
+        if let Some(before) = self.part(copy)? {
+            // A mark of an earlier release names less than a filling needs after the rows are gone.
+            put_mark(&self.conn, &before.mark(copy)).map_err(self.broken())?;
             return self.still_here(true);
         }
         if fact(&self.conn, COPIED).map_err(self.broken())?.as_deref() == Some(copy) {
@@ -318,8 +368,8 @@ impl Target for CopyFolder {
                 "copy to a folder that is not there yet",
             ));
         }
-        let mark = Marked::Target { copy: copy.to_owned(), commit: self.numbers()?.commit };
-        put_mark(&self.conn, &mark).map_err(self.broken())?;
+        let before = Before { commit: self.numbers()?.commit, fences: self.fences()? };
+        put_mark(&self.conn, &before.mark(copy)).map_err(self.broken())?;
         self.still_here(true)
     }
 
@@ -329,10 +379,9 @@ impl Target for CopyFolder {
         from: Frozen,
         watch: &mut dyn CopyWatch,
     ) -> Result<Filled, CopyError> {
-        let commit = self.part(copy)?.ok_or_else(|| self.not_this())?;
-        let before = Numbers { commit, ..Numbers::default() };
+        let before = self.part(copy)?.ok_or_else(|| self.not_this())?;
         let filled =
-            Filling { conn: &self.conn, folder: &self.folder, before }.fill(from, watch)?;
+            Filling { conn: &self.conn, folder: &self.folder, before, copy }.fill(from, watch)?;
         self.still_here(filled)
     }
 
@@ -353,13 +402,18 @@ impl Target for CopyFolder {
     }
 
     fn give_up(&self) -> Result<(), CopyError> {
-        let Some(Marked::Target { commit, .. }) = self.mark()? else {
+        let Some(Marked::Target { commit, copy, fences }) = self.mark()? else {
             return Err(self.not_this());
         };
+        // Behind all entries that its journal may still have.
+        let commit = self.last_commit(commit)? + 1;
+        let numbers = Numbers { commit, last_seq: NO_JOB, entry: Some(copy_sum(&copy)) };
+        let mut machine = Machine::new(Config::default());
+        fences.into_iter().for_each(|(namespace, fence)| machine.raise_fence(&namespace, fence));
+        let changes = Changes { rows: machine.drain().rows, ..Changes::default() };
         let forget = || {
             restored::begin_anew(&self.conn)?;
-            let numbers = Numbers { commit, last_seq: NO_JOB, entry: None };
-            put_fact(&self.conn, commit::KEY, Some(&numbers.text()))?;
+            Writer::new(&self.conn, numbers, 0)?.write_restored(&[changes], numbers)?;
             put_fact(&self.conn, MARK, None)?;
             self.conn.execute_batch("VACUUM")
         };

@@ -186,7 +186,10 @@ fn decide(
             format!("the target {to} is a copy that was finished and is in use"),
             "copy to a store without jobs, queues, limits and pools",
         )),
-        (Some(mark), Found::Part(copy)) if mark.copy == copy => Ok((mark, true)),
+        // Also if the source knows the copy as whole: the target's Redis may have forgotten that, and a part serves nobody.
+        (Some(mark), Found::Part(copy)) if mark.copy == copy => {
+            Ok((Mark { whole: false, ..mark }, true))
+        }
         (Some(mark), Found::Whole(copy)) if mark.copy == copy => {
             // It was opened, and nobody said so here.
             let mark = Mark { whole: true, ..mark };

@@ -42,6 +42,11 @@ fn bad(kind: Kind, key: &str) -> BadRow {
     BadRow { row: format!("{} {key:?}", kind.as_str()) }
 }
 
+/// The last fence in the row of a namespace; `None` if it is not of this format.
+pub fn last_fence(meta: &str) -> Option<Fence> {
+    serde_json::from_str::<MetaRow>(meta).ok().map(|row| row.fence)
+}
+
 impl Space {
     /// Restores one row that is not a job. Rows come in the order of [`Kind::ALL`], leases last.
     pub(crate) fn restore_row(&mut self, kind: Kind, key: &str, value: &str) -> Result<(), BadRow> {

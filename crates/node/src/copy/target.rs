@@ -11,7 +11,7 @@ use tenure_redis::{
     WriteError,
 };
 
-use super::{CopyRedis, StoreMark, away, in_journal, unusable};
+use super::{CopyRedis, StoreMark, away, in_journal, taken, unusable};
 use crate::room::full;
 
 impl CopyRedis {
@@ -81,6 +81,7 @@ impl CopyRedis {
         let snapshot = written.map_err(|why| match why {
             WriteError::Store(why) => away(&why),
             WriteError::Refused(_) => self.was_taken(),
+            WriteError::Parts(ReadError::Away(why)) => taken(why),
             WriteError::Parts(why) => CopyError::Disk(why.to_string()),
         })?;
         let (moment, heals, note) = (journal.acquired().beat, true, RunNote::Whole);
@@ -155,12 +156,12 @@ impl Target for CopyRedis {
 
     fn fill(
         &self,
-        _copy: &str,
+        copy: &str,
         from: Frozen,
         watch: &mut dyn CopyWatch,
     ) -> Result<Filled, CopyError> {
         let rows = CopyFolder::private().map_err(|why| unusable(&why))?;
-        let filled = rows.fill_private(from, watch)?;
+        let filled = rows.fill_private(copy, from, watch)?;
         self.filled.replace(Some(rows));
         Ok(filled)
     }

@@ -83,6 +83,8 @@ pub(crate) struct Start<'a> {
     pub accept_loss: bool,
     /// The rows are a copy of a journal: what cannot be read is not mended here, since the journal would not know of it.
     pub is_copy: bool,
+    /// The store becomes a copy, whose clock is another.
+    pub forget_clock: bool,
     pub now: Moment,
 }
 
@@ -126,6 +128,9 @@ impl Start<'_> {
         let sql = if self.check_tree()? { ROWS_OF_KIND } else { ALL_ROWS_OF_KIND };
         for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Lease) {
             self.restore_kind(&mut machine, sql, kind, &mut namespaces)?;
+        }
+        if self.forget_clock {
+            machine.forget_clock();
         }
         let (highest, jobs) = self.restore_jobs(&mut machine, overlay, damage, &namespaces)?;
         // What a lease without a job holds must be there before it.

@@ -1,5 +1,7 @@
 //! A copy that is broken off, at any step: it begins again, and nothing is there twice or not at all.
 
+use std::sync::Arc;
+
 use tenure_core::names::Namespace;
 use tenure_core::requests::Lease;
 use tenure_core::time::Span;
@@ -8,12 +10,13 @@ use tenure_engine::copy::{
     self, CopyError, CopyNews, CopyPlan, CopyWatch, Found, Mark, Source, Target, thaw_source,
     thaw_target,
 };
-use tenure_engine_api::{EngineExt, Fault};
+use tenure_engine_api::{Clock, EngineExt, Fault, SystemClock, TestClock};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::away::Away;
 use crate::copy::filled::fill;
-use crate::copy::stores::{Store, Watcher, copied, copy_all};
+use crate::copy::round_trip::one_lock;
+use crate::copy::stores::{Opened, Store, Watcher, copied, copy_all};
 use crate::copy::world::{is_sound, jobs, same, world};
 
 const JOBS: u64 = 620;
@@ -157,6 +160,51 @@ async fn an_unfinished_copy_serves_nobody_and_can_be_given_up() {
         let opened = to.open();
         same(&before, &world(&opened.engine(), &Namespace::main()).await, "anew");
     }
+}
+
+/// The folder was used, by a fast clock, and its process was killed: its journal has entries that its rows lack.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_was_used_is_given_up_and_copied_to() {
+    let (from, to) = (Store::folder(), Store::folder());
+    let (before, ns) = (filled(&from).await, Namespace::main());
+    let ahead = Arc::new(TestClock::at(SystemClock.now().plus(Span::from_s(3_600))));
+    let opened = to.open_at(ahead);
+    let fence = one_lock(&opened.engine(), &ns).await;
+    let Opened::Folder(engine) = &opened else { panic!("it is a folder") };
+    engine.crash();
+    drop(opened);
+    for _ in 0..2 {
+        let mut watch = Watcher { stop_after: Some(2), ..Watcher::default() };
+        assert_eq!(copied(&from, &to, &mut watch), Err(CopyError::Stopped));
+        assert_eq!(thaw_target(to.hands().target(), &to.shown()), Ok(true));
+        assert_eq!(
+            thaw_source(from.hands().source(), "x", false).map(|mark| mark.is_some()),
+            Ok(true)
+        );
+        drop(to.open());
+    }
+    copy_all(&from, &to);
+    let opened = to.open();
+    is_sound(&opened.engine(), &ns).await;
+    same(&before, &world(&opened.engine(), &ns).await, "into a folder that was used");
+    assert!(one_lock(&opened.engine(), &ns).await > fence, "fences rise");
+}
+
+/// The Redis of the target may forget that the copy is whole, after the source was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_part_of_a_copy_that_was_called_whole_is_finished() {
+    let (from, to) = (Store::folder(), Store::folder());
+    let before = filled(&from).await;
+    let mut watch = Watcher { stop_after: Some(2), ..Watcher::default() };
+    assert_eq!(copied(&from, &to, &mut watch), Err(CopyError::Stopped));
+    {
+        let hands = from.hands();
+        let mark = hands.source().marked().unwrap().unwrap();
+        hands.source().freeze(&Mark { whole: true, ..mark }).unwrap();
+    }
+    assert!(copy_all(&from, &to).resumed);
+    let opened = to.open();
+    same(&before, &world(&opened.engine(), &Namespace::main()).await, "finished");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,7 @@
 //! Leases that live at the source: they end as released, and nobody is granted the same before they
 //! have run out.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use tenure_core::gauge::{Gauge, GaugeAddress, GaugeSource, OnStale};
@@ -10,7 +11,7 @@ use tenure_core::names::{JobId, JobRef, Namespace};
 use tenure_core::requests::*;
 use tenure_core::settings::{LimitSettings, NewResource, PoolSettings, ResourceState};
 use tenure_core::time::Span;
-use tenure_engine_api::EngineExt;
+use tenure_engine_api::{Clock, EngineExt, SystemClock, TestClock};
 use tenure_testkit::redis::wanted;
 
 use crate::copy::filled::{limit, pool, queue, worker};
@@ -163,6 +164,26 @@ async fn held(from: &Store, to: &Store) {
     let ids: Vec<_> = leases.iter().map(|one| one.job.as_ref().unwrap().id.to_string()).collect();
     assert_eq!(ids, ["behind", "last"]);
     is_sound(&engine, &ns).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_was_ahead_makes_no_copy_wait_longer() {
+    let (from, to) = (Store::folder(), Store::folder());
+    let ns = Namespace::main();
+    {
+        let ahead = SystemClock.now().plus(Span::from_s(3_600));
+        let opened = from.open_at(Arc::new(TestClock::at(ahead)));
+        let ask = Lease { ttl: TTL, ..Lease::needs(needs(r#"[{"limit":"lock:l"}]"#)) };
+        let held = opened.engine().run(&ns, ask).await.unwrap();
+        assert_eq!(held.leases.len(), 1);
+    }
+    let mut watch = Watcher::default();
+    assert_eq!(copied(&from, &to, &mut watch).unwrap().moved.released, 1);
+    assert!(watch.waited.is_some_and(|waited| waited <= TTL), "{:?}", watch.waited);
+    let opened = to.open();
+    let ask = Lease { ttl: TTL, ..Lease::needs(needs(r#"[{"limit":"lock:l"}]"#)) };
+    assert_eq!(opened.engine().run(&ns, ask).await.unwrap().leases.len(), 1);
+    assert!(opened.engine().health().degraded.is_none());
 }
 
 /// Another run of Redis may have lost a grant, of at most the longest ttl that was noted.

@@ -153,8 +153,8 @@ async fn a_copy_grants_in_the_order_of_its_source() {
     }
 }
 
-/// The fence of a lock that is given back.
-async fn one_lock(engine: &Arc<dyn Engine>, ns: &Namespace) -> Fence {
+/// The fence of a lock that is given back. It leaves nothing in the store but its fence.
+pub async fn one_lock(engine: &Arc<dyn Engine>, ns: &Namespace) -> Fence {
     let needs = serde_json::from_str(r#"[{"limit":"lock:new"}]"#).unwrap();
     let lease = engine.run(ns, Lease::needs(needs)).await.unwrap().leases.remove(0);
     let ending = Ending::Succeeded { result: None };
