@@ -173,14 +173,11 @@ impl Space {
                 }
                 Stand::Waiting(lane) => {
                     c.1 += 1;
-                    let there = self.lanes.get(lane).is_some_and(|lane| {
-                        lane.line
-                            .iter()
-                            .any(|(arrival, other)| arrival == job.arrival && other == slot.into())
-                    });
-                    // A long line is only searched for each job while lines are short.
-                    let long = self.lanes.get(lane).is_some_and(|l| l.line.len() > 1_000);
-                    found.check(there || long, || format!("job \"{}\" is in no line", job.id));
+                    let there = self
+                        .lanes
+                        .get(lane)
+                        .is_some_and(|lane| lane.line.get(job.arrival) == Some(slot.into()));
+                    found.check(there, || format!("job \"{}\" is in no line", job.id));
                 }
                 Stand::Running(fence) => {
                     c.2 += 1;

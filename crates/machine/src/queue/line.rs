@@ -64,6 +64,13 @@ impl Line {
         after.saturating_sub(1)
     }
 
+    /// The entry of this arrival.
+    pub(crate) fn get(&self, arrival: u64) -> Option<InLine> {
+        let block = self.blocks.get(self.block_of(arrival))?;
+        let place = block.binary_search_by_key(&arrival, |item| item.0).ok()?;
+        block.get(place).map(|item| item.1)
+    }
+
     pub(crate) fn insert(&mut self, arrival: u64, slot: InLine) {
         self.len += 1;
         let at = match self.blocks.back() {
@@ -143,6 +150,7 @@ mod tests {
                 prop_assert_eq!(line.len(), model.len());
                 prop_assert_eq!(line.first(), model.iter().next().map(|(a, s)| (*a, *s)));
                 prop_assert_eq!(line.rank(arrival), model.range(..arrival).count());
+                prop_assert_eq!(line.get(arrival), model.get(&arrival).copied());
             }
             prop_assert!(line.iter().eq(model.into_iter()));
         }
