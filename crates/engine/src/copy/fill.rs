@@ -9,7 +9,7 @@ use tenure_core::names::Namespace;
 use tenure_core::time::Moment;
 use tenure_journal::{JournalEntry, Position, ReadError, Snapshot};
 use tenure_machine::rows::Kind;
-use tenure_machine::{Changes, Config};
+use tenure_machine::{Changes, Config, Seq};
 
 use rusqlite::Connection;
 
@@ -30,19 +30,14 @@ use crate::sqlite::write::writer::Writer;
 /// The number of things of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct CopyCounts {
-    /// Queues.
     pub queues: u64,
     /// Limits and templates that have settings.
     pub limits: u64,
-    /// Pools.
     pub pools: u64,
     /// Resources of all pools.
     pub resources: u64,
-    /// Unfinished jobs.
     pub unfinished: u64,
-    /// Finished jobs.
     pub finished: u64,
-    /// Schedules.
     pub schedules: u64,
     /// Leases that ended as `released`.
     pub released: u64,
@@ -67,17 +62,26 @@ pub(super) struct Filling<'a> {
 }
 
 /// The state of a folder before it became a copy, which the copy goes on from.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(super) struct Before {
-    /// The last commit.
     pub commit: u64,
     /// The last fences of its namespaces.
     pub fences: BTreeMap<Namespace, Fence>,
 }
 
-/// The checksum of the last entry of a copy: two copies to one place differ in it.
-pub(super) fn copy_sum(copy: &str) -> u64 {
-    Sum::of("copy").text(copy).end() as u64
+impl Before {
+    /// The numbers with which this copy ends: behind all entries that the folder's journal may still have, and with a
+    /// checksum in which two copies to one place differ.
+    pub(super) fn end(&self, copy: &str, last_seq: Seq) -> Numbers {
+        let entry = Some(Sum::of("copy").text(copy).end() as u64);
+        Numbers { commit: self.commit + 1, last_seq, entry }
+    }
+}
+
+/// An error of the rows in a folder of a copy.
+pub(super) fn broken(folder: &Folder, why: &rusqlite::Error) -> CopyError {
+    let folder = folder.path();
+    CopyError::Disk(format!("the store in {folder:?} cannot be read or written: {why}"))
 }
 
 impl Filling<'_> {
@@ -94,10 +98,10 @@ impl Filling<'_> {
             return Err(stopped);
         }
         let last_seq = restored.map_err(|why| self.unread(why))?.last_seq;
-        let numbers = Numbers { commit: self.before.commit, last_seq, entry: None };
+        let numbers = self.before.end(self.copy, last_seq);
         let (released, held_until) =
             self.end_leases(numbers, frozen_at).map_err(|why| self.unrestored(why))?;
-        let mut moved = self.counts().map_err(|why| self.broken(why))?;
+        let mut moved = self.counts().map_err(|why| broken(self.folder, &why))?;
         moved.released = released;
         Ok(Filled { moved, held_until })
     }
@@ -127,8 +131,7 @@ impl Filling<'_> {
             machine.raise_fence(namespace, *fence);
         }
         let rows = machine.drain().rows;
-        let numbers = numbers.next(numbers.last_seq, Some(copy_sum(self.copy)));
-        let changes = Changes { rows, last_seq: numbers.last_seq, ..Changes::default() };
+        let changes = Changes { rows, ..Changes::default() };
         let mut writer = Writer::new(self.conn, numbers, 0).map_err(failed)?;
         writer.write_restored(&[changes], numbers).map_err(failed)?;
         Ok(ended)
@@ -165,10 +168,8 @@ impl Filling<'_> {
 
     fn unread(&self, why: RestoreError) -> CopyError {
         match why {
-            RestoreError::Read(why) => {
-                CopyError::Disk(format!("the rows of the source cannot be read: {why}"))
-            }
-            RestoreError::Store(why) => self.broken(why),
+            RestoreError::Read(why) => unread(&why),
+            RestoreError::Store(why) => broken(self.folder, &why),
         }
     }
 
@@ -179,11 +180,6 @@ impl Filling<'_> {
             }
             why => why.to_string(),
         })
-    }
-
-    fn broken(&self, why: rusqlite::Error) -> CopyError {
-        let folder = self.folder.path();
-        CopyError::Disk(format!("the store in {folder:?} cannot be read or written: {why}"))
     }
 }
 
@@ -218,14 +214,14 @@ impl RowsSnapshot {
     /// # Errors
     /// The rows cannot be read.
     pub fn namespaces(&self) -> Result<Vec<Namespace>, CopyError> {
-        self.read_namespaces().map_err(unread)
+        self.read_namespaces().map_err(|why| unread(&why))
     }
 
     fn jobs(&self) -> Result<u64, CopyError> {
-        self.count_jobs().map_err(unread)
+        self.count_jobs().map_err(|why| unread(&why))
     }
 }
 
-fn unread(why: rusqlite::Error) -> CopyError {
+fn unread(why: &dyn std::fmt::Display) -> CopyError {
     CopyError::Disk(format!("the rows of the source cannot be read: {why}"))
 }

@@ -18,7 +18,7 @@ use tenure_engine_api::{Clock, SystemClock};
 use tenure_machine::rows::Kind;
 use tenure_machine::{Changes, Config, Machine, NO_JOB, last_fence};
 
-use super::fill::{Before, Filled, Filling, copy_sum};
+use super::fill::{Before, Filled, Filling, broken};
 use super::{CopyError, CopyWatch, Found, Frozen, Mark, Source, Target};
 use crate::bodies::Bodies;
 use crate::error::OpenError;
@@ -157,10 +157,7 @@ impl CopyFolder {
     }
 
     fn broken(&self) -> impl Fn(rusqlite::Error) -> CopyError + use<'_> {
-        |why| {
-            let folder = self.folder.path();
-            CopyError::Disk(format!("the store in {folder:?} cannot be read or written: {why}"))
-        }
+        |why| broken(&self.folder, &why)
     }
 
     fn numbers(&self) -> Result<Numbers, CopyError> {
@@ -244,8 +241,8 @@ impl CopyFolder {
 }
 
 impl Before {
-    fn mark(&self, copy: &str) -> Marked {
-        let Before { commit, fences } = self.clone();
+    fn mark(self, copy: &str) -> Marked {
+        let Before { commit, fences } = self;
         Marked::Target { copy: copy.to_owned(), commit: Some(commit), fences }
     }
 }
@@ -285,7 +282,7 @@ pub(crate) fn refuse_marked(conn: &Connection, folder: &Folder) -> Result<(), Op
     }
 }
 
-/// The contents that a copy would replace. What is remembered of finished calls is none.
+/// The contents that a copy would replace. Rows of finished calls are not counted.
 fn contents(conn: &Connection) -> rusqlite::Result<Option<String>> {
     let jobs: i64 = conn.query_row("SELECT count(*) FROM life", [], |row| row.get(0))?;
     let rows: i64 = conn.query_row(
@@ -405,11 +402,10 @@ impl Target for CopyFolder {
         let Some(Marked::Target { commit, copy, fences }) = self.mark()? else {
             return Err(self.not_this());
         };
-        // Behind all entries that its journal may still have.
-        let commit = self.last_commit(commit)? + 1;
-        let numbers = Numbers { commit, last_seq: NO_JOB, entry: Some(copy_sum(&copy)) };
+        let before = Before { commit: self.last_commit(commit)?, fences };
+        let numbers = before.end(&copy, NO_JOB);
         let mut machine = Machine::new(Config::default());
-        fences.into_iter().for_each(|(namespace, fence)| machine.raise_fence(&namespace, fence));
+        before.fences.iter().for_each(|(namespace, fence)| machine.raise_fence(namespace, *fence));
         let changes = Changes { rows: machine.drain().rows, ..Changes::default() };
         let forget = || {
             restored::begin_anew(&self.conn)?;

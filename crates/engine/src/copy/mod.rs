@@ -21,14 +21,8 @@ use crate::sqlite::snapshot::RowsSnapshot;
 /// Why a copy stops.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CopyError {
-    /// It is refused.
     #[error("{sentence}")]
-    No {
-        /// What is wrong.
-        sentence: String,
-        /// What to do next.
-        hint: String,
-    },
+    No { sentence: String, hint: String },
     /// A store cannot be used.
     #[error(transparent)]
     Fault(#[from] Fault),
@@ -41,7 +35,6 @@ pub enum CopyError {
 }
 
 impl CopyError {
-    /// A refusal.
     pub fn no(sentence: impl Into<String>, hint: impl Into<String>) -> Self {
         CopyError::No { sentence: sentence.into(), hint: hint.into() }
     }
@@ -75,13 +68,11 @@ pub struct Mark {
 /// The state of a store before a copy goes to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// Nothing is there.
     Empty,
     /// An unfinished copy of this name.
     Part(String),
     /// The finished copy of this name; by now it may have changed.
     Whole(String),
-    /// Something else.
     Other(String),
 }
 
@@ -122,7 +113,6 @@ pub trait Source {
 
 /// A store that becomes a copy. Calls block.
 pub trait Target {
-    /// Its state.
     fn found(&self) -> Result<Found, CopyError>;
 
     /// Marks an empty store as this unfinished copy. `false`: it is this copy, finished. Refuses a store that holds

@@ -71,7 +71,7 @@ impl End {
             End::Lost | End::TimedOut | End::Forced | End::Unheard | End::Undelivered | End::Copied
         )
     }
-    /// What it held is given back untouched.
+    /// True if the job is given back: its permits owe no gap, and `released` goes on counting.
     fn is_untouched(&self) -> bool {
         matches!(self, End::Released | End::Unheard | End::Undelivered | End::Copied)
     }

@@ -1,6 +1,6 @@
 //! A store in Redis that becomes a copy: it is claimed by its mark, and has no entry until the copy comes as one snapshot.
 //!
-//! A copy that is broken off begins anew with its rows: they are of this process.
+//! A copy that broke off begins again: its rows are gone with the process.
 
 use tenure_core::refusal::Refusal;
 use tenure_engine::copy::{CopyError, CopyWatch, Filled, Found, Frozen, Target};

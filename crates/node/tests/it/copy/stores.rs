@@ -209,6 +209,7 @@ impl CopyWatch for Watcher {
         Ok(())
     }
     fn wait(&mut self, long: Span) {
+        assert!(long.std() <= LONG, "it would wait {long}");
         std::thread::sleep(long.std());
     }
 }
